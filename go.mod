@@ -1,0 +1,3 @@
+module github.com/paddock-project/paddock
+
+go 1.26

@@ -1,0 +1,289 @@
+// Package cpuset holds sets of CPUs as bit sets.
+//
+// A Set is a value: no method changes its receiver, and two sets may share
+// memory without either noticing. The text form is the kernel's list format
+// (cpuset(7), "0-3,8"), as Kubernetes writes it: ascending, ranges for runs of two
+// and more, nothing for the empty set (R-ST-11).
+package cpuset
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxID is the largest CPU id that is accepted: well above the 8192 CPUs that Linux
+// supports today, and small enough that a hostile "0-4000000000" costs nothing.
+const MaxID = 1<<16 - 1
+
+// ErrSyntax is wrapped by every error that Parse returns.
+var ErrSyntax = errors.New("not a set of CPUs")
+
+const wordBits = 64
+
+// Set is an immutable set of CPU ids 0..MaxID. The zero value is the empty set.
+// Sets are compared with Equal.
+type Set struct {
+	// words holds CPU n in bit n%64 of word n/64. The last word is never 0, so
+	// equal sets have equal words.
+	words []uint64
+}
+
+// Of returns the set of the given ids. It panics for ids outside 0..MaxID.
+func Of(ids ...int) Set {
+	var b Builder
+	for _, id := range ids {
+		b.Add(id)
+	}
+	return b.Set()
+}
+
+// Range returns the set of first..last, both included.
+func Range(first, last int) Set {
+	var b Builder
+	for id := first; id <= last; id++ {
+		b.Add(id)
+	}
+	return b.Set()
+}
+
+// Builder collects ids for a Set. The zero value is ready.
+type Builder struct{ words []uint64 }
+
+// Add puts id into the set that is built. It panics for ids outside 0..MaxID.
+func (b *Builder) Add(id int) {
+	if id < 0 || id > MaxID {
+		panic("cpuset: CPU " + strconv.Itoa(id) + " is outside 0.." + strconv.Itoa(MaxID))
+	}
+	for len(b.words) <= id/wordBits {
+		b.words = append(b.words, 0)
+	}
+	b.words[id/wordBits] |= 1 << (id % wordBits)
+}
+
+// AddSet puts all CPUs of s into the set that is built.
+func (b *Builder) AddSet(s Set) {
+	for len(b.words) < len(s.words) {
+		b.words = append(b.words, 0)
+	}
+	for i, w := range s.words {
+		b.words[i] |= w
+	}
+}
+
+// Set returns what was added and leaves the builder empty.
+func (b *Builder) Set() Set {
+	words := b.words
+	b.words = nil
+	return Set{trim(words)}
+}
+
+func trim(words []uint64) []uint64 {
+	n := len(words)
+	for n > 0 && words[n-1] == 0 {
+		n--
+	}
+	return words[:n:n]
+}
+
+// Len is the number of CPUs in s.
+func (s Set) Len() int {
+	n := 0
+	for _, w := range s.words {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// IsEmpty tells whether s has no CPU.
+func (s Set) IsEmpty() bool { return len(s.words) == 0 }
+
+// Has tells whether CPU id is in s.
+func (s Set) Has(id int) bool {
+	return id >= 0 && id/wordBits < len(s.words) && s.words[id/wordBits]>>(id%wordBits)&1 == 1
+}
+
+// Equal tells whether both sets hold the same CPUs.
+func (s Set) Equal(t Set) bool { return slices.Equal(s.words, t.words) }
+
+// Contains tells whether every CPU of sub is in s.
+func (s Set) Contains(sub Set) bool {
+	if len(sub.words) > len(s.words) {
+		return false
+	}
+	for i, w := range sub.words {
+		if w&^s.words[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Intersects tells whether the sets have a CPU in common.
+func (s Set) Intersects(t Set) bool {
+	for i := range min(len(s.words), len(t.words)) {
+		if s.words[i]&t.words[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Union returns the CPUs of s or t.
+func (s Set) Union(t Set) Set {
+	if len(t.words) > len(s.words) {
+		s, t = t, s
+	}
+	if len(t.words) == 0 {
+		return s
+	}
+	words := slices.Clone(s.words)
+	for i, w := range t.words {
+		words[i] |= w
+	}
+	return Set{words}
+}
+
+// Intersection returns the CPUs of s that are in t.
+func (s Set) Intersection(t Set) Set {
+	words := make([]uint64, min(len(s.words), len(t.words)))
+	for i := range words {
+		words[i] = s.words[i] & t.words[i]
+	}
+	return Set{trim(words)}
+}
+
+// Difference returns the CPUs of s that are not in t.
+func (s Set) Difference(t Set) Set {
+	if !s.Intersects(t) {
+		return s
+	}
+	words := slices.Clone(s.words)
+	for i := range min(len(s.words), len(t.words)) {
+		words[i] &^= t.words[i]
+	}
+	return Set{trim(words)}
+}
+
+// IntersectionLen is Intersection(t).Len() without making the set.
+func (s Set) IntersectionLen(t Set) int {
+	n := 0
+	for i := range min(len(s.words), len(t.words)) {
+		n += bits.OnesCount64(s.words[i] & t.words[i])
+	}
+	return n
+}
+
+// Lowest is the smallest id in s, or -1 for the empty set.
+func (s Set) Lowest() int {
+	for i, w := range s.words {
+		if w != 0 {
+			return i*wordBits + bits.TrailingZeros64(w)
+		}
+	}
+	return -1
+}
+
+// Highest is the largest id in s, or -1 for the empty set.
+func (s Set) Highest() int {
+	n := len(s.words)
+	if n == 0 {
+		return -1
+	}
+	return n*wordBits - 1 - bits.LeadingZeros64(s.words[n-1])
+}
+
+// All yields the ids of s in ascending order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, w := range s.words {
+			for ; w != 0; w &= w - 1 {
+				if !yield(i*wordBits + bits.TrailingZeros64(w)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// IDs returns the ids of s in ascending order, never nil.
+func (s Set) IDs() []int {
+	ids := make([]int, 0, s.Len())
+	for id := range s.All() {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// String is the list format, "0-3,8"; Parse reads it back.
+func (s Set) String() string {
+	var b []byte
+	first, last := -1, -1
+	flush := func() {
+		if first < 0 {
+			return
+		}
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(first), 10)
+		if last > first {
+			b = append(b, '-')
+			b = strconv.AppendInt(b, int64(last), 10)
+		}
+	}
+	for id := range s.All() {
+		if last >= 0 && id == last+1 {
+			last = id
+			continue
+		}
+		flush()
+		first, last = id, id
+	}
+	flush()
+	return string(b)
+}
+
+// Parse reads the list format. Elements may overlap and stand in any order; blanks,
+// backward ranges and ids above MaxID are errors that name the element.
+func Parse(text string) (Set, error) {
+	var b Builder
+	if text == "" {
+		return Set{}, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		first, err := parseID(low)
+		if err != nil {
+			return Set{}, fmt.Errorf("%w: %q: element %q: %w", ErrSyntax, text, part, err)
+		}
+		last := first
+		if isRange {
+			if last, err = parseID(high); err != nil {
+				return Set{}, fmt.Errorf("%w: %q: element %q: %w", ErrSyntax, text, part, err)
+			}
+		}
+		if last < first {
+			return Set{}, fmt.Errorf("%w: %q: range %q runs backwards", ErrSyntax, text, part)
+		}
+		for id := first; id <= last; id++ {
+			b.Add(id)
+		}
+	}
+	return b.Set(), nil
+}
+
+func parseID(text string) (int, error) {
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, errors.New("want a CPU id or a range such as 2-5")
+	}
+	if id > MaxID {
+		return 0, fmt.Errorf("CPU ids end at %d", MaxID)
+	}
+	return int(id), nil
+}

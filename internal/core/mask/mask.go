@@ -1,0 +1,167 @@
+// Package mask holds sets of NUMA nodes.
+//
+// A Mask is a value of 64 bits: bit n stands for the NUMA node whose id is n
+// (R-HINT-1). Node ids of 64 and above cannot be represented; machine.New
+// refuses them, so that no other package has to.
+package mask
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// MaxNode is the largest NUMA node id that a Mask can hold.
+const MaxNode = 63
+
+// ErrSyntax is wrapped by every error that Parse returns.
+var ErrSyntax = errors.New("not a set of NUMA nodes")
+
+// Mask is a set of NUMA node ids 0..63. The zero value is the empty set.
+type Mask uint64
+
+// Of returns the set of the given ids. It panics for ids outside 0..63: ids
+// reach this package only through a machine, which has checked them.
+func Of(nodes ...int) Mask {
+	var m Mask
+	for _, n := range nodes {
+		m = m.With(n)
+	}
+	return m
+}
+
+// With returns m and n. It panics for n outside 0..63.
+func (m Mask) With(n int) Mask {
+	if n < 0 || n > MaxNode {
+		panic("mask: NUMA node " + strconv.Itoa(n) + " is outside 0..63")
+	}
+	return m | 1<<uint(n)
+}
+
+// Without returns m less n.
+func (m Mask) Without(n int) Mask { return m &^ (1 << uint(n)) }
+
+// Has tells whether n is in m; ids outside 0..63 never are.
+func (m Mask) Has(n int) bool { return n >= 0 && n <= MaxNode && m>>uint(n)&1 == 1 }
+
+// Len is the number of NUMA nodes in m.
+func (m Mask) Len() int { return bits.OnesCount64(uint64(m)) }
+
+// IsEmpty tells whether m has no node.
+func (m Mask) IsEmpty() bool { return m == 0 }
+
+// Contains tells whether every node of sub is in m.
+func (m Mask) Contains(sub Mask) bool { return sub&^m == 0 }
+
+// Lowest is the smallest id in m, or -1 for the empty set.
+func (m Mask) Lowest() int {
+	if m == 0 {
+		return -1
+	}
+	return bits.TrailingZeros64(uint64(m))
+}
+
+// Highest is the largest id in m, or -1 for the empty set.
+func (m Mask) Highest() int { return 63 - bits.LeadingZeros64(uint64(m)) }
+
+// All yields the ids of m in ascending order.
+func (m Mask) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for rest := m; rest != 0; rest &= rest - 1 {
+			if !yield(bits.TrailingZeros64(uint64(rest))) {
+				return
+			}
+		}
+	}
+}
+
+// Nodes returns the ids of m in ascending order, never nil.
+func (m Mask) Nodes() []int {
+	nodes := make([]int, 0, m.Len())
+	for n := range m.All() {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// NarrowerThan is the order in which hints without distances are compared:
+// fewer nodes first, then the smaller number (R-HINT-2). {1,2} is narrower than
+// {0,3}, although 0 is the lower id.
+func (m Mask) NarrowerThan(other Mask) bool {
+	if a, b := m.Len(), other.Len(); a != b {
+		return a < b
+	}
+	return m < other
+}
+
+// String is the list form, "{0,2-3}", and "{}" for the empty set. Parse reads it.
+func (m Mask) String() string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for rest := m; rest != 0; {
+		first := bits.TrailingZeros64(uint64(rest))
+		last := first
+		for last < MaxNode && rest.Has(last+1) {
+			last++
+		}
+		for n := first; n <= last; n++ {
+			rest = rest.Without(n)
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(first))
+		if last > first {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(last))
+		}
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// Parse reads the form of String; the braces may be left out.
+func Parse(text string) (Mask, error) {
+	list := text
+	if strings.HasPrefix(list, "{") && strings.HasSuffix(list, "}") {
+		list = list[1 : len(list)-1]
+	}
+	var m Mask
+	if list == "" {
+		return m, nil
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		first, err := parseNode(low)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %q: %q: %w", ErrSyntax, text, part, err)
+		}
+		last := first
+		if isRange {
+			if last, err = parseNode(high); err != nil {
+				return 0, fmt.Errorf("%w: %q: %q: %w", ErrSyntax, text, part, err)
+			}
+		}
+		if last < first {
+			return 0, fmt.Errorf("%w: %q: range %q runs backwards", ErrSyntax, text, part)
+		}
+		for n := first; n <= last; n++ {
+			m = m.With(n)
+		}
+	}
+	return m, nil
+}
+
+func parseNode(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return 0, errors.New("want a NUMA node id from 0 to 63")
+	}
+	if n > MaxNode {
+		return 0, errors.New("NUMA node ids end at 63")
+	}
+	return int(n), nil
+}

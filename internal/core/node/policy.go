@@ -1,0 +1,75 @@
+package node
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
+
+// TopologyPolicy is the Topology Manager policy.
+type TopologyPolicy int
+
+// The policies (R-HINT-60…63).
+const (
+	TopologyNone TopologyPolicy = iota
+	TopologyBestEffort
+	TopologyRestricted
+	TopologySingleNUMANode
+)
+
+func (p TopologyPolicy) String() string {
+	switch p {
+	case TopologyBestEffort:
+		return "best-effort"
+	case TopologyRestricted:
+		return "restricted"
+	case TopologySingleNUMANode:
+		return "single-numa-node"
+	case TopologyNone:
+	}
+	return "none"
+}
+
+// Scope is what the Topology Manager aligns: each container, or the pod as a whole.
+type Scope int
+
+// The scopes (R-HINT-64, R-HINT-65).
+const (
+	ContainerScope Scope = iota
+	PodScope
+)
+
+func (s Scope) String() string {
+	if s == PodScope {
+		return "pod"
+	}
+	return "container"
+}
+
+// Policy is how a node decides: a KubeletConfiguration with its feature gates,
+// resolved for one machine by kubeletcfg. It holds no text to parse and no gate to ask.
+type Policy struct {
+	Topology TopologyPolicy
+	Scope    Scope
+	// PreferClosest is prefer-closest-numa-nodes (R-HINT-53).
+	PreferClosest bool
+
+	// StaticCPU is cpuManagerPolicy static; otherwise nobody gets exclusive CPUs.
+	StaticCPU bool
+	CPU       cpu.Options
+	// ReservedCPUs are never given to anyone exclusively (R-CPU-22, R-CPU-23). Empty
+	// unless StaticCPU.
+	ReservedCPUs cpuset.Set
+
+	// StaticMemory is memoryManagerPolicy Static; otherwise memory is not managed.
+	StaticMemory bool
+	// ReservedMemory is the system's part of each NUMA node in bytes, by node id and type
+	// (R-MEM-3, R-MEM-4). Nil unless StaticMemory.
+	ReservedMemory map[int]map[string]int64
+
+	// PodLevelResources and PodLevelManagers are the feature gates PodLevelResources and
+	// PodLevelResourceManagers; the second is never on without the first.
+	PodLevelResources, PodLevelManagers bool
+	// LiftQuota is the gate DisableCPUQuotaWithExclusiveCPUs: containers with CPUs of their
+	// own run without CFS quota (R-ST-80).
+	LiftQuota bool
+}

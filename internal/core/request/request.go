@@ -1,0 +1,214 @@
+// Package request says what a pod asks of the node, in numbers.
+//
+// A Pod is made by podspec from a v1.Pod and the feature gates: quantities, QoS and
+// the question which container qualifies for exclusive CPUs or memory are settled
+// there (docs/rules/demand.md), so that nothing behind this package asks a gate or
+// parses a quantity. A Pod is immutable once made.
+package request
+
+import "slices"
+
+// Resource names a managed resource: CPU, "memory", or "hugepages-<size>". Device
+// resources have their extended resource name.
+type Resource = string
+
+// CPU is the resource whose amounts are whole CPUs. All memory resources are in bytes.
+const CPU Resource = "cpu"
+
+// Amount is a quantity of one resource.
+type Amount struct {
+	Resource Resource
+	Value    int64 // whole CPUs, bytes or devices; never negative
+}
+
+// Amounts is a list of amounts, ascending by resource name, each name once.
+type Amounts []Amount
+
+// Get returns the amount of r and whether r is named at all.
+func (a Amounts) Get(r Resource) (int64, bool) {
+	for _, x := range a {
+		if x.Resource == r {
+			return x.Value, true
+		}
+	}
+	return 0, false
+}
+
+// With returns a with the amount of r set to value.
+func (a Amounts) With(r Resource, value int64) Amounts {
+	i, found := slices.BinarySearchFunc(a, r, func(x Amount, r Resource) int {
+		switch {
+		case x.Resource < r:
+			return -1
+		case x.Resource > r:
+			return 1
+		}
+		return 0
+	})
+	out := slices.Clone(a)
+	if found {
+		out[i].Value = value
+		return out
+	}
+	return slices.Insert(out, i, Amount{r, value})
+}
+
+// QoS is the quality-of-service class of a pod (R-DEM-10…15).
+type QoS int
+
+// The classes, as Kubernetes names them.
+const (
+	BestEffort QoS = iota
+	Burstable
+	Guaranteed
+)
+
+func (q QoS) String() string {
+	switch q {
+	case Guaranteed:
+		return "Guaranteed"
+	case Burstable:
+		return "Burstable"
+	case BestEffort:
+	}
+	return "BestEffort"
+}
+
+// Kind tells by which rules a pod is treated (R-DEM-1, R-DEM-26).
+type Kind int
+
+const (
+	// Plain pods have no pod-level resources: each container stands for itself.
+	Plain Kind = iota
+	// PodLevel pods have pod-level resources and the gate PodLevelResourceManagers is
+	// on: under scope pod they get one pool.
+	PodLevel
+	// Unmanaged pods have pod-level resources and the gate is off: the managers leave
+	// them alone (R-DEM-26).
+	Unmanaged
+)
+
+func (k Kind) String() string {
+	switch k {
+	case PodLevel:
+		return "pod-level"
+	case Unmanaged:
+		return "unmanaged"
+	case Plain:
+	}
+	return "plain"
+}
+
+// Lane is when a container runs, which decides with whom it can share.
+type Lane int
+
+const (
+	// Init containers run one after the other and end before the next starts.
+	Init Lane = iota
+	// Sidecar is an init container with restartPolicy Always: it runs until the pod ends.
+	Sidecar
+	// App is a container of spec.containers.
+	App
+)
+
+func (l Lane) String() string {
+	switch l {
+	case Init:
+		return "init"
+	case Sidecar:
+		return "sidecar"
+	case App:
+	}
+	return "app"
+}
+
+// Sharing is why a container has no exclusive CPUs, for the account given to people.
+type Sharing int
+
+// The reasons, each with its rule.
+const (
+	// NotShared: it qualifies for exclusive CPUs.
+	NotShared        Sharing = iota
+	QoSNotGuaranteed         // R-DEM-20
+	NotEquivalent            // R-DEM-22: its own requests and limits of cpu and memory are not set and equal
+	FractionalCPU            // R-DEM-23
+	NoCPURequest             // R-DEM-23
+	GateOff                  // R-DEM-26
+)
+
+// String is the reason in words, with the rule.
+func (s Sharing) String() string {
+	switch s {
+	case QoSNotGuaranteed:
+		return "the pod is not Guaranteed (R-DEM-20)"
+	case NotEquivalent:
+		return "its own cpu and memory requests and limits are not all set and equal (R-DEM-22)"
+	case FractionalCPU:
+		return "its cpu request is not a whole number (R-DEM-23)"
+	case NoCPURequest:
+		return "it requests no cpu (R-DEM-23)"
+	case GateOff:
+		return "the pod has pod-level resources and feature gate PodLevelResourceManagers is off (R-DEM-26)"
+	case NotShared:
+	}
+	return "it has exclusive CPUs"
+}
+
+// Container is what one container asks for.
+type Container struct {
+	Name string
+	Lane Lane
+	// CPUs is the number of exclusive CPUs that it qualifies for; 0: it shares
+	// (R-DEM-20…25). For an Unmanaged pod the number may be positive: it is not acted on.
+	CPUs int
+	// Sharing says why CPUs is 0.
+	Sharing Sharing
+	// Memory is what it qualifies to have pinned: "memory" and huge pages in bytes,
+	// zero values kept; nil or empty: it shares (R-DEM-30…33).
+	Memory Amounts
+	// Equivalent tells that its own cpu and memory requests are set and equal to the
+	// limits (R-DEM-22).
+	Equivalent bool
+	// HugePages names the huge page resources that it requests or limits at all, zero
+	// amounts excluded: who of the shared containers could use a pool's huge pages.
+	HugePages []Resource
+	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set; for people
+	// and quota, not for placement.
+	CPURequest, CPULimit int64
+}
+
+// Exclusive tells whether the container qualifies for CPUs of its own.
+func (c Container) Exclusive() bool { return c.CPUs > 0 }
+
+// Pod is what a pod asks for.
+type Pod struct {
+	UID, Namespace, Name string
+	QoS                  QoS
+	Kind                 Kind
+	// BudgetCPUs and BudgetMemory are the pod-level budget of a PodLevel pod (R-DEM-40,
+	// R-DEM-51): whole CPUs, 0 where the pod-level cpu request is missing or fractional
+	// or the pod is not Guaranteed; bytes per type, positive values only. Zero and nil for
+	// other kinds: their budget follows from the containers (layout).
+	BudgetCPUs   int
+	BudgetMemory Amounts
+	// BudgetCPUMilli is the pod-level cpu request in thousandths, to tell a fractional
+	// budget from a missing one.
+	BudgetCPUMilli int64
+	// CPULimit is the pod-level cpu limit in thousandths of a CPU, 0 where not set.
+	CPULimit int64
+	// Containers are the init containers (standard and sidecars) in spec order, then the
+	// app containers in spec order. Ephemeral containers take no part.
+	Containers []Container
+}
+
+// ID is "namespace/name", how people know the pod.
+func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
+
+// Container returns the container of that name and its position.
+func (p Pod) Container(name string) (Container, int) {
+	i := slices.IndexFunc(p.Containers, func(c Container) bool { return c.Name == name })
+	if i < 0 {
+		return Container{}, -1
+	}
+	return p.Containers[i], i
+}
