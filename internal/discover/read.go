@@ -1,0 +1,96 @@
+package discover
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/cadvisor/lib/model"
+)
+
+// ErrNotMachineInfo is wrapped by the error for a file that holds something else.
+var ErrNotMachineInfo = errors.New("not a MachineInfo")
+
+// expected ends the message about a file that is something else.
+const expected = "expected the JSON object that `paddock topology -o json` writes (cAdvisor's MachineInfo)"
+
+// Read reads a recorded MachineInfo. name stands in errors. Fields that are not known
+// are allowed, as newer versions have more of them, but the topology must be there.
+// data is kept and must not be changed afterwards.
+func Read(name string, data []byte) (*Found, error) {
+	if err := recognize(data); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, err, expected)
+	}
+	var info model.MachineInfo
+	if err := json.Unmarshal(data, &info); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, explain(err), expected)
+	}
+	f, err := found(name, &info)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f.recorded = data
+	return f, nil
+}
+
+// recognize looks at the outermost fields, which tell best what a file is.
+func recognize(data []byte) error {
+	data = bytes.TrimSpace(data)
+	switch {
+	case len(data) == 0:
+		return errors.New("the file is empty")
+	case data[0] == '<':
+		return errors.New("it looks like XML")
+	case data[0] == '[':
+		return errors.New("it is a JSON array")
+	case data[0] != '{':
+		return errors.New("it is no JSON object")
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return explain(err)
+	}
+	if topology, ok := fields["topology"]; ok {
+		return recognizeNodes(topology)
+	}
+	if kind, ok := fields["kind"]; ok {
+		return fmt.Errorf("it is a Kubernetes object of kind %s", kind)
+	}
+	if _, ok := fields["lscpu"]; ok {
+		return errors.New("it is the output of lscpu")
+	}
+	return errors.New(`it has no "topology"`)
+}
+
+// recognizeNodes makes sure that ids are told: a missing one would be read as 0.
+func recognizeNodes(topology json.RawMessage) error {
+	var nodes []map[string]json.RawMessage
+	if err := json.Unmarshal(topology, &nodes); err != nil {
+		return fmt.Errorf("its topology is no list of NUMA nodes: %w", explain(err))
+	}
+	for i, node := range nodes {
+		if _, ok := node["node_id"]; !ok {
+			return fmt.Errorf(`entry %d of its topology has no "node_id"`, i)
+		}
+	}
+	return nil
+}
+
+// explain says where in the file, and in JSON's words.
+func explain(err error) error {
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax) && syntax.Error() == "unexpected end of JSON input":
+		return errors.New("the JSON is cut off")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("JSON syntax error at byte %d: %w", syntax.Offset, syntax)
+	case errors.As(err, &mismatch) && mismatch.Field != "":
+		return fmt.Errorf("%s is a JSON %s", mismatch.Field, mismatch.Value)
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("a JSON %s stands at byte %d", mismatch.Value, mismatch.Offset)
+	}
+	return err
+}
