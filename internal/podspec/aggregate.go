@@ -1,0 +1,65 @@
+package podspec
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// forEachContainer visits the init containers, then the app containers, in spec order.
+func forEachContainer(pod *v1.Pod, visit func(*v1.Container, request.Lane)) {
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		visit(c, laneOf(c))
+	}
+	for i := range pod.Spec.Containers {
+		visit(&pod.Spec.Containers[i], request.App)
+	}
+}
+
+func requestsOf(c *v1.Container) v1.ResourceList { return c.Resources.Requests }
+func limitsOf(c *v1.Container) v1.ResourceList   { return c.Resources.Limits }
+
+// aggregate is what the containers need together at the worst moment of the pod's
+// life: the apps beside all sidecars, or a standard init container beside the sidecars
+// that were started before it (R-DEM-80). The pod's overhead is not in it.
+func aggregate(pod *v1.Pod, of func(*v1.Container) v1.ResourceList) v1.ResourceList {
+	sidecars, together, worst := v1.ResourceList{}, v1.ResourceList{}, v1.ResourceList{}
+	forEachContainer(pod, func(c *v1.Container, lane request.Lane) {
+		if lane != request.Init {
+			addAll(together, of(c))
+		}
+		if lane == request.Sidecar {
+			addAll(sidecars, of(c))
+		}
+		if lane == request.Init {
+			candidate := sidecars.DeepCopy()
+			addAll(candidate, of(c))
+			raiseTo(worst, candidate)
+		}
+	})
+	raiseTo(worst, together)
+	return worst
+}
+
+func addAll(sum, list v1.ResourceList) {
+	for name, q := range list {
+		addTo(sum, name, q)
+	}
+}
+
+func addTo(sum v1.ResourceList, name v1.ResourceName, q resource.Quantity) {
+	total := sum[name].DeepCopy() // Add may write through a pointer within the quantity
+	total.Add(q)
+	sum[name] = total
+}
+
+// raiseTo makes each amount of list at least that of candidate.
+func raiseTo(list, candidate v1.ResourceList) {
+	for name, q := range candidate {
+		if old, ok := list[name]; !ok || q.Cmp(old) > 0 {
+			list[name] = q.DeepCopy()
+		}
+	}
+}

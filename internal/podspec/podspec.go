@@ -1,0 +1,80 @@
+// Package podspec turns Kubernetes pods into what the resource managers calculate with.
+//
+// It has three steps, each usable alone. Read and ReadFiles take manifests apart into
+// pods, strictly. Default and Validate do to a pod what the API server would do and
+// say about its resources (docs/rules/demand.md, sections 7 to 9). Request makes the
+// request.Pod: QoS class, lanes, who qualifies for exclusive CPUs and memory, and how
+// much. Quantities and feature gates end here.
+//
+// Nothing in this package changes a pod that it is given, and the same input always
+// gives the same output.
+package podspec
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Gates are the feature gates that decide how a pod is read.
+type Gates struct {
+	// PodLevelResources lets pods have spec.resources.
+	PodLevelResources bool
+	// PodLevelResourceManagers lets the managers act on it. It has no effect without
+	// PodLevelResources (R-DEM-26).
+	PodLevelManagers bool
+}
+
+const (
+	hugePagesPrefix = v1.ResourceHugePagesPrefix
+	memory          = v1.ResourceMemory
+)
+
+func isHugePages(name v1.ResourceName) bool {
+	return strings.HasPrefix(string(name), hugePagesPrefix)
+}
+
+// isMemory tells whether the memory manager cares for the resource.
+func isMemory(name v1.ResourceName) bool { return name == memory || isHugePages(name) }
+
+// isPodLevel tells whether the resource can be asked for at pod level.
+func isPodLevel(name v1.ResourceName) bool { return name == v1.ResourceCPU || isMemory(name) }
+
+// HasPodLevelResources tells whether the pod asks for cpu, memory or huge pages at pod
+// level, in whatever amount and whatever the gates say (R-DEM-1). With the gate
+// PodLevelResources off such a pod is not admitted (R-DEM-2): that is for the caller
+// to refuse.
+func HasPodLevelResources(pod *v1.Pod) bool {
+	r := pod.Spec.Resources
+	if r == nil {
+		return false
+	}
+	for _, list := range []v1.ResourceList{r.Requests, r.Limits} {
+		for name := range list {
+			if isPodLevel(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func kindOf(pod *v1.Pod, g Gates) request.Kind {
+	switch {
+	case !HasPodLevelResources(pod):
+		return request.Plain
+	case g.PodLevelResources && g.PodLevelManagers:
+		return request.PodLevel
+	}
+	return request.Unmanaged
+}
+
+// laneOf is the lane of an init container.
+func laneOf(c *v1.Container) request.Lane {
+	if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		return request.Sidecar
+	}
+	return request.Init
+}

@@ -1,0 +1,222 @@
+package podspec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Request says in numbers what the pod asks for under the given gates. Default is
+// expected to have been applied, by the API server or here.
+//
+// The rules of the API are not checked: a pod that went past Validate gets the numbers
+// that its spec has. An error, which names the pod and the field, is returned only for
+// what has no number: memory of a pod that memory would be pinned for which is not a
+// whole number of bytes (ErrNotWhole), a quantity that is negative or too large
+// (ErrOutOfRange), containers that together ask for too much (ErrOutOfRange), and an
+// unknown QoS class in the status.
+func Request(pod *v1.Pod, g Gates) (request.Pod, error) {
+	out, err := makeRequest(pod, g)
+	if err != nil {
+		return request.Pod{}, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return out, nil
+}
+
+func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
+	qos, err := qosOf(pod, g)
+	if err != nil {
+		return request.Pod{}, err
+	}
+	out := request.Pod{
+		UID:       UID(pod),
+		Namespace: pod.Namespace,
+		Name:      pod.Name,
+		QoS:       qos,
+		Kind:      kindOf(pod, g),
+	}
+	if err := addBudget(&out, pod); err != nil {
+		return request.Pod{}, err
+	}
+	spec := field.NewPath("spec")
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if err := addContainer(&out, c, laneOf(c), spec.Child("initContainers").Index(i)); err != nil {
+			return request.Pod{}, err
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if err := addContainer(&out, &pod.Spec.Containers[i], request.App, spec.Child("containers").Index(i)); err != nil {
+			return request.Pod{}, err
+		}
+	}
+	return out, checkSums(out)
+}
+
+// addBudget fills in the pod-level numbers (R-DEM-40, R-DEM-51).
+func addBudget(out *request.Pod, pod *v1.Pod) (err error) {
+	r := pod.Spec.Resources
+	if r == nil {
+		return nil
+	}
+	at := field.NewPath("spec", "resources")
+	if out.BudgetCPUMilli, err = milliIn(r.Requests, at.Child("requests")); err != nil {
+		return err
+	}
+	if out.CPULimit, err = milliIn(r.Limits, at.Child("limits")); err != nil {
+		return err
+	}
+	if out.Kind != request.PodLevel {
+		return nil
+	}
+	if out.QoS == request.Guaranteed {
+		out.BudgetCPUs = wholeCPUs(out.BudgetCPUMilli)
+	}
+	amounts, err := memoryIn(r.Requests, out.QoS == request.Guaranteed, at.Child("requests"))
+	if err != nil {
+		return err
+	}
+	for _, a := range amounts {
+		if a.Value > 0 {
+			out.BudgetMemory = append(out.BudgetMemory, a)
+		}
+	}
+	return nil
+}
+
+func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *field.Path) (err error) {
+	at = at.Child("resources")
+	rc := request.Container{
+		Name:       c.Name,
+		Lane:       lane,
+		Equivalent: isEquivalent(c),
+		HugePages:  hugePagesOf(c),
+	}
+	if rc.CPURequest, err = milliIn(c.Resources.Requests, at.Child("requests")); err != nil {
+		return err
+	}
+	if rc.CPULimit, err = milliIn(c.Resources.Limits, at.Child("limits")); err != nil {
+		return err
+	}
+	rc.CPUs, rc.Sharing = exclusiveCPUs(*out, rc)
+	if out.QoS == request.Guaranteed && (out.Kind != request.PodLevel || rc.Equivalent) {
+		exact := out.Kind != request.Unmanaged // the managers never look at the memory of those
+		if rc.Memory, err = memoryIn(c.Resources.Requests, exact, at.Child("requests")); err != nil {
+			return err
+		}
+	}
+	out.Containers = append(out.Containers, rc)
+	return nil
+}
+
+// exclusiveCPUs is how many CPUs the container qualifies for, and why it has none
+// (R-DEM-20 to R-DEM-26).
+func exclusiveCPUs(pod request.Pod, c request.Container) (int, request.Sharing) {
+	n := wholeCPUs(c.CPURequest)
+	switch {
+	case pod.QoS != request.Guaranteed:
+		return 0, request.QoSNotGuaranteed
+	case pod.Kind == request.PodLevel && !c.Equivalent:
+		return 0, request.NotEquivalent
+	case c.CPURequest == 0:
+		return 0, request.NoCPURequest
+	case n == 0:
+		return 0, request.FractionalCPU
+	case pod.Kind == request.Unmanaged:
+		return n, request.GateOff
+	}
+	return n, request.NotShared
+}
+
+// isEquivalent tells whether the container would be Guaranteed on its own (R-DEM-22).
+func isEquivalent(c *v1.Container) bool {
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, memory} {
+		asked, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+		if asked.IsZero() || asked.Cmp(limit) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// hugePagesOf names the huge pages that the container asks for, ascending.
+func hugePagesOf(c *v1.Container) []request.Resource {
+	var names []request.Resource
+	for _, list := range []v1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range list {
+			if isHugePages(name) && !q.IsZero() {
+				names = append(names, string(name))
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// milliIn is the cpu of a list in thousandths, 0 where there is none.
+func milliIn(list v1.ResourceList, at *field.Path) (int64, error) {
+	q, ok := list[v1.ResourceCPU]
+	if !ok {
+		return 0, nil
+	}
+	milli, err := milliOf(q)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", at.Key(string(v1.ResourceCPU)), err)
+	}
+	return milli, nil
+}
+
+// memoryIn is the memory and the huge pages of a list in bytes, zero amounts kept
+// (R-DEM-32, R-DEM-33).
+func memoryIn(list v1.ResourceList, exact bool, at *field.Path) (request.Amounts, error) {
+	var out request.Amounts
+	for _, name := range sortedNames(list) {
+		if !isMemory(name) {
+			continue
+		}
+		n, err := bytesOf(list[name], exact)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at.Key(string(name)), err)
+		}
+		out = append(out, request.Amount{Resource: string(name), Value: n})
+	}
+	return out, nil
+}
+
+func sortedNames(list v1.ResourceList) []v1.ResourceName {
+	names := make([]v1.ResourceName, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b v1.ResourceName) int { return strings.Compare(string(a), string(b)) })
+	return names
+}
+
+// checkSums makes sure that whoever adds up the containers stays within an int64.
+func checkSums(pod request.Pod) error {
+	sums := map[request.Resource]int64{}
+	add := func(r request.Resource, v int64) error {
+		if v > math.MaxInt64-sums[r] {
+			return fmt.Errorf("%w: the %s requests of all containers together do not fit 63 bits", ErrOutOfRange, r)
+		}
+		sums[r] += v
+		return nil
+	}
+	for _, c := range pod.Containers {
+		if err := add(request.CPU, c.CPURequest); err != nil {
+			return err
+		}
+		for _, a := range c.Memory {
+			if err := add(a.Resource, a.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
