@@ -1,0 +1,102 @@
+# Paddock. `make` alone lists what there is.
+#
+# run and test need Go, git and make. race needs a C compiler too. lint, format and vuln
+# build their tools once, at the versions below, into .tools (not in git).
+
+GOLANGCI_VERSION  := v2.15.0
+GOVULNCHECK_VERSION := v1.8.0
+
+GO     ?= go
+TOOLS  := $(CURDIR)/.tools
+LINT   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+VULN   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+BINARY := bin/paddock
+
+# What the longer targets run on; the rest of a command line can narrow them,
+# for example `make prop PKG=./internal/core/hint N=1000000`.
+PKG   ?= ./...
+N     ?= 100000
+T     ?= 20s
+COUNT ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check arch lint format race prop fuzz bench golden vuln clean
+
+help: ## This list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+# Exit status 2 of paddock says that some pods were refused: here that is an answer.
+run: build ## Plan the example pods on an example machine.
+	@$(BINARY) plan --machine examples/machines/epyc-2s-nps4.json \
+	    --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/ || [ $$? -eq 2 ]
+
+build: ## Build bin/paddock.
+	@$(GO) build -o $(BINARY) ./cmd/paddock
+
+test: ## All tests, as they run on every change.
+	$(GO) test $(PKG)
+
+check: arch lint test race ## What a change must pass: import rules, format, lint, tests, race.
+
+arch: ## The import rules and the other rules of the house (internal/arch).
+	$(GO) test ./internal/arch
+
+lint: $(LINT) ## golangci-lint, which reports unformatted files too.
+	$(LINT) run $(PKG)
+
+format: $(LINT) ## Format all Go files and group their imports.
+	$(LINT) fmt
+
+race: ## All tests under the race detector; needs a C compiler.
+	CGO_ENABLED=1 $(GO) test -race $(PKG)
+
+# Only the tests of files that use rapid are run, package by package, so that the lines tell
+# how far it is. rapid prints how to repeat a failure.
+prop: ## Property tests at N checks each: make prop N=100000 [PKG=./internal/core/hint].
+	@set -e; dirs=$$($(GO) list -f '{{$$d := .Dir}}{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$d}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$d}}{{"\n"}}{{end}}{{end}}' $(PKG) | sort -u); \
+	total=$$(echo "$$dirs" | grep -c .) || { echo "no package of $(PKG) has property tests"; exit 1; }; i=0; failed=; \
+	for dir in $$dirs; do \
+	    i=$$((i + 1)); \
+	    tests=$$(grep -l '"pgregory.net/rapid"' $$dir/*_test.go | xargs grep -ohE '^func Test[A-Za-z0-9_]+' | awk '{ print $$2 }' | paste -sd '|' -); \
+	    echo "[$$i/$$total] $${dir#$(CURDIR)/}, $(N) checks each"; \
+	    $(GO) test -v -count=1 -timeout=0 -run "^($$tests)\$$" $$dir -rapid.checks=$(N) || failed="$$failed $${dir#$(CURDIR)/}"; \
+	done; \
+	[ -z "$$failed" ] || { echo "property tests failed in:$$failed"; exit 1; }
+
+fuzz: ## Every fuzz target for T: make fuzz T=20s [PKG=./internal/podspec].
+	@set -e; failed=; \
+	for dir in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG)); do \
+	    grep -qs '^func Fuzz' $$dir/*_test.go || continue; \
+	    for target in $$($(GO) test -list '^Fuzz' $$dir | grep '^Fuzz'); do \
+	        echo "$${dir#$(CURDIR)/}: $$target, $(T)"; \
+	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(T) $$dir || failed="$$failed $$target"; \
+	    done; \
+	done; \
+	[ -z "$$failed" ] || { echo "fuzz targets failed:$$failed"; exit 1; }
+
+bench: ## All benchmarks: make bench COUNT=10 > new.txt, for benchstat.
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 0 $(PKG)
+
+golden: build ## Replay the reference's answers and compare.
+	$(BINARY) replay --check testdata/golden/*.jsonl.gz
+
+# govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
+# cannot be reached (no network, a closed one) is no fault of the code, and is said.
+vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerability database.
+	@set +e; out=$$($(VULN) ./... 2>&1); status=$$?; echo "$$out"; \
+	if [ $$status -eq 1 ] && echo "$$out" | grep -q 'fetching vulnerabilities'; then \
+	    echo "vuln: NOT CHECKED: the vulnerability database cannot be reached from here."; \
+	    exit 0; \
+	fi; exit $$status
+
+clean: ## Remove what was built; .tools stays.
+	rm -rf bin
+
+$(LINT):
+	@echo "building golangci-lint $(GOLANGCI_VERSION) (a minute or two, once)"
+	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/golangci-lint $@
+
+$(VULN):
+	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@mv $(TOOLS)/govulncheck $@

@@ -1,0 +1,177 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	maxFileLines     = 500
+	maxTestFuncLines = 60
+)
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	comments := map[string]string{}
+	for _, f := range load(t).goFiles {
+		if f.test && f.dir() != "internal/arch" {
+			continue
+		}
+		comments[f.dir()] += f.syntax.Doc.Text()
+		if doc := f.syntax.Doc.Text(); doc != "" && f.syntax.Name.Name != "main" && !strings.HasPrefix(doc, "Package "+f.syntax.Name.Name+" ") {
+			t.Errorf("%s: the package comment does not begin with %q", f.path, "Package "+f.syntax.Name.Name)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(comments)) {
+		if comments[dir] == "" {
+			t.Errorf("%s has no package comment: say what the package promises", dir)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	unused := maps.Clone(exceptions)
+	for _, f := range load(t).goFiles {
+		for _, c := range tooLarge(f) {
+			if _, ok := exceptions[c.what]; ok {
+				delete(unused, c.what)
+				continue
+			}
+			t.Errorf("%s %s", c.what, c.why)
+		}
+	}
+	for what := range unused {
+		t.Errorf("%s: the exception in internal/arch/exceptions_test.go is no longer needed", what)
+	}
+}
+
+type complaint struct{ what, why string }
+
+// tooLarge returns the file and the test functions of f that are past their limits. For
+// other functions the linter's funlen has the line.
+func tooLarge(f *goFile) []complaint {
+	if f.generated() {
+		return nil
+	}
+	var found []complaint
+	if n := strings.Count(f.text, "\n"); n > maxFileLines {
+		found = append(found, complaint{f.path, fmt.Sprintf("has %d lines, more than %d: it holds more than one thought", n, maxFileLines)})
+	}
+	if !f.test {
+		return found
+	}
+	for _, d := range f.syntax.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		n := f.set.Position(fn.End()).Line - f.set.Position(fn.Pos()).Line + 1
+		if n > maxTestFuncLines {
+			found = append(found, complaint{f.path + " " + fn.Name.Name, fmt.Sprintf("has %d lines, more than %d: cases live in tables and files", n, maxTestFuncLines)})
+		}
+	}
+	return found
+}
+
+// ruleID is a rule or a quirk, alone or as the begin of a range.
+var ruleID = regexp.MustCompile(`\b(R-[A-Z0-9]+-|Q-)([0-9]+)(?:(?:…|\.\.\.|–)([0-9]+))?\b`)
+
+// definition is how a rule begins in docs/rules.
+var definition = regexp.MustCompile(`(?m)^- \*\*((?:R-[A-Z0-9]+-|Q-)[0-9]+)\b`)
+
+func TestEveryRuleIsFound(t *testing.T) {
+	tr := load(t)
+	where := map[string]string{}
+	for _, f := range tr.texts {
+		if path.Dir(f.path) != "docs/rules" {
+			continue
+		}
+		for _, m := range definition.FindAllStringSubmatch(f.text, -1) {
+			if first, ok := where[m[1]]; ok {
+				t.Errorf("%s stands in %s and in %s", m[1], first, f.path)
+			}
+			where[m[1]] = f.path
+		}
+	}
+	if len(where) < 300 {
+		t.Errorf("docs/rules has %d rules, which cannot be all", len(where))
+	}
+	for _, f := range tr.texts {
+		if path.Dir(f.path) == "internal/arch" {
+			continue // the examples of the tests' own tests
+		}
+		for _, id := range mentions(f.text) {
+			if where[id] == "" {
+				t.Errorf("%s names %s, which no line of docs/rules begins with", f.path, id)
+			}
+		}
+	}
+}
+
+// mentions returns the rules that text names, both ends of a range.
+func mentions(text string) []string {
+	var ids []string
+	for _, m := range ruleID.FindAllStringSubmatch(text, -1) {
+		ids = append(ids, m[1]+m[2])
+		if m[3] != "" {
+			ids = append(ids, m[1]+m[3])
+		}
+	}
+	return ids
+}
+
+func TestMentions(t *testing.T) {
+	got := mentions("as R-CPU-12 says (R-DEM-60…67, Q-5), but not XR-CPU-1 or R-CPU")
+	if want := []string{"R-CPU-12", "R-DEM-60", "R-DEM-67", "Q-5"}; !slices.Equal(got, want) {
+		t.Errorf("mentions = %q, want %q", got, want)
+	}
+}
+
+// Words that do not belong into the repository. They are put together here so that this
+// file does not hold them.
+var unwanted = []struct {
+	pattern *regexp.Regexp
+	why     string
+}{
+	{regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`), "what is not done is an issue, not a comment"},
+	{regexp.MustCompile(`(^|[\s"'(=:])/(` + "wo" + `rk|ro` + `ot|ho` + `me|Us` + `ers)/[a-zA-Z.]`), "a path of somebody's machine"},
+	{regexp.MustCompile(`/tmp/[a-z]+_jobs`), "a path of somebody's machine"},
+}
+
+func TestNoUnwantedWords(t *testing.T) {
+	for _, f := range load(t).texts {
+		for _, complaint := range unwantedIn(f.text) {
+			t.Errorf("%s:%s", f.path, complaint)
+		}
+	}
+}
+
+func unwantedIn(text string) []string {
+	var found []string
+	for i, line := range strings.Split(text, "\n") {
+		for _, u := range unwanted {
+			if m := u.pattern.FindString(line); m != "" {
+				found = append(found, fmt.Sprintf("%d holds %q: %s", i+1, strings.TrimSpace(m), u.why))
+			}
+		}
+	}
+	return found
+}
+
+func TestUnwantedWordsAreSeen(t *testing.T) {
+	for _, line := range []string{"// TO" + "DO: later", "open(\"/ro" + "ot/x\")", "see /ho" + "me/ada/notes"} {
+		if len(unwantedIn(line)) != 1 {
+			t.Errorf("%q is not seen", line)
+		}
+	}
+	for _, line := range []string{"a root/path", "--root-dir /var/lib/kubelet", "/home", "method"} {
+		if got := unwantedIn(line); len(got) != 0 {
+			t.Errorf("%q is refused: %v", line, got)
+		}
+	}
+}

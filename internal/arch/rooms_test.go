@@ -1,0 +1,137 @@
+package arch
+
+import "strings"
+
+// room is a package, or with "/..." a family of packages, and which packages of this
+// module it may import. Names are relative to internal/, but for the command.
+type room struct {
+	name string
+	may  []string
+	// right is the advice for somebody who needs more than that.
+	right string
+}
+
+var (
+	values     = []string{"core/mask", "core/cpuset"}
+	vocabulary = append([]string{"core/machine", "core/request", "core/layout", "core/hint"}, values...)
+	deciders   = append([]string{"core/cpu", "core/memory", "core/device"}, vocabulary...)
+	codecs     = []string{"podspec", "discover", "kubeletcfg", "statefile", "kubeletstate", "view"}
+)
+
+const (
+	adviceCore   = "inside the core the arrows point one way; what both sides need belongs to the package below both, the combination to core/node"
+	adviceCodec  = "codecs and parsers know the core and nothing else; cmd/paddock, internal/scenario or internal/agent put them together"
+	adviceEdge   = "edges never know each other; declare the small interface that is needed and let internal/agent hand the other one in"
+	adviceEngine = "the engine knows core, store and statefile; everything else is an interface that it declares and internal/agent fills"
+)
+
+// rooms are the arrows of ARCHITECTURE.md.
+var rooms = []room{
+	{"core/mask", nil, adviceCore},
+	{"core/cpuset", nil, adviceCore},
+	{"core/machine", values, adviceCore},
+	{"core/request", nil, adviceCore},
+	{"core/layout", []string{"core/request"}, adviceCore},
+	{"core/hint", []string{"core/mask"}, adviceCore},
+	{"core/cpu", vocabulary, adviceCore},
+	{"core/memory", vocabulary, adviceCore},
+	{"core/device", vocabulary, adviceCore},
+	{"core/node", deciders, adviceCore},
+	{"core/converge", append([]string{"core/node"}, deciders...), adviceCore},
+
+	{"podspec", []string{"core/..."}, adviceCodec},
+	{"discover", []string{"core/..."}, adviceCodec},
+	{"kubeletcfg", []string{"core/..."}, adviceCodec},
+	{"statefile", []string{"core/..."}, adviceCodec},
+	{"kubeletstate", []string{"core/..."}, adviceCodec},
+	{"view", []string{"core/..."}, adviceCodec},
+	{"scenario", append([]string{"core/..."}, codecs...), "a scenario is replayed on values; nothing of a running agent is needed for it"},
+
+	{"store", nil, "the store moves bytes; what they mean is internal/statefile's"},
+	{"engine", []string{"core/...", "store", "statefile"}, adviceEngine},
+	{"podsource", []string{"core/...", "podspec"}, adviceEdge},
+	{"runtime", []string{"core/...", "engine"}, adviceEdge},
+	{"runtime/...", []string{"core/...", "engine", "runtime"}, adviceEdge},
+	{"podres", []string{"core/...", "engine"}, adviceEdge},
+	{"telemetry", []string{"core/...", "engine"}, adviceEdge},
+	{"web", []string{"core/...", "engine", "view"}, adviceEdge},
+
+	{"agent", []string{"..."}, "agent wires the parts together; commands are above it"},
+	{"cmd/paddock", []string{"..."}, "a command parses, calls and prints"},
+	{"arch", nil, "nothing is imported here"},
+}
+
+// library is a module or package from outside, or of the standard library, that has its
+// place.
+type library struct {
+	prefix string
+	// only are the rooms that may import it; none: nobody.
+	only []string
+	why  string
+}
+
+var libraries = []library{
+	{"github.com/containerd/nri", []string{"runtime/nri"}, "NRI is one of several actuators: internal/runtime/nri translates it"},
+	{"github.com/prometheus", []string{"telemetry"}, "metrics are computed from snapshots in internal/telemetry"},
+	{"k8s.io/kubelet/pkg/apis/podresources", []string{"podres"}, "the PodResources API is internal/podres"},
+	{"github.com/google/cadvisor", []string{"discover"}, "internal/discover reads machines and hands out machine.Machine"},
+	{"k8s.io/client-go", []string{"podsource", "agent"}, "pods come from internal/podsource"},
+	{"github.com/spf13/cobra", []string{"cmd/paddock"}, "the command line is cmd/paddock"},
+	{"k8s.io/kubernetes", nil, "Paddock decides by itself; docs/rules says how"},
+	{"github.com/stretchr/testify", nil, "compare with go-cmp, and let cases live in files"},
+	{"go.uber.org/mock", nil, "hand in a small fake of the interface instead"},
+	{"github.com/golang/mock", nil, "hand in a small fake of the interface instead"},
+	{"github.com/pkg/errors", nil, "wrap with fmt.Errorf and %w"},
+	{"k8s.io/klog", nil, "log/slog, at the edges"},
+	{"go.uber.org/zap", nil, "log/slog, at the edges"},
+	{"log", nil, "log/slog, at the edges"},
+	{"log/slog", []string{"engine", "podsource", "runtime", "runtime/...", "podres", "telemetry", "web", "agent", "cmd/paddock"}, "return an error or put it into the trace; the edges log"},
+}
+
+// impure are the parts of the standard library that the core does without, and where the
+// thing belongs.
+var impure = []library{
+	{"os", nil, "internal/discover reads the machine and internal/store writes files; hand in a value"},
+	{"io/fs", nil, "internal/discover and internal/store have the file system; hand in a value"},
+	{"net", nil, "sockets are internal/podres, internal/web and internal/runtime"},
+	{"time", nil, "a decision does not depend on when it is made; budgets count steps"},
+	{"sync", nil, "the core is values; internal/engine is the single writer"},
+	{"log", nil, "say it in the trace or the refusal; the edges log"},
+	{"context", nil, "the core never waits"},
+	{"math/rand", nil, "the same input gives the same answer"},
+	{"crypto/rand", nil, "the same input gives the same answer"},
+	{"syscall", nil, "the edges talk to the kernel"},
+	{"unsafe", nil, "nothing here needs it"},
+	{"testing", nil, "only test files test"},
+}
+
+// roomOf finds the row of a directory: the exact one before a family.
+func roomOf(dir string) (room, bool) {
+	name := strings.TrimPrefix(dir, "internal/")
+	var family room
+	found := false
+	for _, r := range rooms {
+		if r.name == name {
+			return r, true
+		}
+		if matches(r.name, name) {
+			family, found = r, true
+		}
+	}
+	return family, found
+}
+
+// matches says whether pattern, "a/b", "a/..." or "...", covers name. "a/..." covers what is
+// below a, not a itself.
+func matches(pattern, name string) bool {
+	prefix, isFamily := strings.CutSuffix(pattern, "...")
+	if !isFamily {
+		return pattern == name
+	}
+	return strings.HasPrefix(name, prefix)
+}
+
+// covers says whether the import is prefix or below it.
+func covers(prefix, imported string) bool {
+	return imported == prefix || strings.HasPrefix(imported, prefix+"/")
+}
