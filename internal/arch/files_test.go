@@ -138,7 +138,7 @@ var unwanted = []struct {
 	pattern *regexp.Regexp
 	why     string
 }{
-	{regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`), "what is not done is an issue, not a comment"},
+	{regexp.MustCompile(`(^|[\s/#(*])(` + "TO" + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`), "what is not done is an issue, not a comment"},
 	{regexp.MustCompile(`(^|[\s"'(=:])/(` + "wo" + `rk|ro` + `ot|ho` + `me|Us` + `ers)/[a-zA-Z.]`), "a path of somebody's machine"},
 	{regexp.MustCompile(`/tmp/[a-z]+_jobs`), "a path of somebody's machine"},
 }

@@ -39,7 +39,7 @@ func checkImports(dir string, test bool, imports []string) []string {
 	name := strings.TrimPrefix(dir, "internal/")
 	var bad []string
 	for _, imported := range imports {
-		why := ""
+		var why string
 		if own, isOwn := strings.CutPrefix(imported, modulePath+"/"); isOwn {
 			why = checkOwn(r, name, strings.TrimPrefix(own, "internal/"), test)
 		} else {
