@@ -88,14 +88,33 @@ func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 		return machine.Description{}, fmt.Errorf("topology lists no NUMA node")
 	}
 	d := machine.Description{CPUs: info.NumCores, Sockets: info.NumSockets}
+	unknown := socketsUnknown(info)
 	for i := range info.Topology {
 		n, err := fromNode(&info.Topology[i])
 		if err != nil {
 			return machine.Description{}, fmt.Errorf("NUMA node %d: %w", info.Topology[i].Id, err)
 		}
+		for c := range n.Cores {
+			if unknown {
+				n.Cores[c].Socket = 0
+			}
+		}
 		d.Nodes = append(d.Nodes, n)
 	}
 	return d, nil
+}
+
+// socketsUnknown tells whether every core is on socket -1, which is how the kernel
+// says that firmware does not tell; it is then one socket.
+func socketsUnknown(info *model.MachineInfo) bool {
+	for _, n := range info.Topology {
+		for _, core := range n.Cores {
+			if core.SocketID != -1 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func fromNode(n *model.Node) (machine.NodeDescription, error) {

@@ -1,0 +1,163 @@
+package discover
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/google/cadvisor/lib/model"
+	"github.com/google/cadvisor/lib/utils/sysinfo"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
+
+// LiveName is the name of a machine that Live found.
+const LiveName = "live"
+
+// Live reads the machine out of sysfs and procfs below root, which is os.DirFS("/")
+// but in tests. CPUs that are offline are left out, as the kubelet leaves them out.
+//
+// Info holds what decisions need. What would tell one machine from the next of its
+// kind (ids, addresses, disks, the time) is left empty, so that a recording may be
+// shown to others and two recordings may be compared.
+func Live(root fs.FS) (*Found, error) {
+	t, err := newTree(root)
+	if err != nil {
+		return nil, fmt.Errorf("reading the topology: %w", err)
+	}
+	info, remarks, err := t.info()
+	if err != nil {
+		return nil, fmt.Errorf("reading the topology: %w", err)
+	}
+	f, err := found(LiveName, info)
+	if err != nil {
+		return nil, fmt.Errorf("the topology below /sys/devices/system: %w", err)
+	}
+	if err := f.look(t); err != nil {
+		return nil, fmt.Errorf("reading the topology: %w", err)
+	}
+	f.Remarks = append(f.Remarks, remarks...)
+	return f, nil
+}
+
+func (t *tree) info() (*model.MachineInfo, []string, error) {
+	if len(t.numbered(cpuDir, "cpu")) == 0 {
+		return nil, nil, fmt.Errorf("/%s lists no CPU; where there is no sysfs, name a recorded file", cpuDir)
+	}
+	nodes, _, err := sysinfo.GetNodesInfo(t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("NUMA nodes: %w", err)
+	}
+	pages, err := sysinfo.GetHugePagesInfo(t, "/"+hugePagesDir+"/")
+	if err != nil {
+		return nil, nil, fmt.Errorf("huge pages: %w", err)
+	}
+	memory, err := t.memoryCapacity()
+	if err != nil {
+		return nil, nil, err
+	}
+	info := &model.MachineInfo{CPUVendorID: t.vendor(), MemoryCapacity: memory, HugePages: pages, Topology: nodes}
+	var remarks []string
+	if len(t.numbered(nodeDir, "node")) == 0 {
+		info.Topology = oneNode(info)
+		remarks = []string{"The kernel reports no NUMA nodes: the machine is taken as one."}
+	}
+	count(info)
+	if info.NumCores == 0 {
+		return nil, nil, errors.New("no CPU that is online has a topology/core_id and a topology/physical_package_id below /" + cpuDir)
+	}
+	return info, remarks, nil
+}
+
+// oneNode makes one NUMA node of what the library found on a kernel without NUMA
+// support: a node for each socket, in no order and without memory. To such a kernel
+// only memory node 0 exists.
+func oneNode(info *model.MachineInfo) []model.Node {
+	one := model.Node{Memory: info.MemoryCapacity, HugePages: info.HugePages}
+	slices.SortFunc(info.Topology, func(a, b model.Node) int { return cmp.Compare(a.Id, b.Id) })
+	for _, n := range info.Topology {
+		one.Cores = append(one.Cores, n.Cores...)
+		if len(info.Topology) == 1 {
+			one.Caches = n.Caches
+		}
+	}
+	return []model.Node{one}
+}
+
+// count sums up what the topology lists: online CPUs, cores and sockets. The library
+// reads the sockets in /proc/cpuinfo, which lists the same CPUs; its number of
+// physical cores counts equal ids on two sockets once.
+func count(info *model.MachineInfo) {
+	sockets := map[int]bool{}
+	for _, n := range info.Topology {
+		for _, core := range n.Cores {
+			sockets[core.SocketID] = true
+			info.NumCores += len(core.Threads)
+			info.NumPhysicalCores++
+		}
+	}
+	info.NumSockets = len(sockets)
+}
+
+var (
+	memTotal = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
+	vendorID = regexp.MustCompile(`(?m)^vendor_id\s*:\s*(\S+)`)
+)
+
+// memoryCapacity is what the kernel manages, in bytes, as /proc/meminfo tells.
+func (t *tree) memoryCapacity() (uint64, error) {
+	text, err := t.text("proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	match := memTotal.FindStringSubmatch(text)
+	if match == nil {
+		return 0, errors.New("/proc/meminfo has no MemTotal in kB")
+	}
+	kib, err := strconv.ParseUint(match[1], 10, 53)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/meminfo: MemTotal: %w", err)
+	}
+	return kib * 1024, nil
+}
+
+// vendor is as /proc/cpuinfo tells; some architectures do not.
+func (t *tree) vendor() string {
+	text, err := t.text("proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	if match := vendorID.FindStringSubmatch(text); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+// look adds what a MachineInfo has no place for: CPUs that are offline and, on hybrid
+// x86 machines, which cores are of which kind.
+func (f *Found) look(t *tree) error {
+	present, ok, err := t.list(cpuDir + "/present")
+	if err != nil {
+		return err
+	}
+	if ok && t.online != nil {
+		f.Offline = present.Difference(*t.online)
+	}
+	if !f.Offline.IsEmpty() {
+		f.add("CPUs %s are offline and left out.", f.Offline)
+	}
+	var kinds [2]cpuset.Set
+	for i, kind := range []string{"cpu_core", "cpu_atom"} {
+		if kinds[i], _, err = t.list("sys/devices/" + kind + "/cpus"); err != nil {
+			return err
+		}
+	}
+	if !kinds[0].IsEmpty() && !kinds[1].IsEmpty() {
+		f.add("Cores are of two kinds: performance cores have CPUs %s, efficiency cores %s.", kinds[0], kinds[1])
+	}
+	return nil
+}
