@@ -3,7 +3,7 @@
 # run and test need Go, git and make. race needs a C compiler too. lint, format and vuln
 # build their tools once, at the versions below, into .tools (not in git).
 
-GOLANGCI_VERSION  := v2.15.0
+GOLANGCI_VERSION    := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
 
 GO     ?= go

@@ -78,8 +78,9 @@ func tooLarge(f *goFile) []complaint {
 	return found
 }
 
-// ruleID is a rule or a quirk, alone or as the begin of a range.
-var ruleID = regexp.MustCompile(`\b(R-[A-Z0-9]+-|Q-)([0-9]+)(?:(?:…|\.\.\.|–)([0-9]+))?\b`)
+// ruleID is a rule or a quirk, alone, or as the begin of a range or of a list: R-DEM-60…67,
+// R-CPU-110..114, R-HINT-21/22/31.
+var ruleID = regexp.MustCompile(`\b(R-[A-Z0-9]+-|Q-)([0-9]+(?:(?:…|–|\.{2,3}|/)[0-9]+)*)\b`)
 
 // definition is how a rule begins in docs/rules.
 var definition = regexp.MustCompile(`(?m)^- \*\*((?:R-[A-Z0-9]+-|Q-)[0-9]+)\b`)
@@ -113,21 +114,22 @@ func TestEveryRuleIsFound(t *testing.T) {
 	}
 }
 
-// mentions returns the rules that text names, both ends of a range.
+// mentions returns the rules that text names, of a range both ends.
 func mentions(text string) []string {
 	var ids []string
 	for _, m := range ruleID.FindAllStringSubmatch(text, -1) {
-		ids = append(ids, m[1]+m[2])
-		if m[3] != "" {
-			ids = append(ids, m[1]+m[3])
+		numbers := strings.FieldsFunc(m[2], func(r rune) bool { return r < '0' || r > '9' })
+		for _, n := range numbers {
+			ids = append(ids, m[1]+n)
 		}
 	}
 	return ids
 }
 
 func TestMentions(t *testing.T) {
-	got := mentions("as R-CPU-12 says (R-DEM-60…67, Q-5), but not XR-CPU-1 or R-CPU")
-	if want := []string{"R-CPU-12", "R-DEM-60", "R-DEM-67", "Q-5"}; !slices.Equal(got, want) {
+	got := mentions("as R-CPU-12 says (R-DEM-60…67, R-HINT-40/41, R-MEM-32..35, Q-5), but not XR-CPU-1 or R-CPU")
+	want := []string{"R-CPU-12", "R-DEM-60", "R-DEM-67", "R-HINT-40", "R-HINT-41", "R-MEM-32", "R-MEM-35", "Q-5"}
+	if !slices.Equal(got, want) {
 		t.Errorf("mentions = %q, want %q", got, want)
 	}
 }

@@ -20,7 +20,7 @@ var (
 
 const (
 	adviceCore   = "inside the core the arrows point one way; what both sides need belongs to the package below both, the combination to core/node"
-	adviceCodec  = "codecs and parsers know the core and nothing else; cmd/paddock, internal/scenario or internal/agent put them together"
+	adviceCodec  = "codecs and parsers know the core and nothing else; cmd/paddock, internal/replay or internal/agent put them together"
 	adviceEdge   = "edges never know each other; declare the small interface that is needed and let internal/agent hand the other one in"
 	adviceEngine = "the engine knows core, store and statefile; everything else is an interface that it declares and internal/agent fills"
 )
@@ -45,7 +45,7 @@ var rooms = []room{
 	{"statefile", []string{"core/..."}, adviceCodec},
 	{"kubeletstate", []string{"core/..."}, adviceCodec},
 	{"view", []string{"core/..."}, adviceCodec},
-	{"scenario", append([]string{"core/..."}, codecs...), "a scenario is replayed on values; nothing of a running agent is needed for it"},
+	{"replay", append([]string{"core/..."}, codecs...), "scenarios are replayed on values; nothing of a running agent is needed for it"},
 
 	{"store", nil, "the store moves bytes; what they mean is internal/statefile's"},
 	{"engine", []string{"core/...", "store", "statefile"}, adviceEngine},
@@ -82,7 +82,7 @@ var libraries = []library{
 	{"go.uber.org/mock", nil, "hand in a small fake of the interface instead"},
 	{"github.com/golang/mock", nil, "hand in a small fake of the interface instead"},
 	{"github.com/pkg/errors", nil, "wrap with fmt.Errorf and %w"},
-	{"k8s.io/klog", nil, "log/slog, at the edges"},
+	{"k8s.io/klog", []string{"cmd/paddock", "agent"}, "log/slog, at the edges; what libraries say through klog is led there once, at the start"},
 	{"go.uber.org/zap", nil, "log/slog, at the edges"},
 	{"log", nil, "log/slog, at the edges"},
 	{"log/slog", []string{"engine", "podsource", "runtime", "runtime/...", "podres", "telemetry", "web", "agent", "cmd/paddock"}, "return an error or put it into the trace; the edges log"},
