@@ -1,0 +1,61 @@
+package request
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// String is the list in one line, bytes in the largest unit that is exact:
+// "hugepages-2Mi=4Mi memory=1Gi", or "none".
+func (a Amounts) String() string {
+	if len(a) == 0 {
+		return "none"
+	}
+	parts := make([]string, len(a))
+	for i, x := range a {
+		parts[i] = x.String()
+	}
+	return strings.Join(parts, " ")
+}
+
+// String is the amount with its name: "memory=1Gi", "cpu=3".
+func (a Amount) String() string {
+	if a.Resource != "memory" && !strings.HasPrefix(a.Resource, "hugepages-") {
+		return a.Resource + "=" + strconv.FormatInt(a.Value, 10)
+	}
+	v, unit := a.Value, 0
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+	for v != 0 && v%1024 == 0 && unit < len(units)-1 {
+		v, unit = v/1024, unit+1
+	}
+	return a.Resource + "=" + strconv.FormatInt(v, 10) + units[unit]
+}
+
+// String is the container in one line. "cpu 1500m/2000m" are request and limit; what
+// it is to have for itself, or why it has none, stands before and after.
+func (c Container) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: cpus=%d, pinned %s, cpu %dm/%dm", c.Lane, c.Name, c.CPUs, c.Memory, c.CPURequest, c.CPULimit)
+	if c.Equivalent {
+		b.WriteString(", equivalent")
+	}
+	if len(c.HugePages) > 0 {
+		b.WriteString(", uses " + strings.Join(c.HugePages, " "))
+	}
+	if c.Sharing != NotShared {
+		b.WriteString(", shares: " + c.Sharing.String())
+	}
+	return b.String()
+}
+
+// String is the pod in one line, its containers last, each after a semicolon.
+func (p Pod) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s) %s %s: budget cpus=%d %s, cpu %dm/%dm",
+		p.ID(), p.UID, p.QoS, p.Kind, p.BudgetCPUs, p.BudgetMemory, p.BudgetCPUMilli, p.CPULimit)
+	for _, c := range p.Containers {
+		b.WriteString("; " + c.String())
+	}
+	return b.String()
+}

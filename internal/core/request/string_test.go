@@ -1,0 +1,38 @@
+package request
+
+import "testing"
+
+func TestPodReadsInOneLine(t *testing.T) {
+	pod := Pod{
+		UID: "u", Namespace: "ns", Name: "a", QoS: Guaranteed, Kind: PodLevel,
+		BudgetCPUs: 3, BudgetMemory: Amounts{{"memory", 5 << 29}}, BudgetCPUMilli: 3000, CPULimit: 3000,
+		Containers: []Container{
+			{Name: "x", Lane: App, CPUs: 2, Memory: Amounts{{"memory", 1 << 30}}, Equivalent: true, CPURequest: 2000, CPULimit: 2000},
+			{Name: "y", Lane: Sidecar, Sharing: NotEquivalent, HugePages: []Resource{"hugepages-2Mi"}},
+		},
+	}
+	const want = "ns/a (u) Guaranteed pod-level: budget cpus=3 memory=2560Mi, cpu 3000m/3000m; " +
+		"app x: cpus=2, pinned memory=1Gi, cpu 2000m/2000m, equivalent; " +
+		"sidecar y: cpus=0, pinned none, cpu 0m/0m, uses hugepages-2Mi, " +
+		"shares: its own cpu and memory requests and limits are not all set and equal (R-DEM-22)"
+	if got := pod.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAmountsReadInTheLargestExactUnit(t *testing.T) {
+	for _, c := range []struct {
+		amounts Amounts
+		want    string
+	}{
+		{nil, "none"},
+		{Amounts{{"memory", 0}}, "memory=0"},
+		{Amounts{{"memory", 1025}}, "memory=1025"},
+		{Amounts{{"memory", 1 << 62}}, "memory=4Ei"},
+		{Amounts{{"example.com/gpu", 1024}, {"hugepages-2Mi", 4 << 20}}, "example.com/gpu=1024 hugepages-2Mi=4Mi"},
+	} {
+		if got := c.amounts.String(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
