@@ -60,6 +60,12 @@ func (f *Found) remark() {
 	if listed := len(m.Sockets()); f.Info.NumSockets != 0 && listed != f.Info.NumSockets {
 		f.add("It reports %d sockets and lists %d: averages are taken over the reported number.", f.Info.NumSockets, listed)
 	}
+	for _, core := range m.Cores() {
+		if core.Size != m.Cores()[0].Size {
+			f.add("Cores have different numbers of threads: where whole cores are counted, each is taken for %d, the average rounded down.", m.CPUsPerCore())
+			break
+		}
+	}
 	var memory int64
 	for _, n := range m.Nodes() {
 		memory += n.Memory

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// maxFile bounds what is read of a file that a flag names, in bytes. The MachineInfo
+// of the largest machines is below 1 MiB.
+const maxFile = 64 << 20
+
+// machineFlag is --machine, the same in every command.
+type machineFlag struct{ from string }
+
+func (f *machineFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.from, "machine", discover.LiveName,
+		"\"live\" for this machine, a `FILE` written by \"paddock topology -o json\", or \"-\" for standard input")
+}
+
+// load reads the machine that the flag names.
+func (f *machineFlag) load(stdin io.Reader) (*discover.Found, error) {
+	switch f.from {
+	case discover.LiveName:
+		return discover.Live(os.DirFS("/"))
+	case "":
+		return nil, fmt.Errorf(`--machine is empty; want "live" or the name of a file`)
+	}
+	data, err := readInput(f.from, stdin)
+	if err != nil {
+		return nil, fmt.Errorf("--machine: %w", err)
+	}
+	return discover.Read(f.from, data)
+}
+
+// readInput reads a file that was named on the command line, "-" being stdin.
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		stdin = file
+	}
+	data, err := io.ReadAll(io.LimitReader(stdin, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s: larger than %s", name, view.Bytes(maxFile))
+	}
+	return data, nil
+}
+
+// outputFlag is -o, --output: one of a few words, the first being the default.
+type outputFlag struct {
+	value   string
+	allowed []string
+}
+
+func (f *outputFlag) register(cmd *cobra.Command, allowed ...string) {
+	f.value, f.allowed = allowed[0], allowed
+	cmd.Flags().VarP(f, "output", "o", "form of the output: "+f.words())
+	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return allowed, cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic(err) // The flag was defined three lines above.
+	}
+}
+
+func (f *outputFlag) words() string {
+	last := len(f.allowed) - 1
+	return strings.Join(f.allowed[:last], ", ") + " or " + f.allowed[last]
+}
+
+// String, Set and Type make it a pflag.Value.
+func (f *outputFlag) String() string { return f.value }
+
+// Set takes one of the words; see String.
+func (f *outputFlag) Set(value string) error {
+	if !slices.Contains(f.allowed, value) {
+		return fmt.Errorf("want %s", f.words())
+	}
+	f.value = value
+	return nil
+}
+
+// Type is what help prints for the value; see String.
+func (f *outputFlag) Type() string { return "FORM" }
+
+// styleFor asks for colours where out is a terminal and nobody minds
+// (https://no-color.org).
+func styleFor(out io.Writer) view.Style {
+	file, ok := out.(*os.File)
+	return view.Style{Color: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))}
+}
