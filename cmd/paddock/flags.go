@@ -41,6 +41,14 @@ func (f *machineFlag) load(stdin io.Reader) (*discover.Found, error) {
 	return discover.Read(f.from, data)
 }
 
+// noArguments is for commands that are told everything by flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: %s takes no arguments, only flags; see %s --help", args[0], cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
 // readInput reads a file that was named on the command line, "-" being stdin.
 func readInput(name string, stdin io.Reader) ([]byte, error) {
 	if name != "-" {

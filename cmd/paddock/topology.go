@@ -25,7 +25,7 @@ it: this one, or a recorded one.
   paddock topology --machine examples/machines/epyc-2s-nps4.json
   paddock topology -o json > node7.json
   ssh node7 paddock topology -o json | paddock topology --machine -`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return topology(cmd.InOrStdin(), cmd.OutOrStdout(), from, output.value)
 		},

@@ -9,8 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// CPUs prints a set for reading: as a cpuset, but four or more evenly spaced ids, or
-// ranges of one length, as "0,2,…,62" or "0-1,4-5,…,60-61".
+// minEven is how many evenly spaced ids are worth a shortened list.
+const minEven = 6
+
+// CPUs prints a set for reading: as a cpuset, but a longer row of evenly spaced ids,
+// or of ranges of one length, as "0,2,…,62" or "0-1,4-5,…,60-61".
 func CPUs(set cpuset.Set) string {
 	ranges := rangesOf(set)
 	var parts []string
@@ -18,7 +21,7 @@ func CPUs(set cpuset.Set) string {
 		n := progression(len(ranges)-i, func(a, b int) bool {
 			return slices.Equal(step(ranges[i+a], ranges[i+a+1]), step(ranges[i+b], ranges[i+b+1]))
 		})
-		if d := step(ranges[i], ranges[min(i+1, len(ranges)-1)]); n < 4 || d[0] != d[1] {
+		if d := step(ranges[i], ranges[min(i+1, len(ranges)-1)]); n < minEven || d[0] != d[1] {
 			n = 1
 		}
 		parts = append(parts, rangeText(ranges[i]))

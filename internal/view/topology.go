@@ -125,7 +125,7 @@ func (t Topology) tree() *Table {
 		}
 	}
 	if !empty.IsEmpty() {
-		text := plural(empty.Len(), "NUMA node") + " " + CPUs(cpuset.Of(empty.Nodes()...))
+		text := plural(empty.Len(), "NUMA node") + " " + cpuset.Of(empty.Nodes()...).String()
 		table.Cells(Cell{text, Faint}, Cell{}, Cell{}, Cell{"neither CPUs nor memory", Faint})
 	}
 	return table

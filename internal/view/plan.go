@@ -1,0 +1,259 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Plan is the answer to a list of pods, as a document: what `paddock plan -o json` prints and
+// what its tables are made of. CPUs are in the kernel's list format, memory in bytes.
+type Plan struct {
+	Machine string     `json:"machine"`
+	Policy  string     `json:"policy"`
+	Pods    []PlanPod  `json:"pods"`
+	Node    NodeTotals `json:"node"`
+}
+
+// PlanPod is the answer to one pod.
+type PlanPod struct {
+	Pod      string `json:"pod"` // namespace/name
+	UID      string `json:"uid"`
+	QoS      string `json:"qos"`
+	Admitted bool   `json:"admitted"`
+	// Known pods were on the node before and keep what they have.
+	Known bool `json:"known,omitempty"`
+	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
+	Pool       string          `json:"poolCPUs,omitempty"`
+	PoolMemory []PlanBlock     `json:"poolMemory,omitempty"`
+	NUMANodes  []int           `json:"numaNodes,omitempty"`
+	Quota      string          `json:"quota,omitempty"`
+	Containers []PlanContainer `json:"containers,omitempty"`
+	Notes      []string        `json:"notes,omitempty"`
+	Refusal    *PlanRefusal    `json:"refusal,omitempty"`
+}
+
+// PlanContainer is what one container gets.
+type PlanContainer struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`      // init, sidecar or app
+	Isolation string `json:"isolation"` // host, pod or container
+	// CPUs is empty where the container runs on the node's shared pool.
+	CPUs      string `json:"cpus,omitempty"`
+	NUMANodes []int  `json:"numaNodes,omitempty"`
+	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
+	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
+	Memory          []PlanBlock `json:"memory,omitempty"`
+	// Quota is "lifted", a number of CPUs, "pod" where the pod's limit holds, or empty.
+	Quota string `json:"quota,omitempty"`
+	// Shares says why the container has no CPUs of its own.
+	Shares string `json:"shares,omitempty"`
+	// Affinity is what the Topology Manager chose; absent where it was not asked.
+	Affinity *PlanAffinity `json:"affinity,omitempty"`
+}
+
+// PlanAffinity is a merged hint.
+type PlanAffinity struct {
+	NUMANodes []int `json:"numaNodes"`
+	Preferred bool  `json:"preferred"`
+}
+
+// PlanBlock is memory of one type.
+type PlanBlock struct {
+	Type      string `json:"type"`
+	Bytes     int64  `json:"bytes"`
+	NUMANodes []int  `json:"numaNodes"`
+}
+
+// PlanRefusal is why a pod was refused, with the account.
+type PlanRefusal struct {
+	Reason    string        `json:"reason"`
+	Rule      string        `json:"rule"`
+	Container string        `json:"container,omitempty"`
+	Resource  string        `json:"resource,omitempty"`
+	Wanted    int64         `json:"wanted,omitempty"`
+	Message   string        `json:"message"`
+	Nodes     []PlanAccount `json:"nodes,omitempty"`
+}
+
+// PlanAccount is one NUMA node's part of a refusal's account.
+type PlanAccount struct {
+	Node    int          `json:"numaNode"`
+	Total   int64        `json:"total"`
+	Free    int64        `json:"free"`
+	Holders []PlanHolder `json:"holders,omitempty"`
+}
+
+// PlanHolder is who holds some of a NUMA node's resource.
+type PlanHolder struct {
+	Pod    string `json:"pod"`
+	Amount int64  `json:"amount"`
+	// NUMANodes is where the amount lies when it is on several NUMA nodes together.
+	NUMANodes []int `json:"numaNodes,omitempty"`
+}
+
+// NodeTotals is the node after all pods.
+type NodeTotals struct {
+	SharedCPUs   string      `json:"sharedCPUs"`
+	ReservedCPUs string      `json:"reservedCPUs"`
+	NUMANodes    []NodeTotal `json:"numaNodes"`
+	ManagesCPUs  bool        `json:"managesCPUs"`
+	ManagesBytes bool        `json:"managesMemory"`
+	Groups       []([]int)   `json:"memoryGroups,omitempty"`
+	types        []string
+}
+
+// NodeTotal is one NUMA node: CPUs and bytes that pods could have exclusively, in all and now.
+type NodeTotal struct {
+	Node     int         `json:"numaNode"`
+	CPUs     int         `json:"cpus"`
+	FreeCPUs int         `json:"freeCPUs"`
+	Memory   []TypeTotal `json:"memory,omitempty"`
+}
+
+// TypeTotal is one type of memory in bytes.
+type TypeTotal struct {
+	Type  string `json:"type"`
+	Total int64  `json:"total"`
+	Free  int64  `json:"free"`
+}
+
+// PlanOf makes the document: machine and policy are what people call them, s is the node after
+// the plans.
+func PlanOf(machineName, policy string, plans []*node.Plan, s *node.State) Plan {
+	p := Plan{Machine: machineName, Policy: policy, Pods: []PlanPod{}, Node: totals(s)}
+	for _, plan := range plans {
+		p.Pods = append(p.Pods, planPod(plan, s))
+	}
+	return p
+}
+
+func planPod(p *node.Plan, s *node.State) PlanPod {
+	out := PlanPod{
+		Pod: p.Pod.ID(), UID: p.Pod.UID, QoS: p.Pod.QoS.String(),
+		Admitted: p.Grant != nil, Known: p.Known, Notes: p.Trace.Notes,
+	}
+	if p.Refusal != nil {
+		out.Refusal = planRefusal(p.Refusal)
+		return out
+	}
+	g, m := p.Grant, s.Machine()
+	out.Pool, out.PoolMemory = g.Pool.String(), planBlocks(g.PoolMemory)
+	if !g.Pool.IsEmpty() {
+		out.NUMANodes = m.NodesOf(g.Pool).Nodes()
+	}
+	out.Quota = milliCPUs(g.Pod.CPULimit)
+	if g.LiftsPodQuota(s.Policy()) {
+		out.Quota = "lifted"
+	}
+	for i := range g.Containers {
+		out.Containers = append(out.Containers, planContainer(g, i, s))
+	}
+	return out
+}
+
+func planContainer(g *node.Grant, i int, s *node.State) PlanContainer {
+	asked, got := g.Pod.Containers[i], g.Containers[i]
+	c := PlanContainer{
+		Name: asked.Name, Kind: asked.Lane.String(), Isolation: g.Isolation(i).String(),
+		CPUs: got.CPUs.String(), Memory: planBlocks(got.Memory),
+	}
+	if !got.CPUs.IsEmpty() {
+		c.NUMANodes = s.Machine().NodesOf(got.CPUs).Nodes()
+	}
+	if !got.MemoryNodes.IsEmpty() {
+		c.MemoryNUMANodes = got.MemoryNodes.Nodes()
+	}
+	if g.Isolation(i) != node.ContainerIsolation {
+		c.Shares = shares(g, asked, s.Policy())
+	}
+	c.Quota = quota(g, i, s.Policy())
+	if s.Policy().Topology != node.TopologyNone {
+		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}
+		if got.Affinity.HasMask {
+			c.Affinity.NUMANodes = got.Affinity.Mask.Nodes()
+		}
+	}
+	return c
+}
+
+// shares says why a container has no CPUs of its own.
+func shares(g *node.Grant, c request.Container, p node.Policy) string {
+	switch {
+	case !p.StaticCPU:
+		return "the CPU policy is none (R-DEM-28)"
+	case c.Sharing != request.NotShared:
+		return c.Sharing.String()
+	case g.Pod.Kind == request.PodLevel && g.Pod.BudgetCPUs == 0:
+		return "the pod-level cpu request is missing or not a whole number (R-DEM-40)"
+	}
+	return c.Sharing.String()
+}
+
+func quota(g *node.Grant, i int, p node.Policy) string {
+	switch c := g.Pod.Containers[i]; {
+	case g.LiftsQuota(p, i):
+		return "lifted"
+	case c.CPULimit > 0:
+		return milliCPUs(c.CPULimit)
+	case g.Pod.CPULimit > 0:
+		return "pod"
+	}
+	return ""
+}
+
+func planBlocks(held []memory.Block) []PlanBlock {
+	var out []PlanBlock
+	for _, b := range held {
+		out = append(out, PlanBlock{b.Type, b.Size, b.Nodes.Nodes()})
+	}
+	return out
+}
+
+func planRefusal(r *node.Refusal) *PlanRefusal {
+	out := &PlanRefusal{
+		Reason: string(r.Reason), Rule: r.Rule, Container: r.Container,
+		Resource: r.Resource, Wanted: r.Wanted, Message: r.Detail,
+	}
+	for _, n := range r.Nodes {
+		account := PlanAccount{Node: n.Node, Total: n.Total, Free: n.Free}
+		for _, h := range n.Holders {
+			holder := PlanHolder{Pod: h.Pod, Amount: h.Amount}
+			if h.Nodes.Len() > 1 {
+				holder.NUMANodes = h.Nodes.Nodes()
+			}
+			account.Holders = append(account.Holders, holder)
+		}
+		out.Nodes = append(out.Nodes, account)
+	}
+	return out
+}
+
+func totals(s *node.State) NodeTotals {
+	p := s.Policy()
+	t := NodeTotals{
+		SharedCPUs: s.SharedCPUs().String(), ReservedCPUs: p.ReservedCPUs.String(),
+		ManagesCPUs: p.StaticCPU, ManagesBytes: p.StaticMemory, types: s.Machine().MemoryTypes(),
+	}
+	capacity, usage := s.Memory().Capacity().Nodes(), s.Memory().Nodes()
+	for i, n := range s.Machine().Nodes() {
+		total := NodeTotal{
+			Node: n.ID,
+			CPUs: s.AllocatableCPUs().IntersectionLen(n.CPUs), FreeCPUs: s.AvailableCPUs().IntersectionLen(n.CPUs),
+		}
+		for k, name := range s.Machine().MemoryTypes() {
+			if p.StaticMemory && capacity[i].Types[k].Listed {
+				total.Memory = append(total.Memory, TypeTotal{name, capacity[i].Types[k].Allocatable, usage[i].Free[k]})
+			}
+		}
+		t.NUMANodes = append(t.NUMANodes, total)
+		if group := usage[i].Group; group.Len() > 1 && group.Lowest() == n.ID {
+			t.Groups = append(t.Groups, group.Nodes())
+		}
+	}
+	slices.SortFunc(t.Groups, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	return t
+}
