@@ -148,7 +148,7 @@ func (f *Found) look(t *tree) error {
 		f.Offline = present.Difference(*t.online)
 	}
 	if !f.Offline.IsEmpty() {
-		f.add("CPUs %s are offline and left out.", f.Offline)
+		f.add("Offline CPUs are left out: %s.", f.Offline)
 	}
 	var kinds [2]cpuset.Set
 	for i, kind := range []string{"cpu_core", "cpu_atom"} {
