@@ -47,6 +47,24 @@ func (f Family) fits(m mask.Mask) bool {
 	return true
 }
 
+// within is the family cut to the nodes of a machine. Where the part that is closed
+// upwards is empty, so is its universe; explicit masks that this part holds, or that do
+// not lie in nodes, are left out.
+func (f Family) within(nodes mask.Mask) Family {
+	f.Universe &= nodes
+	if !f.fits(f.Universe) {
+		f.Universe = 0
+	}
+	var explicit []mask.Mask
+	for _, m := range f.Explicit {
+		if !m.IsEmpty() && nodes.Contains(m) && !f.fits(m) && !slices.Contains(explicit, m) {
+			explicit = append(explicit, m)
+		}
+	}
+	f.Explicit = explicit
+	return f
+}
+
 // prefers tells whether a hint of the family with mask m is preferred.
 func (f Family) prefers(m mask.Mask) bool {
 	return m.Len() == f.Preferred || f.Sockets != nil && f.Sockets.touched(m) == f.Sockets.Count

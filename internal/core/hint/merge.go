@@ -1,145 +1,178 @@
 package hint
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// DefaultBudget is the number of steps that a search may take.
+// DefaultBudget is the number of steps that one Merge may take. Real machines need a few
+// hundred to tens of thousands; a million takes a few tenths of a second, which an
+// admission can bear, while without a bound the worst case is exponential. Steps are
+// counted and not time, so that the same input has the same answer everywhere.
 const DefaultBudget = 1_000_000
 
-// MinSize is the smallest number of nodes of the universe that together offer every
-// need; false where not even the whole universe does.
+// merger is one Merge.
+type merger struct {
+	search
+	nearness
+	rules Rules
+	// lists are the families that have masks, cut to the machine.
+	lists []Family
+	// best is the fittest mask so far.
+	best mask.Mask
+	// In phase N: wanted is the count that is best (B of R-HINT-52), and up the number of
+	// copies of each list that choose from its part that is closed upwards.
+	wanted int
+	up     []int
+}
+
+// Merge chooses the mask on which all families agree best (R-HINT-50…63), exactly as if
+// every combination of their masks were compared. The order of the families does not
+// matter. NUMA nodes outside rules.Nodes are ignored. The families are only read.
+func Merge(families []Family, rules Rules) Choice {
+	m := merger{rules: rules}
+	if m.budget = rules.Budget; m.budget <= 0 {
+		m.budget = DefaultBudget
+	}
+	c := Choice{Mask: rules.Nodes}
+	satisfiable := m.take(families)
+	switch {
+	case len(m.lists) == 0:
+		c.Preferred = satisfiable
+	case rules.Policy == SingleNUMANode:
+		if n := m.single(); satisfiable && n != 0 {
+			c.Mask, c.Preferred = n, true
+		}
+	default:
+		m.decide(&c, satisfiable)
+	}
+	c.Steps = m.steps
+	c.HasMask = rules.Policy != SingleNUMANode || c.Mask != rules.Nodes
+	c.Admit = c.Preferred || rules.Policy == BestEffort
+	return c
+}
+
+// take makes the lists; false when a family cannot be satisfied.
+func (m *merger) take(families []Family) bool {
+	satisfiable := true
+	for i := range families {
+		if families[i].Kind == Any {
+			continue
+		}
+		f := families[i].within(m.rules.Nodes)
+		if f.Kind != Fits || f.IsEmpty() {
+			satisfiable = false
+			continue
+		}
+		if m.lists == nil {
+			m.lists = make([]Family, 0, len(families)-i)
+		}
+		m.lists = append(m.lists, f)
+	}
+	return satisfiable
+}
+
+// single is the lowest node that alone is preferred by all (R-HINT-63).
+func (m *merger) single() mask.Mask {
+	for n := range m.rules.Nodes.All() {
+		if m.allPrefer(mask.Of(n)) {
+			return mask.Of(n)
+		}
+	}
+	return 0
+}
+
+func (m *merger) allPrefer(a mask.Mask) bool {
+	return !slices.ContainsFunc(m.lists, func(f Family) bool { return !f.prefers(a) || !f.Has(a) })
+}
+
+// decide runs phase P, and N where it is still of use: restricted refuses whatever is
+// not preferred, so that it needs no mask.
+func (m *merger) decide(c *Choice, satisfiable bool) {
+	phase := "preferred"
+	if satisfiable {
+		m.prefer()
+	}
+	c.Preferred = m.best != 0
+	if !c.Preferred && !m.over && m.rules.Policy == BestEffort {
+		phase = "non-preferred"
+		m.agree()
+	}
+	if m.best != 0 {
+		c.Mask, c.Unproven = m.best, m.over
+	} else if m.over {
+		c.Unsolved = true
+		c.Why = fmt.Sprintf("the search for a %s mask of NUMA nodes %v ended after %d steps; %d resources compete for them",
+			phase, m.rules.Nodes, m.steps, len(m.lists))
+	}
+}
+
+// consider makes a the best mask if it is fitter (R-HINT-53); counts may differ.
+func (m *merger) consider(a mask.Mask) {
+	if a == 0 {
+		return
+	}
+	if m.best != 0 && a.Len() == m.best.Len() && m.rules.Distances != nil {
+		if x, y := spread(m.rules.Distances, a), spread(m.rules.Distances, m.best); x != y {
+			if x < y {
+				m.best = a
+			}
+			return
+		}
+	}
+	if m.best == 0 || a.NarrowerThan(m.best) {
+		m.best = a
+	}
+}
+
+// fittest considers the fittest mask of this size that answers m.problem.
+func (m *merger) fittest(size int) {
+	if m.rules.Distances == nil {
+		m.consider(m.smallest(query{size: size}))
+		return
+	}
+	m.closest(size)
+}
+
+// MinSize is the smallest number of NUMA nodes of the universe that together meet every
+// need, and false where not even the whole universe does; at least 1. It counts
+// dimensions at once: two nodes that meet one need each do not make the size 1.
+//
+// It is exact within DefaultBudget steps, which is far more than machines need; past
+// that it is the largest size that could not be ruled out step by step.
 func MinSize(universe mask.Mask, needs []Need) (int, bool) {
 	f := Family{Kind: Fits, Universe: universe, Needs: needs}
-	best := 0
-	for _, m := range submasks(universe) {
-		if f.fits(m) && (best == 0 || m.Len() < best) {
-			best = m.Len()
-		}
+	if !f.fits(universe) {
+		return 0, false
 	}
-	return best, best > 0
+	s := search{budget: DefaultBudget}
+	return s.narrowest(&f), true
 }
 
-// Merge chooses the mask on which all families agree best (R-HINT-50…63).
-func Merge(families []Family, rules Rules) Choice {
-	var lists []Family
-	satisfiable := true
-	for _, f := range families {
-		switch {
-		case f.Kind == None || f.IsEmpty():
-			satisfiable = false
-		case f.Kind == Fits:
-			lists = append(lists, f)
+// narrowest is the size of the smallest mask of a family that is cut and not empty.
+func (s *search) narrowest(f *Family) int {
+	least := mask.MaxNode + 1
+	for _, m := range f.Explicit {
+		least = min(least, m.Len())
+	}
+	if f.Universe == 0 {
+		return least
+	}
+	p := &s.problem
+	p.reset(f.Universe)
+	p.openBin(false)
+	p.constrain(f, f.Universe)
+	p.finish()
+	size := p.fewest()
+	if len(p.slack) == 1 && len(p.groups) == 0 {
+		return min(size, least)
+	}
+	for ; size < least; size++ {
+		if _, ok := s.feasible(query{size: size}); ok || s.over {
+			return size
 		}
 	}
-	if rules.Policy == SingleNUMANode {
-		return single(lists, satisfiable, rules)
-	}
-	best := Choice{Mask: rules.Nodes, HasMask: true, Preferred: satisfiable && len(lists) == 0}
-	if len(lists) > 0 {
-		if m, ok := enumerate(lists, satisfiable, rules); ok {
-			best.Mask = m
-			best.Preferred = satisfiable && allPrefer(lists, m)
-		}
-	}
-	best.Admit = best.Preferred || rules.Policy == BestEffort
-	return best
-}
-
-func allPrefer(lists []Family, m mask.Mask) bool {
-	return !slices.ContainsFunc(lists, func(f Family) bool { return !f.Has(m) || !f.prefers(m) })
-}
-
-func single(lists []Family, satisfiable bool, rules Rules) Choice {
-	best := Choice{Mask: rules.Nodes}
-	if !satisfiable {
-		return best
-	}
-	best.Preferred = len(lists) == 0
-	for n := range rules.Nodes.All() {
-		if m := mask.Of(n); len(lists) > 0 && allPrefer(lists, m) {
-			best.Mask, best.Preferred = m, true
-			break
-		}
-	}
-	best.HasMask = best.Mask != rules.Nodes
-	best.Admit = best.Preferred
-	return best
-}
-
-func submasks(universe mask.Mask) []mask.Mask {
-	var all []mask.Mask
-	for m := universe; m != 0; m = (m - 1) & universe {
-		all = append(all, m)
-	}
-	return all
-}
-
-func enumerate(lists []Family, satisfiable bool, rules Rules) (mask.Mask, bool) {
-	reached := map[mask.Mask]bool{rules.Nodes: true}
-	narrowest := 0
-	for _, f := range lists {
-		var members []mask.Mask
-		smallest := 64
-		for _, m := range submasks(rules.Nodes) {
-			if f.Has(m) {
-				members = append(members, m)
-				smallest = min(smallest, m.Len())
-			}
-		}
-		narrowest = max(narrowest, smallest)
-		for range f.copies() {
-			next := map[mask.Mask]bool{}
-			for r := range reached {
-				for _, m := range members {
-					next[r&m] = true
-				}
-			}
-			reached = next
-		}
-	}
-	var best mask.Mask
-	for m := range reached {
-		if m != 0 && (best == 0 || better(m, best, lists, satisfiable, narrowest, rules)) {
-			best = m
-		}
-	}
-	return best, best != 0
-}
-
-func better(a, b mask.Mask, lists []Family, satisfiable bool, narrowest int, rules Rules) bool {
-	pa, pb := satisfiable && allPrefer(lists, a), satisfiable && allPrefer(lists, b)
-	if pa != pb {
-		return pa
-	}
-	if !pa && a.Len() != b.Len() {
-		return rank(a.Len(), narrowest) < rank(b.Len(), narrowest)
-	}
-	if a.Len() == b.Len() && rules.Distances != nil {
-		if da, db := total(rules.Distances, a), total(rules.Distances, b); da != db {
-			return da < db
-		}
-	}
-	return a.NarrowerThan(b)
-}
-
-// rank orders counts: the narrowest, then those below it from high to low, then those
-// above it from low to high (R-HINT-56).
-func rank(count, narrowest int) int {
-	if count > narrowest {
-		return count
-	}
-	return narrowest - count
-}
-
-func total(distances [][]int, m mask.Mask) int {
-	sum := 0
-	for a := range m.All() {
-		for b := range m.All() {
-			sum += distances[a][b]
-		}
-	}
-	return sum
+	return least
 }

@@ -1,0 +1,173 @@
+package hint
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// drawNodes draws the NUMA nodes of a machine, with dense or sparse ids.
+func drawNodes(t *rapid.T, most int) mask.Mask {
+	n := most - rapid.IntRange(0, most-1).Draw(t, "fewer nodes")
+	if rapid.IntRange(0, 3).Draw(t, "sparse") > 0 {
+		return lowest(^mask.Mask(0), n)
+	}
+	var m mask.Mask
+	for id := 0; m.Len() < n; id++ {
+		id += rapid.IntRange(0, (mask.MaxNode-id-n+m.Len())/2).Draw(t, "gap")
+		m = m.With(id)
+	}
+	return m
+}
+
+func drawSubset(t *rapid.T, of mask.Mask, name string) mask.Mask {
+	var m mask.Mask
+	for id := range of.All() {
+		if rapid.Bool().Draw(t, name) {
+			m = m.With(id)
+		}
+	}
+	return m
+}
+
+// drawNeed draws free amounts, many of them alike, as on real machines. The amounts come
+// from a seed, because rapid prefers small numbers and those make few hard cases.
+func drawNeed(t *rapid.T, nodes mask.Mask) Need {
+	n := Need{Offer: make([]int64, nodes.Highest()+1)}
+	unit := rapid.SampledFrom([]int64{1, 1 << 30, 1 << 52}).Draw(t, "unit")
+	most := rapid.SampledFrom([]int64{1, 3, 8, 100}).Draw(t, "most")
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	alike, usual := r.IntN(2), r.Int64N(most+1)
+	sum := int64(0)
+	for id := range nodes.All() {
+		offer := usual
+		if alike == 0 || r.IntN(4) == 0 {
+			offer = r.Int64N(most + 1)
+		}
+		n.Offer[id] = offer * unit
+		sum += offer
+	}
+	if rapid.IntRange(0, 2).Draw(t, "shared") == 0 {
+		for range rapid.IntRange(1, 4).Draw(t, "groups") {
+			offer := r.Int64N(most + 1)
+			n.Shared = append(n.Shared, SharedOffer{Nodes: mask.Mask(r.Uint64()) & nodes, Amount: offer * unit})
+			sum += offer
+		}
+	}
+	n.Amount = (r.Int64N(sum+1) + r.Int64N(2)) / (1 + r.Int64N(3)) * unit
+	return n
+}
+
+func drawFamily(t *rapid.T, nodes mask.Mask) Family {
+	f := Family{Kind: Fits, Universe: nodes}
+	switch rapid.IntRange(0, 19).Draw(t, "kind") {
+	case 0:
+		return Family{}
+	case 1:
+		return Family{Kind: None}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "narrowed") == 0 {
+		f.Universe = drawSubset(t, nodes, "universe")
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "needs") {
+		f.Needs = append(f.Needs, drawNeed(t, nodes))
+	}
+	if rapid.IntRange(0, 5).Draw(t, "reused") == 0 {
+		f.Required = mask.Of(rapid.SampledFrom(nodes.Nodes()).Draw(t, "required"))
+	}
+	if rapid.IntRange(0, 5).Draw(t, "touches") == 0 {
+		f.Touch = append(f.Touch, drawSubset(t, nodes, "touch"), drawSubset(t, nodes, "touch"))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "grouped") == 0 {
+		for range rapid.IntRange(1, 3).Draw(t, "explicit") {
+			if e := drawSubset(t, nodes, "mask"); e != 0 {
+				f.Explicit = append(f.Explicit, e)
+			}
+		}
+		f.Copies = rapid.IntRange(0, 3).Draw(t, "copies")
+	}
+	f.Preferred = rapid.IntRange(1, nodes.Len()).Draw(t, "preferred")
+	if least, ok := MinSize(f.Universe, f.Needs); ok && rapid.IntRange(0, 2).Draw(t, "typical") > 0 {
+		f.Preferred = least
+	}
+	return f
+}
+
+func drawSockets(t *rapid.T, nodes mask.Mask) *SocketRule {
+	r := SocketRule{Sockets: make([]mask.Mask, rapid.IntRange(1, 4).Draw(t, "sockets"))}
+	for id := range nodes.All() {
+		s := rapid.IntRange(0, len(r.Sockets)-1).Draw(t, "socket")
+		r.Sockets[s] = r.Sockets[s].With(id)
+	}
+	r.Count = rapid.IntRange(1, len(r.Sockets)).Draw(t, "on")
+	return &r
+}
+
+func drawRules(t *rapid.T, nodes mask.Mask) Rules {
+	r := Rules{Nodes: nodes, Policy: Policy(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "policy"))}
+	if !rapid.Bool().Draw(t, "closest") {
+		return r
+	}
+	most := rapid.SampledFrom([]int{0, 1, 2, 20}).Draw(t, "farthest")
+	symmetric := rapid.IntRange(0, 2).Draw(t, "symmetric") > 0
+	r.Distances = make([][]int, nodes.Highest()+1)
+	for i := range r.Distances {
+		r.Distances[i] = make([]int, nodes.Highest()+1)
+	}
+	for a := range nodes.All() {
+		r.Distances[a][a] = 10
+		for b := range nodes.All() {
+			switch {
+			case a < b || !symmetric:
+				r.Distances[a][b] = 10 + rapid.IntRange(0, most).Draw(t, "distance")
+			case a > b:
+				r.Distances[a][b] = r.Distances[b][a]
+			}
+		}
+	}
+	return r
+}
+
+func drawCase(t *rapid.T, most int) ([]Family, Rules) {
+	nodes := drawNodes(t, most)
+	families := make([]Family, 0, 6)
+	lists := 0
+	for range 4 - rapid.IntRange(0, 4).Draw(t, "fewer families") {
+		f := drawFamily(t, nodes)
+		if lists += f.copies(); lists <= 6 {
+			families = append(families, f)
+		}
+	}
+	if len(families) > 0 && rapid.IntRange(0, 3).Draw(t, "align-by-socket") == 0 {
+		families[0].Sockets = drawSockets(t, nodes)
+	}
+	return families, drawRules(t, nodes)
+}
+
+func show(families []Family, rules Rules) string {
+	text := fmt.Sprintf("%v %v %v", rules.Policy, rules.Nodes, rules.Distances)
+	for _, f := range families {
+		text += fmt.Sprintf("\n%+v %+v", f, f.Sockets)
+	}
+	return text
+}
+
+// TestMergeIsLiteral compares Merge with the definition on machines that are small
+// enough to write every mask out; ask for more with -rapid.checks.
+func TestMergeIsLiteral(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		families, rules := drawCase(t, 6)
+		want, got := literally(families, rules), Merge(families, rules)
+		if rules.Policy == Restricted && !want.Admit {
+			want.Mask = got.Mask
+		}
+		got.Steps = 0
+		if got != want {
+			t.Fatalf("got %+v, want %+v of\n%s", got, want, show(families, rules))
+		}
+	})
+}
