@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ErrNotWhole is wrapped by the error about an amount of memory or huge pages that is
@@ -23,12 +26,55 @@ var (
 	maxMilli = *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
 )
 
+// maxExponent is far beyond every amount there is. Arithmetic on a quantity writes out
+// all its digits, which for 1e999999999 would take hours: such a one is refused unread.
+const maxExponent = 60
+
+// checkExponents refuses, by its field, the first quantity of the pod that cannot be
+// calculated with in reasonable time. Before it no quantity is compared or added.
+func checkExponents(pod *v1.Pod) *field.Error {
+	check := func(r *v1.ResourceRequirements, at *field.Path) *field.Error {
+		for _, l := range []struct {
+			name string
+			list v1.ResourceList
+		}{{"limits", r.Limits}, {"requests", r.Requests}} {
+			for _, name := range sortedNames(l.list) {
+				q := l.list[name]
+				if scale := q.AsDec().Scale(); scale > maxExponent || scale < -maxExponent {
+					return field.Invalid(at.Child(l.name).Key(string(name)), "10^"+strconv.Itoa(int(-scale)),
+						"the quantity has an exponent that is "+ErrOutOfRange.Error())
+				}
+			}
+		}
+		return nil
+	}
+	spec := field.NewPath("spec")
+	if r := pod.Spec.Resources; r != nil {
+		if err := check(r, spec.Child("resources")); err != nil {
+			return err
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		at := spec.Child("initContainers").Index(i).Child("resources")
+		if err := check(&pod.Spec.InitContainers[i].Resources, at); err != nil {
+			return err
+		}
+	}
+	for i := range pod.Spec.Containers {
+		at := spec.Child("containers").Index(i).Child("resources")
+		if err := check(&pod.Spec.Containers[i].Resources, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func inRange(q, limit resource.Quantity) error {
 	switch {
 	case q.Sign() < 0:
 		return fmt.Errorf("%w: %s is negative", ErrOutOfRange, q.String())
 	case q.Cmp(limit) >= 0:
-		return fmt.Errorf("%w: %s is not below %s, the most that can be calculated with",
+		return fmt.Errorf("%w: %s is too large, it has to be below %s",
 			ErrOutOfRange, q.String(), limit.String())
 	}
 	return nil

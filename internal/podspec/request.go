@@ -30,6 +30,9 @@ func Request(pod *v1.Pod, g Gates) (request.Pod, error) {
 }
 
 func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
+	if err := checkExponents(pod); err != nil {
+		return request.Pod{}, fmt.Errorf("%w: %w", ErrOutOfRange, err)
+	}
 	qos, err := qosOf(pod, g)
 	if err != nil {
 		return request.Pod{}, err

@@ -1,0 +1,156 @@
+package podspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	yamlparser "go.yaml.in/yaml/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// document is one object of a file, as JSON.
+type document struct {
+	line int // where it starts, from 1
+	json []byte
+}
+
+// split takes a file apart. A file that is named so is JSON, another one is a stream of
+// JSON objects if it can be read as one, and YAML otherwise. Empty documents are left
+// out. A syntax error names the line of the file.
+func split(name string, data []byte) ([]document, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	named := strings.EqualFold(filepath.Ext(name), ".json")
+	if start := bytes.TrimSpace(data); named || len(start) > 0 && start[0] == '{' {
+		docs, err := splitJSON(data)
+		if err == nil || named {
+			return docs, err
+		}
+		// Flow style YAML starts with a brace, too. Whoever wrote JSON wants to hear
+		// what is wrong with the JSON.
+		if docs, yamlErr := splitYAML(data); yamlErr == nil {
+			return docs, nil
+		}
+		return nil, err
+	}
+	return splitYAML(data)
+}
+
+func splitJSON(data []byte) ([]document, error) {
+	var docs []document
+	dec := json.NewDecoder(bytes.NewReader(data))
+	line, counted := 1, 0
+	lineAt := func(offset int) int {
+		offset = min(offset, len(data))
+		line += bytes.Count(data[counted:offset], []byte("\n"))
+		counted = offset
+		return line
+	}
+	for {
+		var raw json.RawMessage
+		before := int(dec.InputOffset())
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		var syntax *json.SyntaxError
+		switch {
+		case errors.As(err, &syntax):
+			return nil, fmt.Errorf("json: line %d: %w", lineAt(before+int(syntax.Offset)), err)
+		case err != nil:
+			return nil, fmt.Errorf("json: line %d: %w", lineAt(before), err)
+		}
+		docs = append(docs, document{line: lineAt(int(dec.InputOffset()) - len(raw)), json: raw})
+	}
+}
+
+// splitYAML cuts at the markers "---" and "...", which YAML reserves at the start of a
+// line whatever stands around them.
+func splitYAML(data []byte) ([]document, error) {
+	var docs []document
+	start, first, n := 0, 1, 0
+	add := func(text []byte) error {
+		if isBlank(text) {
+			return nil
+		}
+		raw, err := toJSON(text)
+		if err != nil {
+			return relocate(text, first, err)
+		}
+		if string(raw) != "null" {
+			docs = append(docs, document{line: first, json: raw})
+		}
+		return nil
+	}
+	for at := 0; at < len(data); n++ {
+		end := len(data)
+		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		if isMarker(data[at:end]) {
+			if err := add(data[start:at]); err != nil {
+				return nil, err
+			}
+			start, first = at, n+1
+			if data[at] == '.' {
+				start, first = end, n+2
+			}
+		}
+		at = end
+	}
+	if err := add(data[start:]); err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+// toJSON converts one document and refuses what stands behind its end.
+func toJSON(text []byte) ([]byte, error) {
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	var skipped struct{}
+	dec := yamlparser.NewDecoder(bytes.NewReader(text))
+	_ = dec.Decode(&skipped) // that it is no object is said later and better
+	if err := dec.Decode(&skipped); err == nil {
+		return nil, errors.New("yaml: two documents with nothing between them")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return raw, nil
+}
+
+func isMarker(line []byte) bool {
+	if len(line) < 3 || (string(line[:3]) != "---" && string(line[:3]) != "...") {
+		return false
+	}
+	return len(line) == 3 || strings.ContainsRune(" \t\r\n", rune(line[3]))
+}
+
+// isBlank tells whether a document has nothing but comments and directives.
+func isBlank(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if isMarker(line) {
+			line = line[3:]
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && line[0] != '%' {
+			return false
+		}
+	}
+	return true
+}
+
+// relocate makes a syntax error count its lines from the start of the file, by having it
+// again with the lines before.
+func relocate(text []byte, first int, err error) error {
+	moved := append(bytes.Repeat([]byte("\n"), first-1), text...)
+	if _, again := toJSON(moved); again != nil {
+		err = again
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package podspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxQuantityText is more than the longest quantity that has a meaning.
+const maxQuantityText = 64
+
+// quantityFields are the JSON names under which an object that has pods keeps
+// quantities.
+type quantityFields struct {
+	single map[string]bool // a quantity
+	lists  map[string]bool // an object whose values are quantities
+}
+
+var knownQuantities = sync.OnceValue(func() quantityFields {
+	f := quantityFields{single: map[string]bool{}, lists: map[string]bool{}}
+	seen := map[reflect.Type]bool{}
+	for _, o := range []any{v1.Pod{}, appsv1.StatefulSet{}, batchv1.CronJob{}} {
+		f.collect(reflect.TypeOf(o), "", seen)
+	}
+	return f
+})
+
+func (f quantityFields) collect(t reflect.Type, name string, seen map[reflect.Type]bool) {
+	quantity := reflect.TypeFor[resource.Quantity]()
+	switch {
+	case t == quantity:
+		f.single[name] = true
+		return
+	case t.Kind() == reflect.Map && t.Elem() == quantity:
+		f.lists[name] = true
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		f.collect(t.Elem(), name, seen)
+	case reflect.Struct:
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		for i := range t.NumField() {
+			tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			f.collect(t.Field(i).Type, tag, seen)
+		}
+	default:
+	}
+}
+
+// findQuantity goes through the quantities of an object, before it is decoded, and
+// returns the first complaint that check has about one, with its path.
+func findQuantity(raw []byte, check func(text string) error) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return err
+	}
+	return walkQuantities(v, nil, knownQuantities(), check)
+}
+
+func walkQuantities(v any, at *field.Path, f quantityFields, check func(string) error) error {
+	switch v := v.(type) {
+	case []any:
+		for i, x := range v {
+			if err := walkQuantities(x, at.Index(i), f, check); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			here := at.Child(key)
+			list, isList := v[key].(map[string]any)
+			var err error
+			switch {
+			case f.lists[key] && isList:
+				err = checkList(list, here, check)
+			case f.single[key]:
+				err = checkText(v[key], here, check)
+			}
+			if err == nil {
+				err = walkQuantities(v[key], here, f, check)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkList(list map[string]any, at *field.Path, check func(string) error) error {
+	for _, name := range sortedKeys(list) {
+		if err := checkText(list[name], at.Key(name), check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkText(v any, at *field.Path, check func(string) error) error {
+	var text string
+	switch v := v.(type) {
+	case string:
+		text = v
+	case json.Number:
+		text = v.String()
+	default:
+		return nil
+	}
+	if err := check(text); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	return nil
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// parseError is what is wrong with the text of a quantity.
+func parseError(text string) error {
+	if err := textOutOfRange(text); err != nil {
+		return err
+	}
+	if _, err := resource.ParseQuantity(text); err != nil {
+		return fmt.Errorf("%q is no quantity: %w", text, err)
+	}
+	return nil
+}
+
+// textOutOfRange refuses a quantity that even to parse could take for ever: see
+// maxExponent.
+func textOutOfRange(text string) error {
+	if len(text) > maxQuantityText {
+		return fmt.Errorf("%w: a quantity of %d characters", ErrOutOfRange, len(text))
+	}
+	digits := strings.TrimRight(text, "0123456789")
+	exponent := strings.TrimLeft(text[len(digits):], "0")
+	if mantissa := strings.TrimRight(digits, "+-"); len(exponent) > 2 && strings.HasSuffix(strings.ToLower(mantissa), "e") {
+		return fmt.Errorf("%w: the exponent of %s", ErrOutOfRange, text)
+	}
+	return nil
+}

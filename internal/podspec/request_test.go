@@ -1,0 +1,258 @@
+package podspec
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+var (
+	cpuTexts    = []string{"0", "250m", "1", "1000m", "1500m", "2", "1999.5m", "3", "4"}
+	memoryTexts = []string{"0", "1Mi", "100m", "1.5Gi", "1Gi", "1024Mi", "2Gi"}
+	pageTexts   = []string{"0", "2Mi", "4Mi", "6Mi", "4Gi"}
+)
+
+func drawList(t *rapid.T, label string, pages bool) v1.ResourceList {
+	list := v1.ResourceList{}
+	draw := func(name v1.ResourceName, texts []string) {
+		if rapid.Bool().Draw(t, label+" has "+string(name)) {
+			list[name] = resource.MustParse(rapid.SampledFrom(texts).Draw(t, label+" "+string(name)))
+		}
+	}
+	draw(v1.ResourceCPU, cpuTexts)
+	draw(v1.ResourceMemory, memoryTexts)
+	if pages {
+		draw("hugepages-2Mi", pageTexts)
+	}
+	return list
+}
+
+func drawResources(t *rapid.T, label string) v1.ResourceRequirements {
+	r := v1.ResourceRequirements{
+		Requests: drawList(t, label+" requests", false),
+		Limits:   drawList(t, label+" limits", true),
+	}
+	if rapid.Bool().Draw(t, label+" only limits") {
+		r.Requests = nil
+	}
+	return r
+}
+
+func drawContainers(t *rapid.T, label string, least, most int) []v1.Container {
+	containers := make([]v1.Container, rapid.IntRange(least, most).Draw(t, label+"s"))
+	for i := range containers {
+		c := &containers[i]
+		c.Name = fmt.Sprintf("%s%d", label, i)
+		c.Resources = drawResources(t, c.Name)
+		if label == "i" && rapid.Bool().Draw(t, c.Name+" sidecar") {
+			always := v1.ContainerRestartPolicyAlways
+			c.RestartPolicy = &always
+		}
+	}
+	return containers
+}
+
+func drawPod(t *rapid.T) *v1.Pod {
+	pod := &v1.Pod{}
+	pod.Name, pod.Namespace, pod.UID = "p", "default", "u"
+	pod.Spec.InitContainers = drawContainers(t, "i", 0, 3)
+	pod.Spec.Containers = drawContainers(t, "c", 1, 3)
+	if rapid.Bool().Draw(t, "pod level") {
+		r := drawResources(t, "pod")
+		pod.Spec.Resources = &r
+	}
+	return pod
+}
+
+func drawGates(t *rapid.T) Gates {
+	return Gates{
+		PodLevelResources: rapid.Bool().Draw(t, "PodLevelResources"),
+		PodLevelManagers:  rapid.Bool().Draw(t, "PodLevelResourceManagers"),
+	}
+}
+
+func TestDefaultTwiceIsOnceAndLeavesThePodAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod, g := drawPod(t), drawGates(t)
+		before := pod.DeepCopy()
+		once := Default(pod, g)
+		if !equality.Semantic.DeepEqual(pod, before) {
+			t.Fatalf("the pod was changed: %v, before %v", pod, before)
+		}
+		if twice := Default(once, g); !equality.Semantic.DeepEqual(once, twice) {
+			t.Fatalf("once %v\ntwice %v", once.Spec, twice.Spec)
+		}
+	})
+}
+
+// drawPodLevel draws a Guaranteed pod whose limits are those of its containers, and at
+// times less, or more.
+func drawPodLevel(t *rapid.T) *v1.Pod {
+	pod := drawPod(t)
+	pod.Spec.Resources = nil
+	forEachContainer(pod, func(c *v1.Container, _ request.Lane) {
+		if rapid.Bool().Draw(t, c.Name+" whole") {
+			c.Resources = v1.ResourceRequirements{Limits: v1.ResourceList{
+				"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("4Mi"),
+			}}
+		}
+	})
+	limits := v1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+	containers := Default(pod, Gates{})
+	raiseTo(limits, aggregate(containers, requestsOf))
+	for i := range containers.Spec.Containers {
+		raiseTo(limits, containers.Spec.Containers[i].Resources.Limits)
+	}
+	more := rapid.SampledFrom([]string{"0", "0", "1", "-1"}).Draw(t, "spare cpu")
+	addTo(limits, v1.ResourceCPU, resource.MustParse(more))
+	pod.Spec.Resources = &v1.ResourceRequirements{Limits: limits, Requests: limits.DeepCopy()}
+	return pod
+}
+
+// The budget of a pod that the API accepts holds all that its containers have for
+// themselves (R-DEM-97).
+func TestBudgetOfAValidPodHoldsItsContainers(t *testing.T) {
+	g := Gates{PodLevelResources: true, PodLevelManagers: true}
+	valid, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		pod := Default(drawPodLevel(t), g)
+		r, err := Request(pod, g)
+		if err != nil {
+			if len(Validate(pod, g)) == 0 {
+				t.Fatalf("a valid pod has no request: %v", err)
+			}
+			return
+		}
+		fits := holdsItsContainers(r)
+		if len(Validate(pod, g)) > 0 {
+			refused++
+			return
+		}
+		if r.QoS != request.Guaranteed {
+			return // no cpu at all was left to the pod
+		}
+		valid++
+		if !fits {
+			t.Fatalf("the containers have more than the pod: %s", r)
+		}
+	})
+	if valid == 0 || refused == 0 {
+		t.Errorf("%d valid pods and %d refused ones say nothing", valid, refused)
+	}
+}
+
+// holdsItsContainers tells whether the budget is enough at any time: the apps and the
+// sidecars run, or one init container with the sidecars that stand before it.
+func holdsItsContainers(r request.Pod) bool {
+	most := func(of func(request.Container) int64) int64 {
+		var sidecars, apps, worst int64
+		for _, c := range r.Containers {
+			switch c.Lane {
+			case request.Init:
+				worst = max(worst, sidecars+of(c))
+			case request.Sidecar:
+				sidecars += of(c)
+			case request.App:
+				apps += of(c)
+			}
+		}
+		return max(worst, sidecars+apps)
+	}
+	fits := most(func(c request.Container) int64 { return int64(c.CPUs) * 1000 }) <= r.BudgetCPUMilli
+	for _, name := range []request.Resource{"memory", "hugepages-2Mi"} {
+		budget, _ := r.BudgetMemory.Get(name)
+		fits = fits && most(func(c request.Container) int64 { v, _ := c.Memory.Get(name); return v }) <= budget
+	}
+	return fits
+}
+
+// The request has the containers of the spec in their order, says of each either that
+// it has CPUs or why not, and is the same each time.
+func TestRequestAccountsForEveryContainer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod, g := drawPod(t), drawGates(t)
+		before := pod.DeepCopy()
+		r, err := Request(pod, g)
+		again, errAgain := Request(pod, g)
+		if fmt.Sprint(r, err) != fmt.Sprint(again, errAgain) {
+			t.Fatalf("first %s %v, then %s %v", r, err, again, errAgain)
+		}
+		if !equality.Semantic.DeepEqual(pod, before) {
+			t.Fatalf("the pod was changed: %v, before %v", pod, before)
+		}
+		if err != nil {
+			return
+		}
+		all := append(append([]v1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...)
+		if len(r.Containers) != len(all) {
+			t.Fatalf("%d containers of %d: %s", len(r.Containers), len(all), r)
+		}
+		for i, c := range r.Containers {
+			acted := c.Sharing == request.NotShared
+			if c.Name != all[i].Name || acted != (c.CPUs > 0 && r.Kind != request.Unmanaged) {
+				t.Fatalf("container %d, %s of the spec: %s", i, all[i].Name, c)
+			}
+			if r.QoS != request.Guaranteed && (c.CPUs > 0 || len(c.Memory) > 0) {
+				t.Fatalf("%s has something for itself in a pod that is %s", c, r.QoS)
+			}
+		}
+	})
+}
+
+// Kubernetes' own library for clients adds up the containers in the same way.
+func TestAggregateIsThatOfKubernetes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := drawPod(t)
+		opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+		if got, want := aggregate(pod, requestsOf), resourcehelper.AggregateContainerRequests(pod, opts); !equality.Semantic.DeepEqual(got, want) {
+			t.Fatalf("requests %v, Kubernetes has %v", got, want)
+		}
+		if got, want := aggregate(pod, limitsOf), resourcehelper.AggregateContainerLimits(pod, opts); !equality.Semantic.DeepEqual(got, want) {
+			t.Fatalf("limits %v, Kubernetes has %v", got, want)
+		}
+		if got, want := HasPodLevelResources(pod), resourcehelper.IsPodLevelResourcesSet(pod); got != want {
+			t.Fatalf("HasPodLevelResources is %v, Kubernetes says %v", got, want)
+		}
+	})
+}
+
+func TestUIDFollowsFromContent(t *testing.T) {
+	pod := &v1.Pod{}
+	pod.Namespace, pod.Name = "default", "a"
+	first := UID(pod)
+	if again := UID(pod.DeepCopy()); again != first {
+		t.Errorf("the same pod has UIDs %s and %s", first, again)
+	}
+	other := pod.DeepCopy()
+	other.Spec.Containers = []v1.Container{{Name: "c"}}
+	if UID(other) == first {
+		t.Errorf("another spec has the same UID %s", first)
+	}
+	pod.UID = "given"
+	if got := UID(pod); got != "given" {
+		t.Errorf("metadata.uid given became %s", got)
+	}
+}
+
+// A quantity made by a program has not been through the parser's checks.
+func TestQuantityFromAProgramCannotStallTheCalculation(t *testing.T) {
+	huge := resource.NewScaledQuantity(1, 2_000_000_000)
+	pod := &v1.Pod{}
+	pod.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
+		Limits: v1.ResourceList{"cpu": *huge, "memory": resource.MustParse("1Gi")},
+	}}}
+	g := Gates{PodLevelResources: true}
+	if _, err := Request(Default(pod, g), g); err == nil {
+		t.Error("it was calculated with")
+	}
+	if errs := Validate(pod, g); len(errs) == 0 {
+		t.Error("it was found valid")
+	}
+}
