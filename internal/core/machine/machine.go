@@ -94,6 +94,7 @@ type Machine struct {
 	cores     []Unit
 	distances [][]int // by node id, both; nil where not reported
 	types     []string
+	places    Index
 
 	reportedCPUs, reportedSockets int
 }

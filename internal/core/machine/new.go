@@ -131,6 +131,7 @@ func (m *Machine) index() {
 	m.sockets = m.units(func(c CPU) int { return c.Socket })
 	m.uncores = m.units(func(c CPU) int { return c.Uncore })
 	m.cores = m.units(func(c CPU) int { return c.Core })
+	m.indexPlaces()
 
 	var sizes []int64
 	for _, n := range m.nodes {

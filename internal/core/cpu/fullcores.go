@@ -1,0 +1,43 @@
+package cpu
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// CheckFullCores is what full-pcpus-only asks of a request for n CPUs before any are
+// picked: whole cores, and enough of them among the availablePhysical CPUs, which are
+// the free ones outside the cores of reserved CPUs (R-CPU-70, R-CPU-71). The error is a
+// *SMTAlignmentError. Without the option everything is allowed.
+func CheckFullCores(m *machine.Machine, o Options, availablePhysical, n int) error {
+	if !o.FullPCPUsOnly {
+		return nil
+	}
+	perCore := coreSize(m)
+	scarce := n > availablePhysical
+	if n%perCore == 0 && !scarce {
+		return nil
+	}
+	return &SMTAlignmentError{
+		Requested:         n,
+		PerCore:           perCore,
+		AvailablePhysical: availablePhysical,
+		Scarce:            n%perCore == 0 && scarce,
+	}
+}
+
+// PhysicalOf returns all threads of all cores that own a CPU of set (R-CPU-24). CPUs
+// that the machine does not have are left out.
+func PhysicalOf(m *machine.Machine, set cpuset.Set) cpuset.Set {
+	var b cpuset.Builder
+	for _, core := range m.Cores() {
+		if core.CPUs.Intersects(set) {
+			b.AddSet(core.CPUs)
+		}
+	}
+	return b.Set()
+}
+
+// coreSize is the average number of CPUs per core, at least 1: a machine may report
+// fewer CPUs than it lists cores.
+func coreSize(m *machine.Machine) int { return max(1, m.CPUsPerCore()) }

@@ -1,0 +1,73 @@
+package cpu
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// Take picks n of the available CPUs as the options say: distributed over NUMA nodes
+// (section 6), else packed or spread, with or without uncore caches in mind (sections 5
+// and 7). n ≤ 0 gives the empty set. A *NotEnoughError says that fewer than n are
+// available (R-CPU-40); with n of them or more it always succeeds.
+func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Set, error) {
+	if n <= 0 {
+		return cpuset.Set{}, nil
+	}
+	if !m.AllCPUs().Contains(available) {
+		available = available.Intersection(m.AllCPUs())
+	}
+	if free := available.Len(); n > free {
+		return cpuset.Set{}, &NotEnoughError{Requested: n, Available: free}
+	}
+	if o.DistributeAcrossNUMA {
+		return distribute(m, o, available, n), nil
+	}
+	return pack(m, o, available, n), nil
+}
+
+// Reserve picks the n CPUs that the node keeps for itself where no explicit set is
+// configured: what Take gives on the empty machine (R-CPU-23). The error is a
+// *ReservationError.
+func Reserve(m *machine.Machine, o Options, n int) (cpuset.Set, error) {
+	reserved, err := Take(m, o, m.AllCPUs(), n)
+	if err != nil || reserved.Len() != n {
+		return cpuset.Set{}, &ReservationError{Wanted: n, Got: reserved, Err: err}
+	}
+	return reserved, nil
+}
+
+// Allocate picks n CPUs of pool, first of the NUMA nodes of a merged hint, or, with
+// align-by-socket, of all sockets that these NUMA nodes touch; what they lack comes
+// from the rest of the pool (R-CPU-82). Without a mask it is Take. A *NotEnoughError
+// counts what was still wanted and still there after the aligned part.
+func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, hasMask bool, n int) (cpuset.Set, error) {
+	if !hasMask {
+		return Take(m, o, pool, n)
+	}
+	aligned := pool.Intersection(reach(m, o, nodes))
+	first, err := Take(m, o, aligned, min(n, aligned.Len()))
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	rest, err := Take(m, o, pool.Difference(first), n-first.Len())
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	return first.Union(rest), nil
+}
+
+// reach is all CPUs that count as aligned with the NUMA nodes.
+func reach(m *machine.Machine, o Options, nodes mask.Mask) cpuset.Set {
+	local := m.CPUsOf(nodes)
+	if !o.AlignBySocket {
+		return local
+	}
+	var b cpuset.Builder
+	for _, s := range m.Sockets() {
+		if s.CPUs.Intersects(local) {
+			b.AddSet(s.CPUs)
+		}
+	}
+	return b.Set()
+}

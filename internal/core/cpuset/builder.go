@@ -1,0 +1,11 @@
+package cpuset
+
+// Has tells whether id was added and not removed.
+func (b *Builder) Has(id int) bool { return Set{b.words}.Has(id) }
+
+// Remove takes id out of the set that is built; an id that is not in it is ignored.
+func (b *Builder) Remove(id int) {
+	if b.Has(id) {
+		b.words[id/wordBits] &^= 1 << (id % wordBits)
+	}
+}

@@ -1,0 +1,83 @@
+package machine
+
+import "github.com/paddock-project/paddock/internal/core/cpuset"
+
+// Place is where a CPU lies, as positions in Cores, Uncores, CPUNodes and Sockets.
+type Place struct{ Core, Uncore, Node, Socket int32 }
+
+// Part is what one unit has of another: the CPUs that both own.
+type Part struct {
+	Unit int32 // position in the list of its kind
+	CPUs cpuset.Set
+}
+
+// Index says how the units of a machine lie within each other. Units are named by
+// their position in Cores, Uncores, CPUNodes and Sockets; as these lists ascend by id,
+// so do positions. The slices are the machine's own.
+//
+// A NUMA node may own parts of several sockets and a socket parts of several NUMA
+// nodes; a core has one of each.
+type Index struct {
+	// Places is indexed by CPU id, up to the highest; entries of ids that are no CPU
+	// hold -1 four times.
+	Places []Place
+	// The cores of each socket, NUMA node and uncore cache.
+	SocketCores, NodeCores, UncoreCores [][]int32
+	// What each NUMA node has of sockets and uncore caches, and each socket of NUMA nodes.
+	NodeSockets, NodeUncores, SocketNodes [][]Part
+}
+
+// Index returns the tables that searches over the units need.
+func (m *Machine) Index() *Index { return &m.places }
+
+func (m *Machine) indexPlaces() {
+	x := Index{
+		Places:      make([]Place, len(m.byID)),
+		SocketCores: coresIn(m.sockets, m.cores),
+		NodeCores:   coresIn(m.cpuNodes, m.cores),
+		UncoreCores: coresIn(m.uncores, m.cores),
+		NodeSockets: partsOf(m.cpuNodes, m.sockets),
+		NodeUncores: partsOf(m.cpuNodes, m.uncores),
+		SocketNodes: partsOf(m.sockets, m.cpuNodes),
+	}
+	for i := range x.Places {
+		x.Places[i] = Place{-1, -1, -1, -1}
+	}
+	fill := func(units []Unit, set func(*Place, int32)) {
+		for i, u := range units {
+			for id := range u.CPUs.All() {
+				set(&x.Places[id], int32(i))
+			}
+		}
+	}
+	fill(m.cores, func(p *Place, i int32) { p.Core = i })
+	fill(m.uncores, func(p *Place, i int32) { p.Uncore = i })
+	fill(m.cpuNodes, func(p *Place, i int32) { p.Node = i })
+	fill(m.sockets, func(p *Place, i int32) { p.Socket = i })
+	m.places = x
+}
+
+// coresIn relies on a core having all its threads in one unit.
+func coresIn(units, cores []Unit) [][]int32 {
+	lists := make([][]int32, len(units))
+	for i, u := range units {
+		for c, core := range cores {
+			if u.CPUs.Has(core.ID) {
+				lists[i] = append(lists[i], int32(c))
+			}
+		}
+	}
+	return lists
+}
+
+func partsOf(outer, inner []Unit) [][]Part {
+	lists := make([][]Part, len(outer))
+	for i, o := range outer {
+		for u, in := range inner {
+			if common := o.CPUs.Intersection(in.CPUs); !common.IsEmpty() {
+				lists[i] = append(lists[i], Part{Unit: int32(u), CPUs: common})
+			}
+		}
+	}
+	return lists
+}
