@@ -83,7 +83,10 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
   paddock topology
 
   # Record it, to plan for it elsewhere.
-  paddock topology -o json > node7.json`,
+  paddock topology -o json > node7.json
+
+  # Who would get what there, and who would be refused?
+  paddock plan --machine node7.json --kubelet-config kubelet.yaml pods/`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -92,7 +95,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newTopologyCommand())
+	root.AddCommand(newTopologyCommand(), newPlanCommand(), newReplayCommand())
 	return root
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -210,7 +211,16 @@ func planBlocks(held []memory.Block) []PlanBlock {
 	for _, b := range held {
 		out = append(out, PlanBlock{b.Type, b.Size, b.Nodes.Nodes()})
 	}
+	slices.SortStableFunc(out, func(a, b PlanBlock) int { return memoryFirst(a.Type) - memoryFirst(b.Type) })
 	return out
+}
+
+// memoryFirst orders ordinary memory before huge pages.
+func memoryFirst(typ string) int {
+	if typ == machine.Memory {
+		return 0
+	}
+	return 1
 }
 
 func planRefusal(r *node.Refusal) *PlanRefusal {

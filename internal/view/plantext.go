@@ -160,7 +160,7 @@ func blocksText(held []PlanBlock) string {
 func amount(resource string, n int64) string {
 	switch resource {
 	case request.CPU:
-		return plural(int(n), strconv.FormatInt(n, 10)+" CPU")
+		return count(int(n), "CPU")
 	case "memory":
 		return Bytes(n)
 	}
@@ -236,7 +236,7 @@ func (n NodeTotals) text(style Style) string {
 	t := Table{Columns: []Column{{Title: "NUMA NODE", Align: Right}, {Title: "FREE CPUS", Align: Right}}}
 	if n.ManagesBytes {
 		for _, name := range n.types {
-			t.Columns = append(t.Columns, Column{Title: "FREE " + strings.ToUpper(name[:1]) + name[1:], Align: Right})
+			t.Columns = append(t.Columns, Column{Title: "FREE " + strings.ToUpper(strings.TrimSuffix(name, unitOf(name))) + unitOf(name), Align: Right})
 		}
 	}
 	for _, node := range n.NUMANodes {
@@ -260,9 +260,15 @@ func (n NodeTotals) text(style Style) string {
 
 func (n NodeTotal) free(typ string) string {
 	for _, t := range n.Memory {
-		if t.Type == typ {
+		if t.Type == typ && t.Total > 0 {
 			return Bytes(t.Free) + " of " + Bytes(t.Total)
 		}
 	}
 	return ""
+}
+
+// unitOf is the part of a huge page type that keeps its case: "2Mi" of "hugepages-2Mi".
+func unitOf(typ string) string {
+	_, size, _ := strings.Cut(typ, "-")
+	return size
 }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubeletcfg"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// planCommand is one call of paddock plan.
+type planCommand struct {
+	machine machineFlag
+	config  string
+	output  outputFlag
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+}
+
+func newPlanCommand() *cobra.Command {
+	var p planCommand
+	cmd := &cobra.Command{
+		Use:   "plan PODS...",
+		Short: "Show what pods would get on a machine, and why some would be refused",
+		Long: `Plan admits pods one after the other, in the order given, on a node without pods, and shows who gets which CPUs and whose memory. Nothing is touched.
+
+PODS are files of Kubernetes objects (YAML or JSON, several documents), directories of
+them, or "-" for standard input: Pods, Lists, and the pods that Deployments, StatefulSets,
+DaemonSets, ReplicaSets, Jobs and CronJobs would make.
+
+Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
+		Example: `  paddock plan --machine examples/machines/epyc-2s-nps4.json \
+      --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/
+  kubectl get pods -A -o json --field-selector spec.nodeName=node7 | paddock plan --machine node7.json -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.stdin, p.stdout, p.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return p.run(args)
+		},
+	}
+	p.machine.register(cmd)
+	cmd.Flags().StringVar(&p.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a usual one, which is shown")
+	p.output.register(cmd, "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func (p *planCommand) run(paths []string) error {
+	found, err := p.machine.load(p.stdin)
+	if err != nil {
+		return err
+	}
+	policy, said, err := p.policy(found.Machine)
+	if err != nil {
+		return err
+	}
+	state, err := node.New(found.Machine, policy)
+	if err != nil {
+		return err
+	}
+	gates := podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	pods, err := p.pods(paths, gates)
+	if err != nil {
+		return err
+	}
+	plans, state, err := admitAll(state, pods, gates)
+	if err != nil {
+		return err
+	}
+	if err := p.print(view.PlanOf(found.Name, said, plans, state)); err != nil {
+		return err
+	}
+	for _, plan := range plans {
+		if plan.Refusal != nil {
+			return &exitError{code: 2}
+		}
+	}
+	return nil
+}
+
+// policy is the one of --kubelet-config, or a usual one that says what it is.
+func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
+	if p.config == "" {
+		policy, said := kubeletcfg.Default(m)
+		return policy, said, nil
+	}
+	data, err := readInput(p.config, p.stdin)
+	if err != nil {
+		return node.Policy{}, "", fmt.Errorf("--kubelet-config: %w", err)
+	}
+	config, err := kubeletcfg.Read(p.config, data)
+	if err != nil {
+		return node.Policy{}, "", err
+	}
+	policy, err := config.Resolve(m)
+	if err != nil {
+		return node.Policy{}, "", err
+	}
+	for _, w := range config.Warnings(m) {
+		fmt.Fprintf(p.stderr, "paddock: note: %s: %s\n", p.config, w)
+	}
+	return policy, kubeletcfg.Describe(policy), nil
+}
+
+// pods reads, defaults and validates. Every problem is told, each in a line of its own.
+func (p *planCommand) pods(paths []string, gates podspec.Gates) ([]*v1.Pod, error) {
+	sources, notes, err := podspec.ReadFiles(paths, p.stdin)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		fmt.Fprintf(p.stderr, "paddock: note: %s\n", oneLine(n.String()))
+	}
+	var pods []*v1.Pod
+	var problems []error
+	seen := map[string]podspec.Origin{}
+	for _, s := range sources {
+		if phase := s.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
+			fmt.Fprintf(p.stderr, "paddock: note: %s: passed over, its phase is %s\n", s.Origin, phase)
+			continue
+		}
+		if first, twice := seen[string(s.Pod.UID)]; twice {
+			problems = append(problems, fmt.Errorf("%s: the same pod (UID %s) as %s", s.Origin, s.Pod.UID, first))
+			continue
+		}
+		seen[string(s.Pod.UID)] = s.Origin
+		pod := podspec.Default(s.Pod, gates)
+		for _, e := range podspec.Validate(pod, gates) {
+			problems = append(problems, fmt.Errorf("%s: %w", s.Origin, e))
+		}
+		pods = append(pods, pod)
+	}
+	if len(problems) == 0 && len(pods) == 0 {
+		return nil, fmt.Errorf("%s: no pods there", strings.Join(paths, ", "))
+	}
+	if len(problems) > 1 {
+		for _, problem := range problems[:len(problems)-1] {
+			fmt.Fprintf(p.stderr, "paddock: %s\n", oneLine(problem.Error()))
+		}
+		problems = problems[len(problems)-1:]
+	}
+	return pods, errors.Join(problems...)
+}
+
+// admitAll plans and applies pod after pod.
+func admitAll(state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]*node.Plan, *node.State, error) {
+	plans := make([]*node.Plan, 0, len(pods))
+	for _, pod := range pods {
+		asked, err := podspec.Request(pod, gates)
+		if err != nil {
+			return nil, nil, err
+		}
+		plan := state.Plan(asked)
+		if state, err = state.Apply(plan); err != nil {
+			return nil, nil, err
+		}
+		plans = append(plans, plan)
+	}
+	return plans, state, nil
+}
+
+func (p *planCommand) print(plan view.Plan) error {
+	var data []byte
+	var err error
+	switch p.output.value {
+	case "json":
+		data, err = json.MarshalIndent(plan, "", "  ")
+		data = append(data, '\n')
+	case "yaml":
+		data, err = yaml.Marshal(plan)
+	default:
+		data = []byte(plan.Text(styleFor(p.stdout), p.output.value == "wide"))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = p.stdout.Write(data)
+	return err
+}

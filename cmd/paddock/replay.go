@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/replay"
+)
+
+// maxLine bounds one scenario line, in bytes; the largest of the golden files has 0.3 MiB.
+const maxLine = 64 << 20
+
+// replayCommand is one call of paddock replay.
+type replayCommand struct {
+	machines    string
+	divergences string
+	check       bool
+	stdout      *bufio.Writer
+	stderr      io.Writer
+	player      replay.Player
+	found       map[string]*machine.Machine
+
+	meant              *replay.Divergences
+	scenarios, equal   int
+	unlisted, problems int
+}
+
+func newReplayCommand() *cobra.Command {
+	r := replayCommand{found: map[string]*machine.Machine{}}
+	cmd := &cobra.Command{
+		Use:   "replay FILE...",
+		Short: "Run recorded scenarios and print, or compare, what is decided",
+		Long: `Replay reads scenarios, one JSON object a line (plain or gzip, "-" for standard input), and
+prints what Paddock decides, one JSON result a line, in the same order. The form is
+described in docs/rules/format.md.
+
+With --check, lines that carry a recorded result are compared with it: each difference is
+one line, the shares of equal scenarios follow. It ends with 1 when a difference is not listed in
+--divergences, and when a listed one does not occur any more.`,
+		Example: `  paddock replay --check testdata/golden/*.jsonl.gz
+  paddock replay --machines testdata/golden/machines my-scenarios.jsonl`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.stdout, r.stderr = bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
+			err := r.run(args, cmd.InOrStdin())
+			return errors.Join(err, r.stdout.Flush())
+		},
+	}
+	cmd.Flags().StringVar(&r.machines, "machines", "", "`DIR` with the machine NAME.json of \"@NAME\"; without it the directory machines beside each file")
+	cmd.Flags().StringVar(&r.divergences, "divergences", "testdata/divergences.txt", "`FILE` that lists the differences that are meant")
+	cmd.Flags().BoolVar(&r.check, "check", false, "compare with the recorded results instead of printing ours")
+	return cmd
+}
+
+func (r *replayCommand) run(files []string, stdin io.Reader) error {
+	r.player.Now = time.Now
+	if err := r.readDivergences(); err != nil {
+		return err
+	}
+	for _, name := range files {
+		if err := r.file(name, stdin); err != nil {
+			return err
+		}
+	}
+	if r.check {
+		fmt.Fprintf(r.stdout, "%d of %d scenarios equal\n", r.equal, r.scenarios)
+	}
+	if r.problems+r.unlisted > 0 {
+		return &exitError{code: 1}
+	}
+	return nil
+}
+
+// readDivergences reads the list. Only the default file may be missing, as one replays
+// scenarios of one's own anywhere.
+func (r *replayCommand) readDivergences() error {
+	file, err := os.Open(r.divergences)
+	if errors.Is(err, os.ErrNotExist) && r.divergences == "testdata/divergences.txt" {
+		r.meant = &replay.Divergences{}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--divergences: %w", err)
+	}
+	defer file.Close()
+	r.meant, err = replay.ReadDivergences(r.divergences, file)
+	return err
+}
+
+func (r *replayCommand) file(name string, stdin io.Reader) error {
+	input := bufio.NewReader(stdin)
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		input = bufio.NewReader(file)
+	}
+	lines := io.Reader(input)
+	if magic, err := input.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		if lines, err = gzip.NewReader(input); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	r.player.Machine = func(machineName string) (*machine.Machine, error) { return r.machine(name, machineName) }
+	before, beforeEqual := r.scenarios, r.equal
+	scanner := bufio.NewScanner(lines)
+	scanner.Buffer(nil, maxLine)
+	number := 0
+	for scanner.Scan() {
+		number++
+		if line := scanner.Bytes(); len(strings.TrimSpace(string(line))) > 0 {
+			if err := r.line(line); err != nil {
+				r.problem("%s:%d: %v", name, number, err)
+			}
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("%s:%d: %w", name, number+1, err)
+	}
+	if r.check {
+		fmt.Fprintf(r.stdout, "%s: %d of %d scenarios equal\n", name, r.equal-beforeEqual, r.scenarios-before)
+	}
+	return nil
+}
+
+func (r *replayCommand) problem(format string, args ...any) {
+	r.problems++
+	fmt.Fprintf(r.stderr, "paddock: %s\n", oneLine(fmt.Sprintf(format, args...)))
+}
+
+func (r *replayCommand) line(line []byte) error {
+	c, err := replay.Decode(line)
+	if err != nil {
+		return err
+	}
+	result, err := r.player.Run(&c.Scenario)
+	if err != nil {
+		return err
+	}
+	if !r.check {
+		return json.NewEncoder(r.stdout).Encode(&result)
+	}
+	if c.Want == nil {
+		return fmt.Errorf("scenario %s has no recorded result to compare with", c.Scenario.Name)
+	}
+	r.compare(&c, &result)
+	return nil
+}
+
+func (r *replayCommand) compare(c *replay.Case, got *replay.Result) {
+	r.scenarios++
+	differences := replay.Compare(&c.Scenario, got, c.Want)
+	if len(differences) == 0 {
+		r.equal++
+	}
+	for _, d := range differences {
+		listed := ""
+		if r.meant.Listed(d) {
+			listed = " (meant)"
+		} else {
+			r.unlisted++
+		}
+		fmt.Fprintf(r.stdout, "%s%s\n", d, listed)
+	}
+	for _, unused := range r.meant.Unused(c.Scenario.Name) {
+		r.problem("%s: %s", r.divergences, unused)
+	}
+}
+
+// machine reads the machine of "@name" once.
+func (r *replayCommand) machine(file, name string) (*machine.Machine, error) {
+	dir := r.machines
+	if dir == "" {
+		dir = filepath.Join(filepath.Dir(file), "machines")
+	}
+	if name != filepath.Base(name) {
+		return nil, fmt.Errorf("machine @%s: want the name of a file in %s without .json", name, dir)
+	}
+	path := filepath.Join(dir, name+".json")
+	if m := r.found[path]; m != nil {
+		return m, nil
+	}
+	data, err := readInput(path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("machine @%s: %w", name, err)
+	}
+	found, err := discover.Read(path, data)
+	if err != nil {
+		return nil, err
+	}
+	r.found[path] = found.Machine
+	return found.Machine, nil
+}

@@ -1,0 +1,241 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Plan is the answer to one pod: exactly one of Grant and Refusal is set.
+type Plan struct {
+	// Base is the generation of the state that was asked.
+	Base uint64
+	Pod  request.Pod
+	// Grant is what the pod gets, or, when Known, already has.
+	Grant *Grant
+	Known bool
+	// Refusal says why the pod gets nothing.
+	Refusal *Refusal
+	Delta   Delta
+	Trace   Trace
+
+	usage memory.Usage
+}
+
+// Delta is what an admission changes for others.
+type Delta struct {
+	// SharedBefore and SharedAfter are the node's shared pool.
+	SharedBefore, SharedAfter cpuset.Set
+}
+
+// Trace is the way of a decision, in the order of the flow.
+type Trace struct {
+	// CPULayout and MemoryLayouts are the division of a pod-level pool; MemoryLayouts are
+	// parallel to the pod's BudgetMemory. Empty for other pods.
+	CPULayout     layout.Layout
+	MemoryLayouts []layout.Layout
+	Alignments    []Alignment
+	// Notes are remarks that people should see although the pod is admitted.
+	Notes []string
+}
+
+// Alignment is one question to the Topology Manager.
+type Alignment struct {
+	// Container is who was aligned; empty for the pod as a whole.
+	Container string
+	Families  []hint.Family
+	Choice    hint.Choice
+}
+
+// Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
+// grant, whatever it asks for now.
+func (s *State) Plan(pod request.Pod) *Plan {
+	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
+	if g, known := s.Grant(pod.UID); known {
+		p.Grant, p.Known = g, true
+		if !g.Pod.Equal(pod) {
+			p.Trace.Notes = append(p.Trace.Notes, "the pod's request changed after it was admitted: it keeps what it has until it is made anew")
+		}
+		return p
+	}
+	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, trace: &p.Trace}
+	d.containers = make([]ContainerGrant, len(pod.Containers))
+	if p.Refusal = d.plan(); p.Refusal != nil {
+		return p
+	}
+	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}
+	p.Delta.SharedAfter, p.usage = d.shared, d.usage
+	return p
+}
+
+// draft collects what an admission takes. It is dropped as a whole on a refusal.
+type draft struct {
+	s     *State
+	pod   request.Pod
+	trace *Trace
+
+	shared cpuset.Set
+	usage  memory.Usage
+	// reusableCPUs and reusableMemory are left by the pod's standard init containers
+	// (R-CPU-80, R-MEM-40).
+	reusableCPUs   cpuset.Set
+	reusableMemory memory.Reuse
+
+	pool       cpuset.Set
+	poolMemory []memory.Block
+	containers []ContainerGrant
+}
+
+func (d *draft) plan() *Refusal {
+	policy := d.s.policy
+	if d.pod.Kind == request.Unmanaged && !policy.PodLevelResources {
+		return &Refusal{
+			Reason: PodLevelResourcesNotSupported, Rule: "R-DEM-2",
+			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
+		}
+	}
+	switch {
+	case policy.Topology == TopologyNone:
+		return d.planEach(func(int) (hint.Choice, *Refusal) { return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil })
+	case policy.Scope == ContainerScope:
+		return d.planEach(d.alignContainer)
+	case d.pod.Kind == request.PodLevel:
+		return d.planPool()
+	}
+	choice, refusal := d.alignSum()
+	if refusal != nil {
+		return refusal
+	}
+	return d.planEach(func(int) (hint.Choice, *Refusal) { return choice, nil })
+}
+
+// planEach gives every container what it asks for, one after the other.
+func (d *draft) planEach(align func(i int) (hint.Choice, *Refusal)) *Refusal {
+	for i := range d.pod.Containers {
+		choice, refusal := align(i)
+		if refusal != nil {
+			return refusal
+		}
+		d.containers[i].Affinity = choice
+		if refusal := d.takeCPUs(i, choice); refusal != nil {
+			return refusal
+		}
+		if refusal := d.takeMemory(i, choice); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// available are the CPUs that nobody has exclusively and the system does not keep.
+func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
+
+// wantsCPUs is how many exclusive CPUs the managers give to container i.
+func (d *draft) wantsCPUs(i int) int {
+	if !d.s.policy.StaticCPU || d.pod.Kind == request.Unmanaged {
+		return 0
+	}
+	return d.pod.Containers[i].CPUs
+}
+
+// wantsMemory is what container i gets pinned. A container that shares asks for nothing, under
+// scope container and policy none as well (KEP-5526; the reference refuses it there, Q-3).
+func (d *draft) wantsMemory(i int) request.Amounts {
+	if !d.managesMemory() {
+		return nil
+	}
+	return d.pod.Containers[i].Memory
+}
+
+func (d *draft) managesMemory() bool {
+	return d.s.policy.StaticMemory && d.pod.Kind != request.Unmanaged && d.pod.QoS == request.Guaranteed
+}
+
+// takeCPUs is R-CPU-80…82 for one container.
+func (d *draft) takeCPUs(i int, choice hint.Choice) *Refusal {
+	n := d.wantsCPUs(i)
+	if n == 0 {
+		return nil
+	}
+	set, refusal := d.allocateCPUs(d.pod.Containers[i].Name, n, choice)
+	if refusal != nil {
+		return refusal
+	}
+	d.containers[i].CPUs = set
+	if d.pod.Containers[i].Lane == request.Init {
+		d.reusableCPUs = d.reusableCPUs.Union(set)
+	} else {
+		d.reusableCPUs = d.reusableCPUs.Difference(set)
+	}
+	return nil
+}
+
+// allocateCPUs takes n CPUs out of the shared pool, for a container or, with an empty name, for
+// the pod's pool.
+func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuset.Set, *Refusal) {
+	s := d.s
+	if s.policy.CPU.FullPCPUsOnly {
+		physical := d.shared.Difference(s.reservedPhysical).Len()
+		if err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n); err != nil {
+			return cpuset.Set{}, d.refuseCPU(container, n, err)
+		}
+	}
+	from := d.available().Union(d.reusableCPUs)
+	if from.Len() < n {
+		return cpuset.Set{}, d.refuseCPU(container, n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
+	}
+	set, err := cpu.Allocate(s.machine, s.policy.CPU, from, choice.Mask, choice.HasMask, n)
+	if err != nil {
+		return cpuset.Set{}, d.refuseCPU(container, n, err)
+	}
+	d.shared = d.shared.Difference(set)
+	return set, nil
+}
+
+// takeMemory is R-MEM-30…41 for one container.
+func (d *draft) takeMemory(i int, choice hint.Choice) *Refusal {
+	want := d.wantsMemory(i)
+	if len(want) == 0 {
+		return nil
+	}
+	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
+	if err != nil {
+		return d.refuseMemory(d.pod.Containers[i].Name, err)
+	}
+	blocks := make([]memory.Block, len(want))
+	for k, a := range want {
+		blocks[k] = memory.Block{Type: a.Resource, Size: a.Value, Nodes: nodes}
+	}
+	d.usage = d.usage.Charge(blocks, d.reusableMemory.Charged(blocks))
+	d.reusableMemory = d.reusableMemory.After(d.pod.Containers[i].Lane, blocks)
+	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, nodes
+	d.shrinkInits(i, blocks)
+	return nil
+}
+
+// shrinkInits hands memory of earlier standard init containers over to container i, so that the
+// blocks of a pod add up to what it is charged for (R-MEM-41).
+func (d *draft) shrinkInits(i int, blocks []memory.Block) {
+	for _, b := range blocks {
+		left := b.Size
+		for k := range i {
+			if d.pod.Containers[k].Lane != request.Init {
+				continue
+			}
+			earlier := slices.Clone(d.containers[k].Memory)
+			for j := range earlier {
+				if earlier[j].Type == b.Type && earlier[j].Nodes == b.Nodes {
+					part := min(left, earlier[j].Size)
+					earlier[j].Size -= part
+					left -= part
+				}
+			}
+			d.containers[k].Memory = earlier
+		}
+	}
+}

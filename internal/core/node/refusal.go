@@ -1,0 +1,315 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Reason is the short word that a refused pod's status shows. Users know most of them from the
+// kubelet.
+type Reason string
+
+// The reasons (docs/rules/api-metrics.md, section 7).
+const (
+	TopologyAffinityError         Reason = "TopologyAffinityError"
+	SMTAlignmentError             Reason = "SMTAlignmentError"
+	EmptyPodSharedPoolError       Reason = "EmptyPodSharedPoolError"
+	UnexpectedAdmissionError      Reason = "UnexpectedAdmissionError"
+	PodLevelResourcesNotSupported Reason = "PodLevelResourcesNotSupported"
+	// TopologySearchLimit is Paddock's own: the search for NUMA nodes used up its steps
+	// without finding any answer (docs/rules/hints-search.md, Budget).
+	TopologySearchLimit Reason = "TopologySearchLimit"
+)
+
+// Refusal is why a pod was not admitted, and the account of what was there.
+type Refusal struct {
+	Reason Reason
+	// Rule is the rule that refused, as in docs/rules.
+	Rule string
+	// Container is who could not be served; empty: the pod as a whole.
+	Container string
+	// Resource is what was short, Wanted how much was asked for, in CPUs or bytes; empty and
+	// 0 where the refusal is not about an amount.
+	Resource request.Resource
+	Wanted   int64
+	// Detail says in words what is wrong and what would help.
+	Detail string
+	// Nodes is the account of Resource, one entry for each NUMA node, ascending by id.
+	Nodes []NodeAccount
+}
+
+// NodeAccount is what one NUMA node has of a resource.
+type NodeAccount struct {
+	Node int
+	// Total is what pods could ever have there, Free what they could have now.
+	Total, Free int64
+	// Holders have the rest, the largest first. Bytes held by a group of NUMA
+	// nodes are booked on its lowest nodes first.
+	Holders []Holder
+}
+
+// Holder is a pod that holds Amount of a resource on a NUMA node.
+type Holder struct {
+	Pod    string // namespace/name
+	Amount int64
+	// Nodes is where the amount lies when it is not on this NUMA node alone.
+	Nodes mask.Mask
+}
+
+// Error is the one-line form: reason, who, what.
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	b.WriteString(string(r.Reason))
+	b.WriteString(": ")
+	if r.Container != "" {
+		b.WriteString("container ")
+		b.WriteString(r.Container)
+		b.WriteString(": ")
+	}
+	b.WriteString(r.Detail)
+	return b.String()
+}
+
+func emptyText(resource request.Resource, e layout.Empty) string {
+	if e == layout.EmptyForInit {
+		return "exclusive sidecars take all of the pod's " + resource + ", none is left for an init container that shares"
+	}
+	return "exclusive containers take all of the pod's " + resource + ", none is left for the containers that share"
+}
+
+func (d *draft) refuseEmpty(resource request.Resource, l layout.Layout) *Refusal {
+	rule := "R-DEM-62"
+	if resource == request.CPU {
+		rule = "R-DEM-61"
+	}
+	return &Refusal{
+		Reason: EmptyPodSharedPoolError, Rule: rule, Resource: resource, Wanted: l.Budget,
+		Detail: emptyText(resource, l.Empty) + ": raise the pod-level request, or give every container its own cpu and memory limits",
+	}
+}
+
+func (d *draft) refuseOverdrawn(resource request.Resource, l layout.Layout) *Refusal {
+	return &Refusal{
+		Reason: UnexpectedAdmissionError, Rule: "R-DEM-94", Resource: resource, Wanted: l.Budget,
+		Detail: fmt.Sprintf("exclusive containers want more %s than the pod-level request of %d: the API server refuses such a pod", resource, l.Budget),
+	}
+}
+
+// refuseCPU makes a refusal of an error of package cpu.
+func (d *draft) refuseCPU(container string, n int, err error) *Refusal {
+	r := &Refusal{
+		Reason: UnexpectedAdmissionError, Rule: "R-CPU-40", Container: container,
+		Resource: request.CPU, Wanted: int64(n), Detail: err.Error(),
+	}
+	var smt *cpu.SMTAlignmentError
+	if errors.As(err, &smt) {
+		r.Reason, r.Rule = SMTAlignmentError, "R-CPU-70"
+	}
+	r.Nodes = d.s.account(request.CPU, d)
+	return r
+}
+
+// refuseMemory makes a refusal of a *memory.PlacementError. The reference calls it
+// UnexpectedAdmissionError; it is a matter of alignment like any other.
+func (d *draft) refuseMemory(container string, err error) *Refusal {
+	r := &Refusal{Reason: TopologyAffinityError, Rule: "R-MEM-33", Container: container, Detail: err.Error()}
+	var short *memory.PlacementError
+	if errors.As(err, &short) {
+		r.Resource, r.Wanted = short.Type, short.Wanted
+		r.Nodes = d.s.account(short.Type, d)
+	}
+	return r
+}
+
+// refuseAlignment says which resource spoilt the merge: the first that has no preferred mask of its
+// own, or, when each has one, that they have none in common.
+func (d *draft) refuseAlignment(container string, families []hint.Family, choice hint.Choice) *Refusal {
+	r := &Refusal{Reason: TopologyAffinityError, Rule: "R-HINT-62", Container: container}
+	if d.s.policy.Topology == TopologySingleNUMANode {
+		r.Rule = "R-HINT-63"
+	}
+	if choice.Unsolved {
+		r.Reason, r.Detail = TopologySearchLimit, choice.Why
+		return r
+	}
+	for _, f := range families {
+		if f.Kind == hint.None {
+			r.Resource, r.Detail = f.Resource, f.Why
+			r.Wanted = d.wanted(container, f.Resource)
+			r.Nodes = d.s.account(f.Resource, d)
+			return r
+		}
+	}
+	var fitting []hint.Family
+	for _, f := range families {
+		if f.Kind != hint.Fits {
+			continue
+		}
+		alone := hint.Merge([]hint.Family{f}, hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask()})
+		if !alone.Preferred {
+			return d.refuseUnaligned(r, f)
+		}
+		fitting = append(fitting, f)
+		r.Resource, r.Wanted = f.Resource, d.wanted(container, f.Resource)
+	}
+	r.Detail = d.disagreement(container, fitting)
+	r.Nodes = d.s.account(r.Resource, d)
+	return r
+}
+
+// disagreement says why families that can each be aligned cannot be aligned together.
+func (d *draft) disagreement(container string, fitting []hint.Family) string {
+	var parts []string
+	same := true
+	for _, f := range fitting {
+		same = same && f.Preferred == fitting[0].Preferred
+		parts = append(parts, fmt.Sprintf("%s on %s", amountText(f.Resource, d.wanted(container, f.Resource)), nodesText(f.Preferred)))
+	}
+	what := strings.Join(parts, " and ")
+	if !same {
+		return what + " are each the fewest possible; the policy wants one set of NUMA nodes that is the fewest for all of it"
+	}
+	return what + " would fit, each by itself, but no such set of NUMA nodes has room for all of it"
+}
+
+func nodesText(n int) string {
+	if n == 1 {
+		return "1 NUMA node"
+	}
+	return fmt.Sprintf("%d NUMA nodes", n)
+}
+
+func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
+	size := f.Preferred
+	if d.s.policy.Topology == TopologySingleNUMANode {
+		size = 1
+	}
+	r.Resource = f.Resource
+	for _, n := range f.Needs {
+		if n.Resource == f.Resource || r.Wanted == 0 {
+			r.Wanted = d.wanted(r.Container, n.Resource)
+		}
+	}
+	r.Nodes = d.s.account(f.Resource, d)
+	nodes := "one NUMA node has"
+	if size > 1 {
+		nodes = fmt.Sprintf("%d NUMA nodes together have", size)
+	}
+	r.Detail = fmt.Sprintf("%s wanted, but no %s so much free", amountText(r.Resource, r.Wanted), nodes)
+	return r
+}
+
+// wanted is how much of a resource the container, or for an empty name the pod, asks for.
+func (d *draft) wanted(container string, resource request.Resource) int64 {
+	if _, i := d.pod.Container(container); i >= 0 {
+		if resource == request.CPU {
+			return int64(d.wantsCPUs(i))
+		}
+		amount, _ := d.wantsMemory(i).Get(resource)
+		return amount
+	}
+	amounts := d.memorySum()
+	if d.pod.Kind == request.PodLevel {
+		amounts = d.pod.BudgetMemory
+	}
+	switch {
+	case resource != request.CPU:
+		amount, _ := amounts.Get(resource)
+		return amount
+	case d.pod.Kind == request.PodLevel:
+		return int64(d.pod.BudgetCPUs)
+	}
+	return layout.Budget(d.claims(func(i int) (int64, bool) { return int64(d.wantsCPUs(i)), true }))
+}
+
+func amountText(resource request.Resource, amount int64) string {
+	if resource == request.CPU {
+		return fmt.Sprintf("%d CPUs", amount)
+	}
+	return fmt.Sprintf("%s of %s", bytesText(amount), resource)
+}
+
+// bytesText is an amount of bytes for people, exact: "512Mi", "1Gi", "1000".
+func bytesText(n int64) string {
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	i := 0
+	for n != 0 && n%1024 == 0 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return fmt.Sprintf("%d%s", n, units[i])
+}
+
+// account says for every NUMA node how much of a resource is free, and who holds the rest: the
+// pods that are there, and what the refused pod itself had taken before it failed.
+func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
+	if resource == request.CPU {
+		return s.accountCPU(d)
+	}
+	t := s.machine.MemoryType(resource)
+	if t < 0 {
+		return nil
+	}
+	used := d.usage.Nodes()
+	accounts := make([]NodeAccount, len(used))
+	for i, n := range s.capacity.Nodes() {
+		accounts[i] = NodeAccount{Node: n.ID, Total: n.Types[t].Allocatable, Free: used[i].Free[t]}
+	}
+	add := func(pod string, blocks []memory.Block) {
+		for _, b := range blocks {
+			for i := range accounts {
+				if b.Type == resource && b.Nodes.Has(accounts[i].Node) && b.Size > 0 {
+					accounts[i].Holders = append(accounts[i].Holders, Holder{Pod: pod, Amount: b.Size, Nodes: b.Nodes})
+				}
+			}
+		}
+	}
+	for _, g := range s.grants {
+		add(g.Pod.ID(), g.charged())
+	}
+	own := Grant{Pod: d.pod, PoolMemory: d.poolMemory, Containers: d.containers}
+	add(d.pod.ID()+" (this pod)", own.charged())
+	return largestFirst(accounts)
+}
+
+func (s *State) accountCPU(d *draft) []NodeAccount {
+	accounts := make([]NodeAccount, 0, len(s.machine.CPUNodes()))
+	allocatable, available := s.AllocatableCPUs(), d.available()
+	own := Grant{Pod: d.pod, Pool: d.pool, Containers: d.containers}
+	for _, n := range s.machine.CPUNodes() {
+		a := NodeAccount{Node: n.ID, Total: int64(allocatable.IntersectionLen(n.CPUs)), Free: int64(available.IntersectionLen(n.CPUs))}
+		for _, g := range s.grants {
+			if k := int64(g.CPUs().IntersectionLen(n.CPUs)); k > 0 {
+				a.Holders = append(a.Holders, Holder{Pod: g.Pod.ID(), Amount: k, Nodes: mask.Of(n.ID)})
+			}
+		}
+		if k := int64(own.CPUs().IntersectionLen(n.CPUs)); k > 0 {
+			a.Holders = append(a.Holders, Holder{Pod: d.pod.ID() + " (this pod)", Amount: k, Nodes: mask.Of(n.ID)})
+		}
+		accounts = append(accounts, a)
+	}
+	return largestFirst(accounts)
+}
+
+// largestFirst orders the holders: the largest are what one can act on.
+func largestFirst(accounts []NodeAccount) []NodeAccount {
+	for _, a := range accounts {
+		slices.SortStableFunc(a.Holders, func(x, y Holder) int {
+			if x.Amount != y.Amount {
+				return cmp.Compare(y.Amount, x.Amount)
+			}
+			return strings.Compare(x.Pod, y.Pod)
+		})
+	}
+	return accounts
+}
