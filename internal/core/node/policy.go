@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/hint"
 )
 
 // TopologyPolicy is the Topology Manager policy.
@@ -27,6 +28,18 @@ func (p TopologyPolicy) String() string {
 	case TopologyNone:
 	}
 	return "none"
+}
+
+// hintPolicy is the policy for the merge; "none" never asks for one.
+func (p TopologyPolicy) hintPolicy() hint.Policy {
+	switch p {
+	case TopologyRestricted:
+		return hint.Restricted
+	case TopologySingleNUMANode:
+		return hint.SingleNUMANode
+	case TopologyNone, TopologyBestEffort:
+	}
+	return hint.BestEffort
 }
 
 // Scope is what the Topology Manager aligns: each container, or the pod as a whole.

@@ -212,3 +212,16 @@ func (p Pod) Container(name string) (Container, int) {
 	}
 	return p.Containers[i], i
 }
+
+// Equal tells whether both ask for the same.
+func (p Pod) Equal(q Pod) bool {
+	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name && p.QoS == q.QoS && p.Kind == q.Kind &&
+		p.BudgetCPUs == q.BudgetCPUs && p.BudgetCPUMilli == q.BudgetCPUMilli && p.CPULimit == q.CPULimit &&
+		slices.Equal(p.BudgetMemory, q.BudgetMemory) && slices.EqualFunc(p.Containers, q.Containers, Container.equal)
+}
+
+func (c Container) equal(d Container) bool {
+	return c.Name == d.Name && c.Lane == d.Lane && c.CPUs == d.CPUs && c.Sharing == d.Sharing &&
+		slices.Equal(c.Memory, d.Memory) && c.Equivalent == d.Equivalent && slices.Equal(c.HugePages, d.HugePages) &&
+		c.CPURequest == d.CPURequest && c.CPULimit == d.CPULimit
+}

@@ -1,0 +1,268 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Reuse is the memory of a pod's init containers that its later containers may take over,
+// by exact mask and type (R-MEM-40). It lives as long as the planning of one pod.
+type Reuse []reusable
+
+type reusable struct {
+	nodes mask.Mask
+	typ   string
+	bytes int64
+}
+
+func (r Reuse) get(nodes mask.Mask, typ string) int64 {
+	for _, x := range r {
+		if x.nodes == nodes && x.typ == typ {
+			return x.bytes
+		}
+	}
+	return 0
+}
+
+// After is what can be reused once a container of that lane has its blocks: a standard
+// init container adds them, any other uses them up.
+func (r Reuse) After(lane request.Lane, blocks []Block) Reuse {
+	r = slices.Clone(r)
+	for _, b := range blocks {
+		i := slices.IndexFunc(r, func(x reusable) bool { return x.nodes == b.Nodes && x.typ == b.Type })
+		switch {
+		case lane == request.Init && i < 0:
+			r = append(r, reusable{b.Nodes, b.Type, b.Size})
+		case lane == request.Init:
+			r[i].bytes = max(r[i].bytes, b.Size)
+		case i >= 0:
+			r[i].bytes = max(0, r[i].bytes-b.Size)
+		}
+	}
+	return r
+}
+
+// Charged is how much of each block is new after reuse; parallel to blocks.
+func (r Reuse) Charged(blocks []Block) []int64 {
+	charged := make([]int64, len(blocks))
+	for i, b := range blocks {
+		charged[i] = max(0, b.Size-r.get(b.Nodes, b.Type))
+	}
+	return charged
+}
+
+type want struct {
+	typ   int
+	bytes int64
+}
+
+// wants resolves amounts to type indexes, or names the first type that the machine lacks.
+func (c *Capacity) wants(amounts request.Amounts) ([]want, string) {
+	wants := make([]want, len(amounts))
+	for i, a := range amounts {
+		t := c.typeIndex(a.Resource)
+		if t < 0 {
+			return nil, a.Resource
+		}
+		wants[i] = want{t, a.Value}
+	}
+	return wants, ""
+}
+
+// Family describes the masks on which the amounts fit (R-HINT-32). A request for nothing,
+// and one that fits nowhere, say nothing (R-HINT-34): the second is found out by Place.
+// A type that the machine does not have is unsatisfiable.
+func (u Usage) Family(amounts request.Amounts, reuse Reuse) hint.Family {
+	f := hint.Family{Resource: "memory"}
+	if len(amounts) == 0 {
+		return f
+	}
+	f.Resource = amounts[len(amounts)-1].Resource
+	wants, missing := u.capacity.wants(amounts)
+	if missing != "" {
+		return hint.Family{Resource: missing, Kind: hint.None, Why: "this machine has no " + missing}
+	}
+	f = u.family(wants, reuse)
+	f.Resource = amounts[len(amounts)-1].Resource
+	if f.IsEmpty() {
+		return hint.Family{Resource: f.Resource}
+	}
+	return f
+}
+
+func (u Usage) family(wants []want, reuse Reuse) hint.Family {
+	f := hint.Family{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.preferredSize(wants)}
+	for i, n := range u.nodes {
+		if n.assignments == 0 {
+			f.Universe = f.Universe.With(u.capacity.nodes[i].ID)
+		}
+	}
+	for _, w := range wants {
+		offer := make([]int64, u.capacity.all.Highest()+1)
+		for i := range u.nodes {
+			offer[u.capacity.nodes[i].ID] = u.free(i, w.typ)
+		}
+		f.Needs = append(f.Needs, hint.Need{Resource: u.capacity.types[w.typ], Amount: w.bytes, Offer: offer})
+	}
+	add := func(m mask.Mask) {
+		if !f.Has(m) && u.fits(m, wants, reuse) {
+			f.Explicit = append(f.Explicit, m)
+		}
+	}
+	for i, n := range u.nodes {
+		if n.assignments > 0 {
+			add(mask.Of(u.capacity.nodes[i].ID))
+			add(n.group)
+		}
+	}
+	for _, r := range reuse {
+		add(r.nodes)
+	}
+	return f
+}
+
+// fits is R-HINT-32 read literally for one mask.
+func (u Usage) fits(m mask.Mask, wants []want, reuse Reuse) bool {
+	if !u.allowed(m) {
+		return false
+	}
+	for _, w := range wants {
+		var allocatable int64
+		for n := range m.All() {
+			allocatable += u.capacity.allocatable[w.typ][n]
+		}
+		if allocatable < w.bytes || u.freeOn(m, w.typ)+reuse.get(m, u.capacity.types[w.typ]) < w.bytes {
+			return false
+		}
+	}
+	return true
+}
+
+// allowed is the rule of groups: a NUMA node serves single masks, or one group (R-MEM-22).
+func (u Usage) allowed(m mask.Mask) bool {
+	for i, n := range u.nodes {
+		if !m.Has(u.capacity.nodes[i].ID) {
+			continue
+		}
+		if m.Len() == 1 && n.group.Len() > 1 {
+			return false
+		}
+		if m.Len() > 1 && n.assignments > 0 && n.group != m {
+			return false
+		}
+	}
+	return true
+}
+
+// Cause is why memory could not be placed.
+type Cause int
+
+// The causes.
+const (
+	// NoSuchType: the machine does not have the type.
+	NoSuchType Cause = iota
+	// NoRoom: no allowed set of NUMA nodes has enough free (R-MEM-32).
+	NoRoom
+	// NoExtension: the aligned NUMA nodes have too little, and no allowed set around them has
+	// enough (R-MEM-33).
+	NoExtension
+	// NotPreferred: it would fit, but on more NUMA nodes than the alignment promised
+	// (R-MEM-32, R-MEM-33).
+	NotPreferred
+	// GroupConflict: the aligned NUMA nodes serve another group or single nodes (R-MEM-35).
+	GroupConflict
+)
+
+// PlacementError tells why Place refused.
+type PlacementError struct {
+	Cause Cause
+	// Type is the first type that is short, Wanted the bytes of it; Nodes the aligned NUMA
+	// nodes and Free what they have of it.
+	Type         string
+	Wanted, Free int64
+	Nodes        mask.Mask
+}
+
+func (e *PlacementError) Error() string {
+	switch e.Cause {
+	case NoSuchType:
+		return fmt.Sprintf("this machine has no %s", e.Type)
+	case NoRoom:
+		return fmt.Sprintf("no NUMA nodes with enough memory: %d bytes of %s wanted, %d free on NUMA nodes %s", e.Wanted, e.Type, e.Free, e.Nodes)
+	case NoExtension:
+		return fmt.Sprintf("NUMA nodes %s have %d bytes of %s free, %d wanted, and no NUMA nodes to extend them have enough", e.Nodes, e.Free, e.Type, e.Wanted)
+	case NotPreferred:
+		return fmt.Sprintf("%d bytes of %s fit only on more NUMA nodes than preferred: %d free on NUMA nodes %s", e.Wanted, e.Type, e.Free, e.Nodes)
+	case GroupConflict:
+	}
+	return fmt.Sprintf("NUMA nodes %s cannot form a group: some of them serve single nodes or another group", e.Nodes)
+}
+
+// Place finds the NUMA nodes for the amounts, given what the Topology Manager aligned: these
+// themselves where there is room, else the narrowest extension; without an alignment the narrowest
+// that fits (R-MEM-32…36). The error is a *PlacementError.
+func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) (mask.Mask, error) {
+	wants, missing := u.capacity.wants(amounts)
+	if missing != "" {
+		w, _ := amounts.Get(missing)
+		return 0, &PlacementError{Cause: NoSuchType, Type: missing, Wanted: w, Nodes: u.capacity.all}
+	}
+	nodes, preferred := aligned.Mask, aligned.Preferred
+	if !aligned.HasMask {
+		best, ok := u.narrowest(wants, reuse, 0)
+		if !ok {
+			return 0, u.placementError(NoRoom, wants, u.capacity.all)
+		}
+		if preferred && !best.Preferred {
+			return 0, u.placementError(NotPreferred, wants, best.Mask)
+		}
+		nodes = best.Mask
+	}
+	if u.short(wants, nodes) >= 0 {
+		best, ok := u.narrowest(wants, reuse, nodes)
+		if !ok {
+			return 0, u.placementError(NoExtension, wants, nodes)
+		}
+		if preferred && !best.Preferred {
+			return 0, u.placementError(NotPreferred, wants, nodes)
+		}
+		nodes = best.Mask
+	}
+	if nodes.Len() > 1 && !u.allowed(nodes) {
+		return 0, u.placementError(GroupConflict, wants, nodes)
+	}
+	return nodes, nil
+}
+
+// short returns the first type of which nodes have too little free, or -1. What init containers
+// leave is not counted here (R-MEM-33).
+func (u Usage) short(wants []want, nodes mask.Mask) int {
+	return slices.IndexFunc(wants, func(w want) bool { return u.freeOn(nodes, w.typ) < w.bytes })
+}
+
+// narrowest is the best fitting mask that contains within (R-MEM-38). One family merged alone
+// yields just that: its narrowest mask, preferred or not.
+func (u Usage) narrowest(wants []want, reuse Reuse, within mask.Mask) (hint.Choice, bool) {
+	f := u.family(wants, reuse)
+	f.Copies = 1
+	f.Required = within
+	f.Explicit = slices.DeleteFunc(f.Explicit, func(m mask.Mask) bool { return !m.Contains(within) })
+	if f.IsEmpty() {
+		return hint.Choice{}, false
+	}
+	choice := hint.Merge([]hint.Family{f}, hint.Rules{Policy: hint.BestEffort, Nodes: u.capacity.all})
+	return choice, !choice.Unsolved
+}
+
+func (u Usage) placementError(cause Cause, wants []want, nodes mask.Mask) error {
+	i := max(0, u.short(wants, nodes))
+	e := &PlacementError{Cause: cause, Nodes: nodes}
+	if i < len(wants) {
+		e.Type, e.Wanted, e.Free = u.capacity.types[wants[i].typ], wants[i].bytes, u.freeOn(nodes, wants[i].typ)
+	}
+	return e
+}

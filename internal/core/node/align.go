@@ -1,0 +1,107 @@
+package node
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// alignContainer merges the hints of one container (R-HINT-64).
+func (d *draft) alignContainer(i int) (hint.Choice, *Refusal) {
+	families := make([]hint.Family, 0, 2)
+	if n := d.wantsCPUs(i); n > 0 {
+		families = append(families, d.cpuFamily(n))
+	}
+	if want := d.wantsMemory(i); len(want) > 0 {
+		families = append(families, d.usage.Family(want, d.reusableMemory))
+	}
+	return d.merge(d.pod.Containers[i].Name, families)
+}
+
+// alignSum merges the hints of a pod without a budget of its own: what its containers need
+// together (R-HINT-65, R-DEM-41, R-DEM-50).
+func (d *draft) alignSum() (hint.Choice, *Refusal) {
+	families := make([]hint.Family, 0, 2)
+	if n := layout.Budget(d.claims(func(i int) (int64, bool) { return int64(d.wantsCPUs(i)), true })); n > 0 {
+		families = append(families, d.cpuFamily(int(n)))
+	}
+	if want := d.memorySum(); len(want) > 0 {
+		families = append(families, d.usage.Family(want, d.reusableMemory))
+	}
+	return d.merge("", families)
+}
+
+func (d *draft) claims(of func(i int) (amount int64, exclusive bool)) []layout.Claim {
+	claims := make([]layout.Claim, len(d.pod.Containers))
+	for i, c := range d.pod.Containers {
+		claims[i].Lane = c.Lane
+		claims[i].Amount, claims[i].Exclusive = of(i)
+	}
+	return claims
+}
+
+// memorySum is the budget of a pod's containers per type; types that no app container asks for
+// are left out (R-DEM-50).
+func (d *draft) memorySum() request.Amounts {
+	var sum request.Amounts
+	for i, c := range d.pod.Containers {
+		if c.Lane != request.App {
+			continue
+		}
+		for _, a := range d.wantsMemory(i) {
+			if _, done := sum.Get(a.Resource); done {
+				continue
+			}
+			sum = sum.With(a.Resource, layout.Budget(d.claims(func(k int) (int64, bool) {
+				return d.wantsMemory(k).Get(a.Resource)
+			})))
+		}
+	}
+	return sum
+}
+
+func (d *draft) cpuFamily(n int) hint.Family {
+	return cpu.Family(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, n)
+}
+
+// merge asks the Topology Manager and records the answer in the trace.
+func (d *draft) merge(container string, families []hint.Family) (hint.Choice, *Refusal) {
+	choice := hint.Merge(families, hint.Rules{
+		Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask(), Distances: d.s.distances,
+	})
+	d.trace.Alignments = append(d.trace.Alignments, Alignment{Container: container, Families: families, Choice: choice})
+	if choice.Unproven || choice.Unsolved {
+		d.note("the search for NUMA nodes ended at its limit: " + choice.Why)
+	}
+	if !choice.Admit {
+		return choice, d.refuseAlignment(container, families, choice)
+	}
+	return choice, nil
+}
+
+func (d *draft) note(text string) { d.trace.Notes = append(d.trace.Notes, text) }
+
+// poolFamilies are the hints of a pod-level pod's budget (R-HINT-20, R-HINT-30). A budget that
+// leaves a sharing container nothing is unsatisfiable for the Topology Manager (R-DEM-64).
+func (d *draft) poolFamilies() []hint.Family {
+	families := make([]hint.Family, 0, 2)
+	if d.pod.BudgetCPUs > 0 && d.s.policy.StaticCPU {
+		f := d.cpuFamily(d.pod.BudgetCPUs)
+		if d.trace.CPULayout.Empty != layout.NotEmpty {
+			f = hint.Family{Resource: request.CPU, Kind: hint.None, Why: emptyText(request.CPU, d.trace.CPULayout.Empty)}
+		}
+		families = append(families, f)
+	}
+	if len(d.trace.MemoryLayouts) == 0 {
+		return families
+	}
+	f := d.usage.Family(d.pod.BudgetMemory, d.reusableMemory)
+	for k, l := range d.trace.MemoryLayouts {
+		if l.Empty != layout.NotEmpty {
+			resource := d.pod.BudgetMemory[k].Resource
+			f = hint.Family{Resource: resource, Kind: hint.None, Why: emptyText(resource, l.Empty)}
+		}
+	}
+	return append(families, f)
+}

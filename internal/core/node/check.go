@@ -1,0 +1,106 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// ErrInvariant is wrapped by every error of Check and by the errors of Apply and Restore for a
+// grant that cannot stand.
+var ErrInvariant = errors.New("assignments contradict each other")
+
+func broken(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvariant, fmt.Errorf(format, args...))
+}
+
+// Check proves the whole state: every CPU is in the shared pool, reserved or held by exactly one
+// pod; containers lie within their pool; slices of containers that run at the same time are
+// disjoint; the memory books are the sum of the grants.
+func (s *State) Check() error {
+	fresh, err := New(s.machine, s.policy)
+	if err != nil {
+		return err
+	}
+	for i, g := range s.grants {
+		if i > 0 && s.grants[i-1].Pod.UID >= g.Pod.UID {
+			return broken("grants are not in order at pod %s", g.Pod.ID())
+		}
+		if err := fresh.checkGrant(g); err != nil {
+			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
+		}
+		fresh.shared = fresh.shared.Difference(g.CPUs())
+		fresh.usage = fresh.usage.Charge(g.charged(), nil)
+	}
+	if !fresh.shared.Equal(s.shared) {
+		return broken("the shared pool is %q, the grants leave %q", s.shared, fresh.shared)
+	}
+	if !fresh.usage.Equal(s.usage) {
+		return broken("the memory books are not the sum of the grants")
+	}
+	return nil
+}
+
+// checkGrant proves that g can stand beside what s holds: the invariants of a change.
+func (s *State) checkGrant(g *Grant) error {
+	if len(g.Containers) != len(g.Pod.Containers) {
+		return broken("%d containers are granted, the pod has %d", len(g.Containers), len(g.Pod.Containers))
+	}
+	held := g.CPUs()
+	if !s.AvailableCPUs().Contains(held) {
+		return broken("CPUs %s are not free", held.Difference(s.AvailableCPUs()))
+	}
+	for i, c := range g.Containers {
+		name := g.Pod.Containers[i].Name
+		if !g.Pool.IsEmpty() && !g.Pool.Contains(c.CPUs) {
+			return broken("container %s has CPUs %s outside its pod's pool %s", name, c.CPUs.Difference(g.Pool), g.Pool)
+		}
+		if err := s.checkBlocks(name, c.Memory); err != nil {
+			return err
+		}
+	}
+	if err := s.checkBlocks("pool", g.PoolMemory); err != nil {
+		return err
+	}
+	return checkSlices(g)
+}
+
+func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
+	for _, b := range blocks {
+		if b.Size < 0 || b.Nodes.IsEmpty() || !s.machine.NodeMask().Contains(b.Nodes) || s.machine.MemoryType(b.Type) < 0 {
+			return broken("%s holds %d bytes of %s on NUMA nodes %s, the machine has %v on %s",
+				holder, b.Size, b.Type, b.Nodes, s.machine.MemoryTypes(), s.machine.NodeMask())
+		}
+	}
+	return nil
+}
+
+// checkSlices proves that nobody else of the pod runs on an exclusive container's CPUs while
+// it runs. A standard init container may stand on CPUs of any container that starts later, and
+// an exclusive one on those of a sidecar that shares (R-CPU-92, R-CPU-96).
+func checkSlices(g *Grant) error {
+	for i := range g.Containers {
+		for k := range i {
+			a, b := g.Pod.Containers[k], g.Pod.Containers[i]
+			if !collide(a, b) || !g.Containers[k].CPUs.Intersects(g.Containers[i].CPUs) {
+				continue
+			}
+			return broken("containers %s and %s both have CPUs %s", a.Name, b.Name,
+				g.Containers[k].CPUs.Intersection(g.Containers[i].CPUs))
+		}
+	}
+	return nil
+}
+
+// collide tells whether a and the later b must not have a CPU in common.
+func collide(a, b request.Container) bool {
+	switch {
+	case a.Lane == request.Init:
+		return false
+	case b.Lane == request.Init:
+		return a.Exclusive()
+	}
+	return a.Exclusive() || b.Exclusive()
+}

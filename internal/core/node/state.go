@@ -1,0 +1,300 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// ErrStale is returned by Apply for a plan that was made for another state.
+var ErrStale = errors.New("plan was made for another state")
+
+// State is a node with everything that its pods hold. It is immutable; methods that change
+// something return the next state, which shares what was not touched.
+type State struct {
+	machine    *machine.Machine
+	policy     Policy
+	generation uint64
+	capacity   *memory.Capacity
+	// reservedPhysical are all threads of cores with a reserved CPU (R-CPU-24).
+	reservedPhysical cpuset.Set
+	// distances is set for prefer-closest-numa-nodes only.
+	distances [][]int
+
+	shared cpuset.Set   // the node's shared pool (R-CPU-30)
+	usage  memory.Usage // what is held of the memory
+	grants []*Grant     // ascending by pod UID
+}
+
+// New is a node without pods.
+func New(m *machine.Machine, p Policy) (*State, error) {
+	capacity, err := memory.NewCapacity(m, p.ReservedMemory)
+	if err != nil {
+		return nil, err
+	}
+	if !m.AllCPUs().Contains(p.ReservedCPUs) {
+		return nil, fmt.Errorf("reserved CPUs %s are not all on this machine, which has %s", p.ReservedCPUs, m.AllCPUs())
+	}
+	s := &State{machine: m, policy: p, capacity: capacity, usage: memory.NewUsage(capacity)}
+	s.reservedPhysical = cpu.PhysicalOf(m, p.ReservedCPUs)
+	s.shared = s.sharable()
+	if p.PreferClosest && m.HasDistances() {
+		s.distances = distances(m)
+	}
+	return s, nil
+}
+
+// sharable is the shared pool of a node without pods (R-CPU-30).
+func (s *State) sharable() cpuset.Set {
+	switch {
+	case !s.policy.StaticCPU:
+		return cpuset.Set{}
+	case s.policy.CPU.StrictReservation:
+		return s.machine.AllCPUs().Difference(s.policy.ReservedCPUs)
+	}
+	return s.machine.AllCPUs()
+}
+
+func distances(m *machine.Machine) [][]int {
+	nodes := m.NodeMask()
+	rows := make([][]int, nodes.Highest()+1)
+	for a := range nodes.All() {
+		rows[a] = make([]int, nodes.Highest()+1)
+		for b := range nodes.All() {
+			rows[a][b] = m.Distance(a, b)
+		}
+	}
+	return rows
+}
+
+// Restore is a node on which the pods hold the grants: the way back from a file, and to a
+// machine or a policy that changed. Grants may come in any order. It is an error that names the
+// pod when a grant does not hold here: CPUs that are not there, reserved or held twice.
+func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
+	s, err := New(m, p)
+	if err != nil {
+		return nil, err
+	}
+	ordered := slices.Clone(grants)
+	slices.SortFunc(ordered, func(a, b *Grant) int {
+		if a.Sequence != b.Sequence {
+			return int(int64(a.Sequence - b.Sequence))
+		}
+		return strings.Compare(a.Pod.UID, b.Pod.UID)
+	})
+	for _, g := range ordered {
+		if err := s.adopt(g); err != nil {
+			return nil, fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
+		}
+	}
+	return s, s.Check()
+}
+
+// adopt adds a grant to a state that is still being made.
+func (s *State) adopt(g *Grant) error {
+	if _, known := s.Grant(g.Pod.UID); known {
+		return fmt.Errorf("UID %s occurs twice", g.Pod.UID)
+	}
+	if err := s.checkGrant(g); err != nil {
+		return err
+	}
+	for _, b := range g.charged() {
+		if free := s.usage.Free(b.Nodes, b.Type); free < b.Size {
+			return fmt.Errorf("it holds %d bytes of %s on NUMA nodes %s, which have %d free", b.Size, b.Type, b.Nodes, free)
+		}
+		s.usage = s.usage.Charge([]memory.Block{b}, nil)
+	}
+	s.shared = s.shared.Difference(g.CPUs())
+	s.generation = max(s.generation, g.Sequence)
+	s.insert(g)
+	return nil
+}
+
+// insert puts g into a fresh list of grants.
+func (s *State) insert(g *Grant) {
+	i, _ := s.find(g.Pod.UID)
+	grants := make([]*Grant, 0, len(s.grants)+1)
+	grants = append(grants, s.grants[:i]...)
+	grants = append(grants, g)
+	s.grants = append(grants, s.grants[i:]...)
+}
+
+func (s *State) find(uid string) (int, bool) {
+	return slices.BinarySearchFunc(s.grants, uid, func(g *Grant, uid string) int { return strings.Compare(g.Pod.UID, uid) })
+}
+
+// Machine is the hardware that the state is of.
+func (s *State) Machine() *machine.Machine { return s.machine }
+
+// Policy is how the node decides.
+func (s *State) Policy() Policy { return s.policy }
+
+// Generation grows with every change.
+func (s *State) Generation() uint64 { return s.generation }
+
+// SharedCPUs is the node's shared pool: where every container runs that has no CPUs of its
+// own. Empty under CPU policy none, where no CPU is managed.
+func (s *State) SharedCPUs() cpuset.Set { return s.shared }
+
+// AllocatableCPUs are the CPUs that could ever be exclusive (R-CPU-31).
+func (s *State) AllocatableCPUs() cpuset.Set {
+	if !s.policy.StaticCPU {
+		return cpuset.Set{}
+	}
+	return s.machine.AllCPUs().Difference(s.policy.ReservedCPUs)
+}
+
+// AvailableCPUs are the CPUs that could become exclusive now (R-CPU-31).
+func (s *State) AvailableCPUs() cpuset.Set { return s.shared.Difference(s.policy.ReservedCPUs) }
+
+// Memory is what is held of the memory.
+func (s *State) Memory() memory.Usage { return s.usage }
+
+// Grants are all grants, ascending by UID. The slice is the state's own.
+func (s *State) Grants() []*Grant { return s.grants }
+
+// Grant returns what the pod with that UID holds.
+func (s *State) Grant(uid string) (*Grant, bool) {
+	i, found := s.find(uid)
+	if !found {
+		return nil, false
+	}
+	return s.grants[i], true
+}
+
+// next is a copy to be changed, one generation later.
+func (s *State) next() *State {
+	n := *s
+	n.generation++
+	return &n
+}
+
+// Apply makes the next state of a plan. A plan that was refused or that found the pod known
+// changes nothing and returns the same state. The error is ErrStale, or names the
+// invariant that the plan would break.
+func (s *State) Apply(p *Plan) (*State, error) {
+	if p.Base != s.generation {
+		return nil, fmt.Errorf("%w: generation %d, now %d", ErrStale, p.Base, s.generation)
+	}
+	if p.Grant == nil || p.Known {
+		return s, nil
+	}
+	if err := s.checkGrant(p.Grant); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
+	}
+	n := s.next()
+	n.shared, n.usage = p.Delta.SharedAfter, p.usage
+	n.insert(p.Grant)
+	return n, nil
+}
+
+// Release takes everything back that the pod holds. It is no error when the pod is unknown.
+func (s *State) Release(uid string) *State {
+	i, found := s.find(uid)
+	if !found {
+		return s
+	}
+	n := s.next()
+	g := s.grants[i]
+	n.shared = s.shared.Union(g.CPUs())
+	n.usage = s.usage.Release(g.charged())
+	n.grants = slices.Delete(slices.Clone(s.grants), i, i+1)
+	return n
+}
+
+// RemoveContainer takes back what one container holds and the pod's other containers do not
+// need: CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100,
+// R-MEM-60, R-MEM-61). Containers and pods that are unknown change nothing.
+func (s *State) RemoveContainer(uid, name string) *State {
+	at, found := s.find(uid)
+	if !found {
+		return s
+	}
+	old := s.grants[at]
+	_, i := old.Pod.Container(name)
+	if i < 0 || old.Containers[i].Removed {
+		return s
+	}
+	g := *old
+	g.Containers = slices.Clone(old.Containers)
+	g.Containers[i] = ContainerGrant{Removed: true, Affinity: old.Containers[i].Affinity}
+	if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return !c.CPUs.IsEmpty() }) {
+		g.Pool = cpuset.Set{}
+	}
+	if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return len(c.Memory) > 0 }) {
+		g.PoolMemory = nil
+	}
+	return s.replace(at, &g)
+}
+
+// ContainerCreated tells that the runtime made a container: the memory of the standard init
+// containers before it is not needed any more (R-MEM-63).
+func (s *State) ContainerCreated(uid, name string) *State {
+	at, found := s.find(uid)
+	if !found {
+		return s
+	}
+	old := s.grants[at]
+	_, i := old.Pod.Container(name)
+	done := func(k int) bool {
+		return k < i && old.Pod.Containers[k].Lane == request.Init && len(old.Containers[k].Memory) > 0
+	}
+	g := *old
+	g.Containers = slices.Clone(old.Containers)
+	changed := false
+	for k := range g.Containers {
+		if done(k) {
+			g.Containers[k].Memory, changed = nil, true
+		}
+	}
+	if !changed {
+		return s
+	}
+	return s.replace(at, &g)
+}
+
+// replace puts g in the place of the grant at that index and gives back what g no longer holds.
+func (s *State) replace(at int, g *Grant) *State {
+	n := s.next()
+	old := s.grants[at]
+	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs()))
+	n.usage = s.usage.Release(ended(old, g))
+	n.grants = slices.Clone(s.grants)
+	n.grants[at] = g
+	return n
+}
+
+// ended are the blocks that old is charged for and g is not.
+func ended(old, g *Grant) []memory.Block {
+	if len(old.PoolMemory) > 0 {
+		if len(g.PoolMemory) > 0 {
+			return nil
+		}
+		return old.PoolMemory
+	}
+	var blocks []memory.Block
+	for i := range old.Containers {
+		if len(g.Containers[i].Memory) == 0 {
+			blocks = append(blocks, old.Containers[i].Memory...)
+		}
+	}
+	return blocks
+}
+
+// Cgroup is what a container's cgroup is created with: cpuset.cpus, empty where CPUs are not
+// managed, and cpuset.mems, empty where not pinned (R-ST-65, R-MEM-80).
+func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
+	c := g.Containers[i]
+	if c.CPUs.IsEmpty() {
+		return s.shared, c.MemoryNodes
+	}
+	return c.CPUs, c.MemoryNodes
+}

@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Divergences are the differences that are meant, one a line:
+//
+//	scenario event field quirk reason…
+//
+// event is the index of the event, or "start". A line that begins with # is a remark.
+type Divergences struct {
+	lines []divergence
+}
+
+type divergence struct {
+	scenario string
+	event    int
+	field    string
+	number   int
+	used     bool
+}
+
+// ReadDivergences reads the list; name stands in errors.
+func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
+	d := &Divergences{}
+	scanner := bufio.NewScanner(r)
+	for number := 1; scanner.Scan(); number++ {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) < 5 || !strings.HasPrefix(fields[3], "Q-") {
+			return nil, fmt.Errorf("%s:%d: want: scenario event field Q-number reason", name, number)
+		}
+		event := -1
+		if fields[1] != "start" {
+			var err error
+			if event, err = strconv.Atoi(fields[1]); err != nil || event < 0 {
+				return nil, fmt.Errorf("%s:%d: event %q: want the index of an event, or start", name, number, fields[1])
+			}
+		}
+		d.lines = append(d.lines, divergence{scenario: fields[0], event: event, field: fields[2], number: number})
+	}
+	return d, scanner.Err()
+}
+
+// Listed tells whether a difference is meant, and marks it as having occurred.
+func (d *Divergences) Listed(x Difference) bool {
+	i := slices.IndexFunc(d.lines, func(l divergence) bool {
+		return l.scenario == x.Scenario && l.event == x.Event && l.field == x.Field
+	})
+	if i < 0 {
+		return false
+	}
+	d.lines[i].used = true
+	return true
+}
+
+// Unused names the listed differences of a scenario that did not occur; call it after Listed was
+// asked for all of the scenario's differences.
+func (d *Divergences) Unused(scenario string) []string {
+	var unused []string
+	for _, l := range d.lines {
+		if l.scenario == scenario && !l.used {
+			unused = append(unused, fmt.Sprintf("line %d: %s in event %d of %s is listed and does not differ any more: remove the line", l.number, l.field, l.event, l.scenario))
+		}
+	}
+	return unused
+}

@@ -1,0 +1,197 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/kubeletcfg"
+	"github.com/paddock-project/paddock/internal/podspec"
+)
+
+// Player runs scenarios.
+type Player struct {
+	// Machine finds the machine of "@name".
+	Machine func(name string) (*machine.Machine, error)
+	// Now is the clock for elapsed_ns.
+	Now func() time.Time
+}
+
+// run is one scenario under way.
+type run struct {
+	player *Player
+	config *kubeletcfg.Config
+	gates  podspec.Gates
+	pods   map[string]*v1.Pod
+	m      *machine.Machine
+	state  *node.State
+}
+
+// Run answers a scenario. The error is about a machine that cannot be found or read; a
+// configuration that is refused is a result.
+func (p *Player) Run(s *Scenario) (Result, error) {
+	r := &run{player: p, pods: map[string]*v1.Pod{}}
+	var err error
+	if r.m, err = p.machine(s.Machine); err != nil {
+		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	for _, pod := range s.Pods {
+		r.pods[string(pod.UID)] = pod
+	}
+	result := Result{Name: s.Name}
+	if err := r.start(s.KubeletConfig); err != nil {
+		result.StartError = err.Error()
+		return result, nil
+	}
+	view := viewOf(r.state)
+	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
+	for _, e := range s.Events {
+		answer, err := r.answer(e)
+		if err != nil {
+			return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+		result.Answers = append(result.Answers, answer)
+		if answer.StartError != "" {
+			break
+		}
+	}
+	return result, nil
+}
+
+func (p *Player) machine(raw json.RawMessage) (*machine.Machine, error) {
+	var name string
+	if err := json.Unmarshal(raw, &name); err == nil {
+		bare, ok := strings.CutPrefix(name, "@")
+		if !ok {
+			return nil, fmt.Errorf("machine %q: want \"@name\" or a MachineInfo", name)
+		}
+		return p.Machine(bare)
+	}
+	found, err := discover.Read("machine", raw)
+	if err != nil {
+		return nil, err
+	}
+	return found.Machine, nil
+}
+
+func (r *run) start(config json.RawMessage) error {
+	var err error
+	if r.config, err = kubeletcfg.FromJSON(config); err != nil {
+		return err
+	}
+	policy, err := r.policy(r.config)
+	if err != nil {
+		return err
+	}
+	r.state, err = node.New(r.m, policy)
+	return err
+}
+
+// policy resolves a configuration. Scenarios show what the managers decide, so a pod-level pod
+// is not turned away before them when its gate is off (R-DEM-2).
+func (r *run) policy(c *kubeletcfg.Config) (node.Policy, error) {
+	policy, err := c.Resolve(r.m)
+	if err != nil {
+		return policy, err
+	}
+	r.gates = podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	policy.PodLevelResources = true
+	return policy, nil
+}
+
+func (r *run) answer(e Event) (Answer, error) {
+	a := Answer{Op: e.Op, Pod: e.Pod, Container: e.Container}
+	switch e.Op {
+	case Admit:
+		r.admit(r.pods[e.Pod], &a)
+	case RemovePod:
+		r.state = r.state.Release(e.Pod)
+	case RemoveContainer:
+		r.state = r.state.RemoveContainer(e.Pod, e.Container)
+	case Restart:
+		if err := r.restart(e); err != nil {
+			a.StartError = err.Error()
+			return a, nil
+		}
+	case StopContainer, Reconcile, DropStale:
+		// A container that stops may start again, nothing drifts here, and nobody is stale.
+	}
+	if err := r.state.Check(); err != nil {
+		return a, fmt.Errorf("after %s %s: %w", e.Op, e.Pod, err)
+	}
+	a.watch(r.state)
+	return a, nil
+}
+
+// restart rebuilds the state from the grants alone, under a configuration that may have changed.
+func (r *run) restart(e Event) error {
+	config, err := r.config.Patch(e.ConfigPatch, e.FeatureGates)
+	if err != nil {
+		return err
+	}
+	policy, err := r.policy(config)
+	if err != nil {
+		return err
+	}
+	state, err := node.Restore(r.m, policy, r.state.Grants())
+	if err != nil {
+		return err
+	}
+	r.config, r.state = config, state
+	return nil
+}
+
+// admit plans a pod and, if it is admitted, creates and starts its containers in their order.
+func (r *run) admit(pod *v1.Pod, a *Answer) {
+	admitted := false
+	a.Admitted = &admitted
+	asked, err := podspec.Request(pod, r.gates)
+	a.QoS = asked.QoS.String()
+	if err != nil {
+		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
+		return
+	}
+	before := r.player.Now()
+	plan := r.state.Plan(asked)
+	next, err := r.state.Apply(plan)
+	a.ElapsedNS = r.player.Now().Sub(before).Nanoseconds()
+	switch {
+	case err != nil:
+		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
+		return
+	case plan.Refusal != nil:
+		a.Reason, a.Message = string(plan.Refusal.Reason), plan.Refusal.Error()
+		return
+	}
+	admitted = true
+	r.state = next
+	r.create(plan.Grant, a)
+}
+
+func (r *run) create(g *node.Grant, a *Answer) {
+	a.Affinity, a.Cgroup = map[string]Affinity{}, map[string]Cgroup{}
+	for _, c := range g.Pod.Containers {
+		if c.Lane != request.App && a.AtAdmit == nil {
+			view := viewOf(r.state)
+			a.AtAdmit = &view
+		}
+	}
+	for i, c := range g.Pod.Containers {
+		choice := g.Containers[i].Affinity
+		affinity := Affinity{Preferred: choice.Preferred}
+		if choice.HasMask {
+			affinity.NUMA = choice.Mask.Nodes()
+		}
+		a.Affinity[c.Name] = affinity
+		cpus, mems := r.state.Cgroup(g, i)
+		a.Cgroup[c.Name] = Cgroup{CPUs: cpus.String(), Mems: memsText(mems)}
+		r.state = r.state.ContainerCreated(g.Pod.UID, c.Name)
+	}
+}
