@@ -45,6 +45,7 @@ var rooms = []room{
 	{"statefile", []string{"core/..."}, adviceCodec},
 	{"kubeletstate", []string{"core/..."}, adviceCodec},
 	{"view", []string{"core/..."}, adviceCodec},
+	{"scenario", append([]string{"core/..."}, codecs...), "a scenario is played on values; nothing of a running agent is needed for it"},
 	{"replay", append([]string{"core/..."}, codecs...), "scenarios are replayed on values; nothing of a running agent is needed for it"},
 
 	{"store", nil, "the store moves bytes; what they mean is internal/statefile's"},
