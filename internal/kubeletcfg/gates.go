@@ -1,0 +1,211 @@
+package kubeletcfg
+
+import (
+	_ "embed" // The gates' data.
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Gates are the values of the feature gates that decide anything here.
+type Gates struct {
+	// PodLevelResources lets pods carry spec.resources.
+	PodLevelResources bool
+	// PodLevelManagers is PodLevelResourceManagers: such pods get pools of their own. It
+	// is never on without PodLevelResources.
+	PodLevelManagers bool
+	// LiftQuota is DisableCPUQuotaWithExclusiveCPUs.
+	LiftQuota bool
+	// CPUAlphaOptions and CPUBetaOptions are CPUManagerPolicyAlphaOptions and
+	// CPUManagerPolicyBetaOptions: they admit the options of their group (R-CPU-10).
+	CPUAlphaOptions, CPUBetaOptions bool
+}
+
+// The names of the gates that are asked for.
+const (
+	gatePodLevelResources = "PodLevelResources"
+	gatePodLevelManagers  = "PodLevelResourceManagers"
+	gateLiftQuota         = "DisableCPUQuotaWithExclusiveCPUs"
+	gateCPUAlpha          = "CPUManagerPolicyAlphaOptions"
+	gateCPUBeta           = "CPUManagerPolicyBetaOptions"
+	gateInPlacePodLevel   = "InPlacePodLevelResourcesVerticalScaling"
+	gateInPlace           = "InPlacePodVerticalScaling"
+	gateDeclaredFeatures  = "NodeDeclaredFeatures"
+	gateAllAlpha          = "AllAlpha"
+	gateAllBeta           = "AllBeta"
+)
+
+// gatesVersion is the Kubernetes release whose gates gates.json lists.
+const gatesVersion = "1.36"
+
+//go:embed gates.json
+var gatesJSON []byte
+
+type gate struct {
+	Name    string `json:"name"`
+	Default bool   `json:"default"`
+	Stage   string `json:"stage"`
+	Locked  bool   `json:"locked"`
+}
+
+// The stages that AllAlpha and AllBeta switch, and those that end a gate's life.
+const (
+	stageAlpha      = "ALPHA"
+	stageBeta       = "BETA"
+	stageGA         = "GA"
+	stageDeprecated = "DEPRECATED"
+)
+
+var knownGates = sync.OnceValue(func() map[string]gate {
+	var list []gate
+	if err := json.Unmarshal(gatesJSON, &list); err != nil {
+		panic("kubeletcfg: gates.json, which is compiled in, is damaged: " + err.Error())
+	}
+	known := make(map[string]gate, len(list))
+	for _, g := range list {
+		known[g.Name] = g
+	}
+	return known
+})
+
+// gateNeeds are the dependencies of the gates about pods' resources (R-DEM-99): a gate
+// that is on, by default or by will, needs all of these.
+var gateNeeds = []struct {
+	gate  string
+	needs []string
+}{
+	{gateInPlacePodLevel, []string{gateInPlace, gatePodLevelResources, gateDeclaredFeatures}},
+	{gatePodLevelManagers, []string{gatePodLevelResources}},
+}
+
+// Gates resolves the feature gates of the configuration: what is set, then AllAlpha and
+// AllBeta for what is not, then the defaults of Kubernetes 1.36. The error lists unknown
+// gates, locked gates that are set otherwise and unmet dependencies; it wraps ErrRefused.
+func (c *Config) Gates() (Gates, error) {
+	gates, problems := resolveGates(c.spec.FeatureGates)
+	if len(problems) > 0 {
+		return gates, &RefusedError{Name: c.title(), Problems: problems}
+	}
+	return gates, nil
+}
+
+func resolveGates(set map[string]bool) (Gates, []Problem) {
+	problems := checkGates(set)
+	value := func(name string) bool { return gateValue(set, name) }
+	for _, d := range gateNeeds {
+		var missing []string
+		for _, need := range d.needs {
+			if value(d.gate) && !value(need) {
+				missing = append(missing, need)
+			}
+		}
+		if len(missing) > 0 {
+			problems = append(problems, unmetNeed(set, d.gate, missing))
+		}
+	}
+	return Gates{
+		PodLevelResources: value(gatePodLevelResources),
+		PodLevelManagers:  value(gatePodLevelManagers) && value(gatePodLevelResources),
+		LiftQuota:         value(gateLiftQuota),
+		CPUAlphaOptions:   value(gateCPUAlpha),
+		CPUBetaOptions:    value(gateCPUBeta),
+	}, problems
+}
+
+// gateValue is what a known gate is worth. A gate that is set by its own name wins over
+// AllAlpha and AllBeta; a locked one cannot be moved.
+func gateValue(set map[string]bool, name string) bool {
+	g := knownGates()[name]
+	if g.Locked {
+		return g.Default
+	}
+	if v, ok := set[name]; ok {
+		return v
+	}
+	if v, ok := set[g.group()]; ok {
+		return v
+	}
+	return g.Default
+}
+
+// group is the gate that moves all gates of this one's stage, or "".
+func (g gate) group() string {
+	switch g.Stage {
+	case stageAlpha:
+		return gateAllAlpha
+	case stageBeta:
+		return gateAllBeta
+	}
+	return ""
+}
+
+func checkGates(set map[string]bool) []Problem {
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		g, ok := knownGates()[name]
+		switch {
+		case !ok:
+			problems = append(problems, Problem{
+				Field:   gateField(name),
+				Why:     "Kubernetes " + gatesVersion + " has no such feature gate",
+				Fix:     didYouMean(name, slices.Collect(maps.Keys(knownGates()))),
+				Kubelet: "unrecognized feature gate: " + name,
+			})
+		case g.Locked && set[name] != g.Default:
+			problems = append(problems, Problem{
+				Field:   gateField(name),
+				Why:     fmt.Sprintf("the gate is locked to %t and cannot be set to %t any more", g.Default, set[name]),
+				Fix:     "remove it",
+				Kubelet: fmt.Sprintf("cannot set feature gate %s to %t, feature is locked to %t", name, set[name], g.Default),
+			})
+		}
+	}
+	return problems
+}
+
+func unmetNeed(set map[string]bool, name string, missing []string) Problem {
+	why := "is on by default"
+	if set[name] {
+		why = "is set to true"
+	} else if !knownGates()[name].Default {
+		why = "is switched on by " + knownGates()[name].group()
+	}
+	return Problem{
+		Field:   gateField(name),
+		Why:     fmt.Sprintf("the gate %s and needs %s, which is off", why, strings.Join(missing, " and ")),
+		Fix:     fmt.Sprintf("set %s to false, or %s to true", name, strings.Join(missing, " and ")),
+		Kubelet: fmt.Sprintf("%s is enabled, but depends on features that are disabled: %v", name, missing),
+	}
+}
+
+// gateWarnings names gates that are set although they are about to go.
+func gateWarnings(set map[string]bool) []Warning {
+	var warnings []Warning
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		g, ok := knownGates()[name]
+		if ok && set[name] == g.Default && (g.Stage == stageGA || g.Stage == stageDeprecated) {
+			warnings = append(warnings, Warning{
+				gateField(name),
+				fmt.Sprintf("%t is the default, and the gate (%s) will be removed: remove it", g.Default, g.Stage),
+			})
+		}
+	}
+	return warnings
+}
+
+func gateField(name string) string { return "featureGates[" + name + "]" }
+
+// didYouMean is the fix for a name that is not among the known ones.
+func didYouMean(name string, known []string) string {
+	slices.Sort(known)
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(known) > 10 {
+		return "remove it"
+	}
+	return "use one of " + strings.Join(known, ", ")
+}

@@ -1,0 +1,135 @@
+package kubeletcfg
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+const goldenDir = "../../testdata/golden/"
+
+// goldenLine is what counts here of a golden line, of either kind.
+type goldenLine struct {
+	Scenario *goldenScenario `json:"scenario"`
+	Result   struct {
+		StartError string `json:"startError"`
+	} `json:"result"`
+	goldenScenario
+}
+
+type goldenScenario struct {
+	Name          string          `json:"name"`
+	Machine       json.RawMessage `json:"machine"`
+	KubeletConfig json.RawMessage `json:"kubeletConfig"`
+	Events        []struct {
+		FeatureGates map[string]bool `json:"featureGates"`
+		ConfigPatch  json.RawMessage `json:"configPatch"`
+	} `json:"events"`
+}
+
+// TestGolden holds what a real kubelet said to every recorded configuration: both refuse or
+// both accept, and where a restart changes the configuration, the change is accepted.
+func TestGolden(t *testing.T) {
+	for file, want := range map[string]struct{ refused, accepted int }{
+		"dev.jsonl.gz":            {34, 340},
+		"seed-examples.jsonl.gz":  {34, 763},
+		"state-verdicts.jsonl.gz": {0, 1030},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var got struct{ refused, accepted int }
+			for line := range goldenLines(t, file) {
+				s := &line.goldenScenario
+				if line.Scenario != nil {
+					s = line.Scenario
+				}
+				m := goldenMachine(t, s.Machine)
+				if checkGolden(t, s, m, line.Result.StartError) {
+					got.accepted++
+				} else {
+					got.refused++
+				}
+			}
+			if got != want {
+				t.Errorf("%+v of the lines, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// checkGolden resolves one configuration and those that its restarts make of it. It
+// tells whether the first is accepted.
+func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, startError string) bool {
+	t.Helper()
+	c, err := FromJSON(s.KubeletConfig)
+	if err != nil {
+		t.Fatalf("%s: %v", s.Name, err)
+	}
+	_, err = c.Resolve(m)
+	switch {
+	case startError == "" && err != nil:
+		t.Errorf("%s: the kubelet accepts: %v", s.Name, err)
+	case startError != "" && err == nil:
+		t.Errorf("%s: the kubelet refuses: %s", s.Name, startError)
+	case startError != "" && !strings.Contains(err.Error(), kubeletSentence(startError)):
+		t.Errorf("%s: the kubelet's sentence is missing\nwant %s\nin   %v", s.Name, startError, err)
+	}
+	if err != nil {
+		return false
+	}
+	for i, e := range s.Events {
+		if c, err = c.Patch(e.ConfigPatch, e.FeatureGates); err != nil {
+			t.Fatalf("%s: event %d: %v", s.Name, i, err)
+		}
+		if _, err := c.Resolve(m); err != nil {
+			t.Errorf("%s: event %d: %v", s.Name, i, err)
+		}
+	}
+	return true
+}
+
+// kubeletSentence drops what the kubelet puts around its sentences, and what Go's parsers add.
+func kubeletSentence(s string) string {
+	for _, around := range []string{
+		"failed to validate kubelet configuration, error: ",
+		"failed to set feature gates from initial flags-based config: ",
+	} {
+		s = strings.TrimPrefix(s, around)
+	}
+	s, _, _ = strings.Cut(s, ", error: strconv.")
+	return s
+}
+
+func goldenLines(t *testing.T, file string) func(func(*goldenLine) bool) {
+	t.Helper()
+	return func(yield func(*goldenLine) bool) {
+		f, err := os.Open(filepath.Join(goldenDir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(z)
+		lines.Buffer(nil, 64<<20)
+		for lines.Scan() {
+			var line goldenLine
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+				t.Fatal(err)
+			}
+			if !yield(&line) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package kubeletcfg
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrRefused is wrapped by every error of Resolve and Gates: a kubelet with this
+// configuration would not start on this machine, or would go wrong on it.
+var ErrRefused = errors.New("configuration refused")
+
+// Problem is one reason to refuse a configuration.
+type Problem struct {
+	// Field is the path of the field at fault, such as
+	// "cpuManagerPolicyOptions[align-by-socket]".
+	Field string
+	// Why says what was asked and what is there, Fix what to change.
+	Why, Fix string
+	// Kubelet is what the kubelet logs for it; empty where it has no sentence of its own.
+	Kubelet string
+}
+
+// String is one line for people.
+func (p Problem) String() string {
+	line := p.Field + ": " + p.Why + "; " + p.Fix
+	if p.Kubelet != "" {
+		line += " (kubelet: " + p.Kubelet + ")"
+	}
+	return line
+}
+
+// RefusedError holds everything that is wrong with a configuration. It wraps ErrRefused.
+type RefusedError struct {
+	// Name is the file, or whatever else the configuration came from.
+	Name     string
+	Problems []Problem
+}
+
+func (e *RefusedError) Error() string {
+	if len(e.Problems) == 1 {
+		return fmt.Sprintf("%s: %v: %s", e.Name, ErrRefused, e.Problems[0])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %v for %d reasons:", e.Name, ErrRefused, len(e.Problems))
+	for _, p := range e.Problems {
+		b.WriteString("\n  " + p.String())
+	}
+	return b.String()
+}
+
+// Unwrap makes errors.Is(err, ErrRefused) true.
+func (e *RefusedError) Unwrap() error { return ErrRefused }

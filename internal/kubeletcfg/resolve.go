@@ -1,0 +1,99 @@
+package kubeletcfg
+
+import (
+	"fmt"
+
+	"k8s.io/kubelet/config/v1beta1"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Warning is a setting that is legal and does not do what its presence suggests.
+type Warning struct {
+	// Field is the path of the field, as in Problem.
+	Field string
+	Why   string
+}
+
+// String is one line for people.
+func (w Warning) String() string { return w.Field + ": " + w.Why }
+
+// Resolve judges the configuration for a machine and returns the policy that it means
+// there. An error is a *RefusedError with everything that is wrong, in the order gates,
+// topology, CPU, memory; the policy is then not usable. The same configuration and
+// machine always give the same answer.
+//
+// One refusal of the kubelet is not repeated: a machine with more than 8 NUMA nodes
+// needs no option. A max-allowable-numa-nodes that is given is honoured (R-HINT-71).
+func (c *Config) Resolve(m *machine.Machine) (node.Policy, error) {
+	r := c.resolve(m)
+	if len(r.problems) > 0 {
+		return node.Policy{}, &RefusedError{Name: c.title(), Problems: r.problems}
+	}
+	return r.policy, nil
+}
+
+// Warnings lists the settings that have no effect on a machine, or one that surprises.
+// It is for configurations that Resolve accepts; of others it lists what could be told.
+func (c *Config) Warnings(m *machine.Machine) []Warning {
+	return c.resolve(m).warnings
+}
+
+func (c *Config) title() string {
+	if c.name == "" {
+		return scenarioName
+	}
+	return c.name
+}
+
+// resolution is one run of Resolve: what is asked, and what has come out so far.
+type resolution struct {
+	spec    *v1beta1.KubeletConfiguration
+	machine *machine.Machine
+	gates   Gates
+
+	policy   node.Policy
+	problems []Problem
+	warnings []Warning
+}
+
+func (c *Config) resolve(m *machine.Machine) *resolution {
+	r := &resolution{spec: &c.spec, machine: m}
+	var problems []Problem
+	r.gates, problems = resolveGates(c.spec.FeatureGates)
+	r.problems = append(r.problems, problems...)
+	r.warnings = append(r.warnings, gateWarnings(c.spec.FeatureGates)...)
+	r.policy.PodLevelResources = r.gates.PodLevelResources
+	r.policy.PodLevelManagers = r.gates.PodLevelManagers
+	r.policy.LiftQuota = r.gates.LiftQuota
+
+	r.topology()
+	reserved := r.reservation()
+	r.cpu(reserved)
+	r.memory(reserved)
+	r.warnPodLevel()
+	return r
+}
+
+func (r *resolution) refuse(p Problem) { r.problems = append(r.problems, p) }
+
+func (r *resolution) warn(field, format string, args ...any) {
+	r.warnings = append(r.warnings, Warning{field, fmt.Sprintf(format, args...)})
+}
+
+// warnPodLevel tells where the gate for pools is on and no pod can get one (R-DEM-100).
+func (r *resolution) warnPodLevel() {
+	if !r.gates.PodLevelManagers {
+		return
+	}
+	field := gateField(gatePodLevelManagers)
+	switch {
+	case !r.policy.StaticCPU && !r.policy.StaticMemory:
+		r.warn(field, "the gate has no effect while cpuManagerPolicy and memoryManagerPolicy are none")
+	case r.policy.Topology == node.TopologyNone:
+		r.warn(field, "pods get no pool of their own under topologyManagerPolicy none")
+	case r.policy.Scope != node.PodScope:
+		r.warn(field, "pods get no pool of their own under topologyManagerScope container: set it to pod")
+	}
+}
