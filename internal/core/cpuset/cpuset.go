@@ -45,9 +45,7 @@ func Of(ids ...int) Set {
 // Range returns the set of first..last, both included.
 func Range(first, last int) Set {
 	var b Builder
-	for id := first; id <= last; id++ {
-		b.Add(id)
-	}
+	b.addRange(first, last)
 	return b.Set()
 }
 
@@ -63,6 +61,26 @@ func (b *Builder) Add(id int) {
 		b.words = append(b.words, 0)
 	}
 	b.words[id/wordBits] |= 1 << (id % wordBits)
+}
+
+// addRange adds first..last word by word, so that a list which repeats "0-65535" costs little.
+func (b *Builder) addRange(first, last int) {
+	if last < first {
+		return
+	}
+	b.Add(first)
+	b.Add(last)
+	low, high := first/wordBits, last/wordBits
+	from, to := ^uint64(0)<<(first%wordBits), ^uint64(0)>>(wordBits-1-last%wordBits)
+	if low == high {
+		b.words[low] |= from & to
+		return
+	}
+	b.words[low] |= from
+	for i := low + 1; i < high; i++ {
+		b.words[i] = ^uint64(0)
+	}
+	b.words[high] |= to
 }
 
 // AddSet puts all CPUs of s into the set that is built.
@@ -220,32 +238,42 @@ func (s Set) IDs() []int {
 }
 
 // String is the list format, "0-3,8"; Parse reads it back.
-func (s Set) String() string {
-	var b []byte
-	first, last := -1, -1
-	flush := func() {
-		if first < 0 {
-			return
+func (s Set) String() string { return string(s.Append(nil)) }
+
+// Append appends the list format to b, without quotes, and returns the longer slice.
+func (s Set) Append(b []byte) []byte {
+	start := len(b)
+	for first := s.next(0, 0); first >= 0; {
+		end := s.next(first, ^uint64(0))
+		if end < 0 {
+			end = len(s.words) * wordBits
 		}
-		if len(b) > 0 {
+		if len(b) > start {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(b, int64(first), 10)
-		if last > first {
+		if end-1 > first {
 			b = append(b, '-')
-			b = strconv.AppendInt(b, int64(last), 10)
+			b = strconv.AppendInt(b, int64(end-1), 10)
+		}
+		first = s.next(end, 0)
+	}
+	return b
+}
+
+// next is the first id from id on that is in s, or, with all bits in flip, that is not in s;
+// -1 when the words end before.
+func (s Set) next(id int, flip uint64) int {
+	for i := id / wordBits; i < len(s.words); i++ {
+		w := s.words[i] ^ flip
+		if i == id/wordBits {
+			w &= ^uint64(0) << (id % wordBits)
+		}
+		if w != 0 {
+			return i*wordBits + bits.TrailingZeros64(w)
 		}
 	}
-	for id := range s.All() {
-		if last >= 0 && id == last+1 {
-			last = id
-			continue
-		}
-		flush()
-		first, last = id, id
-	}
-	flush()
-	return string(b)
+	return -1
 }
 
 // Parse reads the list format. Elements may overlap and stand in any order; blanks,
@@ -270,9 +298,7 @@ func Parse(text string) (Set, error) {
 		if last < first {
 			return Set{}, fmt.Errorf("%w: %q: range %q runs backwards", ErrSyntax, text, part)
 		}
-		for id := first; id <= last; id++ {
-			b.Add(id)
-		}
+		b.addRange(first, last)
 	}
 	return b.Set(), nil
 }
