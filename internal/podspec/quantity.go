@@ -40,6 +40,9 @@ func checkExponents(pod *v1.Pod) *field.Error {
 		}{{"limits", r.Limits}, {"requests", r.Requests}} {
 			for _, name := range sortedNames(l.list) {
 				q := l.list[name]
+				if isPlain(q) {
+					continue
+				}
 				if scale := q.AsDec().Scale(); scale > maxExponent || scale < -maxExponent {
 					return field.Invalid(at.Child(l.name).Key(string(name)), "10^"+strconv.Itoa(int(-scale)),
 						"the quantity has an exponent that is "+ErrOutOfRange.Error())
@@ -67,6 +70,16 @@ func checkExponents(pod *v1.Pod) *field.Error {
 		}
 	}
 	return nil
+}
+
+// isPlain is the short way for almost all quantities: what is an int64 is no danger.
+// The way is long for a zero with an exponent.
+func isPlain(q resource.Quantity) bool {
+	if q.Sign() == 0 {
+		return false
+	}
+	_, ok := q.AsInt64()
+	return ok
 }
 
 func inRange(q, limit resource.Quantity) error {

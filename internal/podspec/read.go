@@ -17,14 +17,18 @@ import (
 // MaxFileSize is the largest file that is read, in bytes.
 const MaxFileSize = 64 << 20
 
+// maxErrors is how many errors are told at once: a file that is no manifest at all can
+// have one in each line.
+const maxErrors = 20
+
 // Read returns the pods of a file, in the order of the file: YAML or JSON, any number
-// of documents, of pods, of controllers (one pod for each replica that runs at once, one for a
-// DaemonSet), and of lists of these. What can hold no pods is left out
-// with a note. name is for messages.
+// of documents, of pods, of controllers (one pod for each replica that runs at once,
+// one for a DaemonSet), and of lists of these. What can hold no pods is left out with a
+// note. A name that ends in .json says that the file is JSON; else it is for messages.
 //
 // Decoding is strict: an unknown or repeated field is an error. Errors name the file,
-// the document, the object and the field; all documents are looked at, and if there is
-// an error there are no pods. Two pods with one UID, and two manifests of one pod, are
+// the document, the object and the field; all documents are looked at unless the syntax
+// is wrong, and if there is an error there are no pods. Two pods with one UID, and two manifests of one pod, are
 // an error, and so is asking for more than MaxPods pods.
 func Read(name string, data []byte) ([]Source, []Note, error) {
 	var r reader
@@ -56,6 +60,9 @@ type reader struct {
 func (r *reader) result() ([]Source, []Note, error) {
 	if len(r.errs) == 0 {
 		r.checkUnique()
+	}
+	if more := len(r.errs) - maxErrors; more > 0 {
+		r.errs = append(r.errs[:maxErrors], fmt.Errorf("and %d errors more", more))
 	}
 	if len(r.errs) > 0 {
 		return nil, nil, errors.Join(r.errs...)

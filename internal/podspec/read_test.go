@@ -90,6 +90,17 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
+func TestReadTellsSoManyErrorsAndNoMore(t *testing.T) {
+	_, _, err := Read("f", []byte(strings.Repeat("---\nkind: Pod\n", 100)))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if last := lines[len(lines)-1]; len(lines) != maxErrors+1 || last != "and 80 errors more" {
+		t.Errorf("%d lines, the last is %q", len(lines), last)
+	}
+}
+
 // The limit on pods holds for all files together.
 func TestReadFilesCountsPodsOverAllFiles(t *testing.T) {
 	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec: {replicas: 6000, selector: {}, template: {}}\n"
