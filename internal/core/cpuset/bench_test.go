@@ -1,0 +1,56 @@
+package cpuset_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
+
+// BenchmarkOperations has two sets of a machine with 256 CPUs, the size at which Kubernetes
+// nodes are bought.
+func BenchmarkOperations(b *testing.B) {
+	odd := cpuset.Builder{}
+	for id := 1; id < 256; id += 2 {
+		odd.Add(id)
+	}
+	low, scattered := cpuset.Range(0, 127), odd.Set()
+	list, ranges := scattered.String(), low.String()
+	for _, c := range []struct {
+		name string
+		run  func()
+	}{
+		{"Union", func() { low.Union(scattered) }},
+		{"Intersection", func() { low.Intersection(scattered) }},
+		{"Difference", func() { low.Difference(scattered) }},
+		{"IntersectionLen", func() { low.IntersectionLen(scattered) }},
+		{"Contains", func() { low.Contains(scattered) }},
+		{"Len", func() { scattered.Len() }},
+		{"All", func() {
+			for range scattered.All() { //nolint:revive // the walk is what is measured
+			}
+		}},
+		{"StringOfRanges", func() { _ = low.String() }},
+		{"StringOfSingles", func() { _ = scattered.String() }},
+		{"ParseRanges", func() { _, _ = cpuset.Parse(ranges) }},
+		{"ParseSingles", func() { _, _ = cpuset.Parse(list) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.run()
+			}
+		})
+	}
+}
+
+// BenchmarkParseHostile repeats the longest range: the cost per byte of text must stay small.
+func BenchmarkParseHostile(b *testing.B) {
+	text := strings.Repeat("0-65535,", 10000) + "0"
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := cpuset.Parse(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
