@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 const goldenDir = "../../testdata/golden/"
@@ -17,10 +18,22 @@ const goldenDir = "../../testdata/golden/"
 // goldenLine is what counts here of a golden line, of either kind.
 type goldenLine struct {
 	Scenario *goldenScenario `json:"scenario"`
-	Result   struct {
-		StartError string `json:"startError"`
-	} `json:"result"`
+	Result   goldenResult    `json:"result"`
 	goldenScenario
+}
+
+type goldenResult struct {
+	StartError      string `json:"startError"`
+	AllocatableCPUs string `json:"allocatableCPUs"`
+	Start           struct {
+		Memory struct {
+			MachineState map[int]struct {
+				Memory map[string]struct {
+					SystemReserved int64 `json:"systemReserved"`
+				} `json:"memory"`
+			} `json:"machineState"`
+		} `json:"memory"`
+	} `json:"start"`
 }
 
 type goldenScenario struct {
@@ -34,7 +47,8 @@ type goldenScenario struct {
 }
 
 // TestGolden holds what a real kubelet said to every recorded configuration: both refuse or
-// both accept, and where a restart changes the configuration, the change is accepted.
+// both accept, with the same CPUs and memory reserved. Where a restart changes the
+// configuration, the change is accepted.
 func TestGolden(t *testing.T) {
 	for file, want := range map[string]struct{ refused, accepted int }{
 		"dev.jsonl.gz":            {34, 340},
@@ -49,7 +63,7 @@ func TestGolden(t *testing.T) {
 					s = line.Scenario
 				}
 				m := goldenMachine(t, s.Machine)
-				if checkGolden(t, s, m, line.Result.StartError) {
+				if checkGolden(t, s, m, &line.Result) {
 					got.accepted++
 				} else {
 					got.refused++
@@ -64,13 +78,14 @@ func TestGolden(t *testing.T) {
 
 // checkGolden resolves one configuration and those that its restarts make of it. It
 // tells whether the first is accepted.
-func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, startError string) bool {
+func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, result *goldenResult) bool {
 	t.Helper()
 	c, err := FromJSON(s.KubeletConfig)
 	if err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
 	}
-	_, err = c.Resolve(m)
+	policy, err := c.Resolve(m)
+	startError := result.StartError
 	switch {
 	case startError == "" && err != nil:
 		t.Errorf("%s: the kubelet accepts: %v", s.Name, err)
@@ -82,6 +97,7 @@ func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, startError
 	if err != nil {
 		return false
 	}
+	checkReserved(t, s.Name, m, policy, result)
 	for i, e := range s.Events {
 		if c, err = c.Patch(e.ConfigPatch, e.FeatureGates); err != nil {
 			t.Fatalf("%s: event %d: %v", s.Name, i, err)
@@ -91,6 +107,23 @@ func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, startError
 		}
 	}
 	return true
+}
+
+// checkReserved compares what is kept for the system. A line about a state file does not
+// say what it is.
+func checkReserved(t *testing.T, name string, m *machine.Machine, p node.Policy, result *goldenResult) {
+	t.Helper()
+	free := m.AllCPUs().Difference(p.ReservedCPUs).String()
+	if p.StaticCPU && result.AllocatableCPUs != "" && result.AllocatableCPUs != free {
+		t.Errorf("%s: allocatable CPUs %s, want %s", name, free, result.AllocatableCPUs)
+	}
+	for numa, n := range result.Start.Memory.MachineState {
+		for resource, want := range n.Memory {
+			if got := p.ReservedMemory[numa][resource]; got != want.SystemReserved {
+				t.Errorf("%s: %d bytes of %s reserved on NUMA node %d, want %d", name, got, resource, numa, want.SystemReserved)
+			}
+		}
+	}
 }
 
 // kubeletSentence drops what the kubelet puts around its sentences, and what Go's parsers add.
