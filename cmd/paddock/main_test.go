@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *rewrite,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
+			env.Setenv("EXAMPLES", filepath.Dir(machines))
 			return nil
 		},
 		Condition: func(condition string) (bool, error) {

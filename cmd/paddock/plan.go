@@ -123,17 +123,11 @@ func (p *planCommand) pods(paths []string, gates podspec.Gates) ([]*v1.Pod, erro
 	}
 	var pods []*v1.Pod
 	var problems []error
-	seen := map[string]podspec.Origin{}
 	for _, s := range sources {
 		if phase := s.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
 			fmt.Fprintf(p.stderr, "paddock: note: %s: passed over, its phase is %s\n", s.Origin, phase)
 			continue
 		}
-		if first, twice := seen[string(s.Pod.UID)]; twice {
-			problems = append(problems, fmt.Errorf("%s: the same pod (UID %s) as %s", s.Origin, s.Pod.UID, first))
-			continue
-		}
-		seen[string(s.Pod.UID)] = s.Origin
 		pod := podspec.Default(s.Pod, gates)
 		for _, e := range podspec.Validate(pod, gates) {
 			problems = append(problems, fmt.Errorf("%s: %w", s.Origin, e))
