@@ -101,8 +101,8 @@ func (c *Config) checkKind(want bool) error {
 	return fmt.Errorf("the object is of kind %q (apiVersion %q): want kind %s of %s", kind, version, Kind, APIVersion)
 }
 
-// endless is an amount that would keep resource.ParseQuantity busy for hours: it writes
-// out every digit of 1e999999999. No amount that means anything is refused, since all
+// endless is an amount that would keep a resource.Quantity busy for hours: comparing and
+// adding, and parsing the smallest ones, write out every digit of 1e999999999. No amount that means anything is refused, since all
 // between the smallest and the largest of a Quantity need two digits of exponent.
 var endless = regexp.MustCompile(`^\s*[+-]?(?:[0-9.]{100}|[0-9.]+[eE][+-]?0*[1-9][0-9]{2})`)
 

@@ -43,8 +43,8 @@ func (e *RefusedError) Error() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %v for %d reasons:", e.Name, ErrRefused, len(e.Problems))
-	for _, p := range e.Problems {
-		b.WriteString("\n  " + p.String())
+	for i, p := range e.Problems {
+		fmt.Fprintf(&b, "\n  %d. %s", i+1, p)
 	}
 	return b.String()
 }
