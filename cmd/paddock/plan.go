@@ -69,7 +69,7 @@ func (p *planCommand) run(paths []string) error {
 		return err
 	}
 	gates := podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
-	pods, err := p.pods(paths, gates)
+	pods, err := p.pods(paths, gates, found.Machine)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
 }
 
 // pods reads, defaults and validates. Every problem is told, each in a line of its own.
-func (p *planCommand) pods(paths []string, gates podspec.Gates) ([]*v1.Pod, error) {
+func (p *planCommand) pods(paths []string, gates podspec.Gates, m *machine.Machine) ([]*v1.Pod, error) {
 	sources, notes, err := podspec.ReadFiles(paths, p.stdin)
 	if err != nil {
 		return nil, err
@@ -129,8 +129,13 @@ func (p *planCommand) pods(paths []string, gates podspec.Gates) ([]*v1.Pod, erro
 			continue
 		}
 		pod := podspec.Default(s.Pod, gates)
-		for _, e := range podspec.Validate(pod, gates) {
+		invalid := podspec.Validate(pod, gates)
+		unfit, odd := suspect(s.Pod, m)
+		for _, e := range append(invalid, unfit...) {
 			problems = append(problems, fmt.Errorf("%s: %w", s.Origin, e))
+		}
+		for _, text := range odd {
+			fmt.Fprintf(p.stderr, "paddock: note: %s: %s\n", s.Origin, text)
 		}
 		pods = append(pods, pod)
 	}
