@@ -22,23 +22,30 @@ type move struct {
 	extra, ends bool
 }
 
-// board is the table of a search for count items which together give rest groups of the
-// remainder, with the most gain, at one level (see division).
+// board is the table of a search for fewest to count items which together give rest
+// groups of the remainder, with the most gain, at one level (see division).
 type board struct {
-	items       []item
-	moves       [][]move
-	count, rest int
+	items               []item
+	moves               [][]move
+	fewest, count, rest int
 	// cells hold the most gain by item from which on, items still to pick, groups still
 	// to give, and phase: 1 after a move that ends the extras.
 	cells []int64
 }
 
-func newBoard(items []item, count, rest int) *board {
-	return &board{
-		items: items, count: count, rest: rest,
+func newBoard(items []item, fewest, count, rest int) *board {
+	b := &board{
+		items: items, fewest: fewest, count: count, rest: rest,
 		moves: make([][]move, len(items)),
 		cells: make([]int64, (len(items)+1)*(count+1)*(rest+1)*2),
 	}
+	for i := range b.cells {
+		b.cells[i] = none
+	}
+	end := len(items)
+	b.cells[b.index(end, 0, 0, 0)] = 0
+	b.cells[b.index(end, 0, 0, 1)] = 0
+	return b
 }
 
 func (b *board) index(i, count, rest, phase int) int {
@@ -47,21 +54,15 @@ func (b *board) index(i, count, rest, phase int) int {
 
 func (b *board) at(i, count, rest, phase int) int64 { return b.cells[b.index(i, count, rest, phase)] }
 
-// fill computes the table for one level.
+// fill computes the table for one level. Where more items are wanted than are left,
+// cells stay none; those that no search for at least the fewest items comes through are left out.
 func (b *board) fill(d *division, level int) {
-	end := len(b.items)
-	for i := b.index(end, 0, 0, 0); i < len(b.cells); i++ {
-		b.cells[i] = none
-	}
-	b.cells[b.index(end, 0, 0, 0)] = 0
-	b.cells[b.index(end, 0, 0, 1)] = 0
-	for i := end - 1; i >= 0; i-- {
+	for i := len(b.items) - 1; i >= 0; i-- {
 		b.moves[i] = d.moves(b.moves[i][:0], b.items[i], level)
-		for count := range b.count + 1 {
+		for count := max(0, b.fewest-i); count <= min(b.count, len(b.items)-i); count++ {
 			for rest := range b.rest + 1 {
-				for phase := range 2 {
-					b.cells[b.index(i, count, rest, phase)] = b.most(i, count, rest, phase)
-				}
+				b.cells[b.index(i, count, rest, 0)] = b.most(i, count, rest, 0)
+				b.cells[b.index(i, count, rest, 1)] = b.most(i, count, rest, 1)
 			}
 		}
 	}

@@ -48,27 +48,31 @@ func (d *division) best() []share {
 	if largest == nil {
 		return nil
 	}
-	bounds := d.bounds(largest)
-	b := newBoard(d.nodes(), d.k, d.rest)
+	gains := d.bounds(largest)
+	b := newBoard(d.nodes(), d.k, d.k, d.rest)
 	top := int64(none)
-	for level, bound := range bounds {
+	for level, bound := range gains {
 		if bound > top {
 			b.fill(d, level)
-			top = max(top, b.at(0, d.k, d.rest, 0))
+			gains[level] = b.at(0, d.k, d.rest, 0)
+			top = max(top, gains[level])
 		}
 	}
 	enough := d.sameScore(top)
-	var chosen []int
-	for level, bound := range bounds {
-		if bound < enough {
+	var levels, x []int
+	for level, gain := range gains {
+		if gain < enough {
 			continue
 		}
-		b.fill(d, level)
-		if x := b.first(d.k, enough); x != nil && (chosen == nil || slices.Compare(x, chosen) < 0) {
-			chosen = x
+		levels = append(levels, level)
+		if len(gains) > 1 { // else it is still filled
+			b.fill(d, level)
+		}
+		if found := b.first(d.k, enough); found != nil && (x == nil || slices.Compare(found, x) < 0) {
+			x = found
 		}
 	}
-	return d.shares(chosen, d.remainder(chosen, enough, len(bounds)))
+	return d.shares(x, d.remainder(x, enough, levels))
 }
 
 // spare is how many groups a node can give to the remainder, or -1 if it cannot give
@@ -144,7 +148,8 @@ func (d *division) giveOne(nodes, given []int) {
 }
 
 // remainder returns Z as positions in X: of the largest ones with enough gain the first.
-func (d *division) remainder(x []int, enough int64, levels int) []int {
+// levels are those at which there can be one.
+func (d *division) remainder(x []int, enough int64, levels []int) []int {
 	if d.rest == 0 {
 		return nil
 	}
@@ -156,9 +161,9 @@ func (d *division) remainder(x []int, enough int64, levels int) []int {
 			most++
 		}
 	}
-	b := newBoard(items, most, d.rest)
+	b := newBoard(items, 1, most, d.rest)
 	var z []int
-	for level := range levels {
+	for _, level := range levels {
 		b.fill(d, level)
 		for size := most; size >= max(1, len(z)); size-- {
 			found := b.first(size, enough)

@@ -141,12 +141,13 @@ func compareTake(t *rapid.T, o cpu.Options) {
 
 func TestTakeIsWhatTheRulesSay(t *testing.T) {
 	for name, o := range map[string]cpu.Options{
-		"packed":                      {},
-		"spread":                      {DistributeAcrossCores: true},
-		"uncore":                      {PreferUncore: true},
-		"distributed":                 {DistributeAcrossNUMA: true},
-		"distributed in full cores":   {DistributeAcrossNUMA: true, FullPCPUsOnly: true},
-		"uncore and spread, distinct": {PreferUncore: true, DistributeAcrossCores: true},
+		"packed":                     {},
+		"spread":                     {DistributeAcrossCores: true},
+		"uncore":                     {PreferUncore: true},
+		"distributed":                {DistributeAcrossNUMA: true},
+		"distributed in full cores":  {DistributeAcrossNUMA: true, FullPCPUsOnly: true},
+		"uncore and spread":          {PreferUncore: true, DistributeAcrossCores: true},
+		"distributed, not by uncore": {DistributeAcrossNUMA: true, PreferUncore: true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) { compareTake(t, o) }))
 	}
@@ -156,7 +157,11 @@ func TestTakeIsWhatTheRulesSay(t *testing.T) {
 func TestDivisionIsTheFirstBestOfTheEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int{3, 6, 12, 40, 20000}).Draw(t, "most free")
-		free := rapid.SliceOfN(rapid.IntRange(1, most), 1, 8).Draw(t, "free")
+		size := rapid.IntRange(1, most)
+		if most == 20000 { // large and close: deviations that are equal only when rounded
+			size = rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(most, most+9))
+		}
+		free := rapid.SliceOfN(size, 1, 8).Draw(t, "free")
 		if rapid.Bool().Draw(t, "in order") {
 			slices.Sort(free)
 		}

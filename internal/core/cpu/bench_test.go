@@ -1,0 +1,115 @@
+package cpu_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// bigMachine has 2 sockets, and SMT pairs numbered (0,cores), (1,cores+1)… with an uncore
+// cache for every 8 cores.
+func bigMachine(b *testing.B, nodes, coresPerNode int) *machine.Machine {
+	b.Helper()
+	total := nodes * coresPerNode
+	var d machine.Description
+	for n := range nodes {
+		nd := machine.NodeDescription{ID: n}
+		for c := n * coresPerNode; c < (n+1)*coresPerNode; c++ {
+			nd.Cores = append(nd.Cores, machine.CoreDescription{
+				Socket: n * 2 / nodes, Uncore: c / 8, Threads: []int{c, c + total},
+			})
+		}
+		d.Nodes = append(d.Nodes, nd)
+	}
+	m, err := machine.New(d)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// someBusy is the machine less a few pairs of CPUs on each NUMA node, a different number
+// on each.
+func someBusy(m *machine.Machine) cpuset.Set {
+	free := m.AllCPUs()
+	for i := range m.CPUNodes() {
+		for c := range (i*7 + 2) % 13 {
+			free = free.Difference(m.Cores()[m.Index().NodeCores[i][c]].CPUs)
+		}
+	}
+	return free
+}
+
+func BenchmarkTake(b *testing.B) {
+	options := []struct {
+		name string
+		o    cpu.Options
+	}{
+		{"packed", cpu.Options{}},
+		{"spread", cpu.Options{DistributeAcrossCores: true}},
+		{"uncore", cpu.Options{PreferUncore: true}},
+		{"distributed", cpu.Options{DistributeAcrossNUMA: true}},
+		{"distributed-full-cores", cpu.Options{DistributeAcrossNUMA: true, FullPCPUsOnly: true}},
+	}
+	m := bigMachine(b, 8, 32)
+	free := someBusy(m)
+	for _, c := range options {
+		for _, n := range []int{1, 16, 130} {
+			b.Run(c.name+"/512cpus/n="+strconv.Itoa(n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := cpu.Take(m, c.o, free, n); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkTakeDistributedOverManyNUMANodes(b *testing.B) {
+	for _, nodes := range []int{16, 32, 64} {
+		m := bigMachine(b, nodes, 16)
+		free := someBusy(m)
+		for _, half := range []int{8, 2} {
+			n := (nodes/half*32 - 2)
+			b.Run(strconv.Itoa(nodes)+"nodes/n="+strconv.Itoa(n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := cpu.Take(m, cpu.Options{DistributeAcrossNUMA: true}, free, n); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What stays hardest: very uneven NUMA nodes, a remainder of many groups.
+func BenchmarkDivisionAtItsWorst(b *testing.B) {
+	free := make([]int, 64)
+	for i := range free {
+		free[i] = 40 + i*i*37%997
+	}
+	for _, k := range []int{16, 33, 48} {
+		b.Run("k="+strconv.Itoa(k), func(b *testing.B) {
+			for b.Loop() {
+				if x, _ := cpu.DivisionForTest(free, k*20+k-1, k, 1); x == nil {
+					b.Fatal("no division")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkFamily(b *testing.B) {
+	m := bigMachine(b, 8, 32)
+	free := someBusy(m)
+	b.ReportAllocs()
+	for b.Loop() {
+		cpu.Family(m, cpu.Options{AlignBySocket: true}, free, cpuset.Set{}, 100)
+	}
+}
