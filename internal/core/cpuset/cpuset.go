@@ -57,10 +57,14 @@ func (b *Builder) Add(id int) {
 	if id < 0 || id > MaxID {
 		panic("cpuset: CPU " + strconv.Itoa(id) + " is outside 0.." + strconv.Itoa(MaxID))
 	}
-	for len(b.words) <= id/wordBits {
-		b.words = append(b.words, 0)
-	}
+	b.grow(id/wordBits + 1)
 	b.words[id/wordBits] |= 1 << (id % wordBits)
+}
+
+func (b *Builder) grow(words int) {
+	if missing := words - len(b.words); missing > 0 {
+		b.words = append(b.words, make([]uint64, missing)...)
+	}
 }
 
 // addRange adds first..last word by word, so that a list which repeats "0-65535" costs little.
@@ -85,9 +89,7 @@ func (b *Builder) addRange(first, last int) {
 
 // AddSet puts all CPUs of s into the set that is built.
 func (b *Builder) AddSet(s Set) {
-	for len(b.words) < len(s.words) {
-		b.words = append(b.words, 0)
-	}
+	b.grow(len(s.words))
 	for i, w := range s.words {
 		b.words[i] |= w
 	}

@@ -1,6 +1,11 @@
 package machine
 
-import "github.com/paddock-project/paddock/internal/core/cpuset"
+import (
+	"maps"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
 
 // Place is where a CPU lies, as positions in Cores, Uncores, CPUNodes and Sockets.
 type Place struct{ Core, Uncore, Node, Socket int32 }
@@ -31,15 +36,7 @@ type Index struct {
 func (m *Machine) Index() *Index { return &m.places }
 
 func (m *Machine) indexPlaces() {
-	x := Index{
-		Places:      make([]Place, len(m.byID)),
-		SocketCores: coresIn(m.sockets, m.cores),
-		NodeCores:   coresIn(m.cpuNodes, m.cores),
-		UncoreCores: coresIn(m.uncores, m.cores),
-		NodeSockets: partsOf(m.cpuNodes, m.sockets),
-		NodeUncores: partsOf(m.cpuNodes, m.uncores),
-		SocketNodes: partsOf(m.sockets, m.cpuNodes),
-	}
+	x := Index{Places: make([]Place, len(m.byID))}
 	for i := range x.Places {
 		x.Places[i] = Place{-1, -1, -1, -1}
 	}
@@ -54,29 +51,45 @@ func (m *Machine) indexPlaces() {
 	fill(m.uncores, func(p *Place, i int32) { p.Uncore = i })
 	fill(m.cpuNodes, func(p *Place, i int32) { p.Node = i })
 	fill(m.sockets, func(p *Place, i int32) { p.Socket = i })
+
+	x.SocketCores = x.coresIn(m.sockets, m.cores, socketOf)
+	x.NodeCores = x.coresIn(m.cpuNodes, m.cores, nodeOf)
+	x.UncoreCores = x.coresIn(m.uncores, m.cores, uncoreOf)
+	x.NodeSockets = x.partsOf(m.cpuNodes, socketOf)
+	x.NodeUncores = x.partsOf(m.cpuNodes, uncoreOf)
+	x.SocketNodes = x.partsOf(m.sockets, nodeOf)
 	m.places = x
 }
 
+func nodeOf(p Place) int32   { return p.Node }
+func socketOf(p Place) int32 { return p.Socket }
+func uncoreOf(p Place) int32 { return p.Uncore }
+
 // coresIn relies on a core having all its threads in one unit.
-func coresIn(units, cores []Unit) [][]int32 {
+func (x *Index) coresIn(units, cores []Unit, of func(Place) int32) [][]int32 {
 	lists := make([][]int32, len(units))
-	for i, u := range units {
-		for c, core := range cores {
-			if u.CPUs.Has(core.ID) {
-				lists[i] = append(lists[i], int32(c))
-			}
-		}
+	for c, core := range cores {
+		u := of(x.Places[core.ID])
+		lists[u] = append(lists[u], int32(c))
 	}
 	return lists
 }
 
-func partsOf(outer, inner []Unit) [][]Part {
-	lists := make([][]Part, len(outer))
-	for i, o := range outer {
-		for u, in := range inner {
-			if common := o.CPUs.Intersection(in.CPUs); !common.IsEmpty() {
-				lists[i] = append(lists[i], Part{Unit: int32(u), CPUs: common})
+// partsOf goes through the CPUs once: a description may name as many units as CPUs, and
+// comparing all units with each other would take minutes.
+func (x *Index) partsOf(units []Unit, inner func(Place) int32) [][]Part {
+	lists := make([][]Part, len(units))
+	for i, u := range units {
+		parts := map[int32]*cpuset.Builder{}
+		for id := range u.CPUs.All() {
+			in := inner(x.Places[id])
+			if parts[in] == nil {
+				parts[in] = &cpuset.Builder{}
 			}
+			parts[in].Add(id)
+		}
+		for _, in := range slices.Sorted(maps.Keys(parts)) {
+			lists[i] = append(lists[i], Part{Unit: in, CPUs: parts[in].Set()})
 		}
 	}
 	return lists

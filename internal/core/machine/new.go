@@ -38,6 +38,9 @@ func New(d Description) (*Machine, error) {
 	if len(m.cpus) == 0 {
 		return nil, invalid("no NUMA node lists a CPU")
 	}
+	if err := cmp.Or(m.checkDuplicates(), m.checkSums(), m.setDistances(described)); err != nil {
+		return nil, err
+	}
 	m.index()
 	if m.reportedCPUs == 0 {
 		m.reportedCPUs = len(m.cpus)
@@ -45,7 +48,7 @@ func New(d Description) (*Machine, error) {
 	if m.reportedSockets == 0 {
 		m.reportedSockets = len(m.sockets)
 	}
-	return m, m.setDistances(described)
+	return m, nil
 }
 
 func (m *Machine) addNode(d NodeDescription) error {
@@ -77,11 +80,32 @@ func (m *Machine) addNode(d NodeDescription) error {
 	return nil
 }
 
+// checkSums lets everybody add amounts over NUMA nodes without a thought of overflow.
+func (m *Machine) checkSums() error {
+	left := int64(math.MaxInt64)
+	for _, n := range m.nodes {
+		left -= n.Memory
+		for _, p := range n.HugePages {
+			if left < 0 {
+				break
+			}
+			left -= p.Count * p.SizeKiB * 1024
+		}
+		if left < 0 {
+			return invalid("up to NUMA node %d its memory and huge pages add up to more than %d bytes", n.ID, int64(math.MaxInt64))
+		}
+	}
+	return nil
+}
+
 func (m *Machine) addCores(d NodeDescription) (cpuset.Set, error) {
 	var all cpuset.Builder
 	for _, core := range d.Cores {
 		if len(core.Threads) == 0 {
 			return cpuset.Set{}, invalid("NUMA node %d lists a core without threads", d.ID)
+		}
+		if core.Socket < 0 || core.Uncore < NoUncore {
+			return cpuset.Set{}, invalid("NUMA node %d lists a core on socket %d with uncore cache %d", d.ID, core.Socket, core.Uncore)
 		}
 		id := slices.Min(core.Threads)
 		uncore := core.Uncore
@@ -96,13 +120,7 @@ func (m *Machine) addCores(d NodeDescription) (cpuset.Set, error) {
 			all.Add(t)
 		}
 	}
-	set := all.Set()
-	for _, core := range d.Cores {
-		if core.Socket < 0 {
-			return cpuset.Set{}, invalid("NUMA node %d lists a core on socket %d", d.ID, core.Socket)
-		}
-	}
-	return set, m.checkDuplicates()
+	return all.Set(), nil
 }
 
 func (m *Machine) checkDuplicates() error {

@@ -1,0 +1,136 @@
+package request
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestAmountsAgainstMap(t *testing.T) {
+	name := rapid.SampledFrom([]string{"", "cpu", "example.com/gpu", "hugepages-1Gi", "hugepages-2Mi", "memory", "memorz"})
+	rapid.Check(t, func(t *rapid.T) {
+		var amounts Amounts
+		twin := map[Resource]int64{}
+		t.Repeat(map[string]func(*rapid.T){
+			"with": func(t *rapid.T) {
+				r, v := name.Draw(t, "resource"), rapid.Int64Range(0, 5).Draw(t, "value")
+				before := slices.Clone(amounts)
+				next := amounts.With(r, v)
+				if !slices.Equal(amounts, before) {
+					t.Fatalf("With changed its receiver from %v to %v", before, amounts)
+				}
+				amounts, twin[r] = next, v
+			},
+			"": func(t *rapid.T) {
+				r := name.Draw(t, "asked")
+				want, named := twin[r]
+				if got, ok := amounts.Get(r); got != want || ok != named {
+					t.Fatalf("%v has %d of %s, %v; want %d, %v", amounts, got, r, ok, want, named)
+				}
+				if !slices.EqualFunc(amounts, slices.Sorted(maps.Keys(twin)), func(a Amount, r Resource) bool { return a.Resource == r }) {
+					t.Fatalf("%v is not in order, or not once each, of %v", amounts, twin)
+				}
+			},
+		})
+	})
+}
+
+// TestAmountsFork: two lists that come of one do not write into each other.
+func TestAmountsFork(t *testing.T) {
+	base := make(Amounts, 0, 8).With("b", 1)
+	x, y := base.With("c", 2), base.With("d", 3)
+	z := base.With("b", 4)
+	for _, c := range []struct {
+		got  Amounts
+		want string
+	}{{base, "b=1"}, {x, "b=1 c=2"}, {y, "b=1 d=3"}, {z, "b=4"}} {
+		if got := c.got.String(); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestContainerIsFoundByName(t *testing.T) {
+	p := Pod{Containers: []Container{{Name: "init"}, {Name: "side", Lane: Sidecar}, {Name: "app", Lane: App, CPUs: 2}}}
+	for i, want := range p.Containers {
+		if got, at := p.Container(want.Name); at != i || got.Name != want.Name || got.Exclusive() != (want.Name == "app") {
+			t.Errorf("%s is %+v at %d", want.Name, got, at)
+		}
+	}
+	if got, at := p.Container("other"); at != -1 || got.Name != "" {
+		t.Errorf("found %+v at %d", got, at)
+	}
+}
+
+func TestNames(t *testing.T) {
+	var got []string
+	for _, s := range []interface{ String() string }{
+		BestEffort, Burstable, Guaranteed, Plain, PodLevel, Unmanaged, Init, Sidecar, App,
+	} {
+		got = append(got, s.String())
+	}
+	want := "BestEffort Burstable Guaranteed plain pod-level unmanaged init sidecar app"
+	if strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	for s, want := range map[Sharing]string{
+		NotShared: "exclusive", QoSNotGuaranteed: "R-DEM-20", NotEquivalent: "R-DEM-22", FractionalCPU: "R-DEM-23",
+		NoCPURequest: "requests no cpu", GateOff: "PodLevelResourceManagers",
+	} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("%q does not say %q", s, want)
+		}
+	}
+}
+
+func full() Pod {
+	return Pod{
+		UID: "u", Namespace: "n", Name: "p", QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}},
+		BudgetCPUMilli: 1, CPULimit: 1, Containers: []Container{{
+			Name: "c", Lane: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true, HugePages: []Resource{"hugepages-2Mi"},
+			CPURequest: 1, CPULimit: 1,
+		}},
+	}
+}
+
+// TestEqualSeesEveryField empties the fields of a full pod one by one: a field that is new and
+// forgotten in Equal fails here.
+func TestEqualSeesEveryField(t *testing.T) {
+	if !full().Equal(full()) {
+		t.Fatal("a pod is not equal to itself")
+	}
+	empty := func(where string, change func(p *Pod) reflect.Value) {
+		for i := range change(&Pod{Containers: make([]Container, 1)}).NumField() {
+			p := full()
+			field := change(&p).Field(i)
+			name := where + change(&p).Type().Field(i).Name
+			if field.IsZero() {
+				t.Errorf("%s is empty in the full pod: give it a value there", name)
+			}
+			field.SetZero()
+			if full().Equal(p) || p.Equal(full()) {
+				t.Errorf("pods are equal that differ in %s", name)
+			}
+		}
+	}
+	empty("Pod.", func(p *Pod) reflect.Value { return reflect.ValueOf(p).Elem() })
+	empty("Container.", func(p *Pod) reflect.Value { return reflect.ValueOf(p).Elem().Field(containersField()).Index(0) })
+}
+
+func containersField() int {
+	f, _ := reflect.TypeFor[Pod]().FieldByName("Containers")
+	return f.Index[0]
+}
+
+// TestNothingAndEmptyAreTheSame: nil and empty lists mean the same.
+func TestNothingAndEmptyAreTheSame(t *testing.T) {
+	a := Pod{Containers: []Container{{}}}
+	b := Pod{BudgetMemory: Amounts{}, Containers: []Container{{Memory: Amounts{}, HugePages: []Resource{}}}}
+	if !a.Equal(b) {
+		t.Error("a nil and an empty list differ")
+	}
+}
