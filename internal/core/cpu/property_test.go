@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -16,6 +17,18 @@ import (
 // ones without CPUs, uncore caches that are missing, shared between NUMA nodes or several
 // to a node, ids with gaps, threads numbered side by side, far apart or at random.
 func drawMachine(t *rapid.T) *machine.Machine {
+	return newMachine(t, drawDescription(t))
+}
+
+func newMachine(t *rapid.T, d machine.Description) *machine.Machine {
+	m, err := machine.New(d)
+	if err != nil {
+		t.Fatalf("machine %+v: %v", d, err)
+	}
+	return m
+}
+
+func drawDescription(t *rapid.T) machine.Description {
 	nodes := rapid.IntRange(1, 6).Draw(t, "NUMA nodes")
 	sockets := rapid.IntRange(1, 4).Draw(t, "sockets")
 	cores := rapid.IntRange(1, 6).Draw(t, "cores per NUMA node")
@@ -61,11 +74,7 @@ func drawMachine(t *rapid.T) *machine.Machine {
 		d.Nodes = append(d.Nodes, nd)
 	}
 	number(t, d, all)
-	m, err := machine.New(d)
-	if err != nil {
-		t.Fatalf("machine %+v: %v", d, err)
-	}
-	return m
+	return d
 }
 
 // number gives the threads their ids.
@@ -151,6 +160,43 @@ func TestTakeIsWhatTheRulesSay(t *testing.T) {
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) { compareTake(t, o) }))
 	}
+}
+
+// Averages come from what a machine reports. However wrong that is, and whatever the
+// options, Take gives n of the available CPUs, and Allocate as many as Take, those of the
+// mask first.
+func TestTakeHoldsOnMachinesThatMisreport(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDescription(t)
+		d.CPUs = rapid.IntRange(0, 60).Draw(t, "reported CPUs")
+		d.Sockets = rapid.IntRange(0, 9).Draw(t, "reported sockets")
+		m := newMachine(t, d)
+		o := cpu.Options{
+			FullPCPUsOnly:         rapid.Bool().Draw(t, "full-pcpus-only"),
+			DistributeAcrossNUMA:  rapid.Bool().Draw(t, "distribute-cpus-across-numa"),
+			DistributeAcrossCores: rapid.Bool().Draw(t, "distribute-cpus-across-cores"),
+			PreferUncore:          rapid.Bool().Draw(t, "prefer-align-cpus-by-uncorecache"),
+		}
+		available := cpuset.Of(drawAvailable(t, m)...)
+		n := rapid.IntRange(0, available.Len()).Draw(t, "n")
+		got, err := cpu.Take(m, o, available, n)
+		if err != nil || got.Len() != n || !available.Contains(got) {
+			t.Fatalf("Take(%q, %d) = %q, %v", available, n, got, err)
+		}
+		nodes := m.NodesOf(cpuset.Of(rapid.SampledFrom(m.AllCPUs().IDs()).Draw(t, "CPU of the mask")))
+		got, err = cpu.Allocate(m, o, available, nodes, true, n)
+		if err != nil || got.Len() != n || !available.Contains(got) {
+			t.Fatalf("Allocate(%q, %s, %d) = %q, %v", available, nodes, n, got, err)
+		}
+		local := m.CPUsOf(nodes)
+		if want := min(n, available.IntersectionLen(local)); got.IntersectionLen(local) < want {
+			t.Fatalf("Allocate(%q, %s, %d) = %q: fewer than %d in the mask", available, nodes, n, got, want)
+		}
+		var scarce *cpu.NotEnoughError
+		if _, err = cpu.Allocate(m, o, available, nodes, true, available.Len()+1); !errors.As(err, &scarce) {
+			t.Fatalf("Allocate of more than there is: %v", err)
+		}
+	})
 }
 
 // The search for X and Z alone reaches cases that machines of a few CPUs do not have.
