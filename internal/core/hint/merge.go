@@ -91,22 +91,33 @@ func (m *merger) allPrefer(a mask.Mask) bool {
 // decide runs phase P, and N where it is still of use: restricted refuses whatever is
 // not preferred, so that it needs no mask.
 func (m *merger) decide(c *Choice, satisfiable bool) {
-	phase := "preferred"
 	if satisfiable {
 		m.prefer()
 	}
 	c.Preferred = m.best != 0
 	if !c.Preferred && !m.over && m.rules.Policy == BestEffort {
-		phase = "non-preferred"
 		m.agree()
 	}
-	if m.best != 0 {
+	switch {
+	case m.best != 0:
 		c.Mask, c.Unproven = m.best, m.over
-	} else if m.over {
-		c.Unsolved = true
-		c.Why = fmt.Sprintf("the search for a %s mask of NUMA nodes %v ended after %d steps; %d resources compete for them",
-			phase, m.rules.Nodes, m.steps, len(m.lists))
+	case m.over:
+		c.Unsolved, c.Why = true, m.where(satisfiable && m.wanted == 0)
 	}
+}
+
+// where says in words at which point the budget ended.
+func (m *merger) where(preferred bool) string {
+	kind := "an aligned"
+	if preferred {
+		kind = "a preferred"
+	}
+	text := fmt.Sprintf("the search for %s mask ended after %d steps, at masks of %d of the NUMA nodes %v",
+		kind, m.steps, m.query.size, m.problem.nodes)
+	if m.rules.Distances != nil {
+		text += fmt.Sprintf(" in %d classes of distance", len(m.classes))
+	}
+	return text
 }
 
 // consider makes a the best mask if it is fitter (R-HINT-53); counts may differ.

@@ -1,8 +1,9 @@
 package hint
 
 import (
+	"flag"
 	"fmt"
-	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -40,7 +41,7 @@ func drawNeed(t *rapid.T, nodes mask.Mask) Need {
 	n := Need{Offer: make([]int64, nodes.Highest()+1)}
 	unit := rapid.SampledFrom([]int64{1, 1 << 30, 1 << 52}).Draw(t, "unit")
 	most := rapid.SampledFrom([]int64{1, 3, 8, 100}).Draw(t, "most")
-	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	r := drawRand(t)
 	alike, usual := r.IntN(2), r.Int64N(most+1)
 	sum := int64(0)
 	for id := range nodes.All() {
@@ -134,7 +135,7 @@ func drawRules(t *rapid.T, nodes mask.Mask) Rules {
 
 func drawCase(t *rapid.T, most int) ([]Family, Rules) {
 	nodes := drawNodes(t, most)
-	families := make([]Family, 0, 6)
+	families := make([]Family, 0, 9)
 	lists := 0
 	for range 4 - rapid.IntRange(0, 4).Draw(t, "fewer families") {
 		f := drawFamily(t, nodes)
@@ -156,11 +157,34 @@ func show(families []Family, rules Rules) string {
 	return text
 }
 
+// TestMain asks rapid for more checks than it makes by itself, unless told how many.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "rapid.checks" })
+	if !told {
+		if err := flag.Set("rapid.checks", "1000"); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+}
+
+// largest is the number of nodes of machines that the definition is asked about: more
+// where more checks are asked for with -rapid.checks.
+func largest() int {
+	if checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String()); err == nil && checks > 10_000 {
+		return 10
+	}
+	return 6
+}
+
 // TestMergeIsLiteral compares Merge with the definition on machines that are small
-// enough to write every mask out; ask for more with -rapid.checks.
+// enough to write every mask out.
 func TestMergeIsLiteral(t *testing.T) {
+	most := largest()
 	rapid.Check(t, func(t *rapid.T) {
-		families, rules := drawCase(t, 6)
+		families, rules := drawCase(t, most)
 		want, got := literally(families, rules), Merge(families, rules)
 		if rules.Policy == Restricted && !want.Admit {
 			want.Mask = got.Mask

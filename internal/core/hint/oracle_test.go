@@ -218,37 +218,40 @@ func average(distances [][]int, m mask.Mask) float64 {
 	return sum / pairs
 }
 
-// byReach stands in for the product where it is long: the intersections that the lists
-// so far can reach, each once; preferred are the masks that are preferred in every list.
+// byReach stands in for the product where it is long: which intersections the lists so
+// far can reach; preferred are the masks that are preferred in every list. Masks are
+// squeezed to the positions of their nodes, so that they can be indices.
 func byReach(lists [][]hinted, rules Rules) (mask.Mask, bool) {
-	reached := map[mask.Mask]bool{rules.Nodes: true}
-	agreed, cares := map[mask.Mask]bool{}, false
-	satisfiable := true
+	full := 1<<rules.Nodes.Len() - 1
+	reached, agreed := make([]bool, full+1), make([]bool, full+1)
+	reached[full] = true
+	for i := range agreed {
+		agreed[i] = true
+	}
 	for _, list := range lists {
-		next, preferred := map[mask.Mask]bool{}, map[mask.Mask]bool{}
+		next, preferred := make([]bool, full+1), make([]bool, full+1)
 		for _, h := range list {
 			if !h.care {
-				satisfiable = satisfiable && h.preferred
 				next = reached
+				for i := range agreed {
+					preferred[i] = agreed[i] && h.preferred
+				}
 				break
 			}
-			for m := range reached {
-				next[m&h.mask] = true
-			}
-			if h.preferred && (!cares || agreed[h.mask]) {
-				preferred[h.mask] = true
+			m := squeeze(h.mask, rules.Nodes)
+			preferred[m] = h.preferred && agreed[m]
+			for r, ok := range reached {
+				next[r&m] = next[r&m] || ok
 			}
 		}
-		reached = next
-		if len(list) > 0 && list[0].care {
-			agreed, cares = preferred, true
-		}
+		reached, agreed = next, preferred
 	}
 	var best *hinted
 	wanted := narrowestOf(lists)
 	for _, m := range allMasks(rules.Nodes) {
-		candidate := hinted{mask: m, preferred: satisfiable && (!cares || agreed[m])}
-		if reached[m] && (best == nil || replaces(*best, candidate, wanted, rules)) {
+		at := squeeze(m, rules.Nodes)
+		candidate := hinted{mask: m, preferred: agreed[at]}
+		if reached[at] && (best == nil || replaces(*best, candidate, wanted, rules)) {
 			best = &candidate
 		}
 	}
@@ -256,4 +259,14 @@ func byReach(lists [][]hinted, rules Rules) (mask.Mask, bool) {
 		return rules.Nodes, false
 	}
 	return best.mask, best.preferred
+}
+
+func squeeze(m, nodes mask.Mask) int {
+	at := 0
+	for i, id := range nodes.Nodes() {
+		if m.Has(id) {
+			at |= 1 << i
+		}
+	}
+	return at
 }

@@ -1,0 +1,211 @@
+package hint
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+const gib = 1 << 30
+
+// testbed is a machine as far as hints go, with what is free on it.
+type testbed struct {
+	name      string
+	distances [][]int
+	cpus      []int64 // by node, all of them
+	free      []int64
+	memory    []int64
+	freeMem   []int64
+	devices   [][]int64 // by resource and node
+	groups    []mask.Mask
+}
+
+// newTestbed has nodes with cpus CPUs and mem bytes each; far gives the distance of two
+// different nodes.
+func newTestbed(name string, nodes int, cpus, mem func(int) int64, far func(a, b int) int) *testbed {
+	m := &testbed{name: name, distances: make([][]int, nodes)}
+	for a := range nodes {
+		m.cpus = append(m.cpus, cpus(a))
+		m.memory = append(m.memory, mem(a))
+		for b := range nodes {
+			d := 10
+			if a != b {
+				d = far(a, b)
+			}
+			m.distances[a] = append(m.distances[a], d)
+		}
+	}
+	return m
+}
+
+func constant(n int64) func(int) int64 { return func(int) int64 { return n } }
+
+// testbeds are a GB200 tray, whose GPUs bring 32 NUMA nodes without CPUs; two sockets of 16
+// nodes in quads; 32 nodes that have high-bandwidth memory as nodes of their own; and
+// a server with 8 nodes, GPUs and NICs.
+func testbeds() []*testbed {
+	hasCPU := func(below int, n int64) func(int) int64 {
+		return func(a int) int64 {
+			if a < below {
+				return n
+			}
+			return 0
+		}
+	}
+	beds := []*testbed{
+		newTestbed("gb200", 34, hasCPU(2, 72), func(a int) int64 {
+			switch {
+			case a < 2:
+				return 480 * gib
+			case a%8 == 2:
+				return 186 * gib
+			}
+			return 0
+		}, func(a, b int) int {
+			if a < 2 && b < 2 {
+				return 40
+			}
+			return 80
+		}),
+		newTestbed("quads32", 32, constant(8), constant(32*gib), func(a, b int) int {
+			switch {
+			case a/4 == b/4:
+				return 11
+			case a/16 == b/16:
+				return 12
+			}
+			return 32
+		}),
+		newTestbed("hbm64", 64, hasCPU(32, 6), func(a int) int64 {
+			if a < 32 {
+				return 32 * gib
+			}
+			return 8 * gib
+		}, func(a, b int) int {
+			switch {
+			case a%32 == b%32:
+				return 13
+			case a%32/16 == b%32/16:
+				return 20
+			}
+			return 30
+		}),
+		newTestbed("server8", 8, constant(24), constant(96*gib), func(a, b int) int {
+			if a/4 == b/4 {
+				return 12
+			}
+			return 32
+		}),
+	}
+	beds[0].devices = [][]int64{make([]int64, 34)}
+	beds[0].devices[0][0], beds[0].devices[0][1] = 2, 2
+	beds[3].devices = [][]int64{{1, 1, 1, 1, 1, 1, 1, 1}, {0, 2, 0, 0, 0, 2, 0, 0}}
+	return beds
+}
+
+// fill sets what is free: everything, half of it, or 50 to 90 % of each node, with some
+// nodes bound into memory groups.
+func (m *testbed) fill(state string, r *rand.Rand) {
+	m.free, m.freeMem, m.groups = slices.Clone(m.cpus), slices.Clone(m.memory), nil
+	for a := range m.cpus {
+		switch state {
+		case "half":
+			m.free[a] /= 2
+			m.freeMem[a] /= 2
+		case "fragmented":
+			m.free[a] = m.free[a] * (50 + r.Int64N(41)) / 100
+			m.freeMem[a] = m.freeMem[a] * (50 + r.Int64N(41)) / 100
+		}
+	}
+	for a := 0; state == "fragmented" && a+1 < len(m.cpus); a += 8 {
+		m.groups = append(m.groups, mask.Of(a, a+1))
+	}
+}
+
+func sized(f Family, universe mask.Mask, needs ...Need) Family {
+	f.Kind = Fits
+	f.Preferred = universe.Len()
+	if n, ok := MinSize(universe, needs); ok {
+		f.Preferred = n
+	}
+	return f
+}
+
+func where(offer []int64) mask.Mask {
+	var m mask.Mask
+	for a, n := range offer {
+		if n > 0 {
+			m = m.With(a)
+		}
+	}
+	return m
+}
+
+func (m *testbed) cpu(n int64) Family {
+	f := Family{Resource: "cpu", Universe: where(m.cpus), Needs: []Need{{Amount: n, Offer: m.free}}}
+	return sized(f, f.Universe, Need{Amount: n, Offer: m.cpus})
+}
+
+func (m *testbed) mem(types int, n int64) Family {
+	all := lowest(^mask.Mask(0), len(m.cpus))
+	f := Family{Resource: "memory", Universe: all, Copies: types}
+	need, most := Need{Amount: n, Offer: m.freeMem}, Need{Amount: n, Offer: m.memory}
+	for range types {
+		f.Needs = append(f.Needs, need)
+	}
+	for _, g := range m.groups {
+		f.Universe &^= g
+		if need.metBy(g) {
+			f.Explicit = append(f.Explicit, g)
+		}
+	}
+	return sized(f, all, most)
+}
+
+func (m *testbed) device(i int, n int64) Family {
+	f := Family{Resource: fmt.Sprint("device", i), Universe: where(m.devices[i])}
+	f.Needs = []Need{{Amount: n, Offer: m.devices[i]}}
+	return sized(f, f.Universe, f.Needs...)
+}
+
+// cases are requests for n nodes' worth of several resources.
+func (m *testbed) cases() [][]Family {
+	var all [][]Family
+	for _, n := range []int64{1, 2, 3, 4, 6, 8, 12, 16, 20} {
+		cpus, bytes := n*m.cpus[0], n*m.memory[0]
+		if n > int64(len(m.cpus)) {
+			break
+		}
+		all = append(all, []Family{m.cpu(cpus)}, []Family{m.mem(1, bytes)},
+			[]Family{m.cpu(cpus), m.mem(1, bytes)}, []Family{m.cpu(cpus), m.mem(3, bytes)})
+		for i := range m.devices {
+			all = append(all, []Family{m.device(i, n), m.cpu(cpus), m.mem(1, bytes)})
+		}
+	}
+	return all
+}
+
+// BenchmarkMerge answers, by turns, requests from one node's worth to twenty.
+func BenchmarkMerge(b *testing.B) {
+	for _, m := range testbeds() {
+		for _, state := range []string{"empty", "half", "fragmented"} {
+			m.fill(state, rand.New(rand.NewPCG(1, 1)))
+			cases := m.cases()
+			for _, order := range []string{"narrow", "closest"} {
+				rules := Rules{Nodes: lowest(^mask.Mask(0), len(m.cpus))}
+				if order == "closest" {
+					rules.Distances = m.distances
+				}
+				b.Run(m.name+"/"+state+"/"+order, func(b *testing.B) {
+					b.ReportAllocs()
+					for i := 0; b.Loop(); i++ {
+						Merge(cases[i%len(cases)], rules)
+					}
+				})
+			}
+		}
+	}
+}
