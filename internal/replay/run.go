@@ -48,7 +48,7 @@ func (p *Player) Run(s *Scenario) (Result, error) {
 	result := Result{Name: s.Name}
 	if err := r.start(s.KubeletConfig); err != nil {
 		result.StartError = err.Error()
-		return result, nil
+		return result, nil //nolint:nilerr // a configuration that is refused is a result
 	}
 	view := viewOf(r.state)
 	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
@@ -118,7 +118,7 @@ func (r *run) answer(e Event) (Answer, error) {
 	case Restart:
 		if err := r.restart(e); err != nil {
 			a.StartError = err.Error()
-			return a, nil
+			return a, nil //nolint:nilerr // a restart that is refused is a result
 		}
 	case StopContainer, Reconcile, DropStale:
 		// A container that stops may start again, nothing drifts here, and nobody is stale.

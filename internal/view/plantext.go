@@ -44,8 +44,16 @@ func (p Plan) anyAdmitted() bool {
 
 func (p Plan) admitted(wide bool) *Table {
 	t := &Table{Columns: []Column{
-		{Title: "POD / CONTAINER"}, {Title: "KIND"}, {Title: "ISOLATION"}, {Title: "CPUS", Align: Right}, {Title: "CPU SET"},
-		{Title: "NUMA"}, {Title: "MEMORY"}, {Title: "QUOTA"}, {Title: "AFFINITY"}, {Title: "SHARES BECAUSE"},
+		{Title: "POD / CONTAINER"},
+		{Title: "KIND"},
+		{Title: "ISOLATION"},
+		{Title: "CPUS", Align: Right},
+		{Title: "CPU SET"},
+		{Title: "NUMA"},
+		{Title: "MEMORY"},
+		{Title: "QUOTA"},
+		{Title: "AFFINITY"},
+		{Title: "SHARES BECAUSE"},
 	}}
 	for _, pod := range p.Pods {
 		if !pod.Admitted {
@@ -82,8 +90,14 @@ func (c PlanContainer) cells(wide bool) []Cell {
 		set = "shared"
 	}
 	cells := []Cell{
-		{Text: "  " + c.Name}, {Text: c.Kind}, {c.Isolation, tone}, {Text: cpuCount(c.CPUs)}, {Text: set},
-		{Text: nodesText(c.NUMANodes, c.MemoryNUMANodes)}, {Text: blocksText(c.Memory)}, {Text: c.Quota},
+		{Text: "  " + c.Name},
+		{Text: c.Kind},
+		{c.Isolation, tone},
+		{Text: cpuCount(c.CPUs)},
+		{Text: set},
+		{Text: nodesText(c.NUMANodes, c.MemoryNUMANodes)},
+		{Text: blocksText(c.Memory)},
+		{Text: c.Quota},
 	}
 	if wide {
 		cells = append(cells, Cell{Text: c.affinity()}, Cell{c.Shares, Faint})

@@ -108,8 +108,12 @@ func inside(units []machine.Unit, cpus cpuset.Set) []machine.Unit {
 
 func (t Topology) tree() *Table {
 	table := &Table{Columns: []Column{
-		{Title: "TOPOLOGY"}, {Title: "CPUS", Align: Right}, {Title: "CPU IDS"}, {Title: "CORES"},
-		{Title: "MEMORY", Align: Right}, {Title: "HUGE PAGES"},
+		{Title: "TOPOLOGY"},
+		{Title: "CPUS", Align: Right},
+		{Title: "CPU IDS"},
+		{Title: "CORES"},
+		{Title: "MEMORY", Align: Right},
+		{Title: "HUGE PAGES"},
 	}}
 	levels := t.levels()
 	for _, u := range levels[0].units {
@@ -247,8 +251,13 @@ func (t Topology) distances() *Table {
 func (t Topology) Table() string {
 	m := t.Machine
 	table := &Table{Columns: []Column{
-		{Title: "NODE", Align: Right}, {Title: "SOCKETS"}, {Title: "UNCORES"},
-		{Title: "CORES", Align: Right}, {Title: "CPUS", Align: Right}, {Title: "CPUSET"}, {Title: "MEMORY", Align: Right},
+		{Title: "NODE", Align: Right},
+		{Title: "SOCKETS"},
+		{Title: "UNCORES"},
+		{Title: "CORES", Align: Right},
+		{Title: "CPUS", Align: Right},
+		{Title: "CPUSET"},
+		{Title: "MEMORY", Align: Right},
 	}}
 	types := m.MemoryTypes()[1:]
 	for _, name := range types {
