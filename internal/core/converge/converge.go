@@ -1,0 +1,116 @@
+// Package converge compares what containers run on with what they should run on, and says
+// which updates make the two equal, in which order.
+//
+// It serves every edge that meets running containers: a runtime that synchronises, the
+// reconcile loop, the replies to an admission that shrank the node's shared pool. It decides
+// nothing about who gets what: that is node's.
+package converge
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Setting is what Paddock sets of a container's cgroup.
+type Setting struct {
+	// CPUs is cpuset.cpus; empty: not managed, or, in what was observed, not set.
+	CPUs cpuset.Set
+	// Mems is cpuset.mems; empty: not managed, or not set.
+	Mems mask.Mask
+	// LiftQuota takes the CFS quota away (-1).
+	LiftQuota bool
+}
+
+// Observed is a running container.
+type Observed struct {
+	// ID is the runtime's; Pod is the pod's UID.
+	ID, Pod, Container string
+	Setting
+}
+
+// Update is what a container should be changed to.
+type Update struct {
+	ID, Pod, Container string
+	Before, After      Setting
+}
+
+// Shrinks tells whether the container gives up CPUs that it runs on, and grows nowhere.
+func (u Update) Shrinks() bool {
+	return !u.Before.CPUs.IsEmpty() && u.Before.CPUs.Contains(u.After.CPUs)
+}
+
+// Report is the result of a comparison.
+type Report struct {
+	// Updates are in the order in which they are to be made: whoever gives CPUs up comes
+	// before anyone who may get them (cpu-manager design, Appendix A), then by pod and container.
+	Updates []Update
+	// Stranded containers should run on the node's shared pool, which is empty. Nobody can say
+	// so to a runtime, where an empty set means "no change"; they stay where they are.
+	Stranded []Observed
+	// Strangers belong to pods that hold no grant, or are no container of theirs.
+	Strangers []Observed
+}
+
+// Desired is what container i of a grant should run on.
+func Desired(s *node.State, g *node.Grant, i int) Setting {
+	cpus, mems := s.Cgroup(g, i)
+	return Setting{CPUs: cpus, Mems: mems, LiftQuota: g.LiftsQuota(s.Policy(), i)}
+}
+
+// Compare holds running containers against the state.
+func Compare(s *node.State, observed []Observed) Report {
+	var r Report
+	for _, o := range observed {
+		g, known := s.Grant(o.Pod)
+		i := -1
+		if known {
+			_, i = g.Pod.Container(o.Container)
+		}
+		if i < 0 {
+			r.Strangers = append(r.Strangers, o)
+			continue
+		}
+		want := Desired(s, g, i)
+		if want.CPUs.IsEmpty() && s.Policy().StaticCPU {
+			r.Stranded = append(r.Stranded, o)
+			continue
+		}
+		after := merge(o.Setting, want)
+		if !after.CPUs.Equal(o.CPUs) || after.Mems != o.Mems || after.LiftQuota != o.LiftQuota {
+			r.Updates = append(r.Updates, Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
+		}
+	}
+	slices.SortStableFunc(r.Updates, func(a, b Update) int {
+		return cmp.Or(order(a)-order(b), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Container, b.Container), strings.Compare(a.ID, b.ID))
+	})
+	return r
+}
+
+// merge is what the container has, with what is managed in its place. A quota that was lifted
+// stays lifted only while the CPUs are the container's own.
+func merge(has, want Setting) Setting {
+	after := has
+	if !want.CPUs.IsEmpty() {
+		after.CPUs, after.LiftQuota = want.CPUs, want.LiftQuota
+	}
+	if !want.Mems.IsEmpty() {
+		after.Mems = want.Mems
+	}
+	return after
+}
+
+// order is the phase of an update: 0 gives up CPUs, 1 moves, 2 only gets more.
+func order(u Update) int {
+	switch {
+	case u.Shrinks():
+		return 0
+	case u.After.CPUs.Contains(u.Before.CPUs):
+		return 2
+	}
+	return 1
+}
