@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -192,14 +193,20 @@ func (e *PlacementError) Error() string {
 	case NoSuchType:
 		return fmt.Sprintf("this machine has no %s", e.Type)
 	case NoRoom:
-		return fmt.Sprintf("no NUMA nodes with enough memory: %d bytes of %s wanted, %d free on NUMA nodes %s", e.Wanted, e.Type, e.Free, e.Nodes)
+		return fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, NUMA nodes %s have %s free", e.wanted(), e.Nodes, bytesText(e.Free))
 	case NoExtension:
-		return fmt.Sprintf("NUMA nodes %s have %d bytes of %s free, %d wanted, and no NUMA nodes to extend them have enough", e.Nodes, e.Free, e.Type, e.Wanted)
+		return fmt.Sprintf("%s wanted, NUMA nodes %s have %s free, and no NUMA nodes to extend them have enough", e.wanted(), e.Nodes, bytesText(e.Free))
 	case NotPreferred:
-		return fmt.Sprintf("%d bytes of %s fit only on more NUMA nodes than preferred: %d free on NUMA nodes %s", e.Wanted, e.Type, e.Free, e.Nodes)
+		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, bytesText(e.Free))
 	case GroupConflict:
 	}
 	return fmt.Sprintf("NUMA nodes %s cannot form a group: some of them serve single nodes or another group", e.Nodes)
+}
+
+func (e *PlacementError) wanted() string { return bytesText(e.Wanted) + " of " + e.Type }
+
+func bytesText(n int64) string {
+	return strings.TrimPrefix(request.Amount{Resource: "memory", Value: n}.String(), "memory=")
 }
 
 // Place finds the NUMA nodes for the amounts, given what the Topology Manager aligned: these

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -49,8 +50,8 @@ func (s *State) checkGrant(g *Grant) error {
 		return broken("%d containers are granted, the pod has %d", len(g.Containers), len(g.Pod.Containers))
 	}
 	held := g.CPUs()
-	if !s.AvailableCPUs().Contains(held) {
-		return broken("CPUs %s are not free", held.Difference(s.AvailableCPUs()))
+	if missing := held.Difference(s.AvailableCPUs()); !missing.IsEmpty() {
+		return s.brokenCPUs(missing)
 	}
 	for i, c := range g.Containers {
 		name := g.Pod.Containers[i].Name
@@ -65,6 +66,19 @@ func (s *State) checkGrant(g *Grant) error {
 		return err
 	}
 	return checkSlices(g)
+}
+
+// brokenCPUs says why a pod cannot hold the CPUs.
+func (s *State) brokenCPUs(cpus cpuset.Set) error {
+	switch absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs); {
+	case !absent.IsEmpty():
+		return broken("it holds CPUs %s, which this machine does not have", absent)
+	case !s.policy.StaticCPU:
+		return broken("it holds CPUs %s, and the CPU policy is none", cpus)
+	case !reserved.IsEmpty():
+		return broken("it holds CPUs %s, which are reserved", reserved)
+	}
+	return broken("it holds CPUs %s, which another pod holds", cpus)
 }
 
 func (s *State) checkBlocks(holder string, blocks []memory.Block) error {

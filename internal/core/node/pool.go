@@ -36,7 +36,7 @@ func (d *draft) layoutPool() {
 		}))
 	}
 	if d.s.policy.StaticCPU && d.pod.BudgetCPUs == 0 && d.pod.BudgetCPUMilli%1000 != 0 && d.pod.QoS == request.Guaranteed {
-		d.note("the pod-level cpu request is not a whole number: no container gets CPUs of its own, the pod gets no pool (R-DEM-40)")
+		d.note("the pod-level cpu request is not a whole number: neither the pod nor any container gets CPUs of its own (R-DEM-40)")
 	}
 	if !d.managesMemory() {
 		return

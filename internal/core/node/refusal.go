@@ -101,7 +101,7 @@ func (d *draft) refuseEmpty(resource request.Resource, l layout.Layout) *Refusal
 func (d *draft) refuseOverdrawn(resource request.Resource, l layout.Layout) *Refusal {
 	return &Refusal{
 		Reason: UnexpectedAdmissionError, Rule: "R-DEM-94", Resource: resource, Wanted: l.Budget,
-		Detail: fmt.Sprintf("exclusive containers want more %s than the pod-level request of %d: the API server refuses such a pod", resource, l.Budget),
+		Detail: fmt.Sprintf("exclusive containers want more than the pod-level request of %s: the API server refuses such a pod", amountText(resource, l.Budget)),
 	}
 }
 
@@ -114,6 +114,9 @@ func (d *draft) refuseCPU(container string, n int, err error) *Refusal {
 	var smt *cpu.SMTAlignmentError
 	if errors.As(err, &smt) {
 		r.Reason, r.Rule = SMTAlignmentError, "R-CPU-70"
+		if smt.Scarce {
+			r.Rule = "R-CPU-71"
+		}
 	}
 	r.Nodes = d.s.account(request.CPU, d)
 	return r
@@ -144,6 +147,11 @@ func (d *draft) refuseAlignment(container string, families []hint.Family, choice
 	}
 	for _, f := range families {
 		if f.Kind == hint.None {
+			if l, empty := d.emptyLayout(f.Resource); empty {
+				r = d.refuseEmpty(f.Resource, l)
+				r.Reason, r.Rule = TopologyAffinityError, "R-DEM-64"
+				return r
+			}
 			r.Resource, r.Detail = f.Resource, f.Why
 			r.Wanted = d.wanted(container, f.Resource)
 			r.Nodes = d.s.account(f.Resource, d)
@@ -165,6 +173,19 @@ func (d *draft) refuseAlignment(container string, families []hint.Family, choice
 	r.Detail = d.disagreement(container, fitting)
 	r.Nodes = d.s.account(r.Resource, d)
 	return r
+}
+
+// emptyLayout returns the layout of a pod-level pool that leaves a container nothing of the resource.
+func (d *draft) emptyLayout(resource request.Resource) (layout.Layout, bool) {
+	if resource == request.CPU {
+		return d.trace.CPULayout, d.trace.CPULayout.Empty != layout.NotEmpty
+	}
+	for k, l := range d.trace.MemoryLayouts {
+		if d.pod.BudgetMemory[k].Resource == resource && l.Empty != layout.NotEmpty {
+			return l, true
+		}
+	}
+	return layout.Layout{}, false
 }
 
 // disagreement says why families that can each be aligned cannot be aligned together.
@@ -206,7 +227,35 @@ func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
 		nodes = fmt.Sprintf("%d NUMA nodes together have", size)
 	}
 	r.Detail = fmt.Sprintf("%s wanted, but no %s so much free", amountText(r.Resource, r.Wanted), nodes)
+	if !f.Required.IsEmpty() {
+		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused (R-HINT-24)", f.Required)
+	}
+	if f.Resource != request.CPU {
+		r.Detail += d.groupsText(size)
+	}
 	return r
+}
+
+// groupsText says what the rule of groups keeps a request for size NUMA nodes from (R-MEM-22).
+func (d *draft) groupsText(size int) string {
+	var groups []string
+	var single mask.Mask
+	for _, n := range d.usage.Nodes() {
+		switch {
+		case n.Group.Len() > 1 && n.Group.Lowest() == n.ID:
+			groups = append(groups, n.Group.String())
+		case n.Group.Len() == 1 && n.Assignments > 0:
+			single = single.With(n.ID)
+		}
+	}
+	var text string
+	if len(groups) > 0 {
+		text = fmt.Sprintf("; NUMA nodes %s hold memory as a group and serve no other (R-MEM-22)", strings.Join(groups, " and "))
+	}
+	if size > 1 && !single.IsEmpty() {
+		text += fmt.Sprintf("; NUMA nodes %s hold memory one by one and join no group (R-MEM-22)", single)
+	}
+	return text
 }
 
 // wanted is how much of a resource the container, or for an empty name the pod, asks for.
@@ -233,7 +282,10 @@ func (d *draft) wanted(container string, resource request.Resource) int64 {
 }
 
 func amountText(resource request.Resource, amount int64) string {
-	if resource == request.CPU {
+	switch {
+	case resource == request.CPU && amount == 1:
+		return "1 CPU"
+	case resource == request.CPU:
 		return fmt.Sprintf("%d CPUs", amount)
 	}
 	return fmt.Sprintf("%s of %s", bytesText(amount), resource)

@@ -108,7 +108,7 @@ func (s *State) adopt(g *Grant) error {
 	}
 	for _, b := range g.charged() {
 		if free := s.usage.Free(b.Nodes, b.Type); free < b.Size {
-			return fmt.Errorf("it holds %d bytes of %s on NUMA nodes %s, which have %d free", b.Size, b.Type, b.Nodes, free)
+			return fmt.Errorf("it holds %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, bytesText(free))
 		}
 		s.usage = s.usage.Charge([]memory.Block{b}, nil)
 	}

@@ -1,0 +1,50 @@
+// Package scenario is a small language for saying what happens on a node: a machine, a kubelet
+// configuration, pods, and what is done with them. The same text is a test, a bug report and an
+// example in the documentation.
+//
+// A script is blocks with blank lines between them: a command, lines that belong to it, a line of
+// four dashes, and the answer. Lines before a command that begin with # are remarks.
+//
+//	machine sockets=2 cores=8 threads=2 memory=32Gi
+//	----
+//	…
+//
+//	config topology=restricted scope=pod cpu=static memory=Static
+//	----
+//	…
+//
+//	pod web cpu=4 memory=4Gi
+//	sidecar proxy
+//	app server cpu=2 memory=2Gi
+//	----
+//	…
+//
+//	admit web
+//	----
+//	…
+//
+// The commands:
+//
+//	machine key=value…       a regular machine; keys in machine.go
+//	machine                  … or one NUMA node a line, for machines that are not regular
+//	machine file=NAME        … or a recorded one, if the reader of the script can find it
+//	config key=value…        the kubelet's configuration; keys in config.go
+//	pod NAME [amounts]       a pod; a line each for its containers: init|sidecar|app NAME [amounts]
+//	plan NAME                what admit would answer; nothing changes
+//	admit NAME               admit the pod and take what it gets
+//	created POD/CONTAINER    the runtime has created the container
+//	remove-container POD/CONTAINER
+//	remove NAME              the pod is gone
+//	restart [key=value…]     start again from the grants alone, perhaps with changed settings, and
+//	                         admit every pod again, as a kubelet does
+//	state                    everything that is held
+//	check                    prove all invariants
+//
+// Amounts are "cpu=2 memory=1Gi hugepages-2Mi=64Mi": request and limit at once. "cpu=1..2" are
+// request and limit, "cpu=1.." is a request and "cpu=..2" a limit alone. The word "unvalidated"
+// behind a pod's name skips what the API server would refuse, as for a static pod.
+//
+// Answers are plain lines, stable, without blank lines. What is wrong with a command is an
+// answer, too, and begins with "error:"; so does a broken invariant, which is looked for after
+// every command.
+package scenario

@@ -1,0 +1,131 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/podspec"
+)
+
+// Machines finds a recorded machine by its name.
+type Machines func(name string) (*machine.Machine, error)
+
+// Node is what commands act on. It is not safe for concurrent use.
+type Node struct {
+	machines Machines
+	machine  *machine.Machine
+	settings settings
+	gates    podspec.Gates
+	state    *node.State
+	pods     map[string]*v1.Pod
+}
+
+// New is a node without a machine. Machines may be nil: then there are no recorded ones.
+func New(machines Machines) *Node {
+	return &Node{machines: machines, pods: map[string]*v1.Pod{}}
+}
+
+// State is what the node holds; nil before a configuration was accepted.
+func (n *Node) State() *node.State { return n.state }
+
+// Run carries a command out and answers: lines without a newline at the end, never empty.
+func (n *Node) Run(c Command) string {
+	answer, err := n.run(c)
+	if err == nil && n.state != nil {
+		err = n.state.Check()
+	}
+	if err != nil {
+		answer = append(answer, "error: "+err.Error())
+	}
+	return strings.Join(answer, "\n")
+}
+
+func (n *Node) run(c Command) ([]string, error) {
+	switch c.Name {
+	case "machine":
+		return n.runMachine(c)
+	case "config":
+		return n.runConfig(c)
+	case "pod":
+		return n.runPod(c)
+	}
+	if len(c.Input) > 0 {
+		return nil, fmt.Errorf("%s takes no further lines", c.Name)
+	}
+	if n.state == nil {
+		return nil, errors.New("say machine and config first")
+	}
+	switch c.Name {
+	case "plan":
+		return n.runPlan(c)
+	case "admit":
+		return n.runAdmit(c)
+	case "created":
+		return n.runCreated(c)
+	case "remove-container":
+		return n.runRemoveContainer(c)
+	case "remove":
+		return n.runRemove(c)
+	case "restart":
+		return n.runRestart(c)
+	case "state":
+		return n.describeState(), nil
+	case "check":
+		return []string{"ok"}, nil
+	}
+	return nil, fmt.Errorf("no command %q; see the package comment of internal/scenario", c.Name)
+}
+
+// pod finds the pod that a command names as its only word.
+func (n *Node) pod(c Command) (*v1.Pod, error) {
+	if len(c.Args) != 1 {
+		return nil, fmt.Errorf("%s: want the name of one pod", c.Name)
+	}
+	pod, ok := n.pods[c.Args[0]]
+	if !ok {
+		return nil, fmt.Errorf("no pod %q was described", c.Args[0])
+	}
+	return pod, nil
+}
+
+// container finds the grant and the index of the container that a command names as "pod/container".
+func (n *Node) container(c Command) (*node.Grant, int, error) {
+	if len(c.Args) != 1 {
+		return nil, 0, fmt.Errorf("%s: want POD/CONTAINER", c.Name)
+	}
+	podName, name, _ := strings.Cut(c.Args[0], "/")
+	g, ok := n.state.Grant(podName)
+	if !ok {
+		return nil, 0, fmt.Errorf("pod %q is not on the node", podName)
+	}
+	_, i := g.Pod.Container(name)
+	if i < 0 {
+		return nil, 0, fmt.Errorf("pod %q has no container %q", podName, name)
+	}
+	return g, i, nil
+}
+
+// keys reads words of the form key=value, each key once and only those that are known.
+func keys(words []string, known ...string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w, "=")
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%q: want key=value", w)
+		case !slices.Contains(known, key):
+			return nil, fmt.Errorf("no key %q; the keys are %s", key, strings.Join(known, ", "))
+		}
+		if _, twice := values[key]; twice {
+			return nil, fmt.Errorf("key %q is given twice", key)
+		}
+		values[key] = value
+	}
+	return values, nil
+}

@@ -1,0 +1,175 @@
+package scenario_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/scenario"
+)
+
+func TestAScriptComesBackWithItsAnswers(t *testing.T) {
+	const script = `# A remark alone.
+
+# A remark on a command.
+machine cores=2 memory=2Gi
+----
+1 socket, 1 NUMA node, 2 cores, 2 CPUs
+node 0  CPUs 0-1  memory 2Gi
+
+config cpu=static
+----
+topology none
+cpu static, reserved 0
+memory None
+pod-level pools on
+warning: featureGates[PodLevelResourceManagers]: pods get no pool of their own under topologyManagerPolicy none
+
+pod a
+app c cpu=1 memory=1Gi
+----
+Guaranteed
+  app  c  exclusive: 1 CPU memory=1Gi
+
+admit a
+----
+admitted, no CFS quota for the pod
+  app  c  CPUs 1 alone  no CFS quota
+shared pool 0
+`
+	got, err := scenario.Play("script", script, nil)
+	if err != nil || got != script {
+		t.Errorf("error %v, answers:\n%s", err, got)
+	}
+	bare := strings.Join(bareCommands(t, script), "\n\n")
+	if again, err := scenario.Play("bare", bare, nil); err != nil || !strings.Contains(again, "shared pool 0\n") {
+		t.Errorf("without answers: error %v, answers:\n%s", err, again)
+	}
+}
+
+func bareCommands(t *testing.T, script string) []string {
+	t.Helper()
+	blocks, err := scenario.Parse("script", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, b := range blocks {
+		if b.Command.Name != "" {
+			commands = append(commands, b.Command.String())
+		}
+	}
+	return commands
+}
+
+func TestAnAnswerNeedsACommand(t *testing.T) {
+	_, err := scenario.Parse("script", "# fine\n\n----\nanswer\n")
+	if !errors.Is(err, scenario.ErrSyntax) || !strings.Contains(err.Error(), "script:3") {
+		t.Errorf("error %v, want ErrSyntax with the line", err)
+	}
+}
+
+// Each command here is wrong, and says why.
+func TestWrongCommandsAnswerWithAnError(t *testing.T) {
+	setup := []string{"machine cores=4 memory=8Gi", "config cpu=static memory=Static", "pod a\napp c cpu=1 memory=1Gi", "admit a"}
+	for _, c := range []struct{ command, want string }{
+		{"walk", `no command "walk"`},
+		{"machine cpus=4", `no key "cpus"`},
+		{"machine cores=4 cores=5", "given twice"},
+		{"machine cores=100000", "CPUs"},
+		{"machine cores=-1", "want a number"},
+		{"machine numbering=odd", "numbering=odd"},
+		{"machine memory=much", "memory=much"},
+		{"machine distances=10", "two numbers"},
+		{"machine file=x", "no recorded machines"},
+		{"machine cores=1\nnode 0", "either keys"},
+		{"machine\nnode 0 cores=0-1+2-4", "different lengths"},
+		{"machine\nnode 0 cores=3-1", "no range"},
+		{"machine\nnodes", "want node ID"},
+		{"machine\nnode 0 cores=1,1", "listed twice"},
+		{"config topology", "want key=value"},
+		{"config reserved-memory=x:1Gi memory=Static", "reserved-memory"},
+		{"config gates=A=perhaps", "want true or false"},
+		{"config cpu=dynamic", "dynamic"},
+		{"pod", "want a name"},
+		{"pod b\nmain c", "want init, sidecar or app"},
+		{"pod b\napp c cpu", "want an amount"},
+		{"pod b\napp c cpu=x", "cpu=x"},
+		{"pod b\napp c cpu=..", "want an amount"},
+		{"admit b", `no pod "b"`},
+		{"admit", "want the name"},
+		{"plan a b", "want the name"},
+		{"admit a\nmore", "no further lines"},
+		{"created a/x", `no container "x"`},
+		{"created b/c", `"b" is not on the node`},
+		{"remove", "want the name"},
+		{"restart topology", "want key=value"},
+	} {
+		n := scenario.New(nil)
+		for _, command := range setup {
+			n.Run(parse(t, command))
+		}
+		before := n.State()
+		got := n.Run(parse(t, c.command))
+		if !strings.Contains(got, c.want) || !strings.HasPrefix(got, "error: ") && !strings.HasPrefix(got, "refused: ") {
+			t.Errorf("%q answers %q, want an error with %q", c.command, got, c.want)
+		}
+		if n.State() != before {
+			t.Errorf("%q changed the node", c.command)
+		}
+	}
+}
+
+func TestCommandsNeedWhatComesBefore(t *testing.T) {
+	for _, command := range []string{"config", "pod a\napp c", "admit a", "state", "check", "restart"} {
+		if got := scenario.New(nil).Run(parse(t, command)); !strings.HasPrefix(got, "error: say ") {
+			t.Errorf("%q on a bare node answers %q", command, got)
+		}
+	}
+}
+
+func TestRecordedMachinesAreFoundByName(t *testing.T) {
+	find := func(name string) (*machine.Machine, error) {
+		if name != "one" {
+			return nil, os.ErrNotExist
+		}
+		return machine.New(machine.Description{Nodes: []machine.NodeDescription{{Cores: []machine.CoreDescription{{Threads: []int{0}}}}}})
+	}
+	n := scenario.New(find)
+	if got := n.Run(parse(t, "machine file=one")); !strings.Contains(got, "1 CPU") {
+		t.Errorf("answer %q", got)
+	}
+	if got := n.Run(parse(t, "machine file=two")); !strings.HasPrefix(got, "error: ") {
+		t.Errorf("answer %q", got)
+	}
+}
+
+func parse(t *testing.T, text string) scenario.Command {
+	t.Helper()
+	blocks, err := scenario.Parse("command", text)
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("%q: %d blocks, %v", text, len(blocks), err)
+	}
+	return blocks[0].Command
+}
+
+// FuzzPlay: no script makes the node panic, and answers are the same when they are asked for again.
+func FuzzPlay(f *testing.F) {
+	f.Add("machine sockets=2 cores=2 threads=2 memory=4Gi hugepages-2Mi=16\n\nconfig topology=restricted scope=pod cpu=static memory=Static\n\n" +
+		"pod a cpu=2 memory=1Gi\ninit i\nsidecar s cpu=1 memory=1Mi\napp c\n\nadmit a\n\ncreated a/c\n\nremove-container a/s\n\nrestart scope=container\n\nremove a\n\nstate\n")
+	f.Add("machine\nnode 3 cores=0-1+4-5,9 memory=1Gi distances=10\n\nconfig cpu=static options=full-pcpus-only reserved-cpus=0\n\npod p unvalidated cpu=1..\napp c cpu=3\n\nplan p\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4096 {
+			t.Skip("long")
+		}
+		first, err := scenario.Play("fuzz", text, nil)
+		if err != nil && (first != "" || !errors.Is(err, scenario.ErrSyntax)) {
+			t.Fatalf("error %v, answer %q", err, first)
+		}
+		if again, err2 := scenario.Play("fuzz", text, nil); again != first || (err == nil) != (err2 == nil) {
+			t.Fatalf("two answers:\n%s\n%s", first, again)
+		}
+	})
+}

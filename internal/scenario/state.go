@@ -1,0 +1,125 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+func (n *Node) describeState() []string {
+	s := n.state
+	var lines []string
+	if s.Policy().StaticCPU {
+		lines = append(lines, fmt.Sprintf("shared pool %s, reserved %s", orNone(s.SharedCPUs().String()), s.Policy().ReservedCPUs))
+	}
+	if s.Policy().StaticMemory {
+		lines = append(lines, describeMemory(s.Memory())...)
+	}
+	for _, g := range s.Grants() {
+		lines = append(lines, n.describeGrant(g.Pod.Name, g)...)
+	}
+	if len(s.Grants()) == 0 {
+		lines = append(lines, "no pods")
+	}
+	return lines
+}
+
+// describeMemory are the books: one line a NUMA node, and one a group of NUMA nodes, because
+// inside a group only the sums mean something (R-MEM-72).
+func describeMemory(u memory.Usage) []string {
+	var t table
+	capacity, nodes := u.Capacity(), u.Nodes()
+	for i, n := range nodes {
+		name := fmt.Sprintf("node %d", n.ID)
+		if n.Group.Len() > 1 {
+			name = "nodes " + n.Group.String()
+		}
+		if n.Group.Lowest() < n.ID {
+			continue
+		}
+		row := []string{name}
+		for k, typ := range capacity.Types() {
+			var all, free int64
+			listed := false
+			for j, m := range nodes[i:] {
+				if n.Group.Has(m.ID) {
+					c := capacity.Nodes()[i+j].Types[k]
+					listed = listed || c.Listed
+					all, free = all+c.Allocatable, free+m.Free[k]
+				}
+			}
+			cell := ""
+			if listed {
+				cell = fmt.Sprintf("%s %s of %s free", typ, bytesText(free), bytesText(all))
+			}
+			row = append(row, cell)
+		}
+		t.add(row...)
+	}
+	return t.lines()
+}
+
+// describeGrant is what a pod holds: the title with its pool, and a line for each container.
+func (n *Node) describeGrant(title string, g *node.Grant) []string {
+	var held []string
+	if !g.Pool.IsEmpty() {
+		held = append(held, "CPUs "+g.Pool.String())
+	}
+	if len(g.PoolMemory) > 0 {
+		held = append(held, blocks(g.PoolMemory))
+	}
+	if len(held) > 0 {
+		title += ": pool of " + strings.Join(held, " and ")
+	}
+	if g.LiftsPodQuota(n.state.Policy()) {
+		title += ", no CFS quota for the pod"
+	}
+	t := table{indent: "  "}
+	for i := range g.Containers {
+		t.add(n.containerCells(g, i)...)
+	}
+	return append([]string{title}, t.lines()...)
+}
+
+func (n *Node) containerCells(g *node.Grant, i int) []string {
+	c, asked := g.Containers[i], g.Pod.Containers[i]
+	if c.Removed {
+		return []string{asked.Lane.String(), asked.Name, "removed"}
+	}
+	var cpus string
+	switch {
+	case !n.state.Policy().StaticCPU:
+		cpus = "CPUs not managed"
+	case c.CPUs.IsEmpty():
+		cpus = "CPUs of the node's shared pool"
+	case g.Isolation(i) == node.PodIsolation:
+		cpus = "CPUs " + c.CPUs.String() + " with its pod"
+	default:
+		cpus = "CPUs " + c.CPUs.String() + " alone"
+	}
+	mems := ""
+	switch {
+	case len(c.Memory) > 0:
+		mems = blocks(c.Memory)
+	case !c.MemoryNodes.IsEmpty():
+		mems = "memory on " + c.MemoryNodes.String() + ", returned"
+	case n.state.Policy().StaticMemory:
+		mems = "memory not pinned"
+	}
+	quota := ""
+	if g.LiftsQuota(n.state.Policy(), i) {
+		quota = "no CFS quota"
+	}
+	return []string{asked.Lane.String(), asked.Name, cpus, mems, quota}
+}
+
+// blocks is "memory=1Gi on {0}"; blocks of one holder always lie on the same NUMA nodes.
+func blocks(held []memory.Block) string {
+	parts := make([]string, len(held))
+	for i, b := range held {
+		parts[i] = b.Type + "=" + bytesText(b.Size)
+	}
+	return strings.Join(parts, " ") + " on " + held[0].Nodes.String()
+}
