@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// ErrNotWritten is wrapped by the error of a change that could not be made durable. Nothing has
+// changed.
+var ErrNotWritten = errors.New("the state could not be written")
+
+// Store keeps one state. Write is atomic and durable: after an error the old state is there.
+type Store interface {
+	Write(data []byte) error
+}
+
+// Observer is told of everything that happens, in order, under the engine's lock: it must not
+// call the engine and must not wait.
+type Observer interface {
+	Decided(Decision)
+	Wrote(Write)
+	Released(uid string)
+}
+
+// Decision is the answer to one admission.
+type Decision struct {
+	Plan *node.Plan
+	// Took is the time for deciding, without the write.
+	Took time.Duration
+	// Err is set where the plan was good and could not be written.
+	Err error
+}
+
+// Write is one write of the state.
+type Write struct {
+	Generation uint64
+	Bytes      int
+	Took       time.Duration
+	At         time.Time
+	Err        error
+}
+
+// Config is the engine's world.
+type Config struct {
+	Store Store
+	// Encode makes the bytes that Store keeps.
+	Encode   func(*node.State) ([]byte, error)
+	Now      func() time.Time
+	Observer Observer
+	Log      *slog.Logger
+}
+
+// Snapshot is what readers see.
+type Snapshot struct {
+	State *node.State
+	// Unreleased are the UIDs of pods that are gone and still hold what they held, because the
+	// release could not be written yet.
+	Unreleased []string
+}
+
+// Engine is safe for use by several goroutines.
+type Engine struct {
+	config    Config
+	published atomic.Pointer[Snapshot]
+
+	mu sync.Mutex // serialises changes; readers do not take it
+}
+
+// New starts on a state that is durable.
+func New(durable *node.State, c Config) *Engine {
+	e := &Engine{config: c}
+	e.published.Store(&Snapshot{State: durable})
+	return e
+}
+
+// Snapshot is the state as it is now. It never waits.
+func (e *Engine) Snapshot() *Snapshot { return e.published.Load() }
+
+// State is Snapshot().State.
+func (e *Engine) State() *node.State { return e.Snapshot().State }
+
+// Admit decides about a pod. It is admitted when the plan has a grant and the error is nil: the
+// grant is durable then. A refusal is no error; nothing has changed. The error wraps ErrNotWritten.
+func (e *Engine) Admit(pod request.Pod) (*node.Plan, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Snapshot()
+	gone := slices.DeleteFunc(slices.Clone(now.Unreleased), func(uid string) bool { return uid == pod.UID })
+	base := without(now.State, gone)
+	begin := e.config.Now()
+	plan := base.Plan(pod)
+	next, err := base.Apply(plan)
+	decision := Decision{Plan: plan, Took: e.config.Now().Sub(begin), Err: err}
+	switch {
+	case err == nil && next != base:
+		decision.Err = e.persist(next, gone)
+	case len(gone) < len(now.Unreleased): // It came back before its release was written.
+		e.published.Store(&Snapshot{State: now.State, Unreleased: gone})
+	}
+	e.config.Observer.Decided(decision)
+	e.log(decision)
+	return plan, decision.Err
+}
+
+func without(s *node.State, gone []string) *node.State {
+	for _, uid := range gone {
+		s = s.Release(uid)
+	}
+	return s
+}
+
+// persist writes and publishes a state from which the gone pods are released.
+func (e *Engine) persist(next *node.State, gone []string) error {
+	if err := e.write(next); err != nil {
+		return err
+	}
+	e.published.Store(&Snapshot{State: next})
+	for _, uid := range gone {
+		e.config.Observer.Released(uid)
+	}
+	return nil
+}
+
+// Release takes back what a pod holds, because it is gone. On an error, which wraps
+// ErrNotWritten, the pod holds it still; Tick and every later change try again.
+func (e *Engine) Release(uid string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Snapshot()
+	if _, holds := now.State.Grant(uid); !holds {
+		return nil
+	}
+	gone := now.Unreleased
+	if !slices.Contains(gone, uid) {
+		gone = append(slices.Clone(gone), uid)
+	}
+	return e.release(now.State, gone)
+}
+
+// Tick retries what could not be written. It is for a timer.
+func (e *Engine) Tick() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := e.Snapshot(); len(now.Unreleased) > 0 {
+		return e.release(now.State, now.Unreleased)
+	}
+	return nil
+}
+
+func (e *Engine) release(s *node.State, gone []string) error {
+	err := e.persist(without(s, gone), gone)
+	if err != nil {
+		e.published.Store(&Snapshot{State: s, Unreleased: gone})
+	}
+	return err
+}
+
+// RemoveContainer takes back what one container of a pod holds, for good. The error wraps
+// ErrNotWritten; nothing has changed then.
+func (e *Engine) RemoveContainer(uid, name string) error {
+	return e.change(func(s *node.State) *node.State { return s.RemoveContainer(uid, name) })
+}
+
+func (e *Engine) change(f func(*node.State) *node.State) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Snapshot()
+	base := without(now.State, now.Unreleased)
+	next := f(base)
+	if next == base {
+		return nil
+	}
+	return e.persist(next, now.Unreleased)
+}
+
+// ContainerCreated tells that a container was made: memory of init containers before it is free
+// (R-MEM-63). It is written with the next change.
+func (e *Engine) ContainerCreated(uid, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Snapshot()
+	if next := now.State.ContainerCreated(uid, name); next != now.State {
+		e.published.Store(&Snapshot{State: next, Unreleased: now.Unreleased})
+	}
+}
+
+// Converge says which of the running containers need which updates now.
+func (e *Engine) Converge(observed []converge.Observed) converge.Report {
+	return converge.Compare(e.State(), observed)
+}
+
+// write makes a state durable.
+func (e *Engine) write(s *node.State) error {
+	begin := e.config.Now()
+	data, err := e.config.Encode(s)
+	if err == nil {
+		err = e.config.Store.Write(data)
+	}
+	end := e.config.Now()
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrNotWritten, err)
+	}
+	e.config.Observer.Wrote(Write{Generation: s.Generation(), Bytes: len(data), Took: end.Sub(begin), At: end, Err: err})
+	if err != nil {
+		e.config.Log.Error("state not written", "generation", s.Generation(), "error", err)
+	}
+	return err
+}
+
+// log says in one line what became of a pod.
+func (e *Engine) log(d Decision) {
+	p := d.Plan
+	log := e.config.Log.With("pod", p.Pod.ID(), "uid", p.Pod.UID)
+	switch {
+	case d.Err != nil:
+		log.Error("pod not admitted", "error", d.Err)
+	case p.Refusal != nil:
+		log.Warn("pod refused", "reason", p.Refusal.Reason, "rule", p.Refusal.Rule, "why", p.Refusal.Detail)
+	case p.Known:
+		log.Debug("pod keeps its grant")
+	default:
+		log.Info("pod admitted", "qos", p.Pod.QoS.String(), "pool", p.Grant.Pool.String(), "shared", p.Delta.SharedAfter.String())
+		e.logShared(log, p)
+	}
+	for _, note := range p.Trace.Notes {
+		log.Warn("note on the decision", "note", note)
+	}
+}
+
+// logShared says of a Guaranteed pod which containers got nothing of their own, and why.
+func (e *Engine) logShared(log *slog.Logger, p *node.Plan) {
+	if p.Pod.QoS != request.Guaranteed {
+		return
+	}
+	for i, c := range p.Pod.Containers {
+		if p.Grant.Isolation(i) != node.ContainerIsolation && c.Sharing != request.NotShared {
+			log.Info("container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "why", c.Sharing.String())
+		}
+	}
+}
