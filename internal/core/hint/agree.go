@@ -8,7 +8,6 @@ import (
 // first finds the best count that any branch reaches, then the fittest mask with that
 // count, so that a budget that ends in between leaves a mask of the right count.
 func (m *merger) agree() {
-	m.classes = m.classes[:0]
 	for i := range m.lists {
 		m.wanted = max(m.wanted, m.narrowest(&m.lists[i]))
 	}

@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -37,187 +38,233 @@ type twins struct {
 	size  int
 	// self is a node's distance to itself.
 	self int64
-	// least is the number of nodes that must be kept.
-	least int
-	// count is how many are kept, -1 while undecided; lin what one node more adds by its
-	// distances to decided nodes; value the bound's price of one node, doubled.
+	// least is the number of nodes that must be kept, pinned how many of them the
+	// relaxation does not know as undecided.
+	least, pinned int
+	// count is how many are kept once decided; lin what one node more adds by its distances
+	// to nodes of other decided classes; value the bound's price of one node, doubled.
 	count int
 	lin   int64
 	value int64
 }
 
 // nearness is the search for the closest mask: a branch and bound over the number of
-// nodes in each class.
+// nodes in each class. It works on the question in search.problem.
 type nearness struct {
-	classes []twins
+	search    *search
+	distances [][]int
+	// best is the mask to beat: the least spread, cost, and then the smallest number.
+	best     mask.Mask
+	bestCost int64
+
+	// out are nodes that no answer has, must those that every answer has.
+	out, must mask.Mask
+	classes   []twins
+	// at is the class of each node that is not out.
+	at [mask.MaxNode + 1]uint8
 	// way is the distance between nodes of two classes, there and back; near lists, for each
 	// class, all classes by rising way.
 	way  []int64
 	near []uint8
 
+	// The counts so far: cost is their spread, left nodes are still to choose.
 	size, left int
 	cost       int64
-	bestCost   int64
 	undecided  uint64
 
-	// byPay are the nodes that may be dropped by falling price of the root's relaxation,
-	// and worth is what all slack is worth at these prices.
-	byPay []uint8
-	paid  [mask.MaxNode + 1]float64
-	worth float64
+	// paying are the nodes that the relaxation at the root lets pay for being dropped, by
+	// falling price, and worth is what all slack is worth at these prices.
+	paying []uint8
+	pays   [mask.MaxNode + 1]float64
+	worth  float64
 
-	// at is the class of each node; the others are memory for choose.
-	at          [mask.MaxNode + 1]uint8
+	// stalled is set when a run went past limit, which the first one does after patience
+	// steps.
+	patience, limit int
+	stalled         bool
+
 	members     []mask.Mask
 	most, taken []int
 	byValue     []uint8
 }
 
+// patience is how many steps a search for the closest mask may take before it finds out
+// which nodes no answer, and which every answer has: that costs up to two questions a
+// node, and pays only where the first attempt does not end by itself.
+const patience = 2_000
+
 // closest considers the closest mask of this size that answers m.problem: the least
-// spread, then the smallest number. Any answer that is in hand is a bound to start from.
+// spread, then the smallest number.
 func (m *merger) closest(size int) {
 	found, ok := m.feasible(query{size: size})
 	if !ok {
 		return
 	}
-	m.classify()
-	if len(m.classes) == 1 || size == m.problem.nodes.Len() {
+	d := &m.near
+	d.size, d.out, d.must = size, 0, m.problem.pinned
+	d.classify()
+	if len(d.classes) == 1 {
 		m.consider(m.smallest(query{size: size}))
 		return
 	}
 	m.consider(found)
-	m.weigh(size)
-	m.size, m.left, m.cost = size, size, 0
-	m.bestCost = spread(m.rules.Distances, m.best)
-	m.undecided = 1<<len(m.classes) - 1
-	m.choose()
+	d.best, d.bestCost = m.best, spread(m.rules.Distances, m.best)
+	d.limit = m.steps + d.patience
+	if d.run(); d.stalled {
+		d.probe()
+		d.classify()
+		d.limit = math.MaxInt
+		d.run()
+	}
+	m.best = d.best
 }
 
-// classify groups the nodes of the problem into twins.
-func (m *merger) classify() {
-	p := &m.problem
-	m.classes = m.classes[:0]
+// run searches with all classes undecided.
+func (d *nearness) run() {
+	d.weigh()
+	d.left, d.cost, d.stalled = d.size, 0, false
+	d.undecided = 1<<len(d.classes) - 1
+	d.choose()
+}
+
+// probe asks of every node whether there are answers with it, and without it.
+func (d *nearness) probe() {
+	s := d.search
+	for x := range (s.problem.nodes &^ d.must).All() {
+		node := mask.Of(x)
+		if _, ok := s.feasible(query{size: d.size, keep: node, drop: d.out}); !ok && !s.over {
+			d.out |= node
+			continue
+		}
+		if _, ok := s.feasible(query{size: d.size, drop: d.out | node}); !ok && !s.over {
+			d.must |= node
+		}
+	}
+}
+
+// classify groups the nodes that may be kept into twins.
+func (d *nearness) classify() {
+	nodes := d.search.problem.nodes &^ d.out
+	d.classes = d.classes[:0]
 nodes:
-	for rest := p.nodes; rest != 0; rest &= rest - 1 {
+	for rest := nodes; rest != 0; rest &= rest - 1 {
 		x := rest.Lowest()
-		for i := range m.classes {
-			if c := &m.classes[i]; m.twin(c.nodes.Lowest(), x) {
+		for i := range d.classes {
+			if c := &d.classes[i]; d.twin(c.nodes.Lowest(), x, nodes) {
 				c.nodes = c.nodes.With(x)
 				c.size++
+				d.at[x] = uint8(i)
 				continue nodes
 			}
 		}
-		m.classes = append(m.classes, twins{
-			nodes: mask.Of(x), size: 1, self: distance(m.rules.Distances, x, x), count: -1,
-		})
+		d.at[x] = uint8(len(d.classes))
+		d.classes = append(d.classes, twins{nodes: mask.Of(x), size: 1, self: distance(d.distances, x, x)})
 	}
-	for i := range m.classes {
-		c := &m.classes[i]
-		c.least = (c.nodes & p.pinned).Len()
-		for x := range c.nodes.All() {
-			m.at[x] = uint8(i)
-		}
+	for i := range d.classes {
+		c := &d.classes[i]
+		c.least = (c.nodes & d.must).Len()
+		c.pinned = (c.nodes & d.search.problem.pinned).Len()
 	}
-	m.measureWays()
+	d.measure()
 }
 
-func (m *merger) bothWays(x, y int) int64 {
-	return distance(m.rules.Distances, x, y) + distance(m.rules.Distances, y, x)
+func (d *nearness) bothWays(x, y int) int64 {
+	return distance(d.distances, x, y) + distance(d.distances, y, x)
 }
 
-func (m *merger) twin(x, y int) bool {
-	if distance(m.rules.Distances, x, x) != distance(m.rules.Distances, y, y) {
+func (d *nearness) twin(x, y int, nodes mask.Mask) bool {
+	if distance(d.distances, x, x) != distance(d.distances, y, y) {
 		return false
 	}
-	for rest := m.problem.nodes.Without(x).Without(y); rest != 0; rest &= rest - 1 {
-		if z := rest.Lowest(); m.bothWays(x, z) != m.bothWays(y, z) {
+	for rest := nodes.Without(x).Without(y); rest != 0; rest &= rest - 1 {
+		if z := rest.Lowest(); d.bothWays(x, z) != d.bothWays(y, z) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *merger) measureWays() {
-	q := len(m.classes)
-	m.way, m.near = m.way[:0], m.near[:0]
-	for a := range m.classes {
-		for b := range m.classes {
-			x, y := m.classes[a].nodes.Lowest(), m.classes[b].nodes.Lowest()
-			if a == b {
-				y = m.classes[b].nodes.Highest()
-			}
-			m.way = append(m.way, m.bothWays(x, y))
-			m.near = append(m.near, uint8(b))
+// measure fills in the ways between classes. Inside a class it is that between any two
+// of its nodes.
+func (d *nearness) measure() {
+	q := len(d.classes)
+	d.way, d.near = d.way[:0], d.near[:0]
+	for a := range d.classes {
+		for b := range d.classes {
+			d.way = append(d.way, d.bothWays(d.classes[a].nodes.Lowest(), d.classes[b].nodes.Highest()))
+			d.near = append(d.near, uint8(b))
 		}
-		ways := m.way[a*q:]
-		slices.SortStableFunc(m.near[a*q:], func(b, c uint8) int {
-			return int(min(max(ways[b]-ways[c], -1), 1))
-		})
+		ways := d.way[a*q:]
+		slices.SortStableFunc(d.near[a*q:], func(b, c uint8) int { return cmp.Compare(ways[b], ways[c]) })
 	}
 }
 
 // weigh improves the prices of the relaxation for the bound by capacity, which has to
 // hold for counts that no relaxation sees.
-func (m *merger) weigh(size int) {
-	m.begin(query{size: size})
-	m.improve(8, impossible)
-	m.begin(query{size: size})
-	m.worth = m.tolls()
-	for t, spare := range m.spare {
-		m.worth += m.price[t] * float64(spare)
+func (d *nearness) weigh() {
+	s := d.search
+	q := query{size: d.size, drop: d.out}
+	s.begin(q)
+	s.improve(8, impossible)
+	s.begin(q)
+	d.worth = s.tolls()
+	for t, spare := range s.spare {
+		d.worth += s.price[t] * float64(spare)
 	}
-	n, _, _, _ := m.bid()
-	m.byPay = append(m.byPay[:0], m.order[:n]...)
-	m.paid = m.pays
+	bids, paid, _, _ := s.bid()
+	d.worth -= paid
+	d.paying = append(d.paying[:0], s.order[:bids]...)
+	d.pays = s.pays
 }
 
 // choose decides the class whose next node is the cheapest, with high counts first.
-func (m *merger) choose() {
-	if !m.spend(1 + len(m.classes)/4) {
+func (d *nearness) choose() {
+	if !d.search.spend(1+len(d.classes)/4) || d.stalled {
 		return
 	}
-	undecided := m.undecided
-	if m.promising() && m.affordable() {
-		if m.left == 0 {
-			m.reach()
+	d.stalled = d.search.steps > d.limit
+	undecided := d.undecided
+	if d.promising() && d.affordable() {
+		if d.left == 0 {
+			d.reach()
 		} else {
-			m.split()
+			d.split()
 		}
 	}
-	m.undecided = undecided
+	d.undecided = undecided
 }
 
-func (m *merger) split() {
+func (d *nearness) split() {
 	next, room := -1, 0
-	for rest := m.undecided; rest != 0; rest &= rest - 1 {
+	for rest := d.undecided; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		c := &m.classes[i]
+		c := &d.classes[i]
 		room += c.size
-		if next < 0 || c.self+c.lin < m.classes[next].self+m.classes[next].lin {
+		if next < 0 || c.self+c.lin < d.classes[next].self+d.classes[next].lin {
 			next = i
 		}
 	}
-	c := &m.classes[next]
+	c := &d.classes[next]
 	room -= c.size
-	m.undecided &^= 1 << next
-	for n := min(c.size, m.left); n >= max(c.least, m.left-room) && !m.over; n-- {
-		m.count(next, n, 1)
-		m.choose()
-		m.count(next, n, -1)
+	d.undecided &^= 1 << next
+	for n := min(c.size, d.left); n >= max(c.least, d.left-room) && !d.search.over && !d.stalled; n-- {
+		d.count(next, n, 1)
+		d.choose()
+		d.count(next, n, -1)
 	}
 	c.count = 0
 }
 
 // count adds n nodes of class i to the choice, or takes them away where sign is -1.
-func (m *merger) count(i, n int, sign int64) {
-	c := &m.classes[i]
-	q, k := len(m.classes), int64(n)
+func (d *nearness) count(i, n int, sign int64) {
+	c := &d.classes[i]
+	q, k := len(d.classes), int64(n)
 	c.count = n
-	m.left -= n * int(sign)
-	m.cost += sign * (k*(c.self+c.lin) + k*(k-1)/2*m.way[i*q+i])
-	for j := range m.classes {
+	d.left -= n * int(sign)
+	d.cost += sign * (k*(c.self+c.lin) + k*(k-1)/2*d.way[i*q+i])
+	for j := range d.classes {
 		if j != i {
-			m.classes[j].lin += sign * k * m.way[j*q+i]
+			d.classes[j].lin += sign * k * d.way[j*q+i]
 		}
 	}
 }
@@ -227,19 +274,19 @@ func (m *merger) count(i, n int, sign int64) {
 //
 // The bound lets each further node pay for itself, for its way to the decided nodes, and for
 // half its way to the left-1 nearest undecided ones; all of it doubled, to stay whole.
-func (m *merger) promising() bool {
+func (d *nearness) promising() bool {
 	for {
-		least, most, ok := m.bound()
-		if !ok || least > 2*m.bestCost {
+		least, most, ok := d.bound()
+		if !ok || least > 2*d.bestCost {
 			return false
 		}
-		if least >= 2*m.bestCost-1 && m.lowestMask() >= m.best {
+		if least >= 2*d.bestCost-1 && d.lowestMask() >= d.best {
 			return false
 		}
 		out := uint64(0)
-		for rest := m.undecided; rest != 0; rest &= rest - 1 {
+		for rest := d.undecided; rest != 0; rest &= rest - 1 {
 			i := bits.TrailingZeros64(rest)
-			if c := &m.classes[i]; least-most+c.value > 2*m.bestCost || m.left == 0 {
+			if c := &d.classes[i]; least-most+c.value > 2*d.bestCost || d.left == 0 {
 				if c.least > 0 {
 					return false
 				}
@@ -247,7 +294,7 @@ func (m *merger) promising() bool {
 				out |= 1 << i
 			}
 		}
-		m.undecided &^= out
+		d.undecided &^= out
 		if out == 0 {
 			return true
 		}
@@ -256,99 +303,102 @@ func (m *merger) promising() bool {
 
 // bound is the least doubled cost of any mask with the decided counts, and the highest
 // value that it includes; false when there are not enough nodes left.
-func (m *merger) bound() (least, most int64, ok bool) {
-	q := len(m.classes)
-	m.byValue = m.byValue[:0]
-	for rest := m.undecided; rest != 0; rest &= rest - 1 {
+func (d *nearness) bound() (least, most int64, ok bool) {
+	q := len(d.classes)
+	d.byValue = d.byValue[:0]
+	for rest := d.undecided; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		c := &m.classes[i]
+		c := &d.classes[i]
 		c.value = 2 * (c.self + c.lin)
-		need := m.left - 1
-		for _, j := range m.near[i*q : i*q+q] {
+		need := d.left - 1
+		for _, j := range d.near[i*q : i*q+q] {
 			if need <= 0 {
 				break
 			}
-			if m.undecided>>j&1 == 0 {
+			if d.undecided>>j&1 == 0 {
 				continue
 			}
-			n := m.classes[j].size
+			n := d.classes[j].size
 			if int(j) == i {
 				n--
 			}
 			n = min(n, need)
 			need -= n
-			c.value += int64(n) * m.way[i*q+int(j)]
+			c.value += int64(n) * d.way[i*q+int(j)]
 		}
-		at := len(m.byValue)
-		m.byValue = append(m.byValue, 0)
-		for ; at > 0 && m.classes[m.byValue[at-1]].value > c.value; at-- {
-			m.byValue[at] = m.byValue[at-1]
+		at := len(d.byValue)
+		d.byValue = append(d.byValue, 0)
+		for ; at > 0 && d.classes[d.byValue[at-1]].value > c.value; at-- {
+			d.byValue[at] = d.byValue[at-1]
 		}
-		m.byValue[at] = uint8(i)
+		d.byValue[at] = uint8(i)
 	}
-	least, left := 2*m.cost, m.left
-	for _, i := range m.byValue {
-		n := min(m.classes[i].size, left)
+	least, left := 2*d.cost, d.left
+	for _, i := range d.byValue {
+		n := min(d.classes[i].size, left)
 		if n == 0 {
 			break
 		}
 		left -= n
-		most = m.classes[i].value
+		most = d.classes[i].value
 		least += int64(n) * most
 	}
 	return least, most, left == 0
 }
 
 // lowestMask is the smallest number that a mask with the decided counts can be.
-func (m *merger) lowestMask() mask.Mask {
+func (d *nearness) lowestMask() mask.Mask {
 	var low, rest mask.Mask
-	for i := range m.classes {
-		if c := &m.classes[i]; m.undecided>>i&1 == 1 {
+	for i := range d.classes {
+		if c := &d.classes[i]; d.undecided>>i&1 == 1 {
 			rest |= c.nodes
 		} else {
 			low |= lowest(c.nodes, c.count)
 		}
 	}
-	return low | lowest(rest, m.left)
+	return low | lowest(rest, d.left)
 }
 
 // affordable tells whether the nodes that the decided counts drop can fit into the bins
 // by the root's prices. A decided class keeps exactly its count: to let it keep up to
 // that many leaves tens of thousands of hopeless ends to be found out one by one.
-func (m *merger) affordable() bool {
-	m.taken = m.taken[:0]
-	left := m.left
-	for i := range m.classes {
-		c := &m.classes[i]
-		if m.undecided>>i&1 == 1 {
-			left -= c.least
-			m.taken = append(m.taken, 0)
+func (d *nearness) affordable() bool {
+	d.taken = d.taken[:0]
+	left := d.left
+	for i := range d.classes {
+		c := &d.classes[i]
+		if d.undecided>>i&1 == 1 {
+			left -= c.pinned
+			d.taken = append(d.taken, 0)
 		} else {
-			m.taken = append(m.taken, c.count-c.least)
+			d.taken = append(d.taken, c.count-c.pinned)
 		}
 	}
 	var paid float64
-	for _, x := range m.byPay {
-		room := &m.taken[m.at[x]]
-		if m.undecided>>m.at[x]&1 == 1 {
+	for _, x := range d.paying {
+		room := &d.taken[d.at[x]]
+		if d.undecided>>d.at[x]&1 == 1 {
 			room = &left
 		}
 		if *room > 0 {
 			*room--
 		} else {
-			paid += m.paid[x]
+			paid += d.pays[x]
 		}
 	}
-	return paid-m.worth <= margin*(paid+math.Abs(m.worth))
+	return paid-d.worth <= margin*(paid+math.Abs(d.worth))
 }
 
-// reach considers the smallest mask with the decided counts.
-func (m *merger) reach() {
-	m.members, m.most = m.members[:0], m.most[:0]
-	for i := range m.classes {
-		m.members = append(m.members, m.classes[i].nodes)
-		m.most = append(m.most, m.classes[i].count)
+// reach takes the smallest mask with the decided counts, if it beats the best.
+func (d *nearness) reach() {
+	d.members, d.most = d.members[:0], d.most[:0]
+	for i := range d.classes {
+		d.members = append(d.members, d.classes[i].nodes)
+		d.most = append(d.most, d.classes[i].count)
 	}
-	m.consider(m.smallest(query{size: m.size, classes: m.members, most: m.most}))
-	m.bestCost = spread(m.rules.Distances, m.best)
+	q := query{size: d.size, drop: d.out, classes: d.members, most: d.most}
+	found := d.search.smallest(q)
+	if found != 0 && (d.cost < d.bestCost || d.cost == d.bestCost && found < d.best) {
+		d.best, d.bestCost = found, d.cost
+	}
 }

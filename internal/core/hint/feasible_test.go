@@ -166,7 +166,7 @@ func TestSmallestIsLiteral(t *testing.T) {
 		r := drawRand(t)
 		drawProblem(r, &s.problem)
 		q := drawQuery(r, s.problem.nodes)
-		q.keep, q.drop = 0, 0
+		q.keep = 0
 		least := mask.Mask(0)
 		for _, m := range answers(&s.problem, q) {
 			if least == 0 || m < least {

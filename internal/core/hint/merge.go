@@ -16,7 +16,6 @@ const DefaultBudget = 1_000_000
 // merger is one Merge.
 type merger struct {
 	search
-	nearness
 	rules Rules
 	// lists are the families that have masks, cut to the machine.
 	lists []Family
@@ -26,22 +25,33 @@ type merger struct {
 	// copies of each list that choose from its part that is closed upwards.
 	wanted int
 	up     []int
+	near   nearness
 }
 
 // Merge chooses the mask on which all families agree best (R-HINT-50…63), exactly as if
 // every combination of their masks were compared. The order of the families does not
 // matter. NUMA nodes outside rules.Nodes are ignored. The families are only read.
 func Merge(families []Family, rules Rules) Choice {
-	m := merger{rules: rules}
+	return newMerger(rules).merge(families)
+}
+
+func newMerger(rules Rules) *merger {
+	m := &merger{rules: rules}
 	if m.budget = rules.Budget; m.budget <= 0 {
 		m.budget = DefaultBudget
 	}
-	c := Choice{Mask: rules.Nodes}
+	m.near.search, m.near.distances, m.near.patience = &m.search, rules.Distances, patience
+	return m
+}
+
+func (m *merger) merge(families []Family) Choice {
+	c := Choice{Mask: m.rules.Nodes}
+	policy := m.rules.Policy
 	satisfiable := m.take(families)
 	switch {
 	case len(m.lists) == 0:
 		c.Preferred = satisfiable
-	case rules.Policy == SingleNUMANode:
+	case policy == SingleNUMANode:
 		if n := m.single(); satisfiable && n != 0 {
 			c.Mask, c.Preferred = n, true
 		}
@@ -49,8 +59,8 @@ func Merge(families []Family, rules Rules) Choice {
 		m.decide(&c, satisfiable)
 	}
 	c.Steps = m.steps
-	c.HasMask = rules.Policy != SingleNUMANode || c.Mask != rules.Nodes
-	c.Admit = c.Preferred || rules.Policy == BestEffort
+	c.HasMask = policy != SingleNUMANode || c.Mask != m.rules.Nodes
+	c.Admit = c.Preferred || policy == BestEffort
 	return c
 }
 
@@ -114,8 +124,8 @@ func (m *merger) where(preferred bool) string {
 	}
 	text := fmt.Sprintf("the search for %s mask ended after %d steps, at masks of %d of the NUMA nodes %v",
 		kind, m.steps, m.query.size, m.problem.nodes)
-	if m.rules.Distances != nil {
-		text += fmt.Sprintf(" in %d classes of distance", len(m.classes))
+	if len(m.near.classes) > 0 {
+		text += fmt.Sprintf(", with %d classes of distance", len(m.near.classes))
 	}
 	return text
 }

@@ -195,3 +195,17 @@ func TestMergeIsLiteral(t *testing.T) {
 		}
 	})
 }
+
+// TestImpatienceIsLiteral makes each search for the closest mask take its second way.
+func TestImpatienceIsLiteral(t *testing.T) {
+	most := largest()
+	rapid.Check(t, func(t *rapid.T) {
+		families, rules := drawCase(t, most)
+		rules.Policy = BestEffort
+		m := newMerger(rules)
+		m.near.patience = 0
+		if want, got := literally(families, rules), m.merge(families); got.Mask != want.Mask || got.Preferred != want.Preferred {
+			t.Fatalf("got %+v, want %+v of\n%s", got, want, show(families, rules))
+		}
+	})
+}

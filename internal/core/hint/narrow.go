@@ -4,18 +4,21 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// smallest is the numerically smallest mask of q.size nodes that answers the query, which
-// keeps and drops nothing beforehand, or 0. Where the budget ends on the way it is some mask that answers it, and 0 only if
+// smallest is the numerically smallest mask of q.size nodes that answers the query, in
+// which nothing is kept beforehand, or 0. Where the budget ends on the way it is some mask that answers it, and 0 only if
 // none was found.
 //
 // Going from the highest id down, a node that the mask in hand can do without is
 // forbidden, and one that no other mask can do without is kept. That never goes back,
 // because feasible is exact; it asks once per kept candidate, not once per mask.
 func (s *search) smallest(q query) mask.Mask {
-	nodes := s.problem.nodes
+	if s.problem.pinned&q.drop != 0 {
+		return 0
+	}
+	nodes := s.problem.nodes &^ q.drop
 	first := q
 	first.keep = lowestOf(nodes, s.problem.pinned, q)
-	first.drop = nodes &^ first.keep
+	first.drop = s.problem.nodes &^ first.keep
 	if first.keep.Len() != q.size {
 		return 0
 	}
