@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -114,8 +115,28 @@ func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *fiel
 			return err
 		}
 	}
+	if rc.Devices, err = devicesOf(c, at.Child("limits")); err != nil {
+		return err
+	}
 	out.Containers = append(out.Containers, rc)
 	return nil
+}
+
+// devicesOf are the extended resources of the limits, positive counts only (R-HINT-40). Whether
+// they are devices is for the inventory to know.
+func devicesOf(c *v1.Container, at *field.Path) (request.Amounts, error) {
+	var devices request.Amounts
+	for name, q := range c.Resources.Limits {
+		if device.CheckName(string(name)) != nil || q.Sign() <= 0 {
+			continue
+		}
+		n, ok := q.AsInt64()
+		if !ok {
+			return nil, fmt.Errorf("%w: %s: %s is %s", ErrNotWhole, at.Key(string(name)), name, q.String())
+		}
+		devices = devices.With(string(name), n)
+	}
+	return devices, nil
 }
 
 // exclusiveCPUs is how many CPUs the container qualifies for, and why it has none

@@ -9,7 +9,7 @@ import (
 
 // alignContainer merges the hints of one container (R-HINT-64).
 func (d *draft) alignContainer(i int) (hint.Choice, *Refusal) {
-	families := make([]hint.Family, 0, 2)
+	families := d.deviceFamilies(d.wantsDevices(i))
 	if n := d.wantsCPUs(i); n > 0 {
 		families = append(families, d.cpuFamily(n))
 	}
@@ -22,7 +22,7 @@ func (d *draft) alignContainer(i int) (hint.Choice, *Refusal) {
 // alignSum merges the hints of a pod without a budget of its own: what its containers need
 // together (R-HINT-65, R-DEM-41, R-DEM-50).
 func (d *draft) alignSum() (hint.Choice, *Refusal) {
-	families := make([]hint.Family, 0, 2)
+	families := d.deviceFamilies(d.deviceSum())
 	if n := layout.Budget(d.claims(func(i int) (int64, bool) { return int64(d.wantsCPUs(i)), true })); n > 0 {
 		families = append(families, d.cpuFamily(int(n)))
 	}
@@ -85,7 +85,7 @@ func (d *draft) note(text string) { d.trace.Notes = append(d.trace.Notes, text) 
 // poolFamilies are the hints of a pod-level pod's budget (R-HINT-20, R-HINT-30). A budget that
 // leaves a sharing container nothing is unsatisfiable for the Topology Manager (R-DEM-64).
 func (d *draft) poolFamilies() []hint.Family {
-	families := make([]hint.Family, 0, 2)
+	families := d.deviceFamilies(d.deviceSum())
 	if d.pod.BudgetCPUs > 0 && d.s.policy.StaticCPU {
 		f := d.cpuFamily(d.pod.BudgetCPUs)
 		if d.trace.CPULayout.Empty != layout.NotEmpty {

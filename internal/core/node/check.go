@@ -25,6 +25,9 @@ func (s *State) Check() error {
 	if err != nil {
 		return err
 	}
+	if fresh, err = fresh.WithDevices(s.devices.Inventory()); err != nil {
+		return err
+	}
 	for i, g := range s.grants {
 		if i > 0 && s.grants[i-1].Pod.UID >= g.Pod.UID {
 			return broken("grants are not in order at pod %s", g.Pod.ID())
@@ -34,12 +37,18 @@ func (s *State) Check() error {
 		}
 		fresh.shared = fresh.shared.Difference(g.CPUs())
 		fresh.usage = fresh.usage.Charge(g.charged(), nil)
+		if fresh.devices, err = takeDevices(fresh.devices, g.Devices()); err != nil {
+			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
+		}
 	}
 	if !fresh.shared.Equal(s.shared) {
 		return broken("the shared pool is %q, the grants leave %q", s.shared, fresh.shared)
 	}
 	if !fresh.usage.Equal(s.usage) {
 		return broken("the memory books are not the sum of the grants")
+	}
+	if !fresh.devices.Equal(s.devices) {
+		return broken("the devices held are not those of the grants")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -32,6 +33,9 @@ type ContainerGrant struct {
 	// share a pool's rest show the whole rest each (R-MEM-54). Blocks of a standard init container
 	// end when a later container is created (R-MEM-63).
 	Memory []memory.Block
+	// Devices are its devices, ascending by resource. Standard init containers may share them with
+	// later ones of their pod.
+	Devices []device.Held
 	// MemoryNodes is the cpuset.mems of the container, also when its blocks have ended, so that
 	// an init container that runs again runs where it did. Empty: not pinned.
 	MemoryNodes mask.Mask

@@ -5,6 +5,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -24,7 +25,8 @@ type Plan struct {
 	Delta   Delta
 	Trace   Trace
 
-	usage memory.Usage
+	usage   memory.Usage
+	devices device.Usage
 }
 
 // Delta is what an admission changes for others.
@@ -63,13 +65,13 @@ func (s *State) Plan(pod request.Pod) *Plan {
 		}
 		return p
 	}
-	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, trace: &p.Trace}
+	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace}
 	d.containers = make([]ContainerGrant, len(pod.Containers))
 	if p.Refusal = d.plan(); p.Refusal != nil {
 		return p
 	}
 	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}
-	p.Delta.SharedAfter, p.usage = d.shared, d.usage
+	p.Delta.SharedAfter, p.usage, p.devices = d.shared, d.usage, d.devices
 	return p
 }
 
@@ -79,12 +81,13 @@ type draft struct {
 	pod   request.Pod
 	trace *Trace
 
-	shared cpuset.Set
-	usage  memory.Usage
-	// reusableCPUs and reusableMemory are left by the pod's standard init containers
-	// (R-CPU-80, R-MEM-40).
-	reusableCPUs   cpuset.Set
-	reusableMemory memory.Reuse
+	shared  cpuset.Set
+	usage   memory.Usage
+	devices device.Usage
+	// What can be reused is left by the pod's standard init containers (R-CPU-80, R-MEM-40, R-HINT-42).
+	reusableCPUs    cpuset.Set
+	reusableMemory  memory.Reuse
+	reusableDevices device.Reuse
 
 	pool       cpuset.Set
 	poolMemory []memory.Block
@@ -99,6 +102,7 @@ func (d *draft) plan() *Refusal {
 			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
 		}
 	}
+	d.noteOtherDevices()
 	switch {
 	case policy.Topology == TopologyNone:
 		return d.planEach(func(int) (hint.Choice, *Refusal) { return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil })
@@ -122,6 +126,9 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *Refusal)) *Refusal {
 			return refusal
 		}
 		d.containers[i].Affinity = choice
+		if refusal := d.allocateDevices(i, choice); refusal != nil {
+			return refusal
+		}
 		if refusal := d.takeCPUs(i, choice); refusal != nil {
 			return refusal
 		}

@@ -20,6 +20,9 @@ func (d *draft) planPool() *Refusal {
 	}
 	for i := range d.containers {
 		d.containers[i].Affinity = choice
+		if refusal := d.allocateDevices(i, choice); refusal != nil {
+			return refusal
+		}
 	}
 	if refusal := d.takePoolCPUs(choice); refusal != nil {
 		return refusal

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -230,7 +231,7 @@ func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
 	if !f.Required.IsEmpty() {
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused (R-HINT-24)", f.Required)
 	}
-	if f.Resource != request.CPU {
+	if isMemory(f.Resource) {
 		r.Detail += d.groupsText(size)
 	}
 	return r
@@ -264,8 +265,14 @@ func (d *draft) wanted(container string, resource request.Resource) int64 {
 		if resource == request.CPU {
 			return int64(d.wantsCPUs(i))
 		}
+		if n, asked := d.wantsDevices(i).Get(resource); asked {
+			return n
+		}
 		amount, _ := d.wantsMemory(i).Get(resource)
 		return amount
+	}
+	if n, asked := d.deviceSum().Get(resource); asked {
+		return n
 	}
 	amounts := d.memorySum()
 	if d.pod.Kind == request.PodLevel {
@@ -288,7 +295,15 @@ func amountText(resource request.Resource, amount int64) string {
 	case resource == request.CPU:
 		return fmt.Sprintf("%d CPUs", amount)
 	}
+	if !isMemory(resource) {
+		return fmt.Sprintf("%d %s", amount, resource)
+	}
 	return fmt.Sprintf("%s of %s", bytesText(amount), resource)
+}
+
+// isMemory tells memory and huge pages from CPUs and devices.
+func isMemory(resource request.Resource) bool {
+	return resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")
 }
 
 // bytesText is an amount of bytes for people, exact: "512Mi", "1Gi", "1000".
@@ -307,6 +322,9 @@ func bytesText(n int64) string {
 func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	if resource == request.CPU {
 		return s.accountCPU(d)
+	}
+	if !isMemory(resource) {
+		return s.accountDevices(resource, d)
 	}
 	t := s.machine.MemoryType(resource)
 	if t < 0 {

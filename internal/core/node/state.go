@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -29,9 +30,10 @@ type State struct {
 	// distances is set for prefer-closest-numa-nodes only.
 	distances [][]int
 
-	shared cpuset.Set   // the node's shared pool (R-CPU-30)
-	usage  memory.Usage // what is held of the memory
-	grants []*Grant     // ascending by pod UID
+	shared  cpuset.Set   // the node's shared pool (R-CPU-30)
+	usage   memory.Usage // what is held of the memory
+	devices device.Usage // which devices are held
+	grants  []*Grant     // ascending by pod UID
 }
 
 // New is a node without pods.
@@ -44,6 +46,11 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 		return nil, fmt.Errorf("reserved CPUs %s are not all on this machine, which has %s", p.ReservedCPUs, m.AllCPUs())
 	}
 	s := &State{machine: m, policy: p, capacity: capacity, usage: memory.NewUsage(capacity)}
+	none, err := device.NewInventory(m, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.devices = device.NewUsage(none)
 	s.reservedPhysical = cpu.PhysicalOf(m, p.ReservedCPUs)
 	s.shared = s.sharable()
 	if p.PreferClosest && m.HasDistances() {
@@ -112,6 +119,11 @@ func (s *State) adopt(g *Grant) error {
 		}
 		s.usage = s.usage.Charge([]memory.Block{b}, nil)
 	}
+	devices, err := takeDevices(s.devices, g.Devices())
+	if err != nil {
+		return err
+	}
+	s.devices = devices
 	s.shared = s.shared.Difference(g.CPUs())
 	s.generation = max(s.generation, g.Sequence)
 	s.insert(g)
@@ -191,7 +203,7 @@ func (s *State) Apply(p *Plan) (*State, error) {
 		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
 	}
 	n := s.next()
-	n.shared, n.usage = p.Delta.SharedAfter, p.usage
+	n.shared, n.usage, n.devices = p.Delta.SharedAfter, p.usage, p.devices
 	n.insert(p.Grant)
 	return n, nil
 }
@@ -206,6 +218,7 @@ func (s *State) Release(uid string) *State {
 	g := s.grants[i]
 	n.shared = s.shared.Union(g.CPUs())
 	n.usage = s.usage.Release(g.charged())
+	n.devices = returnDevices(s.devices, g.Devices())
 	n.grants = slices.Delete(slices.Clone(s.grants), i, i+1)
 	return n
 }
@@ -267,6 +280,7 @@ func (s *State) replace(at int, g *Grant) *State {
 	old := s.grants[at]
 	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs()))
 	n.usage = s.usage.Release(ended(old, g))
+	n.devices = returnDevices(s.devices, endedDevices(old, g))
 	n.grants = slices.Clone(s.grants)
 	n.grants[at] = g
 	return n
@@ -287,6 +301,18 @@ func ended(old, g *Grant) []memory.Block {
 		}
 	}
 	return blocks
+}
+
+// endedDevices are the devices that old holds and g does not.
+func endedDevices(old, g *Grant) []device.Held {
+	kept := g.Devices()
+	var gone []device.Held
+	for _, h := range old.Devices() {
+		i := slices.IndexFunc(kept, func(k device.Held) bool { return k.Resource == h.Resource })
+		ids := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool { return i >= 0 && slices.Contains(kept[i].IDs, id) })
+		gone = append(gone, device.Held{Resource: h.Resource, IDs: ids})
+	}
+	return gone
 }
 
 // Cgroup is what a container's cgroup is created with: cpuset.cpus, empty where CPUs are not

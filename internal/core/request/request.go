@@ -172,6 +172,9 @@ type Container struct {
 	// HugePages names the huge page resources that it requests or limits at all, zero
 	// amounts excluded: who of the shared containers could use a pool's huge pages.
 	HugePages []Resource
+	// Devices are the extended resources of its limits, positive counts only, whether a device
+	// inventory knows them or not (R-HINT-40).
+	Devices Amounts
 	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set; for people
 	// and quota, not for placement.
 	CPURequest, CPULimit int64
@@ -223,5 +226,6 @@ func (p Pod) Equal(q Pod) bool {
 func (c Container) equal(d Container) bool {
 	return c.Name == d.Name && c.Lane == d.Lane && c.CPUs == d.CPUs && c.Sharing == d.Sharing &&
 		slices.Equal(c.Memory, d.Memory) && c.Equivalent == d.Equivalent && slices.Equal(c.HugePages, d.HugePages) &&
+		slices.Equal(c.Devices, d.Devices) &&
 		c.CPURequest == d.CPURequest && c.CPULimit == d.CPULimit
 }

@@ -43,6 +43,9 @@ func (c Container) String() string {
 	if len(c.HugePages) > 0 {
 		b.WriteString(", uses " + strings.Join(c.HugePages, " "))
 	}
+	if len(c.Devices) > 0 {
+		b.WriteString(", devices " + c.Devices.String())
+	}
 	if c.Sharing != NotShared {
 		b.WriteString(", shares: " + c.Sharing.String())
 	}

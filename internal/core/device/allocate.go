@@ -1,0 +1,121 @@
+package device
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// NotEnoughError tells that Allocate found too few devices.
+type NotEnoughError struct {
+	Resource string
+	// Wanted is how many were asked for, Available how many could be had: free and healthy,
+	// or reusable. Total counts devices of any health, Unhealthy those that are not held.
+	Wanted                      int64
+	Available, Unhealthy, Total int
+}
+
+func (e *NotEnoughError) Error() string {
+	if e.Total == 0 {
+		return fmt.Sprintf("%d %s are asked for, this node has no such device", e.Wanted, e.Resource)
+	}
+	text := fmt.Sprintf("%d %s are asked for, %d are available: of %d devices %d are held",
+		e.Wanted, e.Resource, e.Available, e.Total, max(0, e.Total-e.Available-e.Unhealthy))
+	if e.Unhealthy > 0 {
+		text += fmt.Sprintf(" and %d unhealthy", e.Unhealthy)
+	}
+	return text
+}
+
+func (u Usage) shortage(resource string, request int64, reusable []string) *NotEnoughError {
+	e := &NotEnoughError{Resource: resource, Wanted: request}
+	i := u.inventory.find(resource)
+	if i < 0 {
+		return e
+	}
+	r := &u.inventory.resources[i]
+	kept := r.pick(reusable)
+	available := u.free(i).without(kept).len() + kept.len()
+	e.Available, e.Total = available, len(r.devices)
+	for at, d := range r.devices {
+		if !d.Healthy && !u.held[i].has(at) && !kept.has(at) {
+			e.Unhealthy++
+		}
+	}
+	return e
+}
+
+// locality is how near a device is to what was aligned.
+type locality int
+
+const (
+	inside    locality = iota // all its NUMA nodes are aligned
+	partly                    // some are
+	elsewhere                 // none is
+	nowhere                   // it reports no NUMA node
+)
+
+func localityOf(nodes, aligned mask.Mask) locality {
+	switch {
+	case nodes.IsEmpty():
+		return nowhere
+	case aligned.Contains(nodes):
+		return inside
+	case aligned&nodes != 0:
+		return partly
+	}
+	return elsewhere
+}
+
+// Allocate picks n devices for a container and returns their ids, ascending. Reusable ones
+// go first, so that the pod holds no more than it has to, then free healthy ones. The
+// reference puts devices that are local to the aligned NUMA nodes before those elsewhere,
+// and devices without NUMA node last; within that it takes any. Here the order is settled:
+//
+//  1. devices whose NUMA nodes are all aligned before those that reach beyond: no part of
+//     the traffic leaves the aligned nodes;
+//  2. devices on fewer NUMA nodes first: the others can be local to other pods too;
+//  3. lower ids first.
+//
+// Without an alignment ids alone decide. Nothing is changed: Take does that, for those
+// that Reuse.New does not know. The error is a *NotEnoughError. For n of 0 or less there is
+// nothing to allocate.
+func (u Usage) Allocate(resource string, n int64, aligned hint.Choice, reusable []string) ([]string, error) {
+	if n <= 0 {
+		return nil, nil
+	}
+	i := u.inventory.find(resource)
+	if i < 0 {
+		return nil, u.shortage(resource, n, nil)
+	}
+	r := &u.inventory.resources[i]
+	kept := r.pick(reusable)
+	order := r.byLocality(kept, aligned)
+	order = append(order, r.byLocality(u.free(i).without(kept), aligned)...)
+	if int64(len(order)) < n {
+		return nil, u.shortage(resource, n, reusable)
+	}
+	chosen := newSet(len(r.devices))
+	for _, at := range order[:n] {
+		chosen.add(at)
+	}
+	return r.ids(chosen), nil
+}
+
+// byLocality lists devices in the order in which Allocate takes them.
+func (r *resource) byLocality(devices set, aligned hint.Choice) []int {
+	order := slices.Collect(devices.all())
+	if !aligned.HasMask {
+		return order
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := r.devices[a].Nodes, r.devices[b].Nodes
+		return cmp.Or(
+			cmp.Compare(localityOf(x, aligned.Mask), localityOf(y, aligned.Mask)),
+			cmp.Compare(x.Len(), y.Len()))
+	})
+	return order
+}

@@ -1,0 +1,71 @@
+package device
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Reuse is the devices of a pod's standard init containers that its later containers may
+// have: they end before those start. It is ascending by resource, lives as long as the planning
+// of one pod, and is never changed in place.
+type Reuse []Held
+
+// IDs are the devices of a resource that can be reused, ascending.
+func (r Reuse) IDs(resource string) []string {
+	if i, ok := r.find(resource); ok {
+		return r[i].IDs
+	}
+	return nil
+}
+
+// New are those of ids that are not reused: what Take is to be told of.
+func (r Reuse) New(resource string, ids []string) []string {
+	return less(ids, r.IDs(resource))
+}
+
+// After is what can be reused once a container of that lane has ids: a standard init
+// container leaves them to whoever comes later, a sidecar and an app container keep them.
+func (r Reuse) After(lane request.Lane, resource string, ids []string) Reuse {
+	i, found := r.find(resource)
+	var had []string
+	if found {
+		had = r[i].IDs
+	}
+	var left []string
+	if lane == request.Init {
+		left = slices.Concat(had, ids)
+		slices.Sort(left)
+		left = slices.Compact(left)
+	} else {
+		left = less(had, ids)
+	}
+	out := slices.Clone(r)
+	switch {
+	case found && len(left) == 0:
+		return slices.Delete(out, i, i+1)
+	case found:
+		out[i].IDs = left
+		return out
+	case len(left) == 0:
+		return out
+	}
+	return slices.Insert(out, i, Held{Resource: resource, IDs: left})
+}
+
+func (r Reuse) find(resource string) (int, bool) {
+	return slices.BinarySearchFunc(r, resource, func(h Held, name string) int { return strings.Compare(h.Resource, name) })
+}
+
+// less is ids without others.
+func less(ids, others []string) []string {
+	others = slices.Sorted(slices.Values(others))
+	var left []string
+	for _, id := range ids {
+		if _, found := slices.BinarySearch(others, id); !found {
+			left = append(left, id)
+		}
+	}
+	return left
+}

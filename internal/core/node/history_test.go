@@ -1,0 +1,218 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/scenario"
+)
+
+// history is a node and everything that was done with it, so that a failure prints as a scenario.
+type history struct {
+	t      *rapid.T
+	n      *scenario.Node
+	blocks []scenario.Block
+	pods   int // how many pods were described
+}
+
+// script is the history as a scenario file.
+func (h *history) script() string {
+	parts := make([]string, len(h.blocks))
+	for i, b := range h.blocks {
+		parts[i] = b.String()
+	}
+	return strings.Join(parts, "\n")
+}
+
+func (h *history) fatalf(format string, args ...any) {
+	h.t.Helper()
+	h.t.Fatalf("%s\n\nas a scenario:\n\n%s", fmt.Sprintf(format, args...), h.script())
+}
+
+// do runs one command. No command that a history makes is wrong, and no invariant may break.
+func (h *history) do(line string, input ...string) string {
+	h.t.Helper()
+	words := strings.Fields(line)
+	c := scenario.Command{Name: words[0], Args: words[1:], Input: input}
+	answer := h.n.Run(c)
+	h.blocks = append(h.blocks, scenario.Block{Command: c, Answer: strings.Split(answer, "\n")})
+	if strings.Contains("\n"+answer, "\nerror: ") {
+		h.fatalf("%s: %s", line, answer)
+	}
+	return answer
+}
+
+func (h *history) state() *node.State { return h.n.State() }
+
+func (h *history) intn(low, high int, label string) int {
+	return rapid.IntRange(low, high).Draw(h.t, label)
+}
+
+// chance is true in one of n draws; the shrunk value is false.
+func (h *history) chance(n int, label string) bool { return h.intn(0, n-1, label) == n-1 }
+
+func (h *history) pick(label string, values ...string) string {
+	return rapid.SampledFrom(values).Draw(h.t, label)
+}
+
+// start makes a machine and finds settings that are legal on it.
+func start(t *rapid.T) *history {
+	h := &history{t: t, n: scenario.New(nil)}
+	if h.chance(2, "irregular machine") {
+		h.irregularMachine()
+	} else {
+		h.regularMachine()
+	}
+	topology := "topology=" + h.pick("topology", "none", "best-effort", "restricted", "single-numa-node")
+	scope := " scope=" + h.pick("scope", "pod", "container")
+	cpu := " cpu=static" + h.pick("reservation", "", " reserve-cpu=2", " reserved-cpus=0")
+	if h.chance(8, "no CPU policy") {
+		cpu = " cpu=none"
+	}
+	memory := h.pick("memory", " memory=Static", "")
+	options := h.options()
+	gates := " gates=CPUManagerPolicyAlphaOptions" + h.pick("gate", "", "", "", ",PodLevelResourceManagers=false")
+	for _, config := range []string{
+		topology + scope + cpu + memory + options + gates,
+		topology + scope + cpu + memory + gates,
+		topology + scope + cpu + gates,
+		scope + " cpu=none",
+	} {
+		if h.do("config " + config); h.state() != nil {
+			return h
+		}
+	}
+	h.fatalf("no settings are legal")
+	return nil
+}
+
+func (h *history) options() string {
+	all := []string{
+		"full-pcpus-only", "strict-cpu-reservation", "prefer-align-cpus-by-uncorecache",
+		"distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores",
+	}
+	var some []string
+	for _, o := range all {
+		if h.chance(5, o) {
+			some = append(some, o)
+		}
+	}
+	text := ""
+	if len(some) > 0 {
+		text = " options=" + strings.Join(some, ",")
+	}
+	if h.chance(3, "prefer-closest") {
+		text += " topology-options=prefer-closest-numa-nodes"
+	}
+	return text
+}
+
+func (h *history) regularMachine() {
+	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=%d threads=%s numbering=%s uncore=%d memory=%dGi hugepages-2Mi=%d distances=10,%d",
+		h.intn(1, 2, "sockets"), h.intn(1, 4, "numa"), h.intn(1, 6, "cores"), h.pick("threads", "1", "2", "4"),
+		h.pick("numbering", "interleaved", "adjacent", "round-robin"), h.intn(0, 3, "uncore"),
+		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")))
+}
+
+// irregularMachine has NUMA nodes with gaps in their ids, of different sizes, some with memory alone,
+// some with fewer threads a core.
+func (h *history) irregularMachine() {
+	nodes, next, id := h.intn(1, 8, "nodes"), 0, -1
+	lines := make([]string, nodes)
+	for i := range lines {
+		id += 1 + h.intn(0, 7, "gap")
+		cores, threads := h.intn(0, 4, "cores"), []int{1, 2, 4}[h.intn(0, 2, "threads")]
+		if i == 0 {
+			cores++
+		}
+		text := make([]string, cores)
+		for k := range text {
+			siblings := make([]string, threads)
+			for s := range siblings {
+				siblings[s] = fmt.Sprint(next)
+				next++
+			}
+			text[k] = strings.Join(siblings, "+")
+		}
+		lines[i] = fmt.Sprintf("node %d socket=%d memory=%dMi", id, i/h.intn(1, 4, "nodes a socket"), h.intn(0, 8, "memory")*1024)
+		if cores > 0 {
+			lines[i] += " cores=" + strings.Join(text, ",")
+		}
+		if pages := h.intn(0, 2, "pages") * 64; pages > 0 && !strings.Contains(lines[i], " memory=0Mi") {
+			lines[i] += fmt.Sprintf(" hugepages-2Mi=%d", pages)
+		}
+	}
+	h.do("machine", lines...)
+}
+
+// describePod describes a pod under a new name or, seldom, a known one anew. It returns the name, or
+// nothing when the API server would refuse the pod.
+func (h *history) describePod() string {
+	name := fmt.Sprintf("p%d", h.pods)
+	if h.pods > 0 && h.chance(8, "known name") {
+		name = fmt.Sprintf("p%d", h.intn(0, h.pods-1, "which"))
+	} else {
+		h.pods++
+	}
+	level := h.chance(2, "pod-level")
+	most := max(1, len(h.state().Machine().CPUs())/3)
+	var lines []string
+	cpus, mib, pages := 0, 0, 0
+	for i := range h.intn(0, 3, "inits") {
+		lane := h.pick("lane", "init", "sidecar")
+		lines = append(lines, h.container(lane, fmt.Sprintf("i%d", i), level, most, &cpus, &mib, &pages))
+	}
+	for i := range h.intn(1, 3, "apps") {
+		lines = append(lines, h.container("app", fmt.Sprintf("c%d", i), level, most, &cpus, &mib, &pages))
+	}
+	words := "pod " + name
+	if level {
+		if h.chance(10, "unvalidated") {
+			words += " unvalidated"
+			cpus, mib = cpus/2, mib/2
+		}
+		cpus, mib = cpus+h.intn(0, 3, "more cpus"), mib+h.intn(0, 3, "more memory")*512
+		words += fmt.Sprintf(" cpu=%d%s memory=%dMi", max(1, cpus), h.pick("fraction", "", "", "", "", "", ".5"), max(1, mib))
+		if pages += h.intn(0, 1, "more pages"); pages > 0 && h.chance(2, "pages at pod level") {
+			words += fmt.Sprintf(" hugepages-2Mi=%dMi", pages*2)
+		}
+	}
+	if answer := h.do(words, lines...); strings.HasPrefix(answer, "invalid") {
+		return ""
+	}
+	return name
+}
+
+// container is a line for one container. It adds to the sums what the pod level must at least have.
+func (h *history) container(lane, name string, level bool, most int, cpus, mib, pages *int) string {
+	kind := "whole"
+	if level {
+		kind = h.pick("kind", "shared", "whole", "whole", "fraction", "range")
+	} else if h.chance(5, "fraction") {
+		kind = "fraction"
+	}
+	text := lane + " " + name
+	if kind == "shared" {
+		return text
+	}
+	n, m := h.intn(1, most, "cpus"), 64*h.intn(1, 40, "memory")
+	*cpus, *mib = *cpus+n, *mib+m
+	switch kind {
+	case "fraction":
+		text += fmt.Sprintf(" cpu=%dm", n*1000-500)
+	case "range":
+		text += fmt.Sprintf(" cpu=%dm..%d", n*1000-500, n)
+	default:
+		text += fmt.Sprintf(" cpu=%d", n)
+	}
+	text += fmt.Sprintf(" memory=%dMi", m)
+	if h.chance(4, "huge pages") {
+		p := h.intn(1, 40, "pages")
+		*pages += p
+		text += fmt.Sprintf(" hugepages-2Mi=%dMi", 2*p)
+	}
+	return text
+}

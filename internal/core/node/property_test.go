@@ -1,0 +1,330 @@
+package node_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/scenario"
+)
+
+// histories is how many histories a test run makes; ask for more with -rapid.checks.
+const histories = "1000"
+
+// setChecks makes rapid's default that of this package, unless the command line says something else.
+func setChecks(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f == checks })
+	if given {
+		return
+	}
+	old := checks.Value.String()
+	if err := checks.Value.Set(histories); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Value.Set(old); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHistories runs random histories on random machines and holds every step against what must be
+// true whatever happens.
+func TestHistories(t *testing.T) {
+	setChecks(t)
+	rapid.Check(t, func(t *rapid.T) {
+		h := start(t)
+		for range h.intn(1, 10, "steps") {
+			h.step()
+			h.checkCPUs()
+		}
+		h.checkRestore()
+		h.releaseAll()
+		script := h.script()
+		if again, err := scenario.Play("history", script, nil); err != nil || again != script {
+			h.fatalf("played again it says something else: %v\n%s", err, again)
+		}
+	})
+}
+
+func (h *history) step() {
+	grants := h.state().Grants()
+	what := h.intn(0, 9, "step")
+	if what < 5 || len(grants) == 0 {
+		if name := h.describePod(); name != "" {
+			h.admit(name)
+		}
+		return
+	}
+	g := grants[h.intn(0, len(grants)-1, "pod")]
+	c := g.Pod.Containers[h.intn(0, len(g.Pod.Containers)-1, "container")].Name
+	switch what {
+	case 5:
+		h.do("remove " + g.Pod.Name)
+	case 6:
+		h.do("remove-container " + g.Pod.Name + "/" + c)
+	case 7:
+		h.do("created " + g.Pod.Name + "/" + c)
+	case 8:
+		h.admitAgain(g)
+	case 9:
+		h.restart()
+	}
+}
+
+// admit plans twice and admits: a plan changes nothing and is always the same, and so does a refusal.
+func (h *history) admit(name string) {
+	before := h.state()
+	_, known := before.Grant(name)
+	first, second := h.do("plan "+name), h.do("plan "+name)
+	if h.state() != before || first != second {
+		h.fatalf("planning %s twice is not planning it once", name)
+	}
+	answer := h.do("admit " + name)
+	switch {
+	case answer != first:
+		h.fatalf("admit %s does not do what was planned", name)
+	case strings.HasPrefix(answer, "refused") || known:
+		if h.state() != before {
+			h.fatalf("%s changed the state", answer)
+		}
+		return
+	}
+	g, ok := h.state().Grant(name)
+	if !ok || !strings.HasPrefix(answer, "admitted") {
+		h.fatalf("%s is neither admitted nor refused", name)
+	}
+	h.checkShape(g)
+	h.checkAligned(g)
+}
+
+func (h *history) admitAgain(g *node.Grant) {
+	before := h.state()
+	if answer := h.do("admit " + g.Pod.Name); h.state() != before || !strings.HasPrefix(answer, "already admitted") {
+		h.fatalf("%s was known, and is admitted again", g.Pod.Name)
+	}
+}
+
+// restart builds the state anew, perhaps under other settings; what pods hold stays.
+func (h *history) restart() {
+	before := h.state()
+	change := h.pick("change", "", "", " scope=pod", " scope=container", " topology=restricted", " topology=best-effort",
+		" topology=none", " topology=single-numa-node", " gates=PodLevelResourceManagers=false", " gates=PodLevelResourceManagers",
+		" memory=None", " cpu=none", " reserved-cpus=0", " options=full-pcpus-only")
+	answer := h.do("restart" + change)
+	if strings.HasPrefix(answer, "refused") {
+		if change == "" || h.state() != before {
+			h.fatalf("a restart was refused")
+		}
+		return
+	}
+	if !slices.Equal(before.Grants(), h.state().Grants()) {
+		h.fatalf("a restart changed grants")
+	}
+	if change == "" {
+		h.sameBooks(before, h.state())
+	}
+}
+
+func (h *history) sameBooks(a, b *node.State) {
+	if !a.SharedCPUs().Equal(b.SharedCPUs()) || !a.Memory().Equal(b.Memory()) {
+		h.fatalf("the state is another: shared pool %s and %s, memory %v and %v",
+			a.SharedCPUs(), b.SharedCPUs(), a.Memory().Nodes(), b.Memory().Nodes())
+	}
+}
+
+// checkCPUs: the shared pool, what pods hold, and, under strict reservation, the reserved CPUs are
+// disjoint and cover the machine; nobody holds a reserved CPU; containers lie within their pod.
+func (h *history) checkCPUs() {
+	s := h.state()
+	if !s.Policy().StaticCPU {
+		return
+	}
+	holders := map[int]int{}
+	count := func(set cpuset.Set) {
+		for _, c := range s.Machine().CPUs() {
+			if set.Has(c.ID) {
+				holders[c.ID]++
+			}
+		}
+	}
+	count(s.SharedCPUs())
+	if s.Policy().CPU.StrictReservation {
+		count(s.Policy().ReservedCPUs)
+	}
+	for _, g := range s.Grants() {
+		held := g.CPUs()
+		count(held)
+		if held.Intersects(s.Policy().ReservedCPUs) {
+			h.fatalf("%s holds reserved CPUs of %s", g.Pod.Name, held)
+		}
+		for i, c := range g.Containers {
+			if !held.Contains(c.CPUs) {
+				h.fatalf("%s/%s has CPUs %s outside its pod's %s", g.Pod.Name, g.Pod.Containers[i].Name, c.CPUs, held)
+			}
+		}
+	}
+	for _, c := range s.Machine().CPUs() {
+		if holders[c.ID] != 1 {
+			h.fatalf("CPU %d has %d holders", c.ID, holders[c.ID])
+		}
+	}
+}
+
+// checkShape: a fresh grant has the numbers that were asked for.
+func (h *history) checkShape(g *node.Grant) {
+	pool := g.Pod.Kind == request.PodLevel && h.state().Policy().Topology != node.TopologyNone && h.state().Policy().Scope == node.PodScope
+	if want := g.Pod.BudgetCPUs; pool && h.state().Policy().StaticCPU && g.Pool.Len() != want {
+		h.fatalf("%s has a pool of %s, want %d CPUs", g.Pod.Name, g.Pool, want)
+	}
+	if !pool && g.HasPool() {
+		h.fatalf("%s has a pool", g.Pod.Name)
+	}
+	for i, c := range g.Containers {
+		asked := g.Pod.Containers[i]
+		if got := c.CPUs.Len(); asked.Exclusive() && got != 0 && got != asked.CPUs {
+			h.fatalf("%s/%s has CPUs %s, want %d", g.Pod.Name, asked.Name, c.CPUs, asked.CPUs)
+		}
+		if pool && !g.Pool.IsEmpty() && c.CPUs.IsEmpty() {
+			h.fatalf("%s/%s has no CPUs: it would run on the whole node", g.Pod.Name, asked.Name)
+		}
+	}
+}
+
+// checkAligned: what restricted and single-numa-node admit is aligned in truth: CPUs lie on the chosen
+// NUMA nodes, memory on just these, and they are as few as could ever hold the CPUs.
+func (h *history) checkAligned(g *node.Grant) {
+	p, m := h.state().Policy(), h.state().Machine()
+	if p.Topology != node.TopologyRestricted && p.Topology != node.TopologySingleNUMANode {
+		return
+	}
+	for i, c := range g.Containers {
+		name, choice := g.Pod.Name+"/"+g.Pod.Containers[i].Name, c.Affinity
+		if !choice.Preferred || !choice.Admit {
+			h.fatalf("%s is admitted without a preferred alignment", name)
+		}
+		if c.CPUs.IsEmpty() || !p.StaticCPU {
+			continue
+		}
+		if !p.CPU.AlignBySocket && !choice.Mask.Contains(m.NodesOf(c.CPUs)) {
+			h.fatalf("%s is aligned to %s and has CPUs %s", name, choice.Mask, c.CPUs)
+		}
+		if !c.MemoryNodes.IsEmpty() && c.MemoryNodes != choice.Mask {
+			h.fatalf("%s is aligned to %s and has memory on %s", name, choice.Mask, c.MemoryNodes)
+		}
+		if p.Topology == node.TopologySingleNUMANode && choice.Mask.Len() != 1 {
+			h.fatalf("%s is aligned to %s", name, choice.Mask)
+		}
+		if !p.CPU.AlignBySocket {
+			h.checkFewest(g, i, choice)
+		}
+	}
+}
+
+// checkFewest compares with a literal reading of R-HINT-24.
+func (h *history) checkFewest(g *node.Grant, i int, choice hint.Choice) {
+	wanted := g.Pod.Containers[i].CPUs
+	if h.state().Policy().Scope == node.PodScope {
+		if wanted = g.Pod.BudgetCPUs; g.Pod.Kind != request.PodLevel {
+			wanted = together(g.Pod)
+		}
+	}
+	if want := fewestNodes(h.state().Machine(), wanted); choice.Mask.Len() != want {
+		h.fatalf("%s is aligned to %s, and %d CPUs fit on %d NUMA nodes", g.Pod.Name, choice.Mask, wanted, want)
+	}
+}
+
+// together is what the containers need at the worst moment, found by living through the pod's life.
+func together(p request.Pod) int {
+	worst, running := 0, 0
+	for _, c := range p.Containers {
+		if c.Lane == request.Init {
+			worst = max(worst, running+c.CPUs)
+			continue
+		}
+		running += c.CPUs
+	}
+	return max(worst, running)
+}
+
+func fewestNodes(m *machine.Machine, cpus int) int {
+	nodes := m.CPUNodes()
+	best := len(nodes)
+	for subset := range 1 << len(nodes) {
+		n, size := 0, 0
+		for i, unit := range nodes {
+			if subset>>i&1 == 1 {
+				n, size = n+unit.Size, size+1
+			}
+		}
+		if n >= cpus && size > 0 {
+			best = min(best, size)
+		}
+	}
+	return best
+}
+
+// checkRestore: grants in any order make the same state.
+func (h *history) checkRestore() {
+	grants := slices.Clone(h.state().Grants())
+	shuffle := rand.New(rand.NewPCG(uint64(len(h.blocks)), 1))
+	shuffle.Shuffle(len(grants), func(i, j int) { grants[i], grants[j] = grants[j], grants[i] })
+	restored, err := node.Restore(h.state().Machine(), h.state().Policy(), grants)
+	if err != nil {
+		h.fatalf("the grants make no state: %v", err)
+	}
+	h.sameBooks(h.state(), restored)
+	if !slices.Equal(restored.Grants(), h.state().Grants()) {
+		h.fatalf("the grants are others after Restore")
+	}
+}
+
+// releaseAll removes every pod in a random order; the node is then as it was made.
+func (h *history) releaseAll() {
+	for len(h.state().Grants()) > 0 {
+		grants := h.state().Grants()
+		h.do("remove " + grants[h.intn(0, len(grants)-1, "remove")].Pod.Name)
+		h.checkCPUs()
+	}
+	fresh, err := node.New(h.state().Machine(), h.state().Policy())
+	if err != nil {
+		h.fatalf("%v", err)
+	}
+	h.sameBooks(fresh, h.state())
+	for _, n := range h.state().Memory().Nodes() {
+		if n.Assignments != 0 || n.Group != mask.Of(n.ID) || slices.ContainsFunc(n.Reserved, func(b int64) bool { return b != 0 }) {
+			h.fatalf("nobody is there, and NUMA node %d has %+v", n.ID, n)
+		}
+	}
+}
+
+// A history must be able to fail, and what it prints must be a scenario that plays.
+func TestAFailingHistoryPrintsAsAScenario(t *testing.T) {
+	h := &history{n: scenario.New(nil)}
+	for _, line := range []string{"machine sockets=2 cores=4", "config topology=restricted scope=pod cpu=static", "pod a cpu=2 memory=1Gi", "admit a"} {
+		words := strings.Fields(line)
+		c := scenario.Command{Name: words[0], Args: words[1:]}
+		if words[0] == "pod" {
+			c.Input = []string{"app c"}
+		}
+		h.blocks = append(h.blocks, scenario.Block{Command: c, Answer: []string{h.n.Run(c)}})
+	}
+	script := h.script()
+	got, err := scenario.Play("history", script, nil)
+	if err != nil || got != script || !strings.Contains(script, "admitted: pool of CPUs 1-2\n") {
+		t.Errorf("error %v, script:\n%s\nplayed:\n%s", err, script, got)
+	}
+}
