@@ -1,0 +1,102 @@
+package hint
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+func TestHas(t *testing.T) {
+	f := Family{
+		Kind: Fits, Universe: mask.Of(0, 1, 2), Required: mask.Of(1), Touch: []mask.Mask{mask.Of(0, 2)},
+		Needs: []Need{{
+			Amount: 5, Offer: []int64{1, 3, 2, 9},
+			Shared: []SharedOffer{{Nodes: mask.Of(1, 3), Amount: 1}},
+		}},
+		Explicit: []mask.Mask{mask.Of(3)},
+	}
+	for _, c := range []struct {
+		mask string
+		want bool
+	}{
+		{"{0-2}", true},
+		{"{0-1}", true},  // 1+3, and 1 that nodes 1 and 3 offer together
+		{"{1-2}", true},  // the same
+		{"{0,2}", false}, // node 1 is required
+		{"{1}", false},   // touches neither 0 nor 2
+		{"{1,3}", false}, // node 3 is outside the universe
+		{"{3}", true},    // explicit
+		{"{}", false},
+	} {
+		m, err := mask.Parse(c.mask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Has(m); got != c.want {
+			t.Errorf("%s: got %v", c.mask, got)
+		}
+	}
+	if !(Family{}).Has(mask.Of(7)) || (Family{}).Has(0) || (Family{Kind: None}).Has(mask.Of(0)) {
+		t.Error("any holds every mask but the empty one, none holds nothing")
+	}
+}
+
+func TestIsEmpty(t *testing.T) {
+	offers := []Need{{Amount: math.MaxInt64, Offer: []int64{math.MaxInt64 - 1, 1}}}
+	for _, c := range []struct {
+		name   string
+		family Family
+		want   bool
+	}{
+		{"any", Family{}, false},
+		{"none", Family{Kind: None}, false},
+		{"no universe", Family{Kind: Fits}, true},
+		{"the whole universe just fits", Family{Kind: Fits, Universe: mask.Of(0, 1), Needs: offers}, false},
+		{"one node is missing", Family{Kind: Fits, Universe: mask.Of(0), Needs: offers}, true},
+		{"an explicit mask", Family{Kind: Fits, Explicit: []mask.Mask{mask.Of(4)}}, false},
+		{"an empty explicit mask", Family{Kind: Fits, Explicit: []mask.Mask{0}}, true},
+		{"required elsewhere", Family{Kind: Fits, Universe: mask.Of(0), Required: mask.Of(1)}, true},
+		{"touch elsewhere", Family{Kind: Fits, Universe: mask.Of(0), Touch: []mask.Mask{mask.Of(1)}}, true},
+	} {
+		if got := c.family.IsEmpty(); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
+
+// TestMinSizeIsLiteral compares MinSize with the smallest of all masks.
+func TestMinSizeIsLiteral(t *testing.T) {
+	most := largest()
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := drawNodes(t, most)
+		universe := drawSubset(t, nodes, "universe")
+		var needs []Need
+		for range rapid.IntRange(0, 4).Draw(t, "needs") {
+			needs = append(needs, drawNeed(t, nodes))
+		}
+		want := 0
+		for _, m := range allMasks(universe) {
+			if holds(Family{Universe: universe, Needs: needs}, m) && (want == 0 || m.Len() < want) {
+				want = m.Len()
+			}
+		}
+		if got, ok := MinSize(universe, needs); got != want || ok != (want > 0) {
+			t.Fatalf("got %d, %v, want %d of %v %+v", got, ok, want, universe, needs)
+		}
+	})
+}
+
+func TestStrings(t *testing.T) {
+	for got, want := range map[string]string{
+		Any.String(): "any", None.String(): "none", Fits.String(): "fits",
+		BestEffort.String(): "best-effort", Restricted.String(): "restricted",
+		SingleNUMANode.String(): "single-numa-node",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
