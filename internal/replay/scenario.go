@@ -25,8 +25,10 @@ type Scenario struct {
 	Machine json.RawMessage `json:"machine"`
 	// KubeletConfig holds fields of a KubeletConfiguration v1beta1.
 	KubeletConfig json.RawMessage `json:"kubeletConfig"`
-	Pods          []*v1.Pod       `json:"pods"`
-	Events        []Event         `json:"events"`
+	// Devices is the device inventory in the form of a devices file; none: no devices.
+	Devices json.RawMessage `json:"devices,omitempty"`
+	Pods    []*v1.Pod       `json:"pods"`
+	Events  []Event         `json:"events"`
 }
 
 // Op is what an event does.

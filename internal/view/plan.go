@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -48,6 +49,8 @@ type PlanContainer struct {
 	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
 	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
 	Memory          []PlanBlock `json:"memory,omitempty"`
+	// Devices are ids by resource.
+	Devices map[string][]string `json:"devices,omitempty"`
 	// Quota is "lifted", a number of CPUs, "pod" where the pod's limit holds, or empty.
 	Quota string `json:"quota,omitempty"`
 	// Shares says why the container has no CPUs of its own.
@@ -105,6 +108,7 @@ type NodeTotals struct {
 	ManagesBytes bool        `json:"managesMemory"`
 	Groups       []([]int)   `json:"memoryGroups,omitempty"`
 	types        []string
+	devices      []string
 }
 
 // NodeTotal is one NUMA node: CPUs and bytes that pods could have exclusively, in all and now.
@@ -113,6 +117,15 @@ type NodeTotal struct {
 	CPUs     int         `json:"cpus"`
 	FreeCPUs int         `json:"freeCPUs"`
 	Memory   []TypeTotal `json:"memory,omitempty"`
+	// Devices on several NUMA nodes count on each.
+	Devices []DeviceTotal `json:"devices,omitempty"`
+}
+
+// DeviceTotal counts the devices of one resource.
+type DeviceTotal struct {
+	Resource string `json:"resource"`
+	Total    int    `json:"total"`
+	Free     int    `json:"free"`
 }
 
 // TypeTotal is one type of memory in bytes.
@@ -161,6 +174,12 @@ func planContainer(g *node.Grant, i int, s *node.State) PlanContainer {
 	c := PlanContainer{
 		Name: asked.Name, Kind: asked.Lane.String(), Isolation: g.Isolation(i).String(),
 		CPUs: got.CPUs.String(), Memory: planBlocks(got.Memory),
+	}
+	for _, h := range got.Devices {
+		if c.Devices == nil {
+			c.Devices = map[string][]string{}
+		}
+		c.Devices[h.Resource] = h.IDs
 	}
 	if !got.CPUs.IsEmpty() {
 		c.NUMANodes = s.Machine().NodesOf(got.CPUs).Nodes()
@@ -247,6 +266,7 @@ func totals(s *node.State) NodeTotals {
 	t := NodeTotals{
 		SharedCPUs: s.SharedCPUs().String(), ReservedCPUs: p.ReservedCPUs.String(),
 		ManagesCPUs: p.StaticCPU, ManagesBytes: p.StaticMemory, types: s.Machine().MemoryTypes(),
+		devices: s.Devices().Inventory().Resources(),
 	}
 	capacity, usage := s.Memory().Capacity().Nodes(), s.Memory().Nodes()
 	for i, n := range s.Machine().Nodes() {
@@ -259,6 +279,7 @@ func totals(s *node.State) NodeTotals {
 				total.Memory = append(total.Memory, TypeTotal{name, capacity[i].Types[k].Allocatable, usage[i].Free[k]})
 			}
 		}
+		total.Devices = deviceTotals(s.Devices(), n.ID)
 		t.NUMANodes = append(t.NUMANodes, total)
 		if group := usage[i].Group; group.Len() > 1 && group.Lowest() == n.ID {
 			t.Groups = append(t.Groups, group.Nodes())
@@ -266,4 +287,16 @@ func totals(s *node.State) NodeTotals {
 	}
 	slices.SortFunc(t.Groups, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
 	return t
+}
+
+func deviceTotals(u device.Usage, node int) []DeviceTotal {
+	var totals []DeviceTotal
+	for _, resource := range u.Inventory().Resources() {
+		for _, c := range u.Counts(resource) {
+			if c.Node == node {
+				totals = append(totals, DeviceTotal{resource, c.Total, c.Free})
+			}
+		}
+	}
+	return totals
 }

@@ -2,10 +2,13 @@ package view
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -52,6 +55,7 @@ func (p Plan) admitted(wide bool) *Table {
 		{Title: "NUMA"},
 		{Title: "MEMORY"},
 		{Title: "QUOTA"},
+		{Title: "DEVICES"},
 		{Title: "AFFINITY"},
 		{Title: "SHARES BECAUSE"},
 	}}
@@ -98,6 +102,7 @@ func (c PlanContainer) cells(wide bool) []Cell {
 		{Text: nodesText(c.NUMANodes, c.MemoryNUMANodes)},
 		{Text: blocksText(c.Memory)},
 		{Text: c.Quota},
+		{Text: devicesText(c.Devices)},
 	}
 	if wide {
 		cells = append(cells, Cell{Text: c.affinity()}, Cell{c.Shares, Faint})
@@ -175,10 +180,10 @@ func amount(resource string, n int64) string {
 	switch resource {
 	case request.CPU:
 		return count(int(n), "CPU")
-	case "memory":
+	case machine.Memory:
 		return Bytes(n)
 	}
-	return Bytes(n) + " " + resource
+	return number(resource, n) + " " + resource
 }
 
 func milliCPUs(milli int64) string {
@@ -209,10 +214,10 @@ func (p PlanPod) refusal(style Style) string {
 }
 
 func number(resource string, n int64) string {
-	if resource == request.CPU {
-		return strconv.FormatInt(n, 10)
+	if resource == machine.Memory || strings.HasPrefix(resource, "hugepages-") {
+		return Bytes(n)
 	}
-	return Bytes(n)
+	return strconv.FormatInt(n, 10)
 }
 
 // maxHolders is how many pods are named for one NUMA node: the largest are what one can act on.
@@ -253,17 +258,25 @@ func (n NodeTotals) text(style Style) string {
 			t.Columns = append(t.Columns, Column{Title: "FREE " + strings.ToUpper(strings.TrimSuffix(name, unitOf(name))) + unitOf(name), Align: Right})
 		}
 	}
+	for _, resource := range n.devices {
+		t.Columns = append(t.Columns, Column{Title: "FREE " + resource, Align: Right})
+	}
 	for _, node := range n.NUMANodes {
 		row := []string{strconv.Itoa(node.Node), ""}
 		if n.ManagesCPUs {
 			row[1] = fmt.Sprintf("%d of %d", node.FreeCPUs, node.CPUs)
 		}
-		for _, name := range n.types {
-			row = append(row, node.free(name))
+		if n.ManagesBytes {
+			for _, name := range n.types {
+				row = append(row, node.free(name))
+			}
+		}
+		for _, resource := range n.devices {
+			row = append(row, node.freeDevices(resource))
 		}
 		t.Row(row...)
 	}
-	if n.ManagesCPUs || n.ManagesBytes {
+	if n.ManagesCPUs || n.ManagesBytes || len(n.devices) > 0 {
 		out.WriteString(t.Text(style))
 	}
 	for _, group := range n.Groups {
@@ -285,4 +298,22 @@ func (n NodeTotal) free(typ string) string {
 func unitOf(typ string) string {
 	_, size, _ := strings.Cut(typ, "-")
 	return size
+}
+
+func (n NodeTotal) freeDevices(resource string) string {
+	for _, d := range n.Devices {
+		if d.Resource == resource {
+			return fmt.Sprintf("%d of %d", d.Free, d.Total)
+		}
+	}
+	return ""
+}
+
+// devicesText is "nvidia.com/gpu gpu0,gpu1".
+func devicesText(devices map[string][]string) string {
+	var parts []string
+	for _, resource := range slices.Sorted(maps.Keys(devices)) {
+		parts = append(parts, resource+" "+strings.Join(devices[resource], ","))
+	}
+	return strings.Join(parts, "; ")
 }
