@@ -209,3 +209,25 @@ func BenchmarkMerge(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkMinSize asks for the size of memory requests of three types on 64 nodes that
+// differ slightly in each: the hardest that machines pose.
+func BenchmarkMinSize(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	universe := ^mask.Mask(0)
+	for _, types := range []int{1, 3} {
+		needs := make([]Need, types)
+		for i := range needs {
+			needs[i].Amount = 20 * 16 * gib
+			for range universe.Len() {
+				needs[i].Offer = append(needs[i].Offer, 16*gib-r.Int64N(gib))
+			}
+		}
+		b.Run(fmt.Sprint(types), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				MinSize(universe, needs)
+			}
+		})
+	}
+}
