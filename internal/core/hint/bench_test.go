@@ -171,24 +171,22 @@ func (m *testbed) device(i int, n int64) Family {
 	return sized(f, f.Universe, f.Needs...)
 }
 
-// cases are requests for n nodes' worth of several resources.
+// cases are requests for a quarter of a node up to twenty nodes' worth of several
+// resources, as far as there is enough for them at all.
 func (m *testbed) cases() [][]Family {
 	var all [][]Family
-	for _, n := range []int64{1, 2, 3, 4, 6, 8, 12, 16, 20} {
-		cpus, bytes := n*m.cpus[0], n*m.memory[0]
-		if n > int64(len(m.cpus)) {
-			break
-		}
+	for _, quarters := range []int64{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80} {
+		cpus, bytes, devices := quarters*m.cpus[0]/4, quarters*m.memory[0]/4, (quarters+3)/4
 		all = append(all, []Family{m.cpu(cpus)}, []Family{m.mem(1, bytes)},
 			[]Family{m.cpu(cpus), m.mem(1, bytes)}, []Family{m.cpu(cpus), m.mem(3, bytes)})
 		for i := range m.devices {
-			all = append(all, []Family{m.device(i, n), m.cpu(cpus), m.mem(1, bytes)})
+			all = append(all, []Family{m.device(i, devices), m.cpu(cpus), m.mem(1, bytes)})
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(c []Family) bool { return slices.ContainsFunc(c, Family.IsEmpty) })
 }
 
-// BenchmarkMerge answers, by turns, requests from one node's worth to twenty.
+// BenchmarkMerge answers, by turns, requests from a quarter of a node to twenty.
 func BenchmarkMerge(b *testing.B) {
 	for _, m := range testbeds() {
 		for _, state := range []string{"empty", "half", "fragmented"} {

@@ -65,8 +65,8 @@
 // # What is bounded
 //
 // Both questions are hard in theory: the first contains bin packing, the second the densest
-// subgraph. A budget of steps bounds them (DefaultBudget); machines that are built today
-// stay far below it. Irregular distances between dozens of nodes, each a class of its own,
+// subgraph. A budget of steps bounds them (DefaultBudget). Machines with a hierarchy of
+// distances stay below it. Irregular distances between dozens of nodes, each a class of its own,
 // can reach it when a dozen or more of them are asked for.
 // Where the budget ends with a mask of the right kind and size in hand, that mask is the
 // choice, and Choice.Unproven says that an equal one may be nearer or lower. Where none

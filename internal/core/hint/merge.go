@@ -7,10 +7,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// DefaultBudget is the number of steps that one Merge may take. Real machines need a few
-// hundred to tens of thousands; a million takes a few tenths of a second, which an
-// admission can bear, while without a bound the worst case is exponential. Steps are
-// counted and not time, so that the same input has the same answer everywhere.
+// DefaultBudget is the number of steps that one Merge may take. The machines of the
+// benchmarks need tens to thousands, and some hundred thousand for the closest of many
+// unequal memory nodes; a million takes a few tenths of a second, which an admission can
+// bear, while without a bound the worst case is exponential. Steps are counted and not
+// time, so that the same input has the same answer everywhere.
 const DefaultBudget = 1_000_000
 
 // merger is one Merge.
