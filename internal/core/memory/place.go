@@ -105,7 +105,7 @@ func (u Usage) family(wants []want, reuse Reuse) hint.Family {
 	for _, w := range wants {
 		offer := make([]int64, u.capacity.all.Highest()+1)
 		for i := range u.nodes {
-			offer[u.capacity.nodes[i].ID] = u.free(i, w.typ)
+			offer[u.capacity.nodes[i].ID] = max(0, u.free(i, w.typ))
 		}
 		f.Needs = append(f.Needs, hint.Need{Resource: u.capacity.types[w.typ], Amount: w.bytes, Offer: offer})
 	}
@@ -239,7 +239,7 @@ func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) 
 		}
 		nodes = best.Mask
 	}
-	if nodes.Len() > 1 && !u.allowed(nodes) {
+	if !u.allowed(nodes) {
 		return 0, u.placementError(GroupConflict, wants, nodes)
 	}
 	return nodes, nil

@@ -56,8 +56,9 @@ func (u Usage) clone() Usage {
 }
 
 // Charge books blocks. charged[i] is how many bytes of blocks[i] are new, the rest is
-// reused from init containers; nil charges the full sizes. Bytes beyond what the mask
-// has free are not booked (R-MEM-39); Place makes sure that there are none.
+// reused from init containers; nil charges the full sizes. Place makes sure that there is room.
+// Bytes for which there is none, because the machine shrank under running pods, leave the highest
+// of the block's NUMA nodes overdrawn; the reference would drop them (R-MEM-39).
 func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	if len(blocks) == 0 {
 		return u
@@ -70,7 +71,8 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 		}
 		t := u.capacity.typeIndex(b.Type)
 		for n := range u.nodes {
-			if !b.Nodes.Has(u.capacity.nodes[n].ID) {
+			id := u.capacity.nodes[n].ID
+			if !b.Nodes.Has(id) {
 				continue
 			}
 			node := &u.nodes[n]
@@ -79,11 +81,12 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 			if t < 0 {
 				continue
 			}
-			part := min(bytes, u.capacity.nodes[n].Types[t].Allocatable-node.reserved[t])
-			if part > 0 {
-				node.reserved[t] += part
-				bytes -= part
+			part := max(0, min(bytes, u.free(n, t)))
+			if id == b.Nodes.Highest() {
+				part = bytes
 			}
+			node.reserved[t] += part
+			bytes -= part
 		}
 	}
 	return u
@@ -163,21 +166,31 @@ func (u Usage) Nodes() []NodeUsage {
 	for i, n := range u.nodes {
 		out[i] = NodeUsage{ID: u.capacity.nodes[i].ID, Assignments: n.assignments, Group: n.group, Reserved: slices.Clone(n.reserved)}
 		for t := range n.reserved {
-			out[i].Free = append(out[i].Free, u.free(i, t))
+			out[i].Free = append(out[i].Free, max(0, u.free(i, t)))
 		}
 	}
 	return out
 }
 
-// Free is how many bytes of a type the NUMA nodes have free together.
+// Free is how many bytes of a type the NUMA nodes have free together; 0 if they are overdrawn.
 func (u Usage) Free(nodes mask.Mask, typ string) int64 {
 	t := u.capacity.typeIndex(typ)
 	if t < 0 {
 		return 0
 	}
-	return u.freeOn(nodes, t)
+	return max(0, u.freeOn(nodes, t))
 }
 
+// Overdrawn is how many bytes of a type more are held on the NUMA nodes than there are.
+func (u Usage) Overdrawn(nodes mask.Mask, typ string) int64 {
+	t := u.capacity.typeIndex(typ)
+	if t < 0 {
+		return 0
+	}
+	return max(0, -u.freeOn(nodes, t))
+}
+
+// free is negative on a NUMA node that is overdrawn.
 func (u Usage) free(node, t int) int64 {
 	return u.capacity.nodes[node].Types[t].Allocatable - u.nodes[node].reserved[t]
 }

@@ -17,8 +17,8 @@ func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvariant, fmt.Errorf(format, args...))
 }
 
-// Check proves the whole state: every CPU is in the shared pool, reserved or held by exactly one
-// pod; containers lie within their pool; slices of containers that run at the same time are
+// Check proves the whole state: every CPU is held by at most one pod, and in the shared pool, or
+// reserved, if it is held by none; containers lie within their pool; slices of containers that run at the same time are
 // disjoint; the memory books are the sum of the grants.
 func (s *State) Check() error {
 	fresh, err := New(s.machine, s.policy)
@@ -28,21 +28,22 @@ func (s *State) Check() error {
 	if fresh, err = fresh.WithDevices(s.devices.Inventory()); err != nil {
 		return err
 	}
+	free := s.machine.AllCPUs()
 	for i, g := range s.grants {
 		if i > 0 && s.grants[i-1].Pod.UID >= g.Pod.UID {
 			return broken("grants are not in order at pod %s", g.Pod.ID())
 		}
-		if err := fresh.checkGrant(g); err != nil {
+		if err := fresh.checkGrant(g, free); err != nil {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}
-		fresh.shared = fresh.shared.Difference(g.CPUs())
+		free = free.Difference(g.CPUs())
 		fresh.usage = fresh.usage.Charge(g.charged(), nil)
 		if fresh.devices, err = takeDevices(fresh.devices, g.Devices()); err != nil {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}
 	}
-	if !fresh.shared.Equal(s.shared) {
-		return broken("the shared pool is %q, the grants leave %q", s.shared, fresh.shared)
+	if left := free.Intersection(s.sharable()); !left.Equal(s.shared) {
+		return broken("the shared pool is %q, the grants leave %q", s.shared, left)
 	}
 	if !fresh.usage.Equal(s.usage) {
 		return broken("the memory books are not the sum of the grants")
@@ -53,13 +54,12 @@ func (s *State) Check() error {
 	return nil
 }
 
-// checkGrant proves that g can stand beside what s holds: the invariants of a change.
-func (s *State) checkGrant(g *Grant) error {
+// checkGrant proves that g can stand with CPUs out of free.
+func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	if len(g.Containers) != len(g.Pod.Containers) {
 		return broken("%d containers are granted, the pod has %d", len(g.Containers), len(g.Pod.Containers))
 	}
-	held := g.CPUs()
-	if missing := held.Difference(s.AvailableCPUs()); !missing.IsEmpty() {
+	if missing := g.CPUs().Difference(free); !missing.IsEmpty() {
 		return s.brokenCPUs(missing)
 	}
 	for i, c := range g.Containers {

@@ -82,54 +82,6 @@ func distances(m *machine.Machine) [][]int {
 	return rows
 }
 
-// Restore is a node on which the pods hold the grants: the way back from a file, and to a
-// machine or a policy that changed. Grants may come in any order. It is an error that names the
-// pod when a grant does not hold here: CPUs that are not there, reserved or held twice.
-func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
-	s, err := New(m, p)
-	if err != nil {
-		return nil, err
-	}
-	ordered := slices.Clone(grants)
-	slices.SortFunc(ordered, func(a, b *Grant) int {
-		if a.Sequence != b.Sequence {
-			return int(int64(a.Sequence - b.Sequence))
-		}
-		return strings.Compare(a.Pod.UID, b.Pod.UID)
-	})
-	for _, g := range ordered {
-		if err := s.adopt(g); err != nil {
-			return nil, fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
-		}
-	}
-	return s, s.Check()
-}
-
-// adopt adds a grant to a state that is still being made.
-func (s *State) adopt(g *Grant) error {
-	if _, known := s.Grant(g.Pod.UID); known {
-		return fmt.Errorf("UID %s occurs twice", g.Pod.UID)
-	}
-	if err := s.checkGrant(g); err != nil {
-		return err
-	}
-	for _, b := range g.charged() {
-		if free := s.usage.Free(b.Nodes, b.Type); free < b.Size {
-			return fmt.Errorf("it holds %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, bytesText(free))
-		}
-		s.usage = s.usage.Charge([]memory.Block{b}, nil)
-	}
-	devices, err := takeDevices(s.devices, g.Devices())
-	if err != nil {
-		return err
-	}
-	s.devices = devices
-	s.shared = s.shared.Difference(g.CPUs())
-	s.generation = max(s.generation, g.Sequence)
-	s.insert(g)
-	return nil
-}
-
 // insert puts g into a fresh list of grants.
 func (s *State) insert(g *Grant) {
 	i, _ := s.find(g.Pod.UID)
@@ -199,7 +151,7 @@ func (s *State) Apply(p *Plan) (*State, error) {
 	if p.Grant == nil || p.Known {
 		return s, nil
 	}
-	if err := s.checkGrant(p.Grant); err != nil {
+	if err := s.checkGrant(p.Grant, s.AvailableCPUs()); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
 	}
 	n := s.next()
@@ -216,7 +168,7 @@ func (s *State) Release(uid string) *State {
 	}
 	n := s.next()
 	g := s.grants[i]
-	n.shared = s.shared.Union(g.CPUs())
+	n.shared = s.shared.Union(g.CPUs()).Intersection(s.sharable())
 	n.usage = s.usage.Release(g.charged())
 	n.devices = returnDevices(s.devices, g.Devices())
 	n.grants = slices.Delete(slices.Clone(s.grants), i, i+1)
@@ -278,7 +230,7 @@ func (s *State) ContainerCreated(uid, name string) *State {
 func (s *State) replace(at int, g *Grant) *State {
 	n := s.next()
 	old := s.grants[at]
-	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs()))
+	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs())).Intersection(s.sharable())
 	n.usage = s.usage.Release(ended(old, g))
 	n.devices = returnDevices(s.devices, endedDevices(old, g))
 	n.grants = slices.Clone(s.grants)
