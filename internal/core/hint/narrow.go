@@ -5,8 +5,8 @@ import (
 )
 
 // smallest is the numerically smallest mask of q.size nodes that answers the query, in
-// which nothing is kept beforehand, or 0. Where the budget ends on the way it is some mask that answers it, and 0 only if
-// none was found.
+// which nothing is kept beforehand, or 0. Where the budget ends on the way it is some
+// mask that answers it, and 0 only if none was found.
 //
 // Going from the highest id down, a node that the mask in hand can do without is
 // forbidden, and one that no other mask can do without is kept. That never goes back,

@@ -84,11 +84,13 @@ func TestMachinesThatStopTheKubelet(t *testing.T) {
 	}{
 		{
 			"kubernetes#135541, a GB200 tray with 34 NUMA nodes", gb200,
-			[]Family{gb200.cpu(72), gb200.mem(1, 400*gib), gb200.device(0, 2)}, "{0} preferred",
+			[]Family{gb200.cpu(72), gb200.mem(1, 400*gib), gb200.device(0, 2)},
+			"{0} preferred",
 		},
 		{
 			"kubernetes#137700, 8 NUMA nodes and four providers", server,
-			[]Family{server.cpu(48), server.mem(2, 150*gib), server.device(0, 3), server.device(1, 2)}, "{1,5}",
+			[]Family{server.cpu(48), server.mem(2, 150*gib), server.device(0, 3), server.device(1, 2)},
+			"{1,5}",
 		},
 	} {
 		got := Merge(c.families, Rules{Nodes: lowest(^mask.Mask(0), len(c.machine.cpus))})
