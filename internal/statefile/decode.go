@@ -1,0 +1,151 @@
+package statefile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	adviceDamaged = "put a good copy in its place, or move it away to start without assignments"
+	adviceForeign = "name another file"
+	adviceNewer   = "use the Paddock that wrote it, or a newer one"
+)
+
+// Decode reads a file; name is what errors call it. It returns a file or an error that wraps
+// ErrDamaged, ErrForeign or ErrNewer and says what to do. A file that is returned is written
+// with the same bytes again. Whether the grants hold on a machine is for node.Restore to say.
+func Decode(name string, data []byte) (*File, error) {
+	f, err := decode(data)
+	if err == nil {
+		return f, nil
+	}
+	advice := adviceDamaged
+	switch {
+	case errors.Is(err, ErrForeign):
+		advice = adviceForeign
+	case errors.Is(err, ErrNewer):
+		advice = adviceNewer
+	}
+	return nil, fmt.Errorf("state file %s is %w: %s", name, err, advice)
+}
+
+func decode(data []byte) (*File, error) {
+	if len(data) > MaxSize {
+		return nil, fmt.Errorf("%w: it has %d bytes, a state has at most %d", ErrForeign, len(data), MaxSize)
+	}
+	if err := identify(data); err != nil {
+		return nil, err
+	}
+	if err := verify(data); err != nil {
+		return nil, err
+	}
+	f, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := compare(f, data); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// identify tells by the first bytes, which all versions have in common, whose file it is.
+func identify(data []byte) error {
+	rest, ours := bytes.CutPrefix(data, []byte(magic))
+	if !ours {
+		return stranger(data)
+	}
+	digits, _, found := bytes.Cut(rest[:min(len(rest), 20)], []byte(","))
+	version, err := strconv.Atoi(string(digits))
+	switch {
+	case !found || err != nil || version < 1:
+		return fmt.Errorf("%w: it is cut off, or its version was changed", ErrDamaged)
+	case version > Version:
+		return fmt.Errorf("%w: it has version %d, this one reads up to version %d", ErrNewer, version, Version)
+	}
+	return nil
+}
+
+// stranger says what a file is that does not begin as ours do.
+func stranger(data []byte) error {
+	if len(data) == 0 {
+		return fmt.Errorf("%w: it is empty", ErrDamaged)
+	}
+	if bytes.HasPrefix([]byte(magic), data) {
+		return fmt.Errorf("%w: it is cut off after %d bytes", ErrDamaged, len(data))
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil {
+		return fmt.Errorf("%w: it does not begin with %s", ErrForeign, magic)
+	}
+	for _, known := range []struct{ member, whose string }{
+		{"defaultCpuSet", "the kubelet's CPU Manager state, cpu_manager_state"},
+		{"machineState", "the kubelet's Memory Manager state, memory_manager_state"},
+		{"Data", "the kubelet's device checkpoint, kubelet_internal_checkpoint"},
+	} {
+		if _, has := members[known.member]; has {
+			return fmt.Errorf("%w: it is %s", ErrForeign, known.whose)
+		}
+	}
+	if string(members["format"]) == `"paddock-state"` {
+		return fmt.Errorf("%w: another program has formatted it", ErrDamaged)
+	}
+	return fmt.Errorf("%w: it is some other JSON", ErrForeign)
+}
+
+// verify compares the checksum in the last line with that of the bytes before it.
+func verify(data []byte) error {
+	at := len(data) - checksumLine
+	if at < 0 || !bytes.HasPrefix(data[at:], []byte(checksumBefore)) || !bytes.HasSuffix(data, []byte(checksumAfter)) {
+		return fmt.Errorf("%w: it does not end with its checksum: it is cut off after %d bytes, or something was added", ErrDamaged, len(data))
+	}
+	said := data[at+len(checksumBefore) : len(data)-len(checksumAfter)]
+	sum := sha256.Sum256(data[:at])
+	if found := hex.EncodeToString(sum[:]); found != string(said) {
+		return fmt.Errorf("%w: its checksum is %s, its bytes have %s: it was changed after it was written", ErrDamaged, said, found)
+	}
+	return nil
+}
+
+func parse(data []byte) (*File, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var text fileText
+	if err := d.Decode(&text); err != nil {
+		if _, member, unknown := strings.Cut(err.Error(), "unknown field "); unknown {
+			return nil, fmt.Errorf("%w: it has a member %s that this one does not know", ErrNewer, member)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return text.file()
+}
+
+// compare writes the file again. It is what proves order, form and range of everything in it.
+func compare(f *File, data []byte) error {
+	again, err := encode(f)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if bytes.Equal(again, data) {
+		return nil
+	}
+	same := 0
+	for same < min(len(again), len(data)) && again[same] == data[same] {
+		same++
+	}
+	line := 1 + bytes.Count(data[:same], []byte("\n"))
+	return fmt.Errorf("%w: it is not written as Paddock writes it: in line %d it has %s where %s is expected",
+		ErrDamaged, line, excerpt(data, same), excerpt(again, same))
+}
+
+// excerpt quotes what stands around a place.
+func excerpt(data []byte, at int) string {
+	const before, after = 12, 24
+	return fmt.Sprintf("%#q", data[max(0, at-before):min(len(data), at+after)])
+}

@@ -1,0 +1,4 @@
+package statefile
+
+// EncodeFile is encode for the tests of this package.
+var EncodeFile = encode

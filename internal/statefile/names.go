@@ -1,0 +1,114 @@
+package statefile
+
+import (
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// names are the values of a type with their names in files. They are part of the form: what
+// people are told elsewhere may change, these may not.
+type names[T comparable] []struct {
+	value T
+	name  string
+}
+
+func (n names[T]) nameOf(value T) (string, bool) {
+	for _, x := range n {
+		if x.value == value {
+			return x.name, true
+		}
+	}
+	return "", false
+}
+
+func (n names[T]) valueOf(name string) (T, bool) {
+	for _, x := range n {
+		if x.name == name {
+			return x.value, true
+		}
+	}
+	var zero T
+	return zero, false
+}
+
+var qosNames = names[request.QoS]{
+	{request.BestEffort, "BestEffort"}, {request.Burstable, "Burstable"}, {request.Guaranteed, "Guaranteed"},
+}
+
+var kindNames = names[request.Kind]{
+	{request.Plain, "plain"}, {request.PodLevel, "pod-level"}, {request.Unmanaged, "unmanaged"},
+}
+
+var laneNames = names[request.Lane]{
+	{request.Init, "init"}, {request.Sidecar, "sidecar"}, {request.App, "app"},
+}
+
+// sharingNames has no name for NotShared, which is left out.
+var sharingNames = names[request.Sharing]{
+	{request.NotShared, ""}, {request.QoSNotGuaranteed, "qos"}, {request.NotEquivalent, "not-equivalent"},
+	{request.FractionalCPU, "fractional-cpu"}, {request.NoCPURequest, "no-cpu-request"}, {request.GateOff, "gate-off"},
+}
+
+var topologyNames = names[node.TopologyPolicy]{
+	{node.TopologyNone, "none"}, {node.TopologyBestEffort, "best-effort"},
+	{node.TopologyRestricted, "restricted"}, {node.TopologySingleNUMANode, "single-numa-node"},
+}
+
+var scopeNames = names[node.Scope]{{node.ContainerScope, "container"}, {node.PodScope, "pod"}}
+
+var (
+	cpuPolicyNames    = names[bool]{{false, "none"}, {true, "static"}}
+	memoryPolicyNames = names[bool]{{false, "None"}, {true, "Static"}}
+)
+
+// switches are policy fields that are on or off, by the list in which those that are on stand.
+type switches []struct {
+	name string
+	of   func(p *node.Policy) *bool
+}
+
+var topologyOptions = switches{
+	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
+}
+
+var cpuOptions = switches{
+	{"align-by-socket", func(p *node.Policy) *bool { return &p.CPU.AlignBySocket }},
+	{"distribute-cpus-across-cores", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossCores }},
+	{"distribute-cpus-across-numa", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossNUMA }},
+	{"full-pcpus-only", func(p *node.Policy) *bool { return &p.CPU.FullPCPUsOnly }},
+	{"prefer-align-cpus-by-uncorecache", func(p *node.Policy) *bool { return &p.CPU.PreferUncore }},
+	{"strict-cpu-reservation", func(p *node.Policy) *bool { return &p.CPU.StrictReservation }},
+}
+
+var featureGates = switches{
+	{"DisableCPUQuotaWithExclusiveCPUs", func(p *node.Policy) *bool { return &p.LiftQuota }},
+	{"PodLevelResourceManagers", func(p *node.Policy) *bool { return &p.PodLevelManagers }},
+	{"PodLevelResources", func(p *node.Policy) *bool { return &p.PodLevelResources }},
+}
+
+// on are the names of what is on, in the order of the list.
+func (s switches) on(p node.Policy) []string {
+	var list []string
+	for _, x := range s {
+		if *x.of(&p) {
+			list = append(list, x.name)
+		}
+	}
+	return list
+}
+
+// set turns on what is named and returns the first name that it does not know.
+func (s switches) set(p *node.Policy, list []string) (unknown string, ok bool) {
+	for _, name := range list {
+		found := false
+		for _, x := range s {
+			if x.name == name {
+				*x.of(p), found = true, true
+			}
+		}
+		if !found {
+			return name, false
+		}
+	}
+	return "", true
+}
