@@ -22,10 +22,12 @@ func (e *NotEnoughError) Error() string {
 	if e.Total == 0 {
 		return fmt.Sprintf("%d %s are asked for, this node has no such device", e.Wanted, e.Resource)
 	}
-	text := fmt.Sprintf("%d %s are asked for, %d are available: of %d devices %d are held",
-		e.Wanted, e.Resource, e.Available, e.Total, max(0, e.Total-e.Available-e.Unhealthy))
+	text := fmt.Sprintf("%d %s are asked for, %d of %d are available", e.Wanted, e.Resource, e.Available, e.Total)
+	if held := e.Total - e.Available - e.Unhealthy; held > 0 {
+		text += fmt.Sprintf(", %d held", held)
+	}
 	if e.Unhealthy > 0 {
-		text += fmt.Sprintf(" and %d unhealthy", e.Unhealthy)
+		text += fmt.Sprintf(", %d unhealthy", e.Unhealthy)
 	}
 	return text
 }

@@ -32,10 +32,7 @@ func literalHints(devices []Device, held, reusable []string, request int) litera
 		return literal{kind: hint.None}
 	}
 	l := literal{kind: hint.Fits, preferred: universe.Len()}
-	for m := mask.Mask(1); m != 0 && m <= universe; m++ {
-		if !universe.Contains(m) {
-			continue
-		}
+	for m := universe; m != 0; m = (m - 1) & universe {
 		if touching(devices, m) >= request {
 			l.preferred = min(l.preferred, m.Len())
 		}

@@ -15,8 +15,6 @@ func (s set) has(i int) bool { return i/64 < len(s) && s[i/64]>>(i%64)&1 == 1 }
 
 func (s set) add(i int) { s[i/64] |= 1 << (i % 64) }
 
-func (s set) remove(i int) { s[i/64] &^= 1 << (i % 64) }
-
 func (s set) len() int {
 	n := 0
 	for _, word := range s {
