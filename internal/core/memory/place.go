@@ -200,7 +200,7 @@ func (e *PlacementError) Error() string {
 		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, bytesText(e.Free))
 	case GroupConflict:
 	}
-	return fmt.Sprintf("NUMA nodes %s cannot form a group: some of them serve single nodes or another group", e.Nodes)
+	return fmt.Sprintf("NUMA nodes %s are aligned, and some of them hold memory of a group or, one by one, of single nodes, which does not mix (R-MEM-22)", e.Nodes)
 }
 
 func (e *PlacementError) wanted() string { return bytesText(e.Wanted) + " of " + e.Type }
@@ -239,6 +239,8 @@ func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) 
 		}
 		nodes = best.Mask
 	}
+	// The reference looks at groups alone here (R-MEM-36), so that a NUMA node can be single and in a
+	// group at once, and then does not start again (kubernetes#113035).
 	if !u.allowed(nodes) {
 		return 0, u.placementError(GroupConflict, wants, nodes)
 	}

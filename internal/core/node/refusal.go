@@ -130,6 +130,15 @@ func (d *draft) refuseMemory(container string, err error) *Refusal {
 	var short *memory.PlacementError
 	if errors.As(err, &short) {
 		r.Resource, r.Wanted = short.Type, short.Wanted
+		switch short.Cause {
+		case memory.NoSuchType:
+			r.Rule = "R-HINT-35"
+		case memory.NoRoom:
+			r.Rule = "R-MEM-32"
+		case memory.GroupConflict:
+			r.Rule = "R-MEM-35"
+		case memory.NoExtension, memory.NotPreferred:
+		}
 		r.Nodes = d.s.account(short.Type, d)
 	}
 	return r
