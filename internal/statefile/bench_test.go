@@ -80,26 +80,22 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmission is what one admission costs when the other pods are kept as they were
-// written.
+// BenchmarkAdmission is what the file costs an admission when the other pods were written before.
 func BenchmarkAdmission(b *testing.B) {
-	s := full(b, 250)
-	head, err := statefile.NewHead(s.Machine(), s.Policy())
+	s := full(b, 249)
+	pod := full(b, 250).Grants()[249].Pod
+	next, err := s.Apply(s.Plan(pod))
 	if err != nil {
 		b.Fatal(err)
 	}
-	grants := make([][]byte, len(s.Grants()))
-	for i, g := range s.Grants() {
-		if grants[i], err = statefile.AppendGrant(nil, g); err != nil {
-			b.Fatal(err)
-		}
-	}
+	var e statefile.Encoder
 	b.ReportAllocs()
 	for b.Loop() {
-		if grants[7], err = statefile.AppendGrant(nil, s.Grants()[7]); err != nil {
-			b.Fatal(err)
+		for _, state := range []*node.State{s, next} { // one release, one admission
+			if _, err := e.Encode(state); err != nil {
+				b.Fatal(err)
+			}
 		}
-		statefile.Assemble(head, s.Generation(), grants)
 	}
 }
 

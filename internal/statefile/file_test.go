@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	memorypkg "github.com/paddock-project/paddock/internal/core/memory"
+	blocks "github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/statefile"
@@ -38,12 +38,14 @@ func example(tb testing.TB) *node.State {
 	huge := memory(1).With("hugepages-2Mi", 4<<20)
 	var err error
 	for _, pod := range []request.Pod{
-		{UID: "33333333-0000-4000-8000-000000000000", Namespace: "prod", Name: "db", QoS: request.Guaranteed, Kind: request.PodLevel,
+		{
+			UID: "33333333-0000-4000-8000-000000000000", Namespace: "prod", Name: "db", QoS: request.Guaranteed, Kind: request.PodLevel,
 			BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6000, BudgetMemory: memory(4).With("hugepages-2Mi", 8<<20), Containers: []request.Container{
 				{Name: "prepare", Lane: request.Init, Sharing: request.NotEquivalent, HugePages: []request.Resource{"hugepages-2Mi"}},
 				{Name: "proxy", Lane: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
 				{Name: "main", Lane: request.App, CPUs: 4, Memory: huge, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi"}, CPURequest: 4000, CPULimit: 4000},
-			}},
+			},
+		},
 		{UID: "11111111-0000-4000-8000-000000000000", Namespace: "prod", Name: "worker", QoS: request.Guaranteed, Containers: []request.Container{
 			{Name: "first", Lane: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, CPURequest: 2000, CPULimit: 2000},
 			{Name: "second", Lane: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 1}}, CPURequest: 2000, CPULimit: 2000},
@@ -259,7 +261,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		"sharing":         func(g *node.Grant) { g.Pod.Containers[0].Sharing = 99 },
 		"memory":          func(g *node.Grant) { g.Pod.Containers[0].Memory = request.Amounts{{Resource: "a", Value: -1}} },
 		"devices":         func(g *node.Grant) { g.Containers[0].Devices = []device.Held{{Resource: "b"}, {Resource: "a"}} },
-		"bytes":           func(g *node.Grant) { g.Containers[0].Memory = []memorypkg.Block{{Size: -1}} },
+		"bytes":           func(g *node.Grant) { g.Containers[0].Memory = []blocks.Block{{Size: -1}} },
 		"cpuRequestMilli": func(g *node.Grant) { g.Pod.Containers[0].CPURequest = -5 },
 	} {
 		g := *example(t).Grants()[0]
@@ -294,7 +296,7 @@ func TestStrangeNames(t *testing.T) {
 // everyField has a value other than zero for every field that is state. A field that is new
 // anywhere in it is empty here, and must be written before it is filled.
 func everyField() (*node.Grant, node.Policy) {
-	block := []memorypkg.Block{{Type: "memory", Size: 3, Nodes: mask.Of(1, 3)}}
+	block := []blocks.Block{{Type: "memory", Size: 3, Nodes: mask.Of(1, 3)}}
 	amounts := request.Amounts{{Resource: "hugepages-1Gi", Value: 0}, {Resource: "memory", Value: 5}}
 	grant := &node.Grant{
 		Pod: request.Pod{

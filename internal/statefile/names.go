@@ -45,13 +45,19 @@ var laneNames = names[request.Lane]{
 
 // sharingNames has no name for NotShared, which is left out.
 var sharingNames = names[request.Sharing]{
-	{request.NotShared, ""}, {request.QoSNotGuaranteed, "qos"}, {request.NotEquivalent, "not-equivalent"},
-	{request.FractionalCPU, "fractional-cpu"}, {request.NoCPURequest, "no-cpu-request"}, {request.GateOff, "gate-off"},
+	{request.NotShared, ""},
+	{request.QoSNotGuaranteed, "qos"},
+	{request.NotEquivalent, "not-equivalent"},
+	{request.FractionalCPU, "fractional-cpu"},
+	{request.NoCPURequest, "no-cpu-request"},
+	{request.GateOff, "gate-off"},
 }
 
 var topologyNames = names[node.TopologyPolicy]{
-	{node.TopologyNone, "none"}, {node.TopologyBestEffort, "best-effort"},
-	{node.TopologyRestricted, "restricted"}, {node.TopologySingleNUMANode, "single-numa-node"},
+	{node.TopologyNone, "none"},
+	{node.TopologyBestEffort, "best-effort"},
+	{node.TopologyRestricted, "restricted"},
+	{node.TopologySingleNUMANode, "single-numa-node"},
 }
 
 var scopeNames = names[node.Scope]{{node.ContainerScope, "container"}, {node.PodScope, "pod"}}

@@ -126,23 +126,27 @@ func pods(number int) *rapid.Generator[request.Pod] {
 
 // histories are states that a node can come to.
 func histories() *rapid.Generator[*node.State] {
-	return rapid.Custom(func(t *rapid.T) *node.State {
-		p := podScope()
-		p.Topology = rapid.SampledFrom([]node.TopologyPolicy{
-			node.TopologyNone, node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode,
-		}).Draw(t, "topology")
-		p.Scope = rapid.SampledFrom([]node.Scope{node.ContainerScope, node.PodScope}).Draw(t, "scope")
-		p.StaticCPU, p.StaticMemory = rapid.Bool().Draw(t, "cpu"), rapid.Bool().Draw(t, "memory")
-		p.CPU = cpu.Options{StrictReservation: rapid.Bool().Draw(t, "strict"), DistributeAcrossNUMA: rapid.Bool().Draw(t, "distribute")}
-		if !p.StaticCPU {
-			p.ReservedCPUs, p.CPU = cpuset.Set{}, cpu.Options{}
-		}
-		s := withDevices(t, hardware(t, rapid.IntRange(1, 3).Draw(t, "nodes"), 6), p)
-		for i := range rapid.IntRange(0, 8).Draw(t, "events") {
-			s = event(t, s, i)
-		}
-		return s
-	})
+	return rapid.Custom(func(t *rapid.T) *node.State { return history(t, func(*node.State) {}) })
+}
+
+// history calls see for every state on the way.
+func history(t *rapid.T, see func(*node.State)) *node.State {
+	p := podScope()
+	p.Topology = rapid.SampledFrom([]node.TopologyPolicy{
+		node.TopologyNone, node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode,
+	}).Draw(t, "topology")
+	p.Scope = rapid.SampledFrom([]node.Scope{node.ContainerScope, node.PodScope}).Draw(t, "scope")
+	p.StaticCPU, p.StaticMemory = rapid.Bool().Draw(t, "cpu"), rapid.Bool().Draw(t, "memory")
+	p.CPU = cpu.Options{StrictReservation: rapid.Bool().Draw(t, "strict"), DistributeAcrossNUMA: rapid.Bool().Draw(t, "distribute")}
+	if !p.StaticCPU {
+		p.ReservedCPUs, p.CPU = cpuset.Set{}, cpu.Options{}
+	}
+	s := withDevices(t, hardware(t, rapid.IntRange(1, 3).Draw(t, "nodes"), 6), p)
+	for i := range rapid.IntRange(0, 8).Draw(t, "events") {
+		see(s)
+		s = event(t, s, i)
+	}
+	return s
 }
 
 func event(t *rapid.T, s *node.State, number int) *node.State {
@@ -207,4 +211,20 @@ func order(l request.Lane) int {
 		return 1
 	}
 	return 0
+}
+
+// TestEncoderIsEncode runs one encoder through a history.
+func TestEncoderIsEncode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e statefile.Encoder
+		history(t, func(s *node.State) {
+			got, err := e.Encode(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want, err := statefile.Encode(s); err != nil || string(got) != string(want) {
+				t.Fatalf("%v, the encoder wrote\n%s, Encode\n%s", err, got, want)
+			}
+		})
+	})
 }

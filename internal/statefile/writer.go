@@ -43,11 +43,22 @@ func (w *writer) key(key string) {
 
 // quote writes a string: bytes as they are, but for quotes, backslashes and control characters.
 func (w *writer) quote(key, text string) {
-	if !utf8.ValidString(text) {
-		w.refuse(key, text)
-		return
+	w.b = append(w.b, '"')
+	plain := 0
+	for plain < len(text) && text[plain] >= ' ' && text[plain] < utf8.RuneSelf && text[plain] != '"' && text[plain] != '\\' {
+		plain++
+	}
+	w.b = append(w.b, text[:plain]...)
+	if plain < len(text) {
+		w.escape(key, text[plain:])
 	}
 	w.b = append(w.b, '"')
+}
+
+func (w *writer) escape(key, text string) {
+	if !utf8.ValidString(text) {
+		w.refuse(key, text)
+	}
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
@@ -58,7 +69,6 @@ func (w *writer) quote(key, text string) {
 			w.b = append(w.b, c)
 		}
 	}
-	w.b = append(w.b, '"')
 }
 
 func (w *writer) text(key, text string) {

@@ -1,0 +1,29 @@
+package statefile
+
+import "github.com/paddock-project/paddock/internal/core/node"
+
+// Encoder writes the states of a node one after the other. It keeps what it wrote of each grant:
+// grants do not change, and most are in the next state too. The zero value is ready; it is not
+// safe for use by several goroutines at once.
+type Encoder struct{ kept map[*node.Grant][]byte }
+
+// Encode writes a state with the same bytes as the function Encode.
+func (e *Encoder) Encode(s *node.State) ([]byte, error) {
+	head, err := NewHead(s.Machine(), s.Policy())
+	if err != nil {
+		return nil, err
+	}
+	next := make(map[*node.Grant][]byte, len(s.Grants()))
+	grants := make([][]byte, len(s.Grants()))
+	for i, g := range s.Grants() {
+		text, known := e.kept[g]
+		if !known {
+			if text, err = AppendGrant(nil, g); err != nil {
+				return nil, err
+			}
+		}
+		grants[i], next[g] = text, text
+	}
+	e.kept = next
+	return Assemble(head, s.Generation(), grants), nil
+}
