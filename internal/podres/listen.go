@@ -1,0 +1,155 @@
+package podres
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Modes of what Listen makes.
+const (
+	directoryMode fs.FileMode = 0o750
+	socketMode    fs.FileMode = 0o660
+)
+
+const (
+	// maxPath is how long the path of a socket may be in bytes: sun_path of unix(7), less the
+	// NUL at its end.
+	maxPath = 107
+	// suffixLength is what a temporary name is longer, with its dot.
+	suffixLength = 5
+	// probeTime is how long whoever listens may take to answer a connection.
+	probeTime = time.Second
+)
+
+// ErrInUse is wrapped by the error of Listen for a socket on which somebody listens.
+var ErrInUse = errors.New("somebody listens there already")
+
+// Listen listens on the unix socket at path, mode 0660. A directory that is not there is made,
+// mode 0750; one that is there stays as it is. The socket is made under a temporary name and
+// renamed, so that nobody finds it half made. A socket that was left by a process that ended is
+// replaced; one on which somebody listens is not (ErrInUse), and neither is any other file. Errors
+// name the path.
+//
+// Close removes the socket, unless another one stands in its place by then. Two that start
+// at the same moment both succeed, and the later one is found; keep them apart by a lock.
+func Listen(path string) (net.Listener, error) {
+	if err := checkPath(path, maxPath-suffixLength); err != nil {
+		return nil, err
+	}
+	if err := makeDirectory(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	if err := checkVacant(path); err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	l, err := listenAndRename(path)
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	return l, nil
+}
+
+func checkPath(path string, limit int) error {
+	switch {
+	case path == "":
+		return errors.New("the path of the socket is empty")
+	case strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
+		return fmt.Errorf("socket %q: want the path of a file", path)
+	case len(path) > limit:
+		return fmt.Errorf("socket %s: the path has %d bytes, at most %d are possible: choose a shorter one", path, len(path), limit)
+	}
+	return nil
+}
+
+// makeDirectory makes dir and what is missing above it. The mode does not depend on the umask.
+func makeDirectory(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	switch err := os.Mkdir(dir, directoryMode); {
+	case errors.Is(err, fs.ErrExist):
+		return nil // Of another kind than a directory it is the bind's error.
+	case err != nil:
+		return err
+	}
+	return os.Chmod(dir, directoryMode)
+}
+
+// checkVacant returns why path cannot be taken: nil if nothing is there, or a socket on which
+// nobody listens.
+func checkVacant(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("a file that is no socket is there (%s): remove it or choose another path", info.Mode())
+	}
+	conn, err := net.DialTimeout("unix", path, probeTime)
+	switch {
+	case err == nil:
+		conn.Close()
+		return fmt.Errorf("%w: end it or choose another path", ErrInUse)
+	case errors.Is(err, syscall.EAGAIN): // Its queue of connections is full.
+		return fmt.Errorf("%w, and is busy: end it or choose another path", ErrInUse)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return fmt.Errorf("whether somebody listens there cannot be told: %w", err)
+}
+
+func listenAndRename(path string) (net.Listener, error) {
+	temporary := path + "." + rand.Text()[:suffixLength-1]
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	file, err := settle(temporary, path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close(), os.Remove(temporary))
+	}
+	return &listener{UnixListener: l, path: path, file: file}, nil
+}
+
+// settle gives the socket its mode and its name and returns which file it is.
+func settle(temporary, path string) (fs.FileInfo, error) {
+	if err := os.Chmod(temporary, socketMode); err != nil {
+		return nil, err
+	}
+	file, err := os.Lstat(temporary)
+	if err != nil {
+		return nil, err
+	}
+	return file, os.Rename(temporary, path) //nolint:forbidigo // A socket holds no data that must be durable.
+}
+
+// listener knows which file is its socket.
+type listener struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo
+}
+
+// Addr has the name that clients use.
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
+// Close ends listening and removes the socket if it is still this one's.
+func (l *listener) Close() error {
+	if now, err := os.Lstat(l.path); err == nil && os.SameFile(l.file, now) {
+		if err := os.Remove(l.path); err != nil {
+			return errors.Join(err, l.UnixListener.Close())
+		}
+	}
+	return l.UnixListener.Close()
+}

@@ -1,0 +1,192 @@
+package podres
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func listen(t *testing.T, path string) net.Listener {
+	t.Helper()
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func modeOf(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()
+}
+
+// entries are the names in a directory: no temporary file is left.
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestListenModes(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "a", "b")
+	path := filepath.Join(dir, "s")
+	l := listen(t, path)
+	if got, want := modeOf(t, path), fs.ModeSocket|0o660; got != want {
+		t.Errorf("socket: %v, want %v", got, want)
+	}
+	if got, want := modeOf(t, dir), fs.ModeDir|0o750; got != want {
+		t.Errorf("directory: %v, want %v", got, want)
+	}
+	if l.Addr().String() != path {
+		t.Errorf("address %s, want %s", l.Addr(), path)
+	}
+	if got := entries(t, dir); len(got) != 1 {
+		t.Errorf("in the directory are %q", got)
+	}
+	if err := l.Close(); err != nil || len(entries(t, dir)) != 0 {
+		t.Errorf("after Close (%v) in the directory are %q", err, entries(t, dir))
+	}
+}
+
+// TestListenKeepsDirectory: what is there is somebody's, such as systemd's RuntimeDirectory or /run.
+func TestListenKeepsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	listen(t, filepath.Join(dir, "s"))
+	if got, want := modeOf(t, dir), fs.ModeDir|0o711; got != want {
+		t.Errorf("directory: %v, want %v", got, want)
+	}
+}
+
+func TestListenReplacesStale(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	if err := stale.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(t.Context(), path); !errors.Is(err, ErrNobodyListens) || !strings.Contains(err.Error(), path) {
+		t.Errorf("Dial of a stale socket: %v", err)
+	}
+	l := listen(t, path)
+	if err := accepts(l, path); err != nil {
+		t.Error(err)
+	}
+}
+
+// accepts tells whether a connection to path reaches l.
+func accepts(l net.Listener, path string) error {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	return accepted.Close()
+}
+
+func TestListenKeepsLive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	live := listen(t, path)
+	if _, err := Listen(path); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+	if accepted, err := live.Accept(); err != nil { // The probe.
+		t.Error(err)
+	} else {
+		accepted.Close()
+	}
+	if err := accepts(live, path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseKeepsOther: a socket that took the place is not removed.
+func TestCloseKeepsOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	first := listen(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	second := listen(t, path)
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := accepts(second, path); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(dir, strings.Repeat("x", 110-len(dir)))
+	for _, c := range []struct{ path, want string }{
+		{"", "empty"},
+		{"@abstract", "want the path of a file"},
+		{long, "the path has 111 bytes, at most 102 are possible: choose a shorter one"},
+		{file, "a file that is no socket is there (-rw-------)"},
+		{link, "a file that is no socket is there"},
+		{dir, "a file that is no socket is there"},
+		{filepath.Join(file, "s"), "not a directory"},
+		{filepath.Join(file, "d", "s"), "not a directory"},
+	} {
+		_, err := Listen(c.path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) {
+			t.Errorf("%q: %v, want %q", c.path, err, c.want)
+		}
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "precious" {
+		t.Errorf("the file now holds %q, %v", data, err)
+	}
+	if got := entries(t, dir); len(got) != 2 {
+		t.Errorf("in the directory are %q", got)
+	}
+	if _, err := Dial(t.Context(), long); err == nil || !strings.Contains(err.Error(), "at most 107 are possible") {
+		t.Errorf("Dial: %v", err)
+	}
+	if _, err := Dial(t.Context(), filepath.Join(dir, "nothing")); !errors.Is(err, ErrNobodyListens) {
+		t.Errorf("Dial: %v", err)
+	}
+}
+
+// TestListenLongest: the longest path that is accepted can be listened on.
+func TestListenLongest(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, strings.Repeat("x", maxPath-suffixLength-len(dir)-1))
+	if err := accepts(listen(t, path), path); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,101 @@
+package podres
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// drawState is a node after a random history of admissions and releases.
+func drawState(t *rapid.T, empty map[node.Scope]*node.State) *node.State {
+	state := empty[node.Scope(rapid.IntRange(0, 1).Draw(t, "scope"))]
+	for i := range rapid.IntRange(0, 6).Draw(t, "pods") {
+		plan := state.Plan(drawPod(t, i))
+		next, err := state.Apply(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = next
+		if rapid.IntRange(0, 9).Draw(t, "released") == 0 {
+			state = state.Release(fmt.Sprint(rapid.IntRange(0, i).Draw(t, "who")))
+		}
+	}
+	return state
+}
+
+// drawPod has one of three names, so that names occur twice.
+func drawPod(t *rapid.T, i int) request.Pod {
+	pod := request.Pod{
+		UID: fmt.Sprint(i), Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
+		Name: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"), QoS: request.Guaranteed,
+		Kind: rapid.SampledFrom([]request.Kind{request.Plain, request.PodLevel, request.PodLevel}).Draw(t, "kind"),
+	}
+	budget := 1
+	for k := range rapid.IntRange(1, 4).Draw(t, "containers") {
+		lane := request.Lane(rapid.IntRange(0, 2).Draw(t, "lane"))
+		c := sharing(fmt.Sprint("c", k), lane)
+		if rapid.Bool().Draw(t, "exclusive") {
+			c = exclusive(c.Name, lane, rapid.IntRange(0, 2).Draw(t, "cpus"), gib)
+		}
+		budget += c.CPUs
+		pod.Containers = append(pod.Containers, c)
+	}
+	if pod.Kind == request.PodLevel {
+		pod.BudgetCPUs, pod.BudgetCPUMilli, pod.BudgetMemory = budget, int64(budget)*1000, bytesOf(6*gib)
+	}
+	return pod
+}
+
+// TestAnswersAgree: Get is List's part, order is total, CPUs of containers are theirs alone and,
+// where their pod has a pool, within it; nobody is told the node's shared pool.
+func TestAnswersAgree(t *testing.T) {
+	empty := map[node.Scope]*node.State{node.ContainerScope: small(t, node.ContainerScope), node.PodScope: small(t, node.PodScope)}
+	rapid.Check(t, func(t *rapid.T) {
+		state := drawState(t, empty)
+		pods := list(state).GetPodResources()
+		if len(pods) != len(state.Grants()) {
+			t.Fatalf("%d of %d pods are listed", len(pods), len(state.Grants()))
+		}
+		var taken cpuset.Set
+		for i, p := range pods {
+			id := p.GetNamespace() + "/" + p.GetName()
+			again := i > 0 && pods[i-1].GetNamespace()+"/"+pods[i-1].GetName() == id
+			if i > 0 && pods[i-1].GetNamespace()+"/"+pods[i-1].GetName() > id {
+				t.Fatalf("%s is out of order", id)
+			}
+			g, ok := find(state, p.GetNamespace(), p.GetName())
+			if !ok || !again && !proto.Equal(podResources(g, state.Devices().Inventory()), p) {
+				t.Fatalf("Get of %s is not its part of List", id)
+			}
+			cpus := checkPod(t, p)
+			if taken.Intersects(cpus) || state.SharedCPUs().Intersects(cpus) {
+				t.Fatalf("%s has CPUs %s; others have %s, all have %s", id, cpus, taken, state.SharedCPUs())
+			}
+			taken = taken.Union(cpus)
+		}
+	})
+}
+
+// checkPod returns the CPUs that a pod says are its.
+func checkPod(t *rapid.T, p *podresourcesv1.PodResources) cpuset.Set {
+	pool := setOf(p.GetCpuIds())
+	var own cpuset.Set
+	for _, c := range p.GetContainers() {
+		cpus := setOf(c.GetCpuIds())
+		if own.Intersects(cpus) {
+			t.Fatalf("container %s has CPUs %s, others %s", c.GetName(), cpus, own)
+		}
+		own = own.Union(cpus)
+	}
+	if !pool.IsEmpty() && !pool.Contains(own) {
+		t.Fatalf("containers have CPUs %s outside the pool %s", own.Difference(pool), pool)
+	}
+	return pool.Union(own)
+}
