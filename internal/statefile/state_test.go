@@ -1,6 +1,7 @@
 package statefile_test
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -226,5 +227,35 @@ func TestEncoderIsEncode(t *testing.T) {
 				t.Fatalf("%v, the encoder wrote\n%s, Encode\n%s", err, got, want)
 			}
 		})
+	})
+}
+
+// TestRestoreOfOtherNumbers changes digits in a file and puts the right checksum to it: what is
+// read is either a state in which nothing contradicts or refused, by Decode or by Restore.
+func TestRestoreOfOtherNumbers(t *testing.T) {
+	good := encoded(t, example(t))
+	m := hardware(t, 2, 6)
+	var digits []int
+	for i, c := range good {
+		if '0' <= c && c <= '9' && i > bytes.IndexByte(good, '\n') {
+			digits = append(digits, i)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		bad := bytes.Clone(good)
+		for _, i := range rapid.SliceOfN(rapid.SampledFrom(digits), 1, 3).Draw(t, "places") {
+			bad[i] = byte(rapid.IntRange('0', '9').Draw(t, "digit"))
+		}
+		f, err := statefile.Decode("f", sealed(bad))
+		if err != nil {
+			return
+		}
+		s, err := node.Restore(m, f.Policy, f.Grants)
+		if err != nil {
+			return
+		}
+		if err := s.Check(); err != nil || !slices.EqualFunc(s.Grants(), f.Grants, equalGrants) {
+			t.Fatalf("%v, restored of\n%s", err, bad)
+		}
 	})
 }
