@@ -56,6 +56,9 @@ func checkOwn(r room, name, own string, test bool) string {
 	if own == "arch" || strings.HasPrefix(own, "cmd/") {
 		return "nobody imports " + own
 	}
+	if !test && slices.Contains(testOnly, own) {
+		return "only tests import " + own
+	}
 	if test || covers(name, own) || slices.ContainsFunc(r.may, func(p string) bool { return matches(p, own) }) {
 		return ""
 	}
@@ -170,6 +173,9 @@ func TestImportRulesBite(t *testing.T) {
 		{"internal/engine", "k8s.io/kubelet/pkg/apis/podresources/v1", false, "internal/podres"},
 		{"internal/engine", "k8s.io/kubernetes/pkg/kubelet", true, "docs/rules"},
 		{"internal/view", modulePath + "/cmd/paddock", true, "nobody imports"},
+		{"internal/engine", own("store/crashfs"), true, ""},
+		{"internal/agent", own("store/crashfs"), false, "only tests"},
+		{"internal/store/crashfs", own("store"), false, ""},
 		{"internal/attic", "fmt", false, "has no row"},
 	}
 	for _, c := range cases {

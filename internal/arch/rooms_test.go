@@ -49,6 +49,7 @@ var rooms = []room{
 	{"replay", append([]string{"core/..."}, codecs...), "scenarios are replayed on values; nothing of a running agent is needed for it"},
 
 	{"store", nil, "the store moves bytes; what they mean is internal/statefile's"},
+	{"store/crashfs", []string{"store"}, "it is a file system for tests of the store and of what uses it"},
 	{"engine", []string{"core/...", "store", "statefile"}, adviceEngine},
 	{"podsource", []string{"core/...", "podspec"}, adviceEdge},
 	{"runtime", []string{"core/...", "engine"}, adviceEdge},
@@ -61,6 +62,9 @@ var rooms = []room{
 	{"cmd/paddock", []string{"..."}, "a command parses, calls and prints"},
 	{"arch", nil, "nothing is imported here"},
 }
+
+// testOnly are packages that only tests may import.
+var testOnly = []string{"store/crashfs"}
 
 // library is a module or package from outside, or of the standard library, that has its
 // place.

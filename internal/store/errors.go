@@ -1,0 +1,111 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+var (
+	// ErrUncertain says that the file may hold what was refused: the new bytes are there
+	// under their name, but if the power fails it is open whether they or the ones before are
+	// found. It is over when a Write succeeds.
+	ErrUncertain = errors.New("what a loss of power would leave is not known until a write succeeds")
+	// ErrLocked says that another process has the file open.
+	ErrLocked = errors.New("locked")
+	// ErrDamaged says that bytes are not what was written.
+	ErrDamaged = errors.New("damaged")
+	// ErrForeign is for the function that is handed to Open: bytes are whole, but of a version
+	// or for a use that this program does not know. An older generation must not take their place.
+	ErrForeign = errors.New("whole, but not for this program")
+	// ErrNotRegular says that a name leads to a directory, a symbolic link or a device.
+	ErrNotRegular = errors.New("not a regular file")
+
+	errManyDamaged = errors.New("as many damaged ones are there as are kept")
+	errTooLarge    = errors.New("larger than 64 MiB, the most that a state has")
+)
+
+// Error says what could not be done with the file and what a person can do about it.
+type Error struct {
+	// Path is the file that the store keeps.
+	Path string
+	// Op is the step that failed with the file that it failed on: "sync /var/lib/paddock/state.new".
+	Op string
+	// Advice is what to do; empty if there is none.
+	Advice string
+	// Err is the reason.
+	Err error
+}
+
+func (e *Error) Error() string {
+	text := "state file " + e.Path + ": " + e.Op + ": " + e.Err.Error()
+	if e.Advice == "" {
+		return text
+	}
+	return text + "; " + e.Advice
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+func newError(path, op string, err error) *Error {
+	err = cause(err)
+	return &Error{Path: path, Op: op, Advice: advice(path, err), Err: err}
+}
+
+// cause takes off what package os puts around an error: the operation and the names are
+// already in Op.
+func cause(err error) error {
+	switch e := err.(type) { //nolint:errorlint // only the outermost is taken off
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	}
+	return err
+}
+
+// advice is what to do about an error that Open or Write ran into.
+func advice(path string, err error) string {
+	dir := filepath.Dir(path)
+	is := func(targets ...error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case is(ErrLocked):
+		return "only one agent can run on a node: stop the other one"
+	case is(ErrForeign):
+		return "start the version of the agent that wrote it, or convert it; nothing was changed"
+	case is(ErrDamaged):
+		return "nothing was changed; put a whole copy in its place, or, if the pods of this node may lose their CPUs" +
+			" and memory (a drained node), move " + path + "* to another directory and start with nothing"
+	case is(errManyDamaged):
+		return "nothing was changed; find out what damages them, and move them to another directory"
+	case is(ErrNotRegular):
+		return "nothing was changed; name the file itself, which must be one that can be renamed, not a link or a mount of its own"
+	case is(errTooLarge):
+		return ""
+	case is(syscall.ENOSPC, syscall.EDQUOT):
+		return "free some space on the file system of " + dir
+	case is(syscall.EROFS):
+		return "make the file system of " + dir + " writable; if it was, the kernel log says why it is no longer"
+	case is(syscall.EPERM):
+		return "let the user of this process read and write " + dir + ", and keep the file on a file system that has hard links, such as ext4 or xfs"
+	case is(fs.ErrPermission):
+		return "let the user of this process read and write " + dir + " and the files in it"
+	case is(syscall.EIO):
+		return "the disk fails: the kernel log says more"
+	case is(errors.ErrUnsupported, syscall.EINVAL):
+		return "keep the file on a local file system that has hard links and can sync directories, such as ext4 or xfs"
+	}
+	return ""
+}
+
+func isExist(err error) bool { return errors.Is(err, fs.ErrExist) }

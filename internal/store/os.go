@@ -1,0 +1,153 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+	// careful is for every file that is opened: a symbolic link is not followed, and a named
+	// pipe is not waited for.
+	careful = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+)
+
+// OS is the file system of this machine. Directories are made with mode 0700 and files with
+// 0600; what is already there keeps its mode. Locks are those of flock(2): they end with the
+// process, also when it is killed.
+func OS() FS { return osFS{} }
+
+type osFS struct{}
+
+func (osFS) MkdirAll(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil {
+		if !info.IsDir() {
+			return syscall.ENOTDIR
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent == dir {
+		return err
+	}
+	if err := (osFS{}).MkdirAll(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, dirMode); err != nil && !isExist(err) {
+		return err
+	}
+	return osFS{}.SyncDir(parent)
+}
+
+func (osFS) Lock(name string) (io.Closer, error) {
+	f, err := openRegular(name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		err = describe(err, f)
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	// The number is a help for people. On a full disk the agent must start all the same.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return f, nil
+}
+
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// describe says who holds the lock, as far as the lock file tells.
+func describe(err error, f *os.File) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return err
+	}
+	text := make([]byte, 20)
+	n, _ := f.ReadAt(text, 0) // io.EOF; a file that cannot be read names nobody
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
+	if err != nil {
+		return fmt.Errorf("%w by another process", ErrLocked)
+	}
+	return fmt.Errorf("%w by process %d", ErrLocked, pid)
+}
+
+func (osFS) Open(name string) (io.ReadCloser, error) {
+	f, err := openRegular(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func openRegular(name string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(name, flags|careful, fileMode)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, fmt.Errorf("%w but a symbolic link", ErrNotRegular)
+	case errors.Is(err, syscall.EISDIR):
+		return nil, fmt.Errorf("%w but a directory", ErrNotRegular)
+	case errors.Is(err, syscall.ENXIO):
+		return nil, fmt.Errorf("%w but a socket or a device", ErrNotRegular)
+	case err != nil:
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = fmt.Errorf("%w but a directory", ErrNotRegular)
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%w but %s", ErrNotRegular, info.Mode())
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
+}
+
+func (osFS) Create(name string) (File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|careful, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (osFS) Link(name, second string) error { return os.Link(name, second) }
+
+func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (osFS) Remove(name string) error { return os.Remove(name) }
+
+func (osFS) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if closing := d.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
