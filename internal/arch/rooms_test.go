@@ -15,7 +15,7 @@ var (
 	values     = []string{"core/mask", "core/cpuset"}
 	vocabulary = append([]string{"core/machine", "core/request", "core/layout", "core/hint"}, values...)
 	deciders   = append([]string{"core/cpu", "core/memory", "core/device"}, vocabulary...)
-	codecs     = []string{"podspec", "discover", "kubeletcfg", "statefile", "kubeletstate", "view"}
+	codecs     = []string{"podspec", "discover", "devicefile", "kubeletcfg", "statefile", "kubeletstate", "view"}
 )
 
 const (
@@ -41,6 +41,7 @@ var rooms = []room{
 
 	{"podspec", []string{"core/..."}, adviceCodec},
 	{"discover", []string{"core/..."}, adviceCodec},
+	{"devicefile", []string{"core/..."}, adviceCodec},
 	{"kubeletcfg", []string{"core/..."}, adviceCodec},
 	{"statefile", []string{"core/..."}, adviceCodec},
 	{"kubeletstate", []string{"core/..."}, adviceCodec},

@@ -1,0 +1,156 @@
+package devicefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// entry is one element of a resource's list.
+type entry struct {
+	id, prefix     string
+	count, perNode int64
+	nodes          mask.Mask
+	healthy        bool
+}
+
+// devicesOf makes the devices of an entry, at most limit. Its errors go on where the place
+// of the entry ends: ".count: …" or ": …".
+func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
+	fields, err := fieldsOf(text, "id", "prefix", "count", "perNode", "numaNodes", "healthy")
+	if err != nil {
+		return nil, fmt.Errorf(": %w", err)
+	}
+	for field, value := range fields {
+		if string(value) == "null" {
+			delete(fields, field)
+		}
+	}
+	e := entry{healthy: true}
+	for _, take := range []struct {
+		field string
+		into  func(json.RawMessage) error
+	}{
+		{"id", textInto(&e.id)},
+		{"prefix", textInto(&e.prefix)},
+		{"count", numberInto(&e.count)},
+		{"perNode", numberInto(&e.perNode)},
+		{"numaNodes", e.takeNodes},
+		{"healthy", e.takeHealth},
+	} {
+		if value, ok := fields[take.field]; ok {
+			if err := take.into(value); err != nil {
+				return nil, fmt.Errorf(".%s: %w", take.field, err)
+			}
+		}
+	}
+	has := func(field string) bool { return fields[field] != nil }
+	switch {
+	case has("id") == has("prefix"):
+		return nil, fmt.Errorf(": want either an id or a prefix")
+	case has("id") && (has("count") || has("perNode")):
+		return nil, fmt.Errorf(": an id names one device: use prefix with count or perNode")
+	case has("prefix") && has("count") == has("perNode"):
+		return nil, fmt.Errorf(": want either count or perNode with a prefix")
+	case has("perNode") && e.nodes.IsEmpty():
+		return nil, fmt.Errorf(".perNode: want numaNodes to say which NUMA nodes that is")
+	}
+	return e.devices(limit)
+}
+
+// devices lists what the entry stands for.
+func (e entry) devices(limit int) ([]device.Device, error) {
+	if most := int64(limit) / int64(max(1, e.nodes.Len())); e.count > int64(limit) || e.perNode > most || limit == 0 {
+		return nil, fmt.Errorf(": the file has more than %d devices", MaxDevices)
+	}
+	if e.id != "" {
+		return []device.Device{{ID: e.id, Healthy: e.healthy, Nodes: e.nodes}}, nil
+	}
+	var devices []device.Device
+	add := func(n int64, nodes mask.Mask) {
+		for range n {
+			id := e.prefix + strconv.Itoa(len(devices))
+			devices = append(devices, device.Device{ID: id, Healthy: e.healthy, Nodes: nodes})
+		}
+	}
+	add(e.count, e.nodes)
+	for n := range e.nodes.All() {
+		add(e.perNode, mask.Of(n))
+	}
+	return devices, nil
+}
+
+func textInto(to *string) func(json.RawMessage) error {
+	return func(value json.RawMessage) error {
+		if value[0] != '"' {
+			return fmt.Errorf("it is %s: want text, perhaps in quotes", kindOf(value))
+		}
+		if err := json.Unmarshal(value, to); err != nil {
+			return err
+		}
+		if *to == "" {
+			return fmt.Errorf("it is empty")
+		}
+		return nil
+	}
+}
+
+func numberInto(to *int64) func(json.RawMessage) error {
+	return func(value json.RawMessage) (err error) {
+		if *to, err = strconv.ParseInt(string(value), 10, 64); err != nil {
+			return fmt.Errorf("it is %s: want a whole number", kindOf(value))
+		}
+		if *to < 0 {
+			return fmt.Errorf("it is %d: want a number of devices, not below 0", *to)
+		}
+		return nil
+	}
+}
+
+func (e *entry) takeHealth(value json.RawMessage) error {
+	if err := json.Unmarshal(value, &e.healthy); err != nil {
+		return fmt.Errorf("it is %s: want true or false", kindOf(value))
+	}
+	return nil
+}
+
+// takeNodes accepts an id, a text like "0-3,8", and a list of both.
+func (e *entry) takeNodes(value json.RawMessage) error {
+	if value[0] == '[' {
+		var list []json.RawMessage
+		if err := json.Unmarshal(value, &list); err != nil {
+			return err
+		}
+		for _, one := range list {
+			if one[0] == '[' {
+				return fmt.Errorf("a list stands in it: want ids like 2 and ranges like 0-3")
+			}
+			if err := e.takeNodes(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	text := string(value)
+	switch value[0] {
+	case '{', 'n', 't', 'f':
+		return fmt.Errorf("it is %s: want ids like 2 and ranges like 0-3", kindOf(value))
+	case '"':
+		if err := json.Unmarshal(value, &text); err != nil {
+			return err
+		}
+	}
+	nodes, err := mask.Parse(text)
+	if err != nil {
+		if bytes.HasPrefix(value, []byte("-")) {
+			return fmt.Errorf("%w; leave numaNodes out where a device has none", err)
+		}
+		return err
+	}
+	e.nodes |= nodes
+	return nil
+}

@@ -1,0 +1,173 @@
+package devicefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// ErrSyntax is wrapped by every error of Read.
+var ErrSyntax = errors.New("not a device file")
+
+// MaxDevices is how many devices one file may describe.
+const MaxDevices = 100_000
+
+const expected = "want resources: with a list of devices for each, such as nvidia.com/gpu: [{id: gpu0, numaNodes: 0}]"
+
+// Inventory reads a file and makes an inventory of the machine of it; name is that of the
+// file. The machine must have the NUMA nodes.
+func Inventory(m *machine.Machine, name string, data []byte) (*device.Inventory, error) {
+	resources, err := Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := device.NewInventory(m, resources)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return inv, nil
+}
+
+// Read returns the devices of each resource, in the order of the file. Whether names and
+// ids are good and the NUMA nodes exist is for device.NewInventory to say. The map is never
+// nil without an error.
+func Read(name string, data []byte) (map[string][]device.Device, error) {
+	resources, err := read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrSyntax, err)
+	}
+	return resources, nil
+}
+
+func read(data []byte) (map[string][]device.Device, error) {
+	object, err := toJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	file, err := fieldsOf(object, "resources")
+	if err != nil {
+		return nil, fmt.Errorf("%w; %s", err, expected)
+	}
+	lists, err := fieldsOf(file["resources"])
+	if err != nil {
+		return nil, fmt.Errorf("resources: %w; %s", err, expected)
+	}
+	out := make(map[string][]device.Device, len(lists))
+	total := 0
+	for _, resource := range slices.Sorted(maps.Keys(lists)) {
+		at := fmt.Sprintf("resources[%q]", resource)
+		var entries []json.RawMessage
+		if text := lists[resource]; text[0] != '[' {
+			return nil, fmt.Errorf("%s is %s: want a list of devices", at, kindOf(text))
+		} else if err := json.Unmarshal(text, &entries); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		for i, text := range entries {
+			devices, err := devicesOf(text, MaxDevices-total)
+			if err != nil {
+				return nil, fmt.Errorf("%s[%d]%w", at, i, err)
+			}
+			out[resource] = append(out[resource], devices...)
+			total += len(devices)
+		}
+		if out[resource] == nil {
+			out[resource] = []device.Device{}
+		}
+	}
+	return out, nil
+}
+
+// toJSON returns the one document of a YAML or JSON text as compact JSON. JSON is not led
+// through YAML, which forbids tabs.
+func toJSON(data []byte) ([]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if json.Valid(data) {
+		var value any
+		repeated, err := strictjson.UnmarshalStrict(data, &value, strictjson.DisallowDuplicateFields)
+		if err == nil && len(repeated) > 0 {
+			err = repeated[0]
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		if err := checkOneDocument(data); err != nil {
+			return nil, err
+		}
+		var err error
+		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+			return nil, err
+		}
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, data); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func checkOneDocument(data []byte) error {
+	decoder := yamlv2.NewDecoder(bytes.NewReader(data))
+	for n := 0; ; n++ {
+		var document any
+		err := decoder.Decode(&document)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case n > 0:
+			return errors.New("it has more than one YAML document")
+		}
+	}
+}
+
+// fieldsOf takes an object apart. With known fields, no other may stand in it. The values are
+// not empty and begin with no space.
+func fieldsOf(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
+	if len(object) == 0 || object[0] != '{' {
+		return nil, fmt.Errorf("it is %s", kindOf(object))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil {
+		return nil, err
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		if len(known) > 0 && !slices.Contains(known, field) {
+			return nil, fmt.Errorf("unknown field %q; known are: %s", field, strings.Join(known, ", "))
+		}
+	}
+	return fields, nil
+}
+
+// kindOf says what a JSON value is.
+func kindOf(text json.RawMessage) string {
+	if len(text) == 0 {
+		return "missing"
+	}
+	switch text[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "the text " + string(text)
+	case 'n':
+		return "empty"
+	case 't', 'f':
+		return string(text)
+	}
+	return "the number " + string(text)
+}
