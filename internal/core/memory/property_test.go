@@ -1,0 +1,336 @@
+package memory_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+const (
+	mib  = int64(1) << 20
+	huge = "hugepages-2Mi"
+)
+
+// world is a machine of up to six NUMA nodes with what is held on it.
+type world struct {
+	t        *rapid.T
+	capacity *memory.Capacity
+	usage    memory.Usage
+	held     [][]memory.Block
+	reuse    memory.Reuse
+	// left is what reuse must say, kept by hand: by mask and type.
+	left map[mask.Mask]map[string]int64
+}
+
+func drawWorld(t *rapid.T) *world {
+	var d machine.Description
+	id := -1
+	for range rapid.IntRange(1, 6).Draw(t, "nodes") {
+		id += rapid.IntRange(1, 3).Draw(t, "gap")
+		n := machine.NodeDescription{ID: id, Memory: 64 * mib * rapid.Int64Range(0, 8).Draw(t, "memory")}
+		if pages := rapid.Int64Range(0, 4).Draw(t, "pages"); n.Memory >= 2*mib*pages && rapid.Bool().Draw(t, "huge pages") {
+			n.HugePages = []machine.HugePages{{SizeKiB: 2048, Count: pages}}
+		}
+		if len(d.Nodes) == 0 {
+			n.Cores = []machine.CoreDescription{{Threads: []int{0}}}
+		}
+		d.Nodes = append(d.Nodes, n)
+	}
+	m, err := machine.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserved := map[int]map[string]int64{}
+	if first := d.Nodes[0]; first.Memory >= 64*mib {
+		reserved[first.ID] = map[string]int64{machine.Memory: 32 * mib}
+	}
+	capacity, err := memory.NewCapacity(m, reserved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, capacity: capacity, usage: memory.NewUsage(capacity), left: map[mask.Mask]map[string]int64{}}
+	for range rapid.IntRange(0, 6).Draw(t, "steps") {
+		w.step()
+	}
+	return w
+}
+
+func (w *world) nodes() mask.Mask {
+	var all mask.Mask
+	for _, n := range w.capacity.Nodes() {
+		all = all.With(n.ID)
+	}
+	return all
+}
+
+func (w *world) drawMask(label string) mask.Mask {
+	var m mask.Mask
+	ids := w.nodes().Nodes()
+	bits := rapid.IntRange(1, 1<<len(ids)-1).Draw(w.t, label)
+	for i, id := range ids {
+		if bits>>i&1 == 1 {
+			m = m.With(id)
+		}
+	}
+	return m
+}
+
+func (w *world) drawAmounts() request.Amounts {
+	var a request.Amounts
+	if slices.Contains(w.capacity.Types(), huge) && rapid.Bool().Draw(w.t, "wants huge pages") {
+		a = a.With(huge, 2*mib*rapid.Int64Range(0, 8).Draw(w.t, "wanted pages"))
+	}
+	return a.With(machine.Memory, 16*mib*rapid.Int64Range(0, 40).Draw(w.t, "wanted"))
+}
+
+func (w *world) drawChoice() hint.Choice {
+	c := hint.Choice{Mask: w.nodes(), Preferred: rapid.Bool().Draw(w.t, "preferred")}
+	if rapid.Bool().Draw(w.t, "aligned") {
+		c.Mask, c.HasMask = w.drawMask("aligned to"), true
+	}
+	return c
+}
+
+// step places and books something, as an init container's memory or not, or releases something.
+func (w *world) step() {
+	if len(w.held) > 0 && rapid.IntRange(0, 3).Draw(w.t, "release") == 3 {
+		w.release(rapid.IntRange(0, len(w.held)-1).Draw(w.t, "which"))
+		return
+	}
+	amounts, choice := w.drawAmounts(), w.drawChoice()
+	nodes, err := w.usage.Place(amounts, choice, nil)
+	if err != nil {
+		var placement *memory.PlacementError
+		if !errors.As(err, &placement) || err.Error() == "" {
+			w.t.Fatalf("error %v", err)
+		}
+		return
+	}
+	blocks := make([]memory.Block, len(amounts))
+	for i, a := range amounts {
+		blocks[i] = memory.Block{Type: a.Resource, Size: a.Value, Nodes: nodes}
+	}
+	w.usage = w.usage.Charge(blocks, nil)
+	w.held = append(w.held, blocks)
+	w.remember(rapid.SampledFrom([]request.Lane{request.Init, request.App}).Draw(w.t, "lane"), blocks)
+}
+
+// remember is R-MEM-40.
+func (w *world) remember(lane request.Lane, blocks []memory.Block) {
+	w.reuse = w.reuse.After(lane, blocks)
+	for _, b := range blocks {
+		if w.left[b.Nodes] == nil {
+			w.left[b.Nodes] = map[string]int64{}
+		}
+		old := w.left[b.Nodes][b.Type]
+		if lane == request.Init {
+			w.left[b.Nodes][b.Type] = max(old, b.Size)
+		} else {
+			w.left[b.Nodes][b.Type] = max(0, old-b.Size)
+		}
+	}
+}
+
+func (w *world) release(i int) {
+	w.usage = w.usage.Release(w.held[i])
+	w.held = slices.Delete(w.held, i, i+1)
+}
+
+// literal is R-HINT-32 word for word: the masks on which the amounts fit, and the size of a preferred one.
+func (w *world) literal(amounts request.Amounts) (masks []mask.Mask, preferred int) {
+	nodes, usage := w.capacity.Nodes(), w.usage.Nodes()
+	preferred = len(nodes)
+	for subset := 1; subset < 1<<len(nodes); subset++ {
+		var m mask.Mask
+		for i, n := range nodes {
+			if subset>>i&1 == 1 {
+				m = m.With(n.ID)
+			}
+		}
+		if !w.enough(amounts, m, func(i, t int) int64 { return nodes[i].Types[t].Allocatable }, nil) {
+			continue
+		}
+		preferred = min(preferred, m.Len())
+		if allowed(m, usage) && w.enough(amounts, m, func(i, t int) int64 { return usage[i].Free[t] }, w.left[m]) {
+			masks = append(masks, m)
+		}
+	}
+	return masks, preferred
+}
+
+func (w *world) enough(amounts request.Amounts, m mask.Mask, of func(node, typ int) int64, more map[string]int64) bool {
+	for _, a := range amounts {
+		sum := more[a.Resource]
+		for i, n := range w.capacity.Nodes() {
+			if m.Has(n.ID) {
+				sum += of(i, slices.Index(w.capacity.Types(), a.Resource))
+			}
+		}
+		if sum < a.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// allowed are steps 3 and 4.
+func allowed(m mask.Mask, usage []memory.NodeUsage) bool {
+	for _, n := range usage {
+		if !m.Has(n.ID) {
+			continue
+		}
+		if m.Len() == 1 && n.Group.Len() > 1 {
+			return false
+		}
+		if m.Len() > 1 && n.Assignments > 0 && (n.Group.Len() == 1 || n.Group != m) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestFamilyIsTheLiteralEnumeration(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		amounts := w.drawAmounts()
+		f := w.usage.Family(amounts, w.reuse)
+		masks, preferred := w.literal(amounts)
+		if (f.Kind == hint.Any) != (len(masks) == 0) || f.Kind == hint.None {
+			t.Fatalf("%s: kind %v, and %v fit", amounts, f.Kind, masks)
+		}
+		if f.Kind == hint.Any {
+			return
+		}
+		if f.Preferred != preferred || f.Copies != len(amounts) {
+			t.Fatalf("%s: preferred size %d in %d lists, want %d in %d", amounts, f.Preferred, f.Copies, preferred, len(amounts))
+		}
+		for subset := mask.Mask(1); subset <= w.nodes(); subset++ {
+			if got, want := f.Has(subset), slices.Contains(masks, subset); got != want {
+				t.Fatalf("%s: %s fits: %v, want %v", amounts, subset, got, want)
+			}
+		}
+	})
+}
+
+// TestPlaceIsTheNarrowest: what is placed fits, obeys the groups, holds the aligned NUMA nodes where it
+// can, and is no wider than it must be; an error is due.
+func TestPlaceIsTheNarrowest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		amounts, choice := w.drawAmounts(), w.drawChoice()
+		got, err := w.usage.Place(amounts, choice, w.reuse)
+		want, ok := w.place(amounts, choice)
+		if ok != (err == nil) || got != want {
+			t.Fatalf("%s aligned to %+v: got %s, %v, want %s, %v", amounts, choice, got, err, want, ok)
+		}
+	})
+}
+
+// place is R-MEM-32, 33, 35 and 38 over the literal list, with the rule of groups for single nodes, too.
+func (w *world) place(amounts request.Amounts, choice hint.Choice) (mask.Mask, bool) {
+	masks, preferred := w.literal(amounts)
+	best := func(within mask.Mask) (mask.Mask, bool) {
+		var found mask.Mask
+		for _, m := range masks {
+			better := found == 0 || (m.Len() == preferred) && found.Len() != preferred ||
+				(m.Len() == preferred) == (found.Len() == preferred) && m.NarrowerThan(found)
+			if m.Contains(within) && better {
+				found = m
+			}
+		}
+		return found, found != 0 && (!choice.Preferred || found.Len() == preferred)
+	}
+	nodes := choice.Mask
+	if !choice.HasMask {
+		var ok bool
+		if nodes, ok = best(0); !ok {
+			return 0, false
+		}
+	}
+	usage := w.usage.Nodes()
+	if !w.enough(amounts, nodes, func(i, t int) int64 { return usage[i].Free[t] }, nil) {
+		var ok bool
+		if nodes, ok = best(nodes); !ok {
+			return 0, false
+		}
+	}
+	if !allowed(nodes, usage) {
+		return 0, false
+	}
+	return nodes, true
+}
+
+// TestReleaseUndoesCharge: whatever the order, the books are empty when nobody is left, and nothing is
+// ever negative or held twice.
+func TestReleaseUndoesCharge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		w.checkSums()
+		for len(w.held) > 0 {
+			w.release(rapid.IntRange(0, len(w.held)-1).Draw(t, "which"))
+			w.checkSums()
+		}
+		if fresh := memory.NewUsage(w.capacity); !w.usage.Equal(fresh) || !fresh.Equal(w.usage) {
+			t.Fatalf("nothing is held, and the books say %+v", w.usage.Nodes())
+		}
+	})
+}
+
+// checkSums holds the books against the blocks, type by type and group by group, and a fresh start.
+func (w *world) checkSums() {
+	again := memory.NewUsage(w.capacity)
+	for _, blocks := range w.held {
+		again = again.Charge(blocks, nil)
+	}
+	if !again.Equal(w.usage) {
+		w.t.Fatalf("the books are not the sum of the blocks: %+v, want %+v", w.usage.Nodes(), again.Nodes())
+	}
+	for i, n := range w.usage.Nodes() {
+		for t, name := range w.capacity.Types() {
+			if n.Free[t] < 0 || n.Reserved[t] < 0 || n.Free[t]+n.Reserved[t] != w.capacity.Nodes()[i].Types[t].Allocatable {
+				w.t.Fatalf("NUMA node %d: %d reserved and %d free of %s", n.ID, n.Reserved[t], n.Free[t], name)
+			}
+			var held int64
+			for _, blocks := range w.held {
+				for _, b := range blocks {
+					if b.Type == name && b.Nodes == n.Group {
+						held += b.Size
+					}
+				}
+			}
+			if all := w.allocatable(n.Group, t); w.usage.Free(n.Group, name) != all-held {
+				w.t.Fatalf("group %s: %d free of %s, want %d-%d", n.Group, w.usage.Free(n.Group, name), name, all, held)
+			}
+		}
+	}
+}
+
+func (w *world) allocatable(nodes mask.Mask, t int) int64 {
+	var sum int64
+	for _, n := range w.capacity.Nodes() {
+		if nodes.Has(n.ID) {
+			sum += n.Types[t].Allocatable
+		}
+	}
+	return sum
+}
+
+// TestReuseIsByExactMaskAndType is R-MEM-40 against a table kept by hand.
+func TestReuseIsByExactMaskAndType(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		b := memory.Block{Type: machine.Memory, Size: 16 * mib * rapid.Int64Range(0, 40).Draw(t, "size"), Nodes: w.drawMask("on")}
+		want := max(0, b.Size-w.left[b.Nodes][b.Type])
+		if got := w.reuse.Charged([]memory.Block{b}); got[0] != want {
+			t.Fatalf("%+v: %d bytes are new, want %d", b, got[0], want)
+		}
+	})
+}
