@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,17 +16,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/statefile"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
 // planCommand is one call of paddock plan.
 type planCommand struct {
-	machine machineFlag
-	config  string
-	output  outputFlag
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
+	machine     machineFlag
+	config      string
+	state, save string
+	output      outputFlag
+	stdin       io.Reader
+	stdout      io.Writer
+	stderr      io.Writer
 }
 
 func newPlanCommand() *cobra.Command {
@@ -33,7 +36,8 @@ func newPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan PODS...",
 		Short: "Show what pods would get on a machine, and why some would be refused",
-		Long: `Plan admits pods one after the other, in the order given, on a node without pods, and shows who gets which CPUs and whose memory. Nothing is touched.
+		Long: `Plan admits pods one after the other, in the order given, on a node without pods or on
+a saved state, and shows who gets which CPUs and whose memory. No node is touched.
 
 PODS are files of Kubernetes objects (YAML or JSON, several documents), directories of
 them, or "-" for standard input: Pods, Lists, and the pods that Deployments, StatefulSets,
@@ -51,6 +55,8 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
 	}
 	p.machine.register(cmd)
 	cmd.Flags().StringVar(&p.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a usual one, which is shown")
+	cmd.Flags().StringVar(&p.state, "state", "", "begin on the pods of a `FILE` that --save wrote, instead of an empty node")
+	cmd.Flags().StringVar(&p.save, "save", "", "write the node with the admitted pods to a `FILE`")
 	p.output.register(cmd, "table", "wide", "json", "yaml")
 	return cmd
 }
@@ -64,7 +70,7 @@ func (p *planCommand) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	state, err := node.New(found.Machine, policy)
+	state, err := p.begin(found.Machine, policy)
 	if err != nil {
 		return err
 	}
@@ -76,6 +82,11 @@ func (p *planCommand) run(paths []string) error {
 	plans, state, err := admitAll(state, pods, gates)
 	if err != nil {
 		return err
+	}
+	if p.save != "" {
+		if err := save(p.save, state); err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
 	}
 	if err := p.print(view.PlanOf(found.Name, said, plans, state)); err != nil {
 		return err
@@ -110,6 +121,26 @@ func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
 		fmt.Fprintf(p.stderr, "paddock: note: %s: %s\n", p.config, w)
 	}
 	return policy, kubeletcfg.Describe(policy), nil
+}
+
+// begin is the node before the first pod.
+func (p *planCommand) begin(m *machine.Machine, policy node.Policy) (*node.State, error) {
+	if p.state == "" {
+		return node.New(m, policy)
+	}
+	data, err := readInput(p.state, p.stdin)
+	if err != nil {
+		return nil, fmt.Errorf("--state: %w", err)
+	}
+	file, err := statefile.Decode(p.state, data)
+	if err != nil {
+		return nil, err
+	}
+	state, err := node.Restore(m, policy, file.Grants)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not hold here: %w; since it was saved: %s", p.state, err, strings.Join(file.Changes(m, policy), "; "))
+	}
+	return state.Resume(file.Generation), nil
 }
 
 // pods reads, defaults and validates. Every problem is told, each in a line of its own.
@@ -166,6 +197,19 @@ func admitAll(state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]*node.P
 		plans = append(plans, plan)
 	}
 	return plans, state, nil
+}
+
+// save writes the state beside the file that it replaces, so that no reader sees half of it.
+func save(name string, state *node.State) error {
+	data, err := statefile.Encode(state)
+	if err != nil {
+		return err
+	}
+	temporary := name + ".tmp"
+	if err := os.WriteFile(temporary, data, 0o600); err != nil { //nolint:forbidigo // the file is the user's, not the agent's state
+		return err
+	}
+	return os.Rename(temporary, name) //nolint:forbidigo // as above
 }
 
 func (p *planCommand) print(plan view.Plan) error {

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// podsTable shows pods, ascending by namespace and name whatever the order of the answer. Wide
+// is exact where the other form is short.
+func podsTable(pods []*podres.PodResources, wide bool) *view.Table {
+	t := &view.Table{Columns: []view.Column{
+		{Title: "POD / CONTAINER"}, {Title: "ISOLATION"}, {Title: "CPUS", Align: view.Right}, {Title: "CPU SET"},
+		{Title: "MEMORY"}, {Title: "NUMA"}, {Title: "DEVICES"},
+	}}
+	pods = slices.Clone(pods)
+	slices.SortStableFunc(pods, func(a, b *podres.PodResources) int {
+		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
+			return c
+		}
+		return strings.Compare(a.GetName(), b.GetName())
+	})
+	for _, p := range pods {
+		addPod(t, p, wide)
+	}
+	return t
+}
+
+func addPod(t *view.Table, p *podres.PodResources, wide bool) {
+	pool := cpusOf(p.GetCpuIds())
+	shared := pool
+	for _, c := range p.GetContainers() {
+		shared = shared.Difference(cpusOf(c.GetCpuIds()))
+	}
+	word := ""
+	if !pool.IsEmpty() || len(p.GetMemory()) > 0 {
+		word = "pool"
+	}
+	t.Cells(view.Cell{Text: p.GetNamespace() + "/" + p.GetName(), Tone: view.Strong}, view.Cell{Text: word, Tone: view.Faint},
+		view.Cell{Text: countText(pool)}, view.Cell{Text: setText(pool, wide)},
+		view.Cell{Text: memoryText(p.GetMemory())}, view.Cell{Text: numaText(p.GetMemory())})
+	for _, c := range p.GetContainers() {
+		isolation, tone, cpus := node.HostIsolation, view.Plain, cpusOf(c.GetCpuIds())
+		switch {
+		case !cpus.IsEmpty():
+			isolation, tone = node.ContainerIsolation, view.Good
+		case !pool.IsEmpty():
+			isolation, cpus = node.PodIsolation, shared
+		}
+		set := setText(cpus, wide)
+		if isolation == node.HostIsolation {
+			set = "shared"
+		}
+		t.Cells(view.Cell{Text: "  " + c.GetName()}, view.Cell{Text: isolation.String(), Tone: tone},
+			view.Cell{Text: countText(cpus)}, view.Cell{Text: set},
+			view.Cell{Text: memoryText(c.GetMemory())}, view.Cell{Text: numaText(c.GetMemory())}, view.Cell{Text: devicesText(c.GetDevices(), wide)})
+	}
+}
+
+// cpusOf are the ids that can be CPUs; nothing else is expected of a server.
+func cpusOf(ids []int64) cpuset.Set {
+	var b cpuset.Builder
+	for _, id := range ids {
+		if id >= 0 && id <= cpuset.MaxID {
+			b.Add(int(id))
+		}
+	}
+	return b.Set()
+}
+
+func countText(set cpuset.Set) string {
+	if set.IsEmpty() {
+		return ""
+	}
+	return strconv.Itoa(set.Len())
+}
+
+func setText(set cpuset.Set, wide bool) string {
+	if wide {
+		return set.String()
+	}
+	return view.CPUs(set)
+}
+
+// memoryText is "8 GiB + 64 MiB hugepages-2Mi".
+func memoryText(blocks []*podres.ContainerMemory) string {
+	parts := make([]string, len(blocks))
+	for i, b := range blocks {
+		parts[i] = view.Bytes(int64(min(b.GetSize(), math.MaxInt64)))
+		if b.GetMemoryType() != machine.Memory {
+			parts[i] += " " + b.GetMemoryType()
+		}
+	}
+	return strings.Join(parts, " + ")
+}
+
+// numaText are the NUMA nodes of the memory.
+func numaText(blocks []*podres.ContainerMemory) string {
+	var ids []int64
+	for _, b := range blocks {
+		for _, n := range b.GetTopology().GetNodes() {
+			ids = append(ids, n.GetID())
+		}
+	}
+	return cpusOf(ids).String() // A list of ids, whatever they are of.
+}
+
+// devicesText is "2 example.com/nic"; wide, "example.com/nic nic-0 on NUMA node 0".
+func devicesText(devices []*podres.ContainerDevices, wide bool) string {
+	var parts, names []string
+	counts := map[string]int{}
+	for _, d := range devices {
+		var ids []int64
+		for _, n := range d.GetTopology().GetNodes() {
+			ids = append(ids, n.GetID())
+		}
+		text := d.GetResourceName() + " " + strings.Join(d.GetDeviceIds(), ",")
+		if len(ids) > 0 {
+			text += " on NUMA node " + cpusOf(ids).String()
+		}
+		parts = append(parts, text)
+		if counts[d.GetResourceName()] == 0 {
+			names = append(names, d.GetResourceName())
+		}
+		counts[d.GetResourceName()] += len(d.GetDeviceIds())
+	}
+	if wide {
+		return strings.Join(parts, "; ")
+	}
+	for i, name := range names {
+		names[i] = strconv.Itoa(counts[name]) + " " + name
+	}
+	return strings.Join(names, ", ")
+}
