@@ -73,12 +73,15 @@ type Engine struct {
 	published atomic.Pointer[Snapshot]
 
 	mu sync.Mutex // serialises changes; readers do not take it
+	// durable is the state that was written last by this engine.
+	durable *node.State
 }
 
-// New starts on a state that is durable.
-func New(durable *node.State, c Config) *Engine {
+// New starts on a state that is durable, or safe to start from if it never becomes so: Flush
+// writes it.
+func New(initial *node.State, c Config) *Engine {
 	e := &Engine{config: c}
-	e.published.Store(&Snapshot{State: durable})
+	e.published.Store(&Snapshot{State: initial})
 	return e
 }
 
@@ -193,6 +196,18 @@ func (e *Engine) ContainerCreated(uid, name string) {
 	}
 }
 
+// Flush writes the state unless the one that readers see is what was written last. The error wraps
+// ErrNotWritten.
+func (e *Engine) Flush() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Snapshot()
+	if now.State == e.durable && len(now.Unreleased) == 0 {
+		return nil
+	}
+	return e.release(now.State, now.Unreleased)
+}
+
 // Converge says which of the running containers need which updates now.
 func (e *Engine) Converge(observed []converge.Observed) converge.Report {
 	return converge.Compare(e.State(), observed)
@@ -206,7 +221,9 @@ func (e *Engine) write(s *node.State) error {
 		err = e.config.Store.Write(data)
 	}
 	end := e.config.Now()
-	if err != nil {
+	if err == nil {
+		e.durable = s
+	} else {
 		err = fmt.Errorf("%w: %w", ErrNotWritten, err)
 	}
 	e.config.Observer.Wrote(Write{Generation: s.Generation(), Bytes: len(data), Took: end.Sub(begin), At: end, Err: err})

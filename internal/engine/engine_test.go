@@ -223,3 +223,22 @@ func admit(t *testing.T, e *engine.Engine, p request.Pod) {
 		t.Fatal(err, plan.Refusal)
 	}
 }
+
+// TestFlush writes what no change was worth a write for, once.
+func TestFlush(t *testing.T) {
+	e, store, book := newEngine(t)
+	for range 2 {
+		if err := e.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, book, "write 0 true")
+	store.broken = true
+	admitted := pod("a", 2)
+	if _, err := e.Admit(admitted); err == nil {
+		t.Fatal("admitted on a broken disk")
+	}
+	if err := e.Flush(); err != nil {
+		t.Errorf("nothing is left to write: %v", err)
+	}
+}

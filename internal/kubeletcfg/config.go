@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/kubelet/config/v1beta1"
 )
@@ -103,4 +104,16 @@ func (c *Config) Patch(patch json.RawMessage, gates map[string]bool) (*Config, e
 
 func syntax(name string, err error) error {
 	return fmt.Errorf("%s: %w: %w", name, ErrSyntax, err)
+}
+
+// defaultReconcilePeriod is the kubelet's cpuManagerReconcilePeriod.
+const defaultReconcilePeriod = 10 * time.Second
+
+// ReconcilePeriod is cpuManagerReconcilePeriod: how often what containers run on is compared with
+// what they should (R-ST-51).
+func (c *Config) ReconcilePeriod() time.Duration {
+	if period := c.spec.CPUManagerReconcilePeriod.Duration; period > 0 {
+		return period
+	}
+	return defaultReconcilePeriod
 }
