@@ -38,6 +38,13 @@ var settingKeys = [...]string{
 	"memory", "reserved-memory", "gates",
 }
 
+// refusedError is a configuration under which a node does not start.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+
+func (e *refusedError) Unwrap() error { return e.err }
+
 // runConfig resolves a configuration and empties the node.
 func (n *Node) runConfig(c Command) ([]string, error) {
 	if n.machine == nil {
@@ -52,7 +59,7 @@ func (n *Node) runConfig(c Command) ([]string, error) {
 	}
 	policy, warnings, err := n.resolve(s)
 	if err != nil {
-		return []string{"refused: " + err.Error()}, nil
+		return nil, &refusedError{err}
 	}
 	state, err := node.New(n.machine, policy)
 	if err != nil {
@@ -91,8 +98,9 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 }
 
 func (n *Node) kubeletConfiguration(s settings) (map[string]any, error) {
+	gates := map[string]bool{"PodLevelResourceManagers": true}
 	object := map[string]any{
-		"featureGates": map[string]bool{"PodLevelResourceManagers": true},
+		"featureGates": gates,
 		"evictionHard": map[string]string{"memory.available": "0%"}, // so that reserved-memory is all
 	}
 	put := func(key, field string) {
@@ -116,7 +124,7 @@ func (n *Node) kubeletConfiguration(s settings) (map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gates: %s=%s: want true or false", name, value)
 		}
-		object["featureGates"].(map[string]bool)[name] = on
+		gates[name] = on
 	}
 	return object, n.reserve(s, object)
 }
@@ -195,11 +203,11 @@ func (n *Node) runRestart(c Command) ([]string, error) {
 	maps.Copy(s, changed)
 	policy, _, err := n.resolve(s)
 	if err != nil {
-		return []string{"refused: " + err.Error(), "the node stays as it was"}, nil
+		return nil, &refusedError{err}
 	}
 	state, err := node.Restore(n.machine, policy, n.state.Grants())
 	if err != nil {
-		return []string{"refused: " + err.Error(), "the node stays as it was"}, nil
+		return nil, &refusedError{err}
 	}
 	var lines []string
 	if len(changed) > 0 {
@@ -228,12 +236,9 @@ func (n *Node) readmit(g *node.Grant) ([]string, error) {
 		return nil, err
 	}
 	plan := n.state.Plan(asked)
-	if plan.Refusal != nil {
-		return describeRefusal(plan.Refusal), nil
-	}
-	verdict := "keeps what it has"
-	if !plan.Known {
-		verdict = "is planned anew"
+	verdict := "is planned anew"
+	if plan.Known {
+		verdict = "keeps what it has"
 	}
 	lines := []string{g.Pod.Name + " " + verdict}
 	for _, note := range plan.Trace.Notes {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
@@ -34,13 +35,29 @@ func New(machines Machines) *Node {
 // State is what the node holds; nil before a configuration was accepted.
 func (n *Node) State() *node.State { return n.state }
 
+// Request is what the pod that was described under that name asks for.
+func (n *Node) Request(name string) (request.Pod, error) {
+	pod, ok := n.pods[name]
+	if !ok {
+		return request.Pod{}, fmt.Errorf("no pod %q was described", name)
+	}
+	return n.request(pod)
+}
+
 // Run carries a command out and answers: lines without a newline at the end, never empty.
 func (n *Node) Run(c Command) string {
 	answer, err := n.run(c)
 	if err == nil && n.state != nil {
 		err = n.state.Check()
 	}
-	if err != nil {
+	var refused *refusedError
+	switch {
+	case errors.As(err, &refused):
+		answer = append(answer, "refused: "+err.Error())
+		if n.state != nil {
+			answer = append(answer, "the node stays as it was")
+		}
+	case err != nil:
 		answer = append(answer, "error: "+err.Error())
 	}
 	return strings.Join(answer, "\n")
