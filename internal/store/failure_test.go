@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
@@ -186,6 +187,40 @@ func TestWhatFailuresSay(t *testing.T) {
 		f.Inject(crashfs.From(1, c.cause, c.kind))
 		if err := s.Write(seal(3, 9)); err == nil || err.Error() != c.want {
 			t.Errorf("%s fails with %v:\n got %v\nwant %s", c.kind, c.cause, err, c.want)
+		}
+	}
+}
+
+// The agent is killed before the directory is synced. The next one reads what the kernel has, acts
+// on it, and then the power fails.
+func TestWhatOpenReturnsIsDurable(t *testing.T) {
+	f := kept(t)
+	s, _ := mustOpen(t, f, path)
+	f.Inject(crashfs.From(1, syscall.EIO, "syncdir"))
+	if err := s.Write(seal(3, 9)); !errors.Is(err, store.ErrUncertain) {
+		t.Fatalf("Write: %v", err)
+	}
+	f.Inject(nil)
+	f.Kill()
+	if _, loaded := mustOpen(t, f, path); !bytes.Equal(loaded.Data, seal(3, 9)) {
+		t.Fatalf("found %v", loaded)
+	}
+	for seed := range uint64(50) {
+		wantFile(t, f.Left(seed), path, seal(3, 9))
+	}
+}
+
+// A disk that is full must not be filled further by writes that fail.
+func TestFailedWriteGivesItsSpaceBack(t *testing.T) {
+	for _, kind := range []string{"write", "sync", "close", "link", "rename"} {
+		f := kept(t)
+		s, _ := mustOpen(t, f, path)
+		f.Inject(crashfs.From(1, syscall.ENOSPC, kind))
+		if err := s.Write(seal(3, 9)); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Write: %v", err)
+		}
+		if _, err := f.Peek(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s fails: the new file is still there (%v)", kind, err)
 		}
 	}
 }
