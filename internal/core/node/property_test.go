@@ -101,6 +101,7 @@ func (h *history) admit(name string) {
 		if h.state() != before {
 			h.fatalf("%s changed the state", answer)
 		}
+		h.checkAccount(name)
 		return
 	}
 	g, ok := h.state().Grant(name)
@@ -109,6 +110,30 @@ func (h *history) admit(name string) {
 	}
 	h.checkShape(g)
 	h.checkAligned(g)
+}
+
+// checkAccount: what a refusal says of the CPUs of a NUMA node adds up: free, and held by somebody.
+func (h *history) checkAccount(name string) {
+	asked, err := h.n.Request(name)
+	if err != nil {
+		h.fatalf("%v", err)
+	}
+	r := h.state().Plan(asked).Refusal
+	if r == nil {
+		return
+	}
+	if r.Detail == "" || r.Rule == "" || r.Reason == "" {
+		h.fatalf("%s is refused without saying why: %+v", name, r)
+	}
+	for _, n := range r.Nodes {
+		held := n.Free
+		for _, holder := range n.Holders {
+			held += holder.Amount
+		}
+		if r.Resource == request.CPU && held != n.Total {
+			h.fatalf("%s: NUMA node %d has %d CPUs, and the account says %+v", name, n.Node, n.Total, n)
+		}
+	}
 }
 
 func (h *history) admitAgain(g *node.Grant) {
