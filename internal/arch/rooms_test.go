@@ -53,6 +53,7 @@ var rooms = []room{
 	{"store/crashfs", []string{"store"}, "it is a file system for tests of the store and of what uses it"},
 	{"engine", []string{"core/...", "store", "statefile"}, adviceEngine},
 	{"podsource", []string{"core/...", "podspec"}, adviceEdge},
+	{"podsource/...", []string{"core/...", "podspec", "podsource"}, adviceEdge},
 	{"runtime", []string{"core/...", "engine"}, adviceEdge},
 	{"runtime/...", []string{"core/...", "engine", "runtime"}, adviceEdge},
 	{"podres", []string{"core/...", "engine"}, adviceEdge},
@@ -81,7 +82,8 @@ var libraries = []library{
 	{"github.com/prometheus", []string{"telemetry"}, "metrics are computed from snapshots in internal/telemetry"},
 	{"k8s.io/kubelet/pkg/apis/podresources", []string{"podres"}, "the PodResources API is internal/podres"},
 	{"github.com/google/cadvisor", []string{"discover"}, "internal/discover reads machines and hands out machine.Machine"},
-	{"k8s.io/client-go", []string{"podsource", "agent"}, "pods come from internal/podsource"},
+	{"k8s.io/client-go", []string{"podsource", "podsource/...", "agent"}, "pods come from internal/podsource"},
+	{"github.com/fsnotify/fsnotify", []string{"podsource/manifests"}, "events only say when to look; internal/podsource/manifests looks"},
 	{"github.com/spf13/cobra", []string{"cmd/paddock"}, "the command line is cmd/paddock"},
 	{"k8s.io/kubernetes", nil, "Paddock decides by itself; docs/rules says how"},
 	{"github.com/stretchr/testify", nil, "compare with go-cmp, and let cases live in files"},
@@ -91,7 +93,7 @@ var libraries = []library{
 	{"k8s.io/klog", []string{"cmd/paddock", "agent"}, "log/slog, at the edges; what libraries say through klog is led there once, at the start"},
 	{"go.uber.org/zap", nil, "log/slog, at the edges"},
 	{"log", nil, "log/slog, at the edges"},
-	{"log/slog", []string{"engine", "podsource", "runtime", "runtime/...", "podres", "telemetry", "web", "agent", "cmd/paddock"}, "return an error or put it into the trace; the edges log"},
+	{"log/slog", []string{"engine", "podsource", "podsource/...", "runtime", "runtime/...", "podres", "telemetry", "web", "agent", "cmd/paddock"}, "return an error or put it into the trace; the edges log"},
 }
 
 // impure are the parts of the standard library that the core does without, and where the

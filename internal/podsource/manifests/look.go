@@ -1,0 +1,153 @@
+package manifests
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/podspec"
+)
+
+// kind is what is at a path.
+type kind int
+
+const (
+	unknown kind = iota // nothing was there since the start
+	file
+	directory
+)
+
+// sight is what one look at all paths saw.
+type sight struct {
+	glances   []glance // parallel to the paths
+	unwatched error    // why changes are not told at once
+}
+
+// glance is what is at one path.
+type glance struct {
+	kind  kind
+	err   error // it could not be looked at, or is not there
+	gone  bool  // it was a file, and that it is not there is all there is to know
+	found []found
+	odd   []string // names that were left out and may be meant
+}
+
+// found is one file. Its data is of no use if there is an error.
+type found struct {
+	path string
+	data []byte
+	sum  [sha256.Size]byte
+	err  error
+}
+
+// digest is equal for two looks that saw the same.
+func (s sight) digest() [sha256.Size]byte {
+	var all []byte
+	for _, g := range s.glances {
+		all = fmt.Appendf(all, "%d %t %q %q\n", g.kind, g.gone, text(g.err), g.odd)
+		for _, f := range g.found {
+			all = fmt.Appendf(all, "%q %x %q\n", f.path, f.sum, text(f.err))
+		}
+	}
+	return sha256.Sum256(fmt.Appendf(all, "%q", text(s.unwatched)))
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// look reads what is at a path where there was a thing of kind was.
+func look(path string, was kind) glance {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return lookDir(path)
+	case err == nil:
+		return glance{kind: file, found: []found{readFile(path)}}
+	case was == file && isMissing(path):
+		return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file is not there any more", path)}
+	}
+	return glance{kind: was, err: err}
+}
+
+// isMissing tells whether the path names nothing, not even a link that leads nowhere, in a
+// directory that is there.
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	_, around := os.Stat(filepath.Dir(path))
+	return errors.Is(err, fs.ErrNotExist) && around == nil
+}
+
+func lookDir(dir string) glance {
+	g := glance{kind: directory}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		g.err = err
+		return g
+	}
+	for _, e := range entries { // sorted by name
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case isTemporary(e.Name()) || e.IsDir():
+		case !isManifest(e.Name()):
+			g.odd = append(g.odd, path+": left out, the names of manifests end in .yaml, .yml or .json")
+		default:
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				continue // a link to one
+			}
+			g.found = append(g.found, readFile(path))
+		}
+	}
+	return g
+}
+
+func isManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
+}
+
+// isTemporary tells of files that editors and mounted volumes keep beside the real ones, and of
+// hidden files.
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
+		slices.Contains([]string{".swp", ".swx", ".tmp", ".bak", ".part"}, strings.ToLower(filepath.Ext(name)))
+}
+
+func readFile(path string) found {
+	data, err := read(path)
+	return found{path: path, data: data, sum: sha256.Sum256(data), err: err}
+}
+
+func read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for its other end
+		return nil, fmt.Errorf("%s: it is no regular file (%s)", path, info.Mode().Type())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, podspec.MaxFileSize+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > podspec.MaxFileSize:
+		return nil, fmt.Errorf("%s: it has more than %d MiB, the most that is read", path, podspec.MaxFileSize>>20)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, fmt.Errorf("%s: it is empty; delete the file to remove its pods", path)
+	}
+	return data, nil
+}

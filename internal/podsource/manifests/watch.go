@@ -1,0 +1,157 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// place is a directory in which changes are to be seen.
+type place struct {
+	dir   string // with all links resolved
+	info  fs.FileInfo
+	every bool     // changes of every name count
+	names []string // or those of these
+}
+
+func (p place) equal(q place) bool {
+	return p.dir == q.dir && p.every == q.every && slices.Equal(p.names, q.names) && os.SameFile(p.info, q.info)
+}
+
+// concerns tells whether a change of that name counts. A mounted volume exchanges the
+// directory "..data" when it has new files.
+func (p place) concerns(name string) bool {
+	return p.every || strings.HasPrefix(name, "..") || slices.Contains(p.names, name)
+}
+
+// placesOf is where changes of the paths show: in the directories themselves, and around
+// each path, where a file is exchanged by renaming and where a directory vanishes and comes
+// back.
+func placesOf(paths []string) []place {
+	var places []place
+	add := func(dir, name string) {
+		resolved, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return // what is not there cannot be watched; the look says what is wrong
+		}
+		info, err := os.Stat(resolved)
+		if err != nil || !info.IsDir() {
+			return
+		}
+		i := slices.IndexFunc(places, func(p place) bool { return p.dir == resolved })
+		if i < 0 {
+			i = len(places)
+			places = append(places, place{dir: resolved, info: info})
+		}
+		if name == "" {
+			places[i].every = true
+			return
+		}
+		places[i].names = append(places[i].names, name)
+	}
+	for _, path := range paths {
+		add(filepath.Dir(path), filepath.Base(path))
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			add(path, "")
+		}
+	}
+	return places
+}
+
+// notifier begins to watch places. The channel has an element when something changed since it
+// was read last; stop ends it and waits for the end. With an error some places may be
+// watched nevertheless.
+type notifier func(places []place) (changes <-chan struct{}, stop func(), err error)
+
+// watch follows the places of paths while they move.
+type watch struct {
+	begin   notifier
+	changes <-chan struct{}
+	err     error
+
+	stop   func()
+	places []place
+}
+
+// follow makes sure that the right places are watched. What changes after it returns is told.
+func (w *watch) follow(paths []string) {
+	places := placesOf(paths)
+	if w.stop != nil && w.err == nil && slices.EqualFunc(places, w.places, place.equal) {
+		return
+	}
+	w.end()
+	w.places = places
+	w.changes, w.stop, w.err = w.begin(places)
+}
+
+func (w *watch) end() {
+	if w.stop != nil {
+		w.stop()
+	}
+	w.changes, w.stop = nil, nil
+}
+
+// notify is the notifier of the operating system.
+func notify(places []place) (<-chan struct{}, func(), error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, func() {}, err
+	}
+	var errs []error
+	for _, p := range places {
+		if err := w.Add(p.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("%s: cannot be watched: %w", p.dir, err))
+		}
+	}
+	changes, done := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		pass(w, places, changes)
+	}()
+	return changes, func() {
+		_ = w.Close() // nothing is lost but events that nobody waits for
+		<-done
+	}, errors.Join(errs...)
+}
+
+// pass tells of events until the watcher is closed. An error is an event, too: the system says
+// that it lost some.
+func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
+	for {
+		select {
+		case event, open := <-w.Events:
+			if !open {
+				return
+			}
+			if !concerned(places, event.Name) {
+				continue
+			}
+		case _, open := <-w.Errors:
+			if !open {
+				return
+			}
+		}
+		select {
+		case changes <- struct{}{}:
+		default: // a look is due already
+		}
+	}
+}
+
+// concerned tells whether an event at the path is of interest. One of a watched directory itself
+// is.
+func concerned(places []place, path string) bool {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	for _, p := range places {
+		if p.dir == path || p.dir == dir && p.concerns(name) {
+			return true
+		}
+	}
+	return false
+}
