@@ -292,6 +292,9 @@ func TestReuse(t *testing.T) {
 				t.Fatal(err)
 			}
 			reuse = reuse.After(lane, gpu, ids)
+			if left := reuse.IDs(gpu); !slices.IsSorted(left) || len(slices.Compact(slices.Clone(left))) != len(left) {
+				t.Fatalf("%q can be reused", left)
+			}
 			switch lane {
 			case request.Init:
 				most = max(most, sidecars+n)
