@@ -17,8 +17,13 @@ import (
 // is exact where the other form is short.
 func podsTable(pods []*podres.PodResources, wide bool) *view.Table {
 	t := &view.Table{Columns: []view.Column{
-		{Title: "POD / CONTAINER"}, {Title: "ISOLATION"}, {Title: "CPUS", Align: view.Right}, {Title: "CPU SET"},
-		{Title: "MEMORY"}, {Title: "NUMA"}, {Title: "DEVICES"},
+		{Title: "POD / CONTAINER"},
+		{Title: "ISOLATION"},
+		{Title: "CPUS", Align: view.Right},
+		{Title: "CPU SET"},
+		{Title: "MEMORY"},
+		{Title: "NUMA"},
+		{Title: "DEVICES"},
 	}}
 	pods = slices.Clone(pods)
 	slices.SortStableFunc(pods, func(a, b *podres.PodResources) int {
@@ -34,10 +39,10 @@ func podsTable(pods []*podres.PodResources, wide bool) *view.Table {
 }
 
 func addPod(t *view.Table, p *podres.PodResources, wide bool) {
-	pool := cpusOf(p.GetCpuIds())
+	pool := idSet(p.GetCpuIds())
 	shared := pool
 	for _, c := range p.GetContainers() {
-		shared = shared.Difference(cpusOf(c.GetCpuIds()))
+		shared = shared.Difference(idSet(c.GetCpuIds()))
 	}
 	word := ""
 	if !pool.IsEmpty() || len(p.GetMemory()) > 0 {
@@ -47,7 +52,7 @@ func addPod(t *view.Table, p *podres.PodResources, wide bool) {
 		view.Cell{Text: countText(pool)}, view.Cell{Text: setText(pool, wide)},
 		view.Cell{Text: memoryText(p.GetMemory())}, view.Cell{Text: numaText(p.GetMemory())})
 	for _, c := range p.GetContainers() {
-		isolation, tone, cpus := node.HostIsolation, view.Plain, cpusOf(c.GetCpuIds())
+		isolation, tone, cpus := node.HostIsolation, view.Plain, idSet(c.GetCpuIds())
 		switch {
 		case !cpus.IsEmpty():
 			isolation, tone = node.ContainerIsolation, view.Good
@@ -64,8 +69,9 @@ func addPod(t *view.Table, p *podres.PodResources, wide bool) {
 	}
 }
 
-// cpusOf are the ids that can be CPUs; nothing else is expected of a server.
-func cpusOf(ids []int64) cpuset.Set {
+// idSet holds ids of CPUs or of NUMA nodes. Others than CPUs can have are not expected of a server
+// and left out.
+func idSet(ids []int64) cpuset.Set {
 	var b cpuset.Builder
 	for _, id := range ids {
 		if id >= 0 && id <= cpuset.MaxID {
@@ -109,7 +115,7 @@ func numaText(blocks []*podres.ContainerMemory) string {
 			ids = append(ids, n.GetID())
 		}
 	}
-	return cpusOf(ids).String() // A list of ids, whatever they are of.
+	return idSet(ids).String()
 }
 
 // devicesText is "2 example.com/nic"; wide, "example.com/nic nic-0 on NUMA node 0".
@@ -123,7 +129,7 @@ func devicesText(devices []*podres.ContainerDevices, wide bool) string {
 		}
 		text := d.GetResourceName() + " " + strings.Join(d.GetDeviceIds(), ",")
 		if len(ids) > 0 {
-			text += " on NUMA node " + cpusOf(ids).String()
+			text += " on NUMA node " + idSet(ids).String()
 		}
 		parts = append(parts, text)
 		if counts[d.GetResourceName()] == 0 {

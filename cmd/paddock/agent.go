@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+// agentFlags override the file of --config, field by field.
+type agentFlags struct {
+	file  string
+	print bool
+	value agent.Config
+}
+
+func newAgentCommand() *cobra.Command {
+	f := agentFlags{value: agent.DefaultConfig()}
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Hold a node's assignments: admit pods, serve what they got, survive",
+		Long: `Agent admits the pods of a manifest directory, keeps what they got in one durable file, and
+serves it: as the PodResources API on a unix socket, as metrics on a loopback address. It
+drives a simulated runtime, so it needs no cluster, no root and no container.
+
+Killed and started again it holds what it held. SIGTERM and SIGINT end it within a second;
+a second one at once.`,
+		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
+      --kubelet-config examples/kubelet/pod-scope.yaml --pods examples/pods \
+      --state /tmp/paddock/state.json --podresources-socket /tmp/paddock/podresources.sock
+  paddock pods --socket /tmp/paddock/podresources.sock`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := f.config(cmd)
+			if err != nil {
+				return err
+			}
+			if f.print {
+				return printConfig(cmd.OutOrStdout(), config)
+			}
+			return runAgent(cmd.Context(), cmd.ErrOrStderr(), config)
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *agentFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.file, "config", "", "the agent's own configuration, a YAML `FILE`; flags override it")
+	flags.BoolVar(&f.print, "print-config", false, "show the resolved configuration and end")
+	v := &f.value
+	flags.StringVar(&v.Machine, "machine", v.Machine, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"`)
+	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, "how the node decides: a KubeletConfiguration `FILE`; without it a usual one")
+	flags.StringVar(&v.Devices, "devices", v.Devices, "the node's devices: an inventory `FILE`")
+	flags.StringVar(&v.State, "state", v.State, "the `FILE` that holds the assignments")
+	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start when something of the state does not hold any more")
+	flags.StringSliceVar(&v.Pods, "pods", v.Pods, "a `DIR` or file of manifests; may be given several times")
+	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim")
+	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for metrics and health; empty: none")
+	flags.BoolVar(&v.Profile, "profile", v.Profile, "serve /debug/pprof on the listen address")
+	flags.StringVar(&v.PodResources.Socket, "podresources-socket", v.PodResources.Socket, "the `PATH` of the PodResources API; empty: none")
+	flags.StringVar(&v.Log.Format, "log-format", v.Log.Format, "text or json")
+	flags.StringVar(&v.Log.Level, "log-level", v.Log.Level, "debug, info, warn or error")
+}
+
+// config is the file with the flags that were given in place of its fields.
+func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
+	config := agent.DefaultConfig()
+	if f.file != "" {
+		data, err := readInput(f.file, cmd.InOrStdin())
+		if err != nil {
+			return config, fmt.Errorf("--config: %w", err)
+		}
+		if config, err = agent.ReadConfig(f.file, data); err != nil {
+			return config, err
+		}
+	}
+	given := f.value
+	for name, take := range map[string]func(){
+		"machine": func() { config.Machine = given.Machine }, "kubelet-config": func() { config.KubeletConfig = given.KubeletConfig },
+		"devices": func() { config.Devices = given.Devices }, "state": func() { config.State = given.State },
+		"strict": func() { config.Strict = given.Strict }, "pods": func() { config.Pods = given.Pods },
+		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
+		"profile": func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
+		"log-format": func() { config.Log.Format = given.Log.Format }, "log-level": func() { config.Log.Level = given.Log.Level },
+	} {
+		if cmd.Flags().Changed(name) {
+			take()
+		}
+	}
+	return config, config.Check()
+}
+
+func printConfig(out io.Writer, c agent.Config) error {
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	return err
+}
+
+func runAgent(ctx context.Context, stderr io.Writer, c agent.Config) error {
+	log, err := telemetry.NewLogger(stderr, c.Log.Format, c.Log.Level)
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(c, store.OS(), build(), log)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// After the first signal the next one has its default effect.
+	context.AfterFunc(ctx, stop)
+	return a.Run(ctx)
+}
+
+func build() telemetry.Build {
+	b := telemetry.Build{Version: version(), GoVersion: runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}

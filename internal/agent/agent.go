@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/runtime/sim"
+	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+var (
+	errNotAdmitted = errors.New("the pod is not admitted")
+	errNoContainer = errors.New("the pod has no such container")
+	errEmptyPool   = errors.New("it has no CPUs of its own, and the node's shared pool is empty: free CPUs, or lift strict-cpu-reservation")
+)
+
+// Agent is a node's assignments, held.
+type Agent struct {
+	config  Config
+	place   *place
+	engine  *engine.Engine
+	runtime *sim.Runtime
+	keeper  *keeper
+	metrics *telemetry.Telemetry
+	health  *health
+	log     *slog.Logger
+	close   func() error
+}
+
+// New reads the place and opens the state. Run is next; Close lets go of the state if it is not.
+func New(c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Agent, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	p, err := readPlace(c)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("policy", "policy", p.said)
+	for _, w := range p.warnings {
+		log.Warn("setting without effect", "setting", w)
+	}
+	a := &Agent{config: c, place: p, health: &health{}, log: log}
+	a.metrics = telemetry.New(telemetry.Config{
+		Machine: p.machine, Policy: p.policy, Build: build,
+		Snapshot: func() *engine.Snapshot {
+			if a.engine == nil {
+				return nil
+			}
+			return a.engine.Snapshot()
+		},
+		Checks: []telemetry.Check{{Name: "state", Ready: a.health.ready}},
+	})
+	e, lock, err := p.startEngine(c, fsys, observers{a.metrics, a.health}, log)
+	if err != nil {
+		return nil, err
+	}
+	a.engine, a.close = e, sync.OnceValue(lock.Close)
+	a.runtime = sim.New(creating(e))
+	gates := podspec.Gates{PodLevelResources: p.policy.PodLevelResources, PodLevelManagers: p.policy.PodLevelManagers}
+	a.keeper = newKeeper(e, a.runtime, gates, log)
+	return a, nil
+}
+
+// Engine is the agent's engine, for reading.
+func (a *Agent) Engine() *engine.Engine { return a.engine }
+
+// Runtime is the simulated runtime.
+func (a *Agent) Runtime() *sim.Runtime { return a.runtime }
+
+// Close lets go of the state. It may be called again.
+func (a *Agent) Close() error { return a.close() }
+
+// Run serves until the context ends, writes the state and closes it. An end that was asked for is
+// no error.
+func (a *Agent) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if err := a.serve(ctx, group); err != nil {
+		return errors.Join(err, a.Close())
+	}
+	sets := make(chan manifests.Set)
+	source := manifests.New(a.config.Pods, manifests.Options{Gates: a.keeper.gates, After: time.After})
+	group.Go(func() error {
+		return source.Run(ctx, func(set manifests.Set) {
+			select {
+			case sets <- set:
+			case <-ctx.Done():
+			}
+		})
+	})
+	group.Go(func() error { return a.keep(ctx, sets) })
+	err := group.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, a.engine.Flush(), a.Close())
+}
+
+// keep runs the keeper.
+func (a *Agent) keep(ctx context.Context, sets <-chan manifests.Set) error {
+	tick := time.NewTicker(a.place.period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case set := <-sets:
+			a.keeper.follow(set)
+		case <-tick.C:
+			a.keeper.tick()
+		}
+	}
+}
+
+// serve opens the agent's doors before anything is decided, so that an address in use is found out
+// at the start.
+func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
+	if a.config.Listen != "" {
+		var listen net.ListenConfig
+		listener, err := listen.Listen(ctx, "tcp", a.config.Listen)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		a.log.Info("metrics and health", "address", listener.Addr().String())
+		group.Go(func() error { return telemetry.Serve(ctx, listener, a.metrics.Handler(a.config.Profile), a.log) })
+	}
+	if socket := a.config.PodResources.Socket; socket != "" {
+		server, err := podres.NewServer(a.engine, podres.Options{
+			Limit:    podres.Limit{PerSecond: a.config.PodResources.CallsPerSecond, Burst: a.config.PodResources.Burst},
+			Observer: a.metrics,
+		})
+		if err != nil {
+			return err
+		}
+		listener, err := podres.Listen(socket)
+		if err != nil {
+			return err
+		}
+		a.log.Info("PodResources API", "socket", socket)
+		group.Go(func() error { return server.Serve(ctx, listener) })
+	}
+	return nil
+}
+
+// observers tells several.
+type observers []engine.Observer
+
+func (all observers) Decided(d engine.Decision) {
+	for _, o := range all {
+		o.Decided(d)
+	}
+}
+
+func (all observers) Wrote(w engine.Write) {
+	for _, o := range all {
+		o.Wrote(w)
+	}
+}
+
+func (all observers) Released(uid string) {
+	for _, o := range all {
+		o.Released(uid)
+	}
+}
+
+// health remembers whether the state could be written last.
+type health struct{ last atomic.Pointer[error] }
+
+func (h *health) Decided(engine.Decision) {}
+func (h *health) Released(string)         {}
+func (h *health) Wrote(w engine.Write)    { h.last.Store(&w.Err) }
+
+func (h *health) ready() error {
+	if err := h.last.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/devicefile"
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/kubeletcfg"
+	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/store"
+)
+
+// ErrStrict is wrapped when Config.Strict keeps the agent from starting.
+var ErrStrict = errors.New("the state does not hold as it is, and strict is set")
+
+// place is what the agent finds where it starts.
+type place struct {
+	machine *machine.Machine
+	policy  node.Policy
+	// said describes the policy; warnings are settings without effect.
+	said      string
+	warnings  []string
+	period    time.Duration
+	inventory *device.Inventory
+}
+
+// readPlace reads the machine, the policy and the devices. Nothing is changed.
+func readPlace(c Config) (*place, error) {
+	p := &place{period: (&kubeletcfg.Config{}).ReconcilePeriod()}
+	found, err := readMachine(c.Machine)
+	if err != nil {
+		return nil, err
+	}
+	p.machine = found.Machine
+	if err := p.readPolicy(c.KubeletConfig); err != nil {
+		return nil, err
+	}
+	return p, p.readDevices(c.Devices)
+}
+
+func readMachine(name string) (*discover.Found, error) {
+	if name == discover.LiveName {
+		return discover.Live(os.DirFS("/"))
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("machine: %w", err)
+	}
+	return discover.Read(name, data)
+}
+
+func (p *place) readPolicy(name string) error {
+	if name == "" {
+		p.policy, p.said = kubeletcfg.Default(p.machine)
+		return nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("kubeletConfig: %w", err)
+	}
+	config, err := kubeletcfg.Read(name, data)
+	if err != nil {
+		return err
+	}
+	if p.policy, err = config.Resolve(p.machine); err != nil {
+		return err
+	}
+	p.said, p.period = kubeletcfg.Describe(p.policy), config.ReconcilePeriod()
+	for _, w := range config.Warnings(p.machine) {
+		p.warnings = append(p.warnings, name+": "+w.String())
+	}
+	return nil
+}
+
+func (p *place) readDevices(name string) error {
+	resources := map[string][]device.Device{}
+	if name != "" {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("devices: %w", err)
+		}
+		if resources, err = devicefile.Read(name, data); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.inventory, err = device.NewInventory(p.machine, resources); err != nil {
+		return fmt.Errorf("devices: %s: %w", name, err)
+	}
+	return nil
+}
+
+// startEngine opens the state and adopts what it holds. The closer lets go of the state's lock.
+func (p *place) startEngine(c Config, fsys store.FS, observer engine.Observer, log *slog.Logger) (*engine.Engine, io.Closer, error) {
+	kept, loaded, err := store.Open(fsys, c.State, func(data []byte) error {
+		_, err := statefile.Decode(c.State, data)
+		if errors.Is(err, statefile.ErrNewer) || errors.Is(err, statefile.ErrForeign) {
+			return fmt.Errorf("%w: %w", store.ErrForeign, err) // Whole, and not ours to go behind.
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("state: %w", err)
+	}
+	log.Info("state opened", "found", loaded.String())
+	state, err := p.adopt(c, loaded, log)
+	if err != nil {
+		return nil, nil, errors.Join(err, kept.Close())
+	}
+	var encoder statefile.Encoder
+	e := engine.New(state, engine.Config{Store: kept, Encode: encoder.Encode, Now: time.Now, Observer: observer, Log: log})
+	// A state that cannot be written now refuses admissions later, one by one; pods that hold
+	// something already are better off with an agent than without.
+	if err := e.Flush(); err != nil {
+		log.Error("starting all the same: nothing can be admitted until the state can be written", "error", err)
+	}
+	return e, kept, nil
+}
+
+// adopt makes a state of what was loaded, and names what does not hold.
+func (p *place) adopt(c Config, loaded store.Loaded, log *slog.Logger) (*node.State, error) {
+	var grants []*node.Grant
+	var generation uint64
+	if loaded.Data != nil {
+		file, err := statefile.Decode(loaded.Path, loaded.Data)
+		if err != nil {
+			return nil, err
+		}
+		grants, generation = file.Grants, file.Generation
+		for _, change := range file.Changes(p.machine, p.policy) {
+			log.Warn("changed since the state was written", "what", change)
+		}
+	}
+	state, findings, err := node.Adopt(p.machine, p.policy, p.inventory, grants)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]string, len(findings))
+	for i, f := range findings {
+		lines[i] = f.String()
+		log.Warn("a pod is touched by a change", "pod", f.Pod, "uid", f.UID, "kept", f.Kept, "what", f.What, "do", f.Do)
+	}
+	if c.Strict && len(findings) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(lines, "; "))
+	}
+	log.Info("state adopted", "pods", len(state.Grants()), "generation", max(generation, state.Generation()))
+	return state.Resume(generation), nil
+}
