@@ -96,9 +96,6 @@ func (c *Client) List(ctx context.Context) (*podresourcesv1.ListPodResourcesResp
 // Get asks for one pod. The error wraps ErrNoPod when it is not there.
 func (c *Client) Get(ctx context.Context, namespace, name string) (*podresourcesv1.GetPodResourcesResponse, error) {
 	response, err := c.lister.Get(ctx, &podresourcesv1.GetPodResourcesRequest{PodNamespace: namespace, PodName: name})
-	if status.Code(err) == codes.NotFound {
-		err = fmt.Errorf("%w: %w", ErrNoPod, err)
-	}
 	return response, c.explain("Get", err)
 }
 
@@ -113,5 +110,21 @@ func (c *Client) explain(endpoint string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("socket %s: %s: %w", c.path, endpoint, err)
+	return &callError{where: "socket " + c.path + ": " + endpoint, status: status.Convert(err)}
+}
+
+// callError is a gRPC status in words for people.
+type callError struct {
+	where  string
+	status *status.Status
+}
+
+func (e *callError) Error() string {
+	return fmt.Sprintf("%s: %s (%s)", e.where, e.status.Message(), e.status.Code())
+}
+
+func (e *callError) Unwrap() error { return e.status.Err() }
+
+func (e *callError) Is(target error) bool {
+	return target == ErrNoPod && e.status.Code() == codes.NotFound
 }

@@ -81,17 +81,15 @@ func dns() request.Pod {
 	}
 }
 
-func TestList(t *testing.T) {
-	later := plain("web", exclusive("app", request.App, 2, gib))
-	later.UID = "uid-web-2"
-	for _, c := range []struct {
-		name  string
-		scope node.Scope
-		pods  []request.Pod
-		want  string
-	}{
-		{"no pods", node.PodScope, nil, ""},
-		{"a pool shows with its slices, who shares it shows nothing", node.PodScope, []request.Pod{database()}, `
+// listCases say what List says.
+var listCases = []struct {
+	name  string
+	scope node.Scope
+	pods  []request.Pod
+	want  string
+}{
+	{"no pods", node.PodScope, nil, ""},
+	{"a pool shows with its slices, who shares it shows nothing", node.PodScope, []request.Pod{database()}, `
 default/database: 1-6 memory=8Gi{0}
   proxy: 1 memory=1Gi{0}
   watch:
@@ -99,7 +97,7 @@ default/database: 1-6 memory=8Gi{0}
   fractional: memory=1Gi{0}
   log:
 `},
-		{"under scope container there is no pool", node.ContainerScope, []request.Pod{database()}, `
+	{"under scope container there is no pool", node.ContainerScope, []request.Pod{database()}, `
 default/database:
   proxy: 1 memory=1Gi{0}
   watch:
@@ -107,36 +105,36 @@ default/database:
   fractional: memory=1Gi{0}
   log:
 `},
-		{"several containers of a plain pod", node.PodScope, []request.Pod{plain("web",
-			exclusive("init", request.Init, 2, gib), exclusive("b", request.App, 2, gib), exclusive("a", request.App, 1, 2*gib))}, `
+	{"several containers of a plain pod", node.PodScope, []request.Pod{plain("web",
+		exclusive("init", request.Init, 2, gib), exclusive("b", request.App, 2, gib), exclusive("a", request.App, 1, 2*gib))}, `
 default/web:
   b: 1-2 memory=1Gi{0}
   a: 3 memory=2Gi{0}
 `},
-		{"a pod without exclusive resources", node.PodScope, []request.Pod{dns()}, `
+	{"a pod without exclusive resources", node.PodScope, []request.Pod{dns()}, `
 kube-system/dns:
   dns:
 `},
-		{"devices of one resource on several NUMA nodes, and of none", node.PodScope, []request.Pod{podLevel("fast", 2, gib,
-			with(sharing("init", request.Init), request.Amount{Resource: "example.com/nic", Value: 1}),
-			with(sharing("a", request.App), request.Amount{Resource: "example.com/fuse", Value: 1}, request.Amount{Resource: "example.com/nic", Value: 2}),
-			sharing("b", request.App))}, `
+	{"devices of one resource on several NUMA nodes, and of none", node.PodScope, []request.Pod{podLevel("fast", 2, gib,
+		with(sharing("init", request.Init), request.Amount{Resource: "example.com/nic", Value: 1}),
+		with(sharing("a", request.App), request.Amount{Resource: "example.com/fuse", Value: 1}, request.Amount{Resource: "example.com/nic", Value: 2}),
+		sharing("b", request.App))}, `
 default/fast: 1-2 memory=1Gi{0}
   a: example.com/fuse=fuse example.com/nic=nic-0{0} example.com/nic=nic-1{0-1}
   b:
 `},
-		{"a budget without whole CPUs", node.PodScope, []request.Pod{podLevel("small", 0, gib, sharing("a", request.App))}, `
+	{"a budget without whole CPUs", node.PodScope, []request.Pod{podLevel("small", 0, gib, sharing("a", request.App))}, `
 default/small: memory=1Gi{0}
   a:
 `},
-		{"larger than a NUMA node", node.PodScope, []request.Pod{podLevel("large", 10, 80*gib, exclusive("a", request.App, 9, 70*gib), sharing("b", request.App))}, `
+	{"larger than a NUMA node", node.PodScope, []request.Pod{podLevel("large", 10, 80*gib, exclusive("a", request.App, 9, 70*gib), sharing("b", request.App))}, `
 default/large: 1-2,8-15 memory=80Gi{0-1}
   a: 1,8-15 memory=70Gi{0-1}
   b:
 `},
-		{"sorted by name, of one name the later first", node.PodScope, []request.Pod{
-			plain("web", exclusive("app", request.App, 1, gib)), plain("api", exclusive("app", request.App, 1, gib)), later,
-		}, `
+	{"sorted by name, of one name the later first", node.PodScope, []request.Pod{
+		plain("web", exclusive("app", request.App, 1, gib)), plain("api", exclusive("app", request.App, 1, gib)), again(),
+	}, `
 default/api:
   app: 2 memory=1Gi{0}
 default/web:
@@ -144,7 +142,17 @@ default/web:
 default/web:
   app: 1 memory=1Gi{0}
 `},
-	} {
+}
+
+// again is the pod web made anew while the old one is still there.
+func again() request.Pod {
+	pod := plain("web", exclusive("app", request.App, 2, gib))
+	pod.UID = "uid-web-2"
+	return pod
+}
+
+func TestList(t *testing.T) {
+	for _, c := range listCases {
 		t.Run(c.name, func(t *testing.T) {
 			got := text(list(small(t, c.scope, c.pods...)).GetPodResources())
 			if want := strings.TrimPrefix(c.want, "\n"); got != want {

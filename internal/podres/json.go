@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// JSON is a response as protobuf JSON (64-bit numbers are strings, empty fields are left
-// out), indented, with a line break at its end. Equal responses give equal bytes, for which
-// protojson alone does not stand.
+// JSON is a response as protobuf JSON, indented, with a line break at its end. 64-bit numbers are
+// strings. Zeros and empty lists are written, as NUMA node 0 is one like the others. Equal
+// responses give equal bytes, which protojson does not promise.
 func JSON(response proto.Message) ([]byte, error) {
-	data, err := protojson.Marshal(response)
+	data, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(response)
 	if err != nil {
 		return nil, err
 	}
