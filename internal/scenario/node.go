@@ -96,7 +96,7 @@ func (n *Node) run(c Command) ([]string, error) {
 	case "check":
 		return []string{"ok"}, nil
 	}
-	return nil, fmt.Errorf("no command %q; see the package comment of internal/scenario", c.Name)
+	return nil, fmt.Errorf("no command %q; the commands are machine, config, pod, plan, admit, created, remove-container, remove, restart, state, check", c.Name)
 }
 
 // pod finds the pod that a command names as its only word.

@@ -78,7 +78,7 @@ func (d *draft) wantsDevices(i int) request.Amounts {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(asked), func(a request.Amount) bool {
-		return a.Value == 0 || len(d.devices.Inventory().Devices(a.Resource)) == 0
+		return a.Value == 0 || !d.devices.Inventory().Has(a.Resource)
 	})
 }
 
@@ -87,7 +87,7 @@ func (d *draft) noteOtherDevices() {
 	var others []string
 	for _, c := range d.pod.Containers {
 		for _, a := range c.Devices {
-			if len(d.devices.Inventory().Devices(a.Resource)) == 0 && !slices.Contains(others, a.Resource) {
+			if !d.devices.Inventory().Has(a.Resource) && !slices.Contains(others, a.Resource) {
 				others = append(others, a.Resource)
 			}
 		}

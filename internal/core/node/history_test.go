@@ -66,15 +66,15 @@ func start(t *rapid.T) *history {
 	} else {
 		h.regularMachine()
 	}
-	topology := "topology=" + h.pick("topology", "none", "best-effort", "restricted", "single-numa-node")
-	scope := " scope=" + h.pick("scope", "pod", "container")
+	topology := "topology=" + h.pick("topology", "best-effort", "restricted", "single-numa-node", "best-effort", "restricted", "single-numa-node", "none")
+	scope := " scope=" + h.pick("scope", "pod", "pod", "container")
 	cpu := " cpu=static" + h.pick("reservation", "", " reserve-cpu=2", " reserved-cpus=0")
 	if h.chance(8, "no CPU policy") {
 		cpu = " cpu=none"
 	}
-	memory := h.pick("memory", " memory=Static", "")
+	memory := h.pick("memory", " memory=Static", " memory=Static", "")
 	options := h.options()
-	gates := " gates=CPUManagerPolicyAlphaOptions" + h.pick("gate", "", "", "", ",PodLevelResourceManagers=false")
+	gates := " gates=CPUManagerPolicyAlphaOptions" + h.pick("gate", "", "", "", "", "", "", "", ",PodLevelResourceManagers=false")
 	for _, config := range []string{
 		topology + scope + cpu + memory + options + gates,
 		topology + scope + cpu + memory + gates,
@@ -112,7 +112,7 @@ func (h *history) options() string {
 
 func (h *history) regularMachine() {
 	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=%d threads=%s numbering=%s uncore=%d memory=%dGi hugepages-2Mi=%d distances=10,%d",
-		h.intn(1, 2, "sockets"), h.intn(1, 4, "numa"), h.intn(1, 6, "cores"), h.pick("threads", "1", "2", "4"),
+		h.intn(1, 2, "sockets"), h.intn(1, 4, "numa"), h.intn(1, 8, "cores"), h.pick("threads", "1", "2", "4"),
 		h.pick("numbering", "interleaved", "adjacent", "round-robin"), h.intn(0, 3, "uncore"),
 		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")))
 }
@@ -124,7 +124,7 @@ func (h *history) irregularMachine() {
 	lines := make([]string, nodes)
 	for i := range lines {
 		id += 1 + h.intn(0, 7, "gap")
-		cores, threads := h.intn(0, 4, "cores"), []int{1, 2, 4}[h.intn(0, 2, "threads")]
+		cores, threads := h.intn(0, 6, "cores"), []int{1, 2, 4}[h.intn(0, 2, "threads")]
 		if i == 0 {
 			cores++
 		}
@@ -157,8 +157,8 @@ func (h *history) describePod() string {
 	} else {
 		h.pods++
 	}
-	level := h.chance(2, "pod-level")
-	most := max(1, len(h.state().Machine().CPUs())/3)
+	level := !h.chance(3, "plain")
+	most := max(1, len(h.state().Machine().CPUs())/h.intn(3, 12, "part"))
 	var lines []string
 	cpus, mib, pages := 0, 0, 0
 	for i := range h.intn(0, 3, "inits") {
@@ -168,14 +168,17 @@ func (h *history) describePod() string {
 	for i := range h.intn(1, 3, "apps") {
 		lines = append(lines, h.container("app", fmt.Sprintf("c%d", i), level, most, &cpus, &mib, &pages))
 	}
-	words := "pod " + name
+	words, limit := "pod "+name, ""
+	if level && h.chance(10, "burstable") {
+		limit = ".."
+	}
 	if level {
 		if h.chance(10, "unvalidated") {
 			words += " unvalidated"
 			cpus, mib = cpus/2, mib/2
 		}
 		cpus, mib = cpus+h.intn(0, 3, "more cpus"), mib+h.intn(0, 3, "more memory")*512
-		words += fmt.Sprintf(" cpu=%d%s memory=%dMi", max(1, cpus), h.pick("fraction", "", "", "", "", "", ".5"), max(1, mib))
+		words += fmt.Sprintf(" cpu=%d%s%s memory=%dMi", max(1, cpus), h.pick("fraction", "", "", "", "", "", ".5"), limit, max(1, mib))
 		if pages += h.intn(0, 1, "more pages"); pages > 0 && h.chance(2, "pages at pod level") {
 			words += fmt.Sprintf(" hugepages-2Mi=%dMi", pages*2)
 		}
@@ -198,7 +201,7 @@ func (h *history) container(lane, name string, level bool, most int, cpus, mib, 
 	if kind == "shared" {
 		return text
 	}
-	n, m := h.intn(1, most, "cpus"), 64*h.intn(1, 40, "memory")
+	n, m := h.intn(1, most, "cpus"), 64*h.intn(1, h.intn(1, 40, "most memory"), "memory")
 	*cpus, *mib = *cpus+n, *mib+m
 	switch kind {
 	case "fraction":
