@@ -193,6 +193,8 @@ func TestListAfterLife(t *testing.T) {
 func TestAllocatable(t *testing.T) {
 	none := policy(node.PodScope)
 	none.StaticCPU, none.ReservedCPUs, none.StaticMemory, none.ReservedMemory = false, cpuset.Set{}, false, nil
+	full := policy(node.PodScope)
+	full.ReservedMemory[1] = map[string]int64{"memory": 63 * gib}
 	devices := " example.com/fuse=fuse example.com/nic=nic-0{0} example.com/nic=nic-2{1} example.com/nic=nic-1{0-1}"
 	everything := " 1-15 memory=62Gi{0} hugepages-2Mi=1Gi{0} memory=63Gi{1} hugepages-2Mi=1Gi{1}" + devices
 	for _, c := range []struct {
@@ -202,6 +204,7 @@ func TestAllocatable(t *testing.T) {
 	}{
 		{"an empty node", small(t, node.PodScope), everything},
 		{"what is held does not count", small(t, node.PodScope, database()), everything},
+		{"a NUMA node that is all the system's", emptyNode(t, hardware{2, 8}, full), strings.Replace(everything, " memory=63Gi{1}", "", 1)},
 		{"nothing is managed", emptyNode(t, hardware{2, 8}, none), devices},
 	} {
 		response := allocatable(c.state)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -43,7 +44,10 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
+// TestListenModes: the modes are what they should be whatever the umask.
 func TestListenModes(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
 	root := t.TempDir()
 	dir := filepath.Join(root, "a", "b")
 	path := filepath.Join(dir, "s")

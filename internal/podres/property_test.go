@@ -24,16 +24,19 @@ func drawState(t *rapid.T, empty map[node.Scope]*node.State) *node.State {
 		}
 		state = next
 		if rapid.IntRange(0, 9).Draw(t, "released") == 0 {
-			state = state.Release(fmt.Sprint(rapid.IntRange(0, i).Draw(t, "who")))
+			state = state.Release(uid(rapid.IntRange(0, i).Draw(t, "who")))
 		}
 	}
 	return state
 }
 
+// uid is of the pod that comes as number i; in another order than they come.
+func uid(i int) string { return fmt.Sprint((5*i + 3) % 7) }
+
 // drawPod has one of three names, so that names occur twice.
 func drawPod(t *rapid.T, i int) request.Pod {
 	pod := request.Pod{
-		UID: fmt.Sprint(i), Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
+		UID: uid(i), Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
 		Name: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"), QoS: request.Guaranteed,
 		Kind: rapid.SampledFrom([]request.Kind{request.Plain, request.PodLevel, request.PodLevel}).Draw(t, "kind"),
 	}
