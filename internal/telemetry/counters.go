@@ -1,0 +1,206 @@
+package telemetry
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// other is the value of a label for everything that has no value of its own.
+const other = "Other"
+
+// The values of labels (docs/rules/api-metrics.md, section 6).
+const (
+	scopeContainer = "container"
+	scopePod       = "pod"
+
+	boundaryNUMA     = "numa_node"
+	boundaryPhysical = "physical_cpu"
+	boundaryUncore   = "uncore_cache"
+
+	resourceCPU    = "cpu"
+	resourceMemory = "memory"
+
+	sourcePod  = "pod"
+	sourceNode = "node"
+
+	nodeExclusive = "node_exclusive"
+	podExclusive  = "pod_exclusive"
+	podShared     = "pod_shared"
+)
+
+var (
+	apiVersions = []string{"v1", "v1alpha1"}
+	endpoints   = []string{"List", "Get", "GetAllocatableResources"}
+	reasons     = []string{
+		string(node.TopologyAffinityError), string(node.SMTAlignmentError), string(node.EmptyPodSharedPoolError),
+		string(node.UnexpectedAdmissionError), string(node.PodLevelResourcesNotSupported), string(node.TopologySearchLimit),
+	}
+)
+
+// known is value if it is one of values, and other if not: nothing from outside becomes a label.
+func known(value string, values []string) string {
+	if slices.Contains(values, value) {
+		return value
+	}
+	return other
+}
+
+// counters are everything that is counted. Those that the configuration has no use for
+// are counted too, but not shown.
+type counters struct {
+	cpu, memory managerCounters
+
+	admissions, admissionErrors prometheus.Counter
+	milliseconds, seconds       prometheus.Histogram
+	aligned, unaligned          *prometheus.CounterVec // scope, boundary
+	rejections                  *prometheus.CounterVec // reason
+	allocations, allocErrors    *prometheus.CounterVec // resource_name, source
+	assignments                 *prometheus.CounterVec // resource_name, assignment_type
+
+	shared  *prometheus.CounterVec // why
+	limited prometheus.Counter
+
+	writes, writeErrors, released prometheus.Counter
+	writeSeconds                  prometheus.Histogram
+	lastWrite, stateBytes         prometheus.Gauge
+
+	podResources podResourcesCounters
+}
+
+type managerCounters struct{ requests, errors prometheus.Counter }
+
+type podResourcesCounters struct {
+	requests  *prometheus.CounterVec // server_api_version
+	endpoints map[string]endpointCounters
+	limited   *prometheus.CounterVec // endpoint, server_api_version
+}
+
+type endpointCounters struct{ requests, errors *prometheus.CounterVec } // server_api_version
+
+// registrar makes metrics, in a registry or, without one, for nobody.
+type registrar struct{ promauto.Factory }
+
+func (r registrar) counter(name, help string) prometheus.Counter {
+	return r.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func (r registrar) gauge(name, help string) prometheus.Gauge {
+	return r.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+func (r registrar) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return r.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+}
+
+// vector makes a counter with a series for each combination of values, one list for each label.
+func (r registrar) vector(name, help string, labels []string, values ...[]string) *prometheus.CounterVec {
+	v := r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	begin(v, nil, values)
+	return v
+}
+
+func begin(v *prometheus.CounterVec, head []string, values [][]string) {
+	if len(values) == 0 {
+		v.WithLabelValues(head...)
+		return
+	}
+	for _, value := range values[0] {
+		begin(v, append(slices.Clone(head), value), values[1:])
+	}
+}
+
+func newCounters(registry *prometheus.Registry, policy node.Policy) counters {
+	r := registrar{promauto.With(registry)}
+	c := counters{
+		cpu: managerCounters{
+			r.counter("kubelet_cpu_manager_pinning_requests_total", "Requests for exclusive CPUs: containers, and pools of pods."),
+			r.counter("kubelet_cpu_manager_pinning_errors_total", "Requests for exclusive CPUs that failed."),
+		},
+		memory: managerCounters{
+			r.counter("kubelet_memory_manager_pinning_requests_total", "Requests for pinned memory: containers, and pools of pods."),
+			r.counter("kubelet_memory_manager_pinning_errors_total", "Requests for pinned memory that failed."),
+		},
+		rejections: r.vector("kubelet_admission_rejections_total", "Pods that were not admitted, by reason.",
+			[]string{"reason"}, append(slices.Clone(reasons), other)),
+		podResources: newPodResourcesCounters(r),
+	}
+	c.addTopology(r, policy)
+	c.addPodLevel(registry, policy)
+	c.addOwn(r)
+	return c
+}
+
+// addTopology adds what tells of alignment, with the series of R-MET-31.
+func (c *counters) addTopology(r registrar, policy node.Policy) {
+	c.admissions = r.counter("kubelet_topology_manager_admission_requests_total", "Admissions that were asked for.")
+	c.admissionErrors = r.counter("kubelet_topology_manager_admission_errors_total", "Admissions that were refused under a topology policy other than none.")
+	c.milliseconds = r.histogram("kubelet_topology_manager_admission_duration_ms",
+		"Time of an admission in whole milliseconds, deciding and writing.", prometheus.ExponentialBuckets(0.05, 2, 15))
+	labels, scopes := []string{"scope", "boundary"}, []string{scopeContainer, scopePod}
+	c.aligned = r.vector("kubelet_container_aligned_compute_resources_count", "Allocations that are aligned to a boundary.",
+		labels, scopes, []string{boundaryNUMA})
+	c.unaligned = r.vector("kubelet_container_aligned_compute_resources_failure_count", "Allocations that could not be aligned to a boundary.",
+		labels, scopes, []string{boundaryNUMA})
+	if policy.StaticCPU {
+		c.aligned.WithLabelValues(scopeContainer, boundaryPhysical)
+		c.aligned.WithLabelValues(scopeContainer, boundaryUncore)
+		c.unaligned.WithLabelValues(scopeContainer, boundaryPhysical)
+	}
+}
+
+// addPodLevel adds what is there with pod-level managers only (R-MET-1).
+func (c *counters) addPodLevel(registry *prometheus.Registry, policy node.Policy) {
+	r := registrar{promauto.With(nil)}
+	if policy.PodLevelManagers {
+		r = registrar{promauto.With(registry)}
+	}
+	labels, resources, sources := []string{"resource_name", "source"}, []string{resourceCPU, resourceMemory}, []string{sourcePod, sourceNode}
+	c.allocations = r.vector("resource_manager_allocations_total", "Containers that got something exclusive, of their pod's pool or of the node.",
+		labels, resources, sources)
+	c.allocErrors = r.vector("resource_manager_allocation_errors_total", "Exclusive allocations that failed, for a pod's pool and its parts or of the node.",
+		labels, resources, sources)
+	c.assignments = r.vector("resource_manager_container_assignments", "Containers that were given resources, by kind.",
+		[]string{"resource_name", "assignment_type"}, resources, []string{nodeExclusive, podExclusive, podShared})
+}
+
+// addOwn adds what the reference does not have.
+func (c *counters) addOwn(r registrar) {
+	c.seconds = r.histogram("paddock_admission_duration_seconds", "Time of an admission, deciding and writing.",
+		prometheus.ExponentialBuckets(10e-6, 2, 20))
+	c.shared = r.vector("paddock_shared_containers_total", "Containers of Guaranteed pods that were admitted without CPUs of their own, by cause.",
+		[]string{"why"}, whys)
+	c.limited = r.counter("paddock_alignments_limited_total", "Searches for NUMA nodes that ended at their limit of steps.")
+	c.writes = r.counter("paddock_state_writes_total", "Attempts to write the state.")
+	c.writeErrors = r.counter("paddock_state_write_errors_total", "Attempts to write the state that failed.")
+	c.writeSeconds = r.histogram("paddock_state_write_duration_seconds", "Time of one attempt to write the state.",
+		prometheus.ExponentialBuckets(50e-6, 2, 16))
+	c.lastWrite = r.gauge("paddock_state_last_write_timestamp_seconds", "When the state was last written; 0 before this process wrote it.")
+	c.stateBytes = r.gauge("paddock_state_bytes", "Size of the state that was last written; 0 before this process wrote it.")
+	c.released = r.counter("paddock_pods_released_total", "Pods that gave back what they held.")
+}
+
+func newPodResourcesCounters(r registrar) podResourcesCounters {
+	const prefix = "kubelet_pod_resources_endpoint_"
+	version, v1 := []string{"server_api_version"}, []string{"v1"}
+	endpoint := func(name, method string) endpointCounters {
+		return endpointCounters{
+			r.vector(prefix+"requests_"+name, "Calls of "+method+".", version, v1),
+			r.vector(prefix+"errors_"+name, "Calls of "+method+" that ended with an error.", version, v1),
+		}
+	}
+	withOther := func(values []string) []string { return append(slices.Clone(values), other) }
+	return podResourcesCounters{
+		requests: r.vector(prefix+"requests_total", "Calls of the PodResources server that were answered.", version, withOther(apiVersions)),
+		endpoints: map[string]endpointCounters{
+			"List":                    endpoint("list", "List"),
+			"Get":                     endpoint("get", "Get"),
+			"GetAllocatableResources": endpoint("get_allocatable", "GetAllocatableResources"),
+		},
+		limited: r.vector("paddock_pod_resources_limited_total", "Calls of the PodResources server that the rate limit turned away.",
+			[]string{"endpoint", "server_api_version"}, withOther(endpoints), withOther(apiVersions)),
+	}
+}

@@ -1,0 +1,121 @@
+package telemetry
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/engine"
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	sharedMillicores = describe("kubelet_cpu_manager_shared_pool_size_millicores",
+		"CPUs that could become exclusive now, in thousandths; reserved ones are not among them.")
+	exclusiveCPUs = describe("kubelet_cpu_manager_exclusive_cpu_allocation_count", "CPUs that pods keep from the shared pool.")
+	exclusiveNUMA = describe("kubelet_cpu_manager_allocation_per_numa", "CPUs that pods keep from the shared pool, by NUMA node.", "numa_node")
+
+	allocatableCPUs   = describe("paddock_allocatable_cpus", "CPUs that could ever be exclusive, by NUMA node.", "numa_node")
+	allocatableMemory = describe("paddock_allocatable_memory_bytes", "Memory that pods could ever hold, by NUMA node and type.", "numa_node", "resource_name")
+	freeMemory        = describe("paddock_free_memory_bytes",
+		"Memory that no pod holds, by NUMA node and type; inside a group of NUMA nodes only the sum says something.", "numa_node", "resource_name")
+	generation = describe("paddock_state_generation", "Number of the state; it grows with every change.")
+	pods       = describe("paddock_pods", "Pods that are admitted.")
+	containers = describe("paddock_containers", "Containers of admitted pods, by how far their CPUs are their own.", "isolation")
+	unreleased = describe("paddock_unreleased_pods", "Pods that are gone and still hold what they held, because the release could not be written.")
+	ready      = describe("paddock_ready", "1 where the condition for being ready holds, 0 where not.", "check")
+)
+
+// gauges is a collector that computes every value from one snapshot.
+type gauges struct {
+	snapshot func() *engine.Snapshot
+	checks   []Check
+}
+
+// Describe is prometheus.Collector's.
+func (g gauges) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
+		generation, pods, containers, unreleased, ready,
+	} {
+		to <- d
+	}
+}
+
+// Collect is prometheus.Collector's.
+func (g gauges) Collect(to chan<- prometheus.Metric) {
+	set := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for _, c := range g.checks {
+		value := 1.0
+		if c.Ready() != nil {
+			value = 0
+		}
+		set(ready, value, c.Name)
+	}
+	snapshot := g.snapshot()
+	if snapshot == nil || snapshot.State == nil {
+		return
+	}
+	s := snapshot.State
+	set(generation, float64(s.Generation()))
+	set(unreleased, float64(len(snapshot.Unreleased)))
+	collectCPUs(s, set)
+	collectMemory(s, set)
+	collectPods(s, set)
+}
+
+type setter func(d *prometheus.Desc, value float64, labels ...string)
+
+func collectCPUs(s *node.State, set setter) {
+	var held cpuset.Builder
+	for _, g := range s.Grants() {
+		held.AddSet(g.CPUs())
+	}
+	exclusive, allocatable := held.Set(), s.AllocatableCPUs()
+	set(sharedMillicores, float64(s.AvailableCPUs().Len()*1000))
+	set(exclusiveCPUs, float64(exclusive.Len()))
+	for _, n := range s.Machine().CPUNodes() {
+		id := strconv.Itoa(n.ID)
+		set(exclusiveNUMA, float64(exclusive.IntersectionLen(n.CPUs)), id)
+		set(allocatableCPUs, float64(allocatable.IntersectionLen(n.CPUs)), id)
+	}
+}
+
+func collectMemory(s *node.State, set setter) {
+	if !s.Policy().StaticMemory {
+		return
+	}
+	capacity, used := s.Memory().Capacity(), s.Memory().Nodes()
+	for i, n := range capacity.Nodes() {
+		id := strconv.Itoa(n.ID)
+		for k, name := range capacity.Types() {
+			if !n.Types[k].Listed {
+				continue
+			}
+			set(allocatableMemory, float64(n.Types[k].Allocatable), id, name)
+			set(freeMemory, float64(used[i].Free[k]), id, name)
+		}
+	}
+}
+
+func collectPods(s *node.State, set setter) {
+	levels := map[node.Isolation]int{node.HostIsolation: 0, node.PodIsolation: 0, node.ContainerIsolation: 0}
+	for _, g := range s.Grants() {
+		for i := range g.Containers {
+			if !g.Containers[i].Removed {
+				levels[g.Isolation(i)]++
+			}
+		}
+	}
+	set(pods, float64(len(s.Grants())))
+	for level, n := range levels {
+		set(containers, float64(n), level.String())
+	}
+}

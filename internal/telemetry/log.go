@@ -1,0 +1,91 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// The formats of NewLogger.
+const (
+	FormatText = "text"
+	FormatJSON = "json"
+)
+
+// Formats and Levels are what NewLogger understands.
+var (
+	Formats = []string{FormatText, FormatJSON}
+	Levels  = []string{"debug", "info", "warn", "error"}
+)
+
+// NewLogger makes a logger that writes a line for each event. What the levels mean:
+//
+//	error   something that somebody must see to: the state could not be written, the runtime is lost
+//	warn    something that somebody should know: a pod was refused, a note on a decision, an attempt that is repeated
+//	info    what happens: pods that are admitted or released, containers that share, start and end
+//	debug   how it comes about: pods that keep their grant, every message with a runtime, nothing that an operator needs
+//
+// A line that is logged with a context which WithOperation made (slog's InfoContext and the like)
+// carries the flow's id as "op".
+// The error says which word is not understood.
+func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	at := slices.Index(Levels, level)
+	if at < 0 {
+		return nil, fmt.Errorf("log level %q is not known: use one of %s", level, strings.Join(Levels, ", "))
+	}
+	options := &slog.HandlerOptions{Level: []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at]}
+	switch format {
+	case FormatText:
+		return slog.New(operationHandler{slog.NewTextHandler(w, options)}), nil
+	case FormatJSON:
+		return slog.New(operationHandler{slog.NewJSONHandler(w, options)}), nil
+	}
+	return nil, fmt.Errorf("log format %q is not known: use one of %s", format, strings.Join(Formats, ", "))
+}
+
+// Operations numbers the flows of a process: one admission, one request of a client, one
+// round of the reconcile loop. The zero value is ready; ids begin with 1 and grow.
+type Operations struct{ last atomic.Uint64 }
+
+type operationKey struct{}
+
+// WithOperation begins a flow: it returns a context that carries the flow's id. A context that
+// is part of a flow already is returned as it is.
+func (o *Operations) WithOperation(ctx context.Context) context.Context {
+	if Operation(ctx) != 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, operationKey{}, o.last.Add(1))
+}
+
+// Operation is the id of the flow that the context is part of, or 0.
+func Operation(ctx context.Context) uint64 {
+	id, _ := ctx.Value(operationKey{}).(uint64)
+	return id
+}
+
+// operationHandler adds the id of a record's flow.
+type operationHandler struct{ slog.Handler }
+
+// Handle is slog.Handler's.
+func (h operationHandler) Handle(ctx context.Context, r slog.Record) error {
+	if id := Operation(ctx); id != 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Uint64("op", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs is slog.Handler's.
+func (h operationHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return operationHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup is slog.Handler's.
+func (h operationHandler) WithGroup(name string) slog.Handler {
+	return operationHandler{h.Handler.WithGroup(name)}
+}

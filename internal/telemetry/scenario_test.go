@@ -1,0 +1,180 @@
+package telemetry_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/scenario"
+)
+
+// TestScenarios plays the files in testdata. They are written in the language of
+// internal/scenario; machine, config and pod are its own. What the other commands answer are the
+// series that changed: counters with what was added, gauges with their new value. After
+// a change of behaviour: go test -rewrite, and read the diff.
+//
+//	admit NAME, remove NAME, remove-container POD/CONTAINER, tick
+//	disk broken|works         whether writes of the state succeed
+//	served ENDPOINT VERSION [error]
+//	limited ENDPOINT VERSION
+//	metrics                   everything, as Prometheus reads it
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenario files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := playFile(t, file, string(text))
+			if *rewrite && got != string(text) {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("answers differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func playFile(t *testing.T, name, text string) string {
+	t.Helper()
+	blocks, err := scenario.Parse(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &player{node: scenario.New(func(string) (*machine.Machine, error) { return nil, errors.New("no recorded machines here") })}
+	parts := make([]string, len(blocks))
+	for i, b := range blocks {
+		if b.Command.Name != "" {
+			b.Answer = p.run(t, b.Command)
+		}
+		parts[i] = b.String()
+	}
+	return strings.Join(parts, "\n")
+}
+
+// player runs commands: node describes machines, configurations and pods, rig has the state.
+type player struct {
+	node *scenario.Node
+	rig  *rig
+	last map[string]float64
+}
+
+func (p *player) run(t *testing.T, c scenario.Command) []string {
+	t.Helper()
+	switch c.Name {
+	case "machine", "config", "pod":
+		answer := p.node.Run(c)
+		if c.Name == "config" && p.node.State() != nil {
+			p.rig = newRig(p.node.State())
+			p.last = series(scrape(t, p.rig.handler))
+		}
+		return strings.Split(answer, "\n")
+	case "metrics":
+		return strings.Split(strings.TrimSpace(exposition(t, scrape(t, p.rig.handler))), "\n")
+	}
+	answer, err := p.act(c)
+	if err != nil {
+		return []string{"error: " + err.Error()}
+	}
+	now := series(scrape(t, p.rig.handler))
+	lines := append([]string{answer}, changes(p.last, now)...)
+	p.last = now
+	return lines
+}
+
+func (p *player) act(c scenario.Command) (string, error) {
+	args := append(slices.Clone(c.Args), "", "", "")
+	switch c.Name {
+	case "admit":
+		pod, err := p.node.Request(args[0])
+		if err != nil {
+			return "", err
+		}
+		return verdict(p.rig.engine.Admit(pod)), nil
+	case "remove":
+		return outcome("released", p.rig.engine.Release(args[0])), nil
+	case "tick":
+		return outcome("done", p.rig.engine.Tick()), nil
+	case "remove-container":
+		pod, container, _ := strings.Cut(args[0], "/")
+		return outcome("removed", p.rig.engine.RemoveContainer(pod, container)), nil
+	case "disk":
+		p.rig.broken = args[0] == "broken"
+		return "ok", nil
+	case "served":
+		var err error
+		if args[2] == "error" {
+			err = errors.New("not found")
+		}
+		p.rig.telemetry.Served(args[0], args[1], err)
+		return "ok", nil
+	case "limited":
+		p.rig.telemetry.Limited(args[0], args[1])
+		return "ok", nil
+	}
+	return "", fmt.Errorf("no command %q", c.Name)
+}
+
+func verdict(plan *node.Plan, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case plan.Refusal != nil:
+		return fmt.Sprintf("refused: %s (%s)", plan.Refusal.Reason, plan.Refusal.Rule)
+	case plan.Known:
+		return "known"
+	}
+	return "admitted"
+}
+
+func outcome(word string, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return word
+}
+
+// changes says what is different: "+n" for what only grows, "= n" for gauges.
+func changes(before, after map[string]float64) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		was, is := before[name], after[name]
+		switch {
+		case was == is:
+		case isGauge(name):
+			lines = append(lines, fmt.Sprintf("%s = %.14g", name, is))
+		default:
+			lines = append(lines, fmt.Sprintf("%s +%.10g", name, is-was))
+		}
+	}
+	return lines
+}
+
+func isGauge(series string) bool {
+	for _, begin := range []string{
+		"kubelet_cpu_manager_shared", "kubelet_cpu_manager_exclusive", "kubelet_cpu_manager_allocation", "paddock_state_generation",
+		"paddock_state_last", "paddock_state_bytes", "paddock_free", "paddock_allocatable", "paddock_unreleased", "paddock_containers",
+	} {
+		if strings.HasPrefix(series, begin) {
+			return true
+		}
+	}
+	return series == "paddock_pods"
+}
