@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/devicefile"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/view"
 )
@@ -111,4 +114,16 @@ func (f *outputFlag) Type() string { return "FORM" }
 func styleFor(out io.Writer) view.Style {
 	file, ok := out.(*os.File)
 	return view.Style{Color: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))}
+}
+
+// readDevices reads the inventory that --devices names; none is an empty one.
+func readDevices(name string, m *machine.Machine, stdin io.Reader) (*device.Inventory, error) {
+	if name == "" {
+		return device.NewInventory(m, nil)
+	}
+	data, err := readInput(name, stdin)
+	if err != nil {
+		return nil, fmt.Errorf("--devices: %w", err)
+	}
+	return devicefile.Inventory(m, name, data)
 }

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
@@ -24,6 +25,7 @@ import (
 type planCommand struct {
 	machine     machineFlag
 	config      string
+	devices     string
 	state, save string
 	output      outputFlag
 	stdin       io.Reader
@@ -55,6 +57,7 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
 	}
 	p.machine.register(cmd)
 	cmd.Flags().StringVar(&p.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a usual one, which is shown")
+	cmd.Flags().StringVar(&p.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
 	cmd.Flags().StringVar(&p.state, "state", "", "begin on the pods of a `FILE` that --save wrote, instead of an empty node")
 	cmd.Flags().StringVar(&p.save, "save", "", "write the node with the admitted pods to a `FILE`")
 	p.output.register(cmd, "table", "wide", "json", "yaml")
@@ -70,7 +73,11 @@ func (p *planCommand) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	state, err := p.begin(found.Machine, policy)
+	inventory, err := readDevices(p.devices, found.Machine, p.stdin)
+	if err != nil {
+		return err
+	}
+	state, err := p.begin(found.Machine, policy, inventory)
 	if err != nil {
 		return err
 	}
@@ -124,7 +131,16 @@ func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
 }
 
 // begin is the node before the first pod.
-func (p *planCommand) begin(m *machine.Machine, policy node.Policy) (*node.State, error) {
+func (p *planCommand) begin(m *machine.Machine, policy node.Policy, inventory *device.Inventory) (*node.State, error) {
+	state, err := p.held(m, policy)
+	if err != nil {
+		return nil, err
+	}
+	return state.WithDevices(inventory)
+}
+
+// held is the node with the pods of --state.
+func (p *planCommand) held(m *machine.Machine, policy node.Policy) (*node.State, error) {
 	if p.state == "" {
 		return node.New(m, policy)
 	}

@@ -83,21 +83,17 @@ func (p *place) readPolicy(name string) error {
 }
 
 func (p *place) readDevices(name string) error {
-	resources := map[string][]device.Device{}
-	if name != "" {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("devices: %w", err)
-		}
-		if resources, err = devicefile.Read(name, data); err != nil {
-			return err
-		}
-	}
 	var err error
-	if p.inventory, err = device.NewInventory(p.machine, resources); err != nil {
-		return fmt.Errorf("devices: %s: %w", name, err)
+	if name == "" {
+		p.inventory, err = device.NewInventory(p.machine, nil)
+		return err
 	}
-	return nil
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("devices: %w", err)
+	}
+	p.inventory, err = devicefile.Inventory(p.machine, name, data)
+	return err
 }
 
 // startEngine opens the state and adopts what it holds. The closer lets go of the state's lock.

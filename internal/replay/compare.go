@@ -123,6 +123,7 @@ func (c *comparison) view(prefix string, got, want View) {
 	c.equal(prefix+"cpu.podEntries", g.PodEntries, w.PodEntries)
 	c.equal(prefix+"memory.entries", cleanBlocks(got.Memory.Entries), cleanBlocks(want.Memory.Entries))
 	c.equal(prefix+"memory.podEntries", got.Memory.PodEntries, want.Memory.PodEntries)
+	c.equal(prefix+"devices", got.Devices, want.Devices)
 	if want.Memory.MachineState != nil {
 		c.equal(prefix+"memory.machineState", grouped(got.Memory.MachineState), grouped(want.Memory.MachineState))
 	}

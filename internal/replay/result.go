@@ -24,6 +24,8 @@ type Result struct {
 type View struct {
 	CPU    CPUView    `json:"cpu"`
 	Memory MemoryView `json:"memory"`
+	// Devices are ids by pod, container and resource; absent where nothing is held.
+	Devices map[string]map[string]map[string][]string `json:"devices,omitempty"`
 }
 
 // CPUView is who has which CPUs, as cpuset strings.
@@ -131,6 +133,15 @@ func (v *View) add(g *node.Grant) {
 		name := g.Pod.Containers[i].Name
 		if !c.CPUs.IsEmpty() {
 			put(v.CPU.Entries, uid, name, c.CPUs.String())
+		}
+		for _, h := range c.Devices {
+			if v.Devices == nil {
+				v.Devices = map[string]map[string]map[string][]string{}
+			}
+			if v.Devices[uid][name] == nil {
+				put(v.Devices, uid, name, map[string][]string{})
+			}
+			v.Devices[uid][name][h.Resource] = h.IDs
 		}
 		if len(c.Memory) > 0 {
 			put(v.Memory.Entries, uid, name, blocks(c.Memory))

@@ -8,9 +8,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/devicefile"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
@@ -26,12 +28,13 @@ type Player struct {
 
 // run is one scenario under way.
 type run struct {
-	player *Player
-	config *kubeletcfg.Config
-	gates  podspec.Gates
-	pods   map[string]*v1.Pod
-	m      *machine.Machine
-	state  *node.State
+	player    *Player
+	config    *kubeletcfg.Config
+	gates     podspec.Gates
+	pods      map[string]*v1.Pod
+	m         *machine.Machine
+	inventory *device.Inventory
+	state     *node.State
 }
 
 // Run answers a scenario. The error is about a machine that cannot be found or read; a
@@ -46,6 +49,9 @@ func (p *Player) Run(s *Scenario) (Result, error) {
 		r.pods[string(pod.UID)] = pod
 	}
 	result := Result{Name: s.Name}
+	if r.inventory, err = inventory(r.m, s.Devices); err != nil {
+		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
 	if err := r.start(s.KubeletConfig); err != nil {
 		result.StartError = err.Error()
 		return result, nil //nolint:nilerr // a configuration that is refused is a result
@@ -90,8 +96,19 @@ func (r *run) start(config json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r.state, err = node.New(r.m, policy)
+	if r.state, err = node.New(r.m, policy); err != nil {
+		return err
+	}
+	r.state, err = r.state.WithDevices(r.inventory)
 	return err
+}
+
+// inventory reads the scenario's devices.
+func inventory(m *machine.Machine, raw json.RawMessage) (*device.Inventory, error) {
+	if len(raw) == 0 {
+		return device.NewInventory(m, nil)
+	}
+	return devicefile.Inventory(m, "devices", raw)
 }
 
 // policy resolves a configuration. Scenarios show what the managers decide, so a pod-level pod
@@ -142,6 +159,9 @@ func (r *run) restart(e Event) error {
 	}
 	state, err := node.Restore(r.m, policy, r.state.Grants())
 	if err != nil {
+		return err
+	}
+	if state, err = state.WithDevices(r.inventory); err != nil {
 		return err
 	}
 	r.config, r.state = config, state

@@ -207,6 +207,9 @@ func (p PlanPod) refusal(style Style) string {
 	}
 	t := Table{Columns: []Column{{Title: "  NUMA NODE", Align: Right}, {Title: "FOR PODS", Align: Right}, {Title: "FREE", Align: Right}, {Title: "HELD BY"}}}
 	for _, n := range r.Nodes {
+		if n.Total == 0 {
+			continue
+		}
 		t.Row(strconv.Itoa(n.Node), number(r.Resource, n.Total), number(r.Resource, n.Free), holders(r.Resource, n.Holders))
 	}
 	out.WriteString(t.Text(style))
@@ -252,37 +255,42 @@ func (n NodeTotals) text(style Style) string {
 		}
 		out.WriteByte('\n')
 	}
-	t := Table{Columns: []Column{{Title: "NUMA NODE", Align: Right}, {Title: "FREE CPUS", Align: Right}}}
-	if n.ManagesBytes {
-		for _, name := range n.types {
-			t.Columns = append(t.Columns, Column{Title: "FREE " + strings.ToUpper(strings.TrimSuffix(name, unitOf(name))) + unitOf(name), Align: Right})
-		}
+	out.WriteString(n.table().Text(style))
+	for _, group := range n.Groups {
+		fmt.Fprintf(&out, "%s\n", style.Paint(Faint, "NUMA nodes "+nodeList(group)+" serve memory together: no pod of one NUMA node fits there until they are free"))
+	}
+	return out.String()
+}
+
+// table has a line for each NUMA node that has anything for pods.
+func (n NodeTotals) table() *Table {
+	t := &Table{Columns: []Column{{Title: "NUMA NODE", Align: Right}, {Title: "FREE CPUS", Align: Right}}}
+	for _, name := range n.types {
+		t.Columns = append(t.Columns, Column{Title: "FREE " + strings.ToUpper(strings.TrimSuffix(name, unitOf(name))) + unitOf(name), Align: Right})
 	}
 	for _, resource := range n.devices {
 		t.Columns = append(t.Columns, Column{Title: "FREE " + resource, Align: Right})
 	}
 	for _, node := range n.NUMANodes {
-		row := []string{strconv.Itoa(node.Node), ""}
-		if n.ManagesCPUs {
-			row[1] = fmt.Sprintf("%d of %d", node.FreeCPUs, node.CPUs)
-		}
-		if n.ManagesBytes {
-			for _, name := range n.types {
-				row = append(row, node.free(name))
-			}
+		row := []string{strconv.Itoa(node.Node), node.freeCPUs()}
+		for _, name := range n.types {
+			row = append(row, node.free(name))
 		}
 		for _, resource := range n.devices {
 			row = append(row, node.freeDevices(resource))
 		}
-		t.Row(row...)
+		if slices.ContainsFunc(row[1:], func(cell string) bool { return cell != "" }) {
+			t.Row(row...)
+		}
 	}
-	if n.ManagesCPUs || n.ManagesBytes || len(n.devices) > 0 {
-		out.WriteString(t.Text(style))
+	return t
+}
+
+func (n NodeTotal) freeCPUs() string {
+	if n.CPUs == 0 {
+		return ""
 	}
-	for _, group := range n.Groups {
-		fmt.Fprintf(&out, "%s\n", style.Paint(Faint, "NUMA nodes "+nodeList(group)+" serve memory together: no pod of one NUMA node fits there until they are free"))
-	}
-	return out.String()
+	return fmt.Sprintf("%d of %d", n.FreeCPUs, n.CPUs)
 }
 
 func (n NodeTotal) free(typ string) string {

@@ -141,6 +141,9 @@ func (inv *Inventory) Device(resource, id string) (Device, bool) {
 	return Device{}, false
 }
 
+// Has tells whether the node has the resource at all, with devices or without.
+func (inv *Inventory) Has(resource string) bool { return inv.find(resource) >= 0 }
+
 // find returns the position of a resource, or -1.
 func (inv *Inventory) find(name string) int {
 	if inv == nil {
