@@ -79,7 +79,8 @@ func (l *layout) value(i, depth int) int {
 	case !bracket:
 		return l.word(i)
 	case 2*depth+end-i <= lineWidth || depth == maxDepth:
-		for ; i < end; i = l.word(i) {
+		for i < end {
+			i = l.word(i)
 		}
 		return end
 	}
