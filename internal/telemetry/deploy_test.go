@@ -174,8 +174,12 @@ func readYAML(t *testing.T, name string, into any) {
 
 func checkRule(r rule) error {
 	if r.For != "" {
-		if d, err := model.ParseDuration(r.For); err != nil || time.Duration(d) < time.Minute {
-			return fmt.Errorf("for: %q: %w", r.For, err)
+		d, err := model.ParseDuration(r.For)
+		if err != nil {
+			return err
+		}
+		if time.Duration(d) < time.Minute {
+			return fmt.Errorf("fires after %s, which a single lost scrape can cause", r.For)
 		}
 	}
 	if !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) {
