@@ -20,15 +20,28 @@ T     ?= 20s
 COUNT ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check arch lint format race prop fuzz bench golden vuln clean
+.PHONY: help run plan build test check arch lint format race prop fuzz bench golden vuln clean
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
+# What `run` and `plan` decide about, and where `run` keeps what it holds (not in git).
+EXAMPLE := --machine examples/machines/epyc-2s-nps4.json --kubelet-config examples/kubelet/pod-scope.yaml
+HOME_OF_RUN := .paddock
+
+run: plan ## Show the plan, then run the agent on the example pods until Ctrl-C.
+	@mkdir -p $(HOME_OF_RUN)
+	@[ -d $(HOME_OF_RUN)/pods ] || cp -R examples/pods $(HOME_OF_RUN)/pods
+	@echo
+	@echo "The agent holds these pods now. Edit $(HOME_OF_RUN)/pods, kill it, start it again; in another terminal:"
+	@echo "  $(BINARY) pods --socket $(HOME_OF_RUN)/podresources.sock"
+	@echo "  curl -s http://127.0.0.1:9925/metrics"
+	@exec $(BINARY) agent $(EXAMPLE) --pods $(HOME_OF_RUN)/pods --state $(HOME_OF_RUN)/state.json \
+	    --podresources-socket $(HOME_OF_RUN)/podresources.sock
+
 # Exit status 2 of paddock says that some pods were refused: here that is an answer.
-run: build ## Plan the example pods on an example machine.
-	@$(BINARY) plan --machine examples/machines/epyc-2s-nps4.json \
-	    --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/ || [ $$? -eq 2 ]
+plan: build ## Plan the example pods on an example machine.
+	@$(BINARY) plan $(EXAMPLE) examples/pods/ || [ $$? -eq 2 ]
 
 build: ## Build bin/paddock.
 	@$(GO) build -o $(BINARY) ./cmd/paddock
