@@ -16,6 +16,10 @@
 // change. The second is not published: the pod keeps what it holds until a later write, which
 // takes the release along, succeeds; Tick retries it.
 //
+// A write of which it is open whether it failed (store.ErrUncertain) counts as failed for what it
+// gave, and as done for what it took: a pod of which it took something is not admitted again
+// before a write has succeeded.
+//
 // Who must be told is the caller's: an admission and a release return what changed, and Converge
 // says which running containers need an update, so that a runtime's hook can carry the updates
 // in its reply, and the reconcile loop can make them by itself.

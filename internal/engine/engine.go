@@ -12,13 +12,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/store"
 )
 
 // ErrNotWritten is wrapped by the error of a change that could not be made durable. Nothing has
 // changed.
 var ErrNotWritten = errors.New("the state could not be written")
 
-// Store keeps one state. Write is atomic and durable: after an error the old state is there.
+// Store keeps one state. Write is atomic and durable: after an error the old state is there, or, if
+// the error wraps store.ErrUncertain, perhaps the new one until a write succeeds.
 type Store interface {
 	Write(data []byte) error
 }
@@ -73,8 +75,13 @@ type Engine struct {
 	published atomic.Pointer[Snapshot]
 
 	mu sync.Mutex // serialises changes; readers do not take it
-	// durable is the state that was written last by this engine.
+	// durable is the state that was written last by this engine; nil while that is uncertain.
 	durable *node.State
+	// failed tells that the last write did not succeed.
+	failed bool
+	// doubtful are the UIDs of pods from which a write took something that may or may not be gone
+	// from the disk: what they hold is not durable until a write succeeds.
+	doubtful map[string]bool
 }
 
 // New starts on a state that is durable, or safe to start from if it never becomes so: Flush
@@ -98,16 +105,16 @@ func (e *Engine) Admit(pod request.Pod) (*node.Plan, error) {
 	defer e.mu.Unlock()
 	now := e.Snapshot()
 	gone := slices.DeleteFunc(slices.Clone(now.Unreleased), func(uid string) bool { return uid == pod.UID })
+	if len(gone) < len(now.Unreleased) { // It came back before its release was written.
+		e.published.Store(&Snapshot{State: now.State, Unreleased: gone})
+	}
 	base := without(now.State, gone)
 	begin := e.config.Now()
 	plan := base.Plan(pod)
 	next, err := base.Apply(plan)
 	decision := Decision{Plan: plan, Took: e.config.Now().Sub(begin), Err: err}
-	switch {
-	case err == nil && next != base:
+	if err == nil && (next != base || e.doubtful[pod.UID]) {
 		decision.Err = e.persist(next, gone)
-	case len(gone) < len(now.Unreleased): // It came back before its release was written.
-		e.published.Store(&Snapshot{State: now.State, Unreleased: gone})
 	}
 	e.config.Observer.Decided(decision)
 	e.log(decision)
@@ -121,9 +128,15 @@ func without(s *node.State, gone []string) *node.State {
 	return s
 }
 
-// persist writes and publishes a state from which the gone pods are released.
-func (e *Engine) persist(next *node.State, gone []string) error {
+// persist writes and publishes a state from which the gone pods are released, and from which
+// something was taken of the reduced ones.
+func (e *Engine) persist(next *node.State, gone []string, reduced ...string) error {
 	if err := e.write(next); err != nil {
+		if errors.Is(err, store.ErrUncertain) {
+			e.durable = nil
+			e.doubt(gone)
+			e.doubt(reduced)
+		}
 		return err
 	}
 	e.published.Store(&Snapshot{State: next})
@@ -131,6 +144,15 @@ func (e *Engine) persist(next *node.State, gone []string) error {
 		e.config.Observer.Released(uid)
 	}
 	return nil
+}
+
+func (e *Engine) doubt(uids []string) {
+	if e.doubtful == nil {
+		e.doubtful = map[string]bool{}
+	}
+	for _, uid := range uids {
+		e.doubtful[uid] = true
+	}
 }
 
 // Release takes back what a pod holds, because it is gone. On an error, which wraps
@@ -149,11 +171,12 @@ func (e *Engine) Release(uid string) error {
 	return e.release(now.State, gone)
 }
 
-// Tick retries what could not be written. It is for a timer.
+// Tick retries what could not be written, so that it is known when the state can be written again
+// even if nothing changes any more. It is for a timer.
 func (e *Engine) Tick() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := e.Snapshot(); len(now.Unreleased) > 0 {
+	if now := e.Snapshot(); len(now.Unreleased) > 0 || e.failed {
 		return e.release(now.State, now.Unreleased)
 	}
 	return nil
@@ -170,19 +193,15 @@ func (e *Engine) release(s *node.State, gone []string) error {
 // RemoveContainer takes back what one container of a pod holds, for good. The error wraps
 // ErrNotWritten; nothing has changed then.
 func (e *Engine) RemoveContainer(uid, name string) error {
-	return e.change(func(s *node.State) *node.State { return s.RemoveContainer(uid, name) })
-}
-
-func (e *Engine) change(f func(*node.State) *node.State) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Snapshot()
 	base := without(now.State, now.Unreleased)
-	next := f(base)
+	next := base.RemoveContainer(uid, name)
 	if next == base {
 		return nil
 	}
-	return e.persist(next, now.Unreleased)
+	return e.persist(next, now.Unreleased, uid)
 }
 
 // ContainerCreated tells that a container was made: memory of init containers before it is free
@@ -221,8 +240,9 @@ func (e *Engine) write(s *node.State) error {
 		err = e.config.Store.Write(data)
 	}
 	end := e.config.Now()
+	e.failed = err != nil
 	if err == nil {
-		e.durable = s
+		e.durable, e.doubtful = s, nil
 	} else {
 		err = fmt.Errorf("%w: %w", ErrNotWritten, err)
 	}

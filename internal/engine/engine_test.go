@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/store"
 )
 
 var errDisk = errors.New("no space left on device")
@@ -22,11 +23,16 @@ var errDisk = errors.New("no space left on device")
 type disk struct {
 	state  *node.State
 	broken bool
-	writes int
+	// uncertain writes may be on the disk although they failed.
+	uncertain bool
+	writes    int
 }
 
 func (d *disk) Write(data []byte) error {
-	if d.broken {
+	switch {
+	case d.broken && d.uncertain:
+		return fmt.Errorf("%w (%w)", errDisk, store.ErrUncertain)
+	case d.broken:
 		return errDisk
 	}
 	d.writes++
@@ -69,12 +75,12 @@ func newEngine(t *testing.T) (*engine.Engine, *disk, *book) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, observer := &disk{}, &book{}
+	kept, observer := &disk{}, &book{}
 	e := engine.New(s, engine.Config{
-		Store: store, Now: time.Now, Observer: observer, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Encode: func(s *node.State) ([]byte, error) { store.state = s; return []byte("state"), nil },
+		Store: kept, Now: time.Now, Observer: observer, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Encode: func(s *node.State) ([]byte, error) { kept.state = s; return []byte("state"), nil },
 	})
-	return e, store, observer
+	return e, kept, observer
 }
 
 func pod(name string, cpus int) request.Pod {
@@ -183,6 +189,45 @@ func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 	if err := e.Tick(); err != nil || e.State() != held {
 		t.Errorf("the pod lost what it holds: %v", err)
 	}
+}
+
+// TestPodComesBackAndTheDiskIsUncertain: its release may be on the disk, so that it is only admitted
+// with a write that takes the release back.
+func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
+	e, disk, book := newEngine(t)
+	admit(t, e, pod("a", 5))
+	held := e.State()
+	disk.broken, disk.uncertain = true, true
+	_ = e.Release("a")
+	if _, err := e.Admit(pod("a", 5)); !errors.Is(err, engine.ErrNotWritten) {
+		t.Errorf("error %v, want ErrNotWritten: after a loss of power the pod might be gone", err)
+	}
+	disk.broken = false
+	book.take()
+	admit(t, e, pod("a", 5))
+	admit(t, e, pod("a", 5))
+	expect(t, book, "write 1 true", "a known", "a known")
+	if e.State() != held || disk.state != held {
+		t.Error("the pod lost what it holds")
+	}
+}
+
+// TestTickWritesAfterAFailure: that the disk works again is found out though nothing changes.
+func TestTickWritesAfterAFailure(t *testing.T) {
+	e, disk, book := newEngine(t)
+	disk.broken = true
+	_, _ = e.Admit(pod("a", 2))
+	book.take()
+	if err := e.Tick(); !errors.Is(err, engine.ErrNotWritten) {
+		t.Errorf("error %v, want ErrNotWritten", err)
+	}
+	disk.broken = false
+	for range 2 {
+		if err := e.Tick(); err != nil {
+			t.Error(err)
+		}
+	}
+	expect(t, book, "write 0 false", "write 0 true")
 }
 
 // TestReadersNeverWait reads while others write; the race detector watches.
