@@ -240,7 +240,7 @@ func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) 
 		nodes = best.Mask
 	}
 	// The reference looks at groups alone here (R-MEM-36), so that a NUMA node can be single and in a
-	// group at once, and then does not start again (kubernetes#113035).
+	// group at once, and then does not start again.
 	if !u.allowed(nodes) {
 		return 0, u.placementError(GroupConflict, wants, nodes)
 	}
