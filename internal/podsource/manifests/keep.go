@@ -24,7 +24,7 @@ type root struct {
 // manifest is one file: what is wrong with it now, and its last good version.
 type manifest struct {
 	path string
-	sum  [sha256.Size]byte // of the content that was judged last
+	sum  [sha256.Size]byte // of the content that was judged last; of nothing if it could not be read
 	err  error
 	// good tells that there was a good version, which has these pods and notes.
 	good  bool
@@ -56,13 +56,13 @@ func (r *root) file(path string) *manifest {
 
 // judge returns the file as it is now.
 func (m *manifest) judge(f found, gates podspec.Gates) *manifest {
+	if f.err == nil && m.sum == f.sum {
+		return m
+	}
 	next := *m
 	next.sum, next.err = f.sum, f.err
 	if f.err != nil {
 		return &next
-	}
-	if m.good && m.err == nil && m.sum == f.sum {
-		return m
 	}
 	pods, notes, err := parse(f, gates)
 	next.err = err

@@ -146,6 +146,32 @@ func TestQuestionMayAct(t *testing.T) {
 	}
 }
 
+// TestMeanwhile: what was started while a question was open is not touched by what waited for
+// the answer.
+func TestMeanwhile(t *testing.T) {
+	var r *Runtime
+	var inner error
+	act := func() error { return nil }
+	r = New(func(uid, name string) (converge.Setting, error) {
+		once := act
+		if name == "b" {
+			act = func() error { return nil }
+			inner = once()
+		}
+		return setting("0"), nil
+	})
+	act = func() error { r.StopPod("p"); return r.StartPod("p", containers("a b")) }
+	if err := r.StartPod("p", containers("a b")); !errors.Is(err, ErrNotRunning) || inner != nil {
+		t.Errorf("start: errors %v, %v", err, inner)
+	}
+	same(t, "after the start", running(r), "p/a 0, p/b 0")
+	act = func() error { return r.RestartContainer("p", "b") }
+	if err := r.RestartContainer("p", "b"); !errors.Is(err, ErrRuns) || inner != nil {
+		t.Errorf("restart: errors %v, %v", err, inner)
+	}
+	same(t, "after the restart", running(r), "p/a 0, p/b 0")
+}
+
 // TestConcurrent is for the race detector; at the end nothing is left.
 func TestConcurrent(t *testing.T) {
 	r := New(always("0-3"))
