@@ -117,14 +117,17 @@ func runAgent(ctx context.Context, stderr io.Writer, c agent.Config) error {
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(c, store.OS(), build(), log)
+	a, err := agent.New(ctx, c, store.OS(), build(), log)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// After the first signal the next one has its default effect.
-	context.AfterFunc(ctx, stop)
+	asked := context.AfterFunc(ctx, func() {
+		stop() // The next signal has its default effect.
+		log.Info("ending; another signal ends at once", "cause", context.Cause(ctx))
+	})
+	defer asked()
 	return a.Run(ctx)
 }
 

@@ -37,11 +37,13 @@ type Agent struct {
 	metrics *telemetry.Telemetry
 	health  *health
 	log     *slog.Logger
+	flows   *telemetry.Operations
 	close   func() error
 }
 
-// New reads the place and opens the state. Run is next; Close lets go of the state if it is not.
-func New(c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Agent, error) {
+// New reads the place and opens the state. Run is next; Close lets go of the state if it is not. ctx is
+// for what is logged.
+func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -49,11 +51,13 @@ func New(c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Age
 	if err != nil {
 		return nil, err
 	}
-	log.Info("policy", "policy", p.said)
+	flows := &telemetry.Operations{}
+	ctx = flows.WithOperation(ctx)
+	log.InfoContext(ctx, "policy", "policy", p.said)
 	for _, w := range p.warnings {
-		log.Warn("setting without effect", "setting", w)
+		log.WarnContext(ctx, "setting without effect", "setting", w)
 	}
-	a := &Agent{config: c, place: p, health: &health{}, log: log}
+	a := &Agent{config: c, place: p, health: &health{}, log: log, flows: flows}
 	a.metrics = telemetry.New(telemetry.Config{
 		Machine: p.machine, Policy: p.policy, Build: build,
 		Snapshot: func() *engine.Snapshot {
@@ -64,14 +68,14 @@ func New(c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Age
 		},
 		Checks: []telemetry.Check{{Name: "state", Ready: a.health.ready}},
 	})
-	e, lock, err := p.startEngine(c, fsys, observers{a.metrics, a.health}, log)
+	e, lock, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health}, log)
 	if err != nil {
 		return nil, err
 	}
 	a.engine, a.close = e, sync.OnceValue(lock.Close)
 	a.runtime = sim.New(creating(e))
 	gates := podspec.Gates{PodLevelResources: p.policy.PodLevelResources, PodLevelManagers: p.policy.PodLevelManagers}
-	a.keeper = newKeeper(e, a.runtime, gates, log)
+	a.keeper = newKeeper(e, a.runtime, gates, flows, log)
 	return a, nil
 }
 
@@ -85,28 +89,31 @@ func (a *Agent) Runtime() *sim.Runtime { return a.runtime }
 func (a *Agent) Close() error { return a.close() }
 
 // Run serves until the context ends, writes the state and closes it. An end that was asked for is
-// no error.
+// no error. Nothing runs on when it returns.
 func (a *Agent) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	if err := a.serve(ctx, group); err != nil {
-		return errors.Join(err, a.Close())
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, within := errgroup.WithContext(within)
+	if err := a.serve(within, group); err != nil {
+		cancel()
+		return errors.Join(err, group.Wait(), a.Close())
 	}
 	sets := make(chan manifests.Set)
 	source := manifests.New(a.config.Pods, manifests.Options{Gates: a.keeper.gates, After: time.After})
 	group.Go(func() error {
-		return source.Run(ctx, func(set manifests.Set) {
+		return source.Run(within, func(set manifests.Set) {
 			select {
 			case sets <- set:
-			case <-ctx.Done():
+			case <-within.Done():
 			}
 		})
 	})
-	group.Go(func() error { return a.keep(ctx, sets) })
+	group.Go(func() error { return a.keep(within, sets) })
 	err := group.Wait()
-	if errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		err = nil
 	}
-	return errors.Join(err, a.engine.Flush(), a.Close())
+	return errors.Join(err, a.engine.Flush(context.WithoutCancel(ctx)), a.Close())
 }
 
 // keep runs the keeper.
@@ -118,9 +125,9 @@ func (a *Agent) keep(ctx context.Context, sets <-chan manifests.Set) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case set := <-sets:
-			a.keeper.follow(set)
+			a.keeper.follow(ctx, set)
 		case <-tick.C:
-			a.keeper.tick()
+			a.keeper.tick(ctx)
 		}
 	}
 }
@@ -134,7 +141,7 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		a.log.Info("metrics and health", "address", listener.Addr().String())
+		a.log.InfoContext(ctx, "metrics and health", "address", listener.Addr().String())
 		group.Go(func() error { return telemetry.Serve(ctx, listener, a.metrics.Handler(a.config.Profile), a.log) })
 	}
 	if socket := a.config.PodResources.Socket; socket != "" {
@@ -149,7 +156,7 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 		if err != nil {
 			return err
 		}
-		a.log.Info("PodResources API", "socket", socket)
+		a.log.InfoContext(ctx, "PodResources API", "socket", socket)
 		group.Go(func() error { return server.Serve(ctx, listener) })
 	}
 	return nil

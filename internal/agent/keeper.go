@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
@@ -9,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/podsource/manifests"
 	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
 // runtime is what the keeper needs of a runtime that it drives itself.
@@ -25,6 +28,8 @@ type keeper struct {
 	runtime runtime
 	gates   podspec.Gates
 	log     *slog.Logger
+	// flows numbers what is logged: one admission with its start, one release, one round of repairs.
+	flows *telemetry.Operations
 
 	// asked are the pods that should run, in their order; running are those whose containers
 	// were started; refused remembers for which generation a pod was refused, so that it is not
@@ -36,46 +41,50 @@ type keeper struct {
 	broken map[string]bool
 }
 
-func newKeeper(e *engine.Engine, r runtime, gates podspec.Gates, log *slog.Logger) *keeper {
-	return &keeper{engine: e, runtime: r, gates: gates, log: log, running: map[string]bool{}, refused: map[string]uint64{}, broken: map[string]bool{}}
+func newKeeper(e *engine.Engine, r runtime, gates podspec.Gates, flows *telemetry.Operations, log *slog.Logger) *keeper {
+	return &keeper{
+		engine: e, runtime: r, gates: gates, log: log, flows: flows,
+		running: map[string]bool{}, refused: map[string]uint64{}, broken: map[string]bool{},
+	}
 }
 
 // follow takes a new set of pods: who left is released first, so that who came finds room.
-func (k *keeper) follow(set manifests.Set) {
-	k.tell(set)
+func (k *keeper) follow(ctx context.Context, set manifests.Set) {
+	flow := k.flows.WithOperation(ctx)
+	k.tell(flow, set)
 	k.asked = k.asked[:0]
 	wanted := map[string]bool{}
 	for _, source := range set.Pods {
 		pod, err := podspec.Request(source.Pod, k.gates)
 		if err != nil {
-			k.log.Error("pod not usable", "from", source.Origin.String(), "error", err)
+			k.log.ErrorContext(flow, "pod not usable", "from", source.Origin.String(), "error", err)
 			continue
 		}
 		k.asked = append(k.asked, pod)
 		wanted[pod.UID] = true
 	}
 	if set.Partial {
-		k.log.Warn("some manifests could not be read yet: no pod is released")
+		k.log.WarnContext(flow, "some manifests could not be read yet: no pod is released")
 	} else {
-		k.release(wanted)
+		k.release(ctx, wanted)
 	}
-	k.admit()
+	k.admit(ctx)
 }
 
 // tell says what is wrong with the manifests, once each.
-func (k *keeper) tell(set manifests.Set) {
+func (k *keeper) tell(ctx context.Context, set manifests.Set) {
 	broken := map[string]bool{}
 	for _, p := range set.Broken {
 		line := p.Err.Error()
 		if broken[line] = true; !k.broken[line] {
-			k.log.Error("manifest not usable", "file", p.File, "error", line, "pods_kept", p.Kept)
+			k.log.ErrorContext(ctx, "manifest not usable", "file", p.File, "error", line, "pods_kept", p.Kept)
 		}
 	}
 	k.broken = broken
 }
 
 // release lets go of every pod that is not wanted.
-func (k *keeper) release(wanted map[string]bool) {
+func (k *keeper) release(ctx context.Context, wanted map[string]bool) {
 	for _, g := range k.engine.State().Grants() {
 		uid := g.Pod.UID
 		if wanted[uid] {
@@ -83,11 +92,12 @@ func (k *keeper) release(wanted map[string]bool) {
 		}
 		k.runtime.StopPod(uid)
 		delete(k.running, uid)
-		if err := k.engine.Release(uid); err != nil {
-			k.log.Error("pod is gone and holds its CPUs until the state can be written", "pod", g.Pod.ID(), "uid", uid, "error", err)
+		flow := k.flows.WithOperation(ctx)
+		if err := k.engine.Release(flow, uid); err != nil {
+			k.log.ErrorContext(flow, "pod is gone and holds its CPUs until the state can be written", "pod", g.Pod.ID(), "uid", uid, "error", err)
 			continue
 		}
-		k.log.Info("pod released", "pod", g.Pod.ID(), "uid", uid)
+		k.log.InfoContext(flow, "pod released", "pod", g.Pod.ID(), "uid", uid)
 	}
 	for uid := range k.refused {
 		if !wanted[uid] {
@@ -96,60 +106,67 @@ func (k *keeper) release(wanted map[string]bool) {
 	}
 }
 
-// admit plans and starts what does not run yet.
-func (k *keeper) admit() {
+// admit plans and starts what does not run yet. While the state cannot be written only pods that
+// have a grant already are tried, so that a full disk is not asked once for each of the others.
+func (k *keeper) admit(ctx context.Context) {
+	stuck := false
 	for _, pod := range k.asked {
-		now := k.engine.State().Generation()
-		if at, refused := k.refused[pod.UID]; k.running[pod.UID] || refused && at == now {
+		s := k.engine.State()
+		_, holds := s.Grant(pod.UID)
+		at, refused := k.refused[pod.UID]
+		if k.running[pod.UID] || refused && at == s.Generation() || stuck && !holds {
 			continue
 		}
-		plan, err := k.engine.Admit(pod)
-		if err != nil {
-			continue // The engine said so; the next tick tries again.
+		flow := k.flows.WithOperation(ctx)
+		plan, err := k.engine.Admit(flow, pod)
+		if err != nil { // The engine said so; the next tick tries again.
+			stuck = stuck || errors.Is(err, engine.ErrNotWritten)
+			continue
 		}
 		if plan.Refusal != nil {
-			k.refused[pod.UID] = now
+			k.refused[pod.UID] = s.Generation()
 			continue
 		}
 		delete(k.refused, pod.UID)
-		k.start(plan.Grant)
+		k.start(flow, plan.Grant)
 	}
-	k.converge()
+	k.converge(k.flows.WithOperation(ctx))
 }
 
 // start makes room, then creates the pod's containers.
-func (k *keeper) start(g *node.Grant) {
-	k.converge()
+func (k *keeper) start(ctx context.Context, g *node.Grant) {
+	k.converge(ctx)
 	if err := k.runtime.StartPod(g.Pod.UID, g.Pod.Containers); err != nil {
-		k.log.Error("pod not started", "pod", g.Pod.ID(), "uid", g.Pod.UID, "error", err)
+		k.log.ErrorContext(ctx, "pod not started", "pod", g.Pod.ID(), "uid", g.Pod.UID, "error", err)
 		return
 	}
 	k.running[g.Pod.UID] = true
 }
 
 // converge makes what runs equal to what should.
-func (k *keeper) converge() {
+func (k *keeper) converge(ctx context.Context) {
 	report := k.engine.Converge(k.runtime.Observe())
 	for _, o := range report.Stranded {
-		k.log.Error("the node's shared pool is empty: a container stays where it is", "uid", o.Pod, "container", o.Container, "cpus", o.CPUs.String())
+		k.log.ErrorContext(ctx, "the node's shared pool is empty: a container stays where it is", "uid", o.Pod, "container", o.Container, "cpus", o.CPUs.String())
 	}
 	if len(report.Updates) == 0 {
 		return
 	}
 	for _, u := range report.Updates {
-		k.log.Debug("container updated", "uid", u.Pod, "container", u.Container, "from", u.Before.CPUs.String(), "to", u.After.CPUs.String())
+		k.log.DebugContext(ctx, "container updated", "uid", u.Pod, "container", u.Container, "from", u.Before.CPUs.String(), "to", u.After.CPUs.String())
 	}
 	if err := k.runtime.Update(report.Updates); err != nil {
-		k.log.Error("containers not updated; the next tick tries again", "error", err)
+		k.log.ErrorContext(ctx, "containers not updated; the next tick tries again", "error", err)
 	}
 }
 
 // tick retries what did not work, and repairs what drifted.
-func (k *keeper) tick() {
-	if err := k.engine.Tick(); err != nil {
-		k.log.Warn("state still not written", "error", err)
+func (k *keeper) tick(ctx context.Context) {
+	flow := k.flows.WithOperation(ctx)
+	if err := k.engine.Tick(flow); err != nil {
+		k.log.WarnContext(flow, "state still not written", "error", err)
 	}
-	k.admit()
+	k.admit(ctx)
 }
 
 // creating answers the runtime right before it creates a container.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -97,7 +98,7 @@ func (p *place) readDevices(name string) error {
 }
 
 // startEngine opens the state and adopts what it holds. The closer lets go of the state's lock.
-func (p *place) startEngine(c Config, fsys store.FS, observer engine.Observer, log *slog.Logger) (*engine.Engine, io.Closer, error) {
+func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observer engine.Observer, log *slog.Logger) (*engine.Engine, io.Closer, error) {
 	kept, loaded, err := store.Open(fsys, c.State, func(data []byte) error {
 		_, err := statefile.Decode(c.State, data)
 		if errors.Is(err, statefile.ErrNewer) || errors.Is(err, statefile.ErrForeign) {
@@ -108,8 +109,8 @@ func (p *place) startEngine(c Config, fsys store.FS, observer engine.Observer, l
 	if err != nil {
 		return nil, nil, fmt.Errorf("state: %w", err)
 	}
-	log.Info("state opened", "found", loaded.String())
-	state, err := p.adopt(c, loaded, log)
+	log.InfoContext(ctx, "state opened", "found", loaded.String())
+	state, err := p.adopt(ctx, c, loaded, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, kept.Close())
 	}
@@ -117,14 +118,14 @@ func (p *place) startEngine(c Config, fsys store.FS, observer engine.Observer, l
 	e := engine.New(state, engine.Config{Store: kept, Encode: encoder.Encode, Now: time.Now, Observer: observer, Log: log})
 	// A state that cannot be written now refuses admissions later, one by one; pods that hold
 	// something already are better off with an agent than without.
-	if err := e.Flush(); err != nil {
-		log.Error("starting all the same: nothing can be admitted until the state can be written", "error", err)
+	if err := e.Flush(ctx); err != nil {
+		log.ErrorContext(ctx, "starting all the same: nothing can be admitted until the state can be written", "error", err)
 	}
 	return e, kept, nil
 }
 
 // adopt makes a state of what was loaded, and names what does not hold.
-func (p *place) adopt(c Config, loaded store.Loaded, log *slog.Logger) (*node.State, error) {
+func (p *place) adopt(ctx context.Context, c Config, loaded store.Loaded, log *slog.Logger) (*node.State, error) {
 	var grants []*node.Grant
 	var generation uint64
 	if loaded.Data != nil {
@@ -134,7 +135,7 @@ func (p *place) adopt(c Config, loaded store.Loaded, log *slog.Logger) (*node.St
 		}
 		grants, generation = file.Grants, file.Generation
 		for _, change := range file.Changes(p.machine, p.policy) {
-			log.Warn("changed since the state was written", "what", change)
+			log.WarnContext(ctx, "changed since the state was written", "what", change)
 		}
 	}
 	state, findings, err := node.Adopt(p.machine, p.policy, p.inventory, grants)
@@ -144,11 +145,11 @@ func (p *place) adopt(c Config, loaded store.Loaded, log *slog.Logger) (*node.St
 	lines := make([]string, len(findings))
 	for i, f := range findings {
 		lines[i] = f.String()
-		log.Warn("a pod is touched by a change", "pod", f.Pod, "uid", f.UID, "kept", f.Kept, "what", f.What, "do", f.Do)
+		log.WarnContext(ctx, "a pod is touched by a change", "pod", f.Pod, "uid", f.UID, "kept", f.Kept, "what", f.What, "do", f.Do)
 	}
 	if c.Strict && len(findings) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(lines, "; "))
 	}
-	log.Info("state adopted", "pods", len(state.Grants()), "generation", max(generation, state.Generation()))
+	log.InfoContext(ctx, "state adopted", "pods", len(state.Grants()), "generation", max(generation, state.Generation()))
 	return state.Resume(generation), nil
 }

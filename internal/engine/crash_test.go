@@ -74,7 +74,7 @@ func (l *life) look() {
 // admit asks for a pod. Whoever gets a grant and no error holds it from now on.
 func (l *life) admit(pod request.Pod) error {
 	delete(l.ended, pod.UID) // A write that is cut off may have it.
-	plan, err := l.engine.Admit(pod)
+	plan, err := l.engine.Admit(l.ctx, pod)
 	if err != nil || plan.Refusal != nil {
 		return l.verify()
 	}
@@ -97,7 +97,7 @@ func (l *life) release(uid string) error {
 	if p := l.held[uid]; p != nil {
 		p.leaving = true
 	}
-	err := l.engine.Release(uid)
+	err := l.engine.Release(l.ctx, uid)
 	if _, there := l.engine.State().Grant(uid); err == nil && there {
 		return fmt.Errorf("pod %s was released and is there", uid)
 	}
@@ -108,7 +108,7 @@ func (l *life) remove(uid, container string) error {
 	if p := l.held[uid]; p != nil {
 		p.removed[container] = true
 	}
-	err := l.engine.RemoveContainer(uid, container)
+	err := l.engine.RemoveContainer(l.ctx, uid, container)
 	if g, there := l.engine.State().Grant(uid); err == nil && there && !l.held[uid].leaving {
 		if _, i := g.Pod.Container(container); !g.Containers[i].Removed {
 			return fmt.Errorf("container %s of pod %s was removed and is there", container, uid)
@@ -157,7 +157,7 @@ func (l *life) crash(seed uint64) error {
 // kill ends the process and starts again; an agent that ends by itself writes before.
 func (l *life) kill(flush bool) error {
 	if flush && l.engine != nil {
-		_ = l.engine.Flush() // The disk may be broken.
+		_ = l.engine.Flush(l.ctx) // The disk may be broken.
 		_ = l.store.Close()
 	}
 	l.disk.Kill()
@@ -227,7 +227,8 @@ func TestCrash(t *testing.T) {
 	var looks uint64
 	for i := range 10 {
 		t.Run(fmt.Sprint(i), rapid.MakeCheck(func(t *rapid.T) {
-			l := newLife(world(rapid.SampledFrom([]node.Scope{node.PodScope, node.ContainerScope}).Draw(t, "scope")))
+			m, policy := world(rapid.SampledFrom([]node.Scope{node.PodScope, node.ContainerScope}).Draw(t, "scope"))
+			l := newLife(t.Context(), m, policy)
 			history(t, l)
 			looks += l.looks
 		}))
@@ -255,9 +256,9 @@ func history(t *rapid.T, l *life) {
 		case "created":
 			must(t, l.created(uid.Draw(t, "pod"), container.Draw(t, "container")))
 		case "tick":
-			_ = l.engine.Tick()
+			_ = l.engine.Tick(l.ctx)
 		case "flush":
-			_ = l.engine.Flush()
+			_ = l.engine.Flush(l.ctx)
 		case "fault":
 			l.disk.Inject(faults[fault.Draw(t, "fault")])
 		case "heal":

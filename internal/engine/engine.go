@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,7 +70,8 @@ type Snapshot struct {
 	Unreleased []string
 }
 
-// Engine is safe for use by several goroutines.
+// Engine is safe for use by several goroutines. Its methods take a context for what they log;
+// they do not end with it, as half a change is no change.
 type Engine struct {
 	config    Config
 	published atomic.Pointer[Snapshot]
@@ -100,7 +102,7 @@ func (e *Engine) State() *node.State { return e.Snapshot().State }
 
 // Admit decides about a pod. It is admitted when the plan has a grant and the error is nil: the
 // grant is durable then. A refusal is no error; nothing has changed. The error wraps ErrNotWritten.
-func (e *Engine) Admit(pod request.Pod) (*node.Plan, error) {
+func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Snapshot()
@@ -114,10 +116,10 @@ func (e *Engine) Admit(pod request.Pod) (*node.Plan, error) {
 	next, err := base.Apply(plan)
 	decision := Decision{Plan: plan, Took: e.config.Now().Sub(begin), Err: err}
 	if err == nil && (next != base || e.doubtful[pod.UID]) {
-		decision.Err = e.persist(next, gone)
+		decision.Err = e.persist(ctx, next, gone)
 	}
 	e.config.Observer.Decided(decision)
-	e.log(decision)
+	e.log(ctx, decision)
 	return plan, decision.Err
 }
 
@@ -130,8 +132,8 @@ func without(s *node.State, gone []string) *node.State {
 
 // persist writes and publishes a state from which the gone pods are released, and from which
 // something was taken of the reduced ones.
-func (e *Engine) persist(next *node.State, gone []string, reduced ...string) error {
-	if err := e.write(next); err != nil {
+func (e *Engine) persist(ctx context.Context, next *node.State, gone []string, reduced ...string) error {
+	if err := e.write(ctx, next); err != nil {
 		if errors.Is(err, store.ErrUncertain) {
 			e.durable = nil
 			e.doubt(gone)
@@ -157,7 +159,7 @@ func (e *Engine) doubt(uids []string) {
 
 // Release takes back what a pod holds, because it is gone. On an error, which wraps
 // ErrNotWritten, the pod holds it still; Tick and every later change try again.
-func (e *Engine) Release(uid string) error {
+func (e *Engine) Release(ctx context.Context, uid string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Snapshot()
@@ -168,22 +170,22 @@ func (e *Engine) Release(uid string) error {
 	if !slices.Contains(gone, uid) {
 		gone = append(slices.Clone(gone), uid)
 	}
-	return e.release(now.State, gone)
+	return e.release(ctx, now.State, gone)
 }
 
 // Tick retries what could not be written, so that it is known when the state can be written again
 // even if nothing changes any more. It is for a timer.
-func (e *Engine) Tick() error {
+func (e *Engine) Tick(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now := e.Snapshot(); len(now.Unreleased) > 0 || e.failed {
-		return e.release(now.State, now.Unreleased)
+		return e.release(ctx, now.State, now.Unreleased)
 	}
 	return nil
 }
 
-func (e *Engine) release(s *node.State, gone []string) error {
-	err := e.persist(without(s, gone), gone)
+func (e *Engine) release(ctx context.Context, s *node.State, gone []string) error {
+	err := e.persist(ctx, without(s, gone), gone)
 	if err != nil {
 		e.published.Store(&Snapshot{State: s, Unreleased: gone})
 	}
@@ -192,7 +194,7 @@ func (e *Engine) release(s *node.State, gone []string) error {
 
 // RemoveContainer takes back what one container of a pod holds, for good. The error wraps
 // ErrNotWritten; nothing has changed then.
-func (e *Engine) RemoveContainer(uid, name string) error {
+func (e *Engine) RemoveContainer(ctx context.Context, uid, name string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Snapshot()
@@ -201,7 +203,7 @@ func (e *Engine) RemoveContainer(uid, name string) error {
 	if next == base {
 		return nil
 	}
-	return e.persist(next, now.Unreleased, uid)
+	return e.persist(ctx, next, now.Unreleased, uid)
 }
 
 // ContainerCreated tells that a container was made: memory of init containers before it is free
@@ -217,14 +219,14 @@ func (e *Engine) ContainerCreated(uid, name string) {
 
 // Flush writes the state unless the one that readers see is what was written last. The error wraps
 // ErrNotWritten.
-func (e *Engine) Flush() error {
+func (e *Engine) Flush(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Snapshot()
 	if now.State == e.durable && len(now.Unreleased) == 0 {
 		return nil
 	}
-	return e.release(now.State, now.Unreleased)
+	return e.release(ctx, now.State, now.Unreleased)
 }
 
 // Converge says which of the running containers need which updates now.
@@ -233,7 +235,7 @@ func (e *Engine) Converge(observed []converge.Observed) converge.Report {
 }
 
 // write makes a state durable.
-func (e *Engine) write(s *node.State) error {
+func (e *Engine) write(ctx context.Context, s *node.State) error {
 	begin := e.config.Now()
 	data, err := e.config.Encode(s)
 	if err == nil {
@@ -248,39 +250,39 @@ func (e *Engine) write(s *node.State) error {
 	}
 	e.config.Observer.Wrote(Write{Generation: s.Generation(), Bytes: len(data), Took: end.Sub(begin), At: end, Err: err})
 	if err != nil {
-		e.config.Log.Error("state not written", "generation", s.Generation(), "error", err)
+		e.config.Log.ErrorContext(ctx, "state not written", "generation", s.Generation(), "error", err)
 	}
 	return err
 }
 
 // log says in one line what became of a pod.
-func (e *Engine) log(d Decision) {
+func (e *Engine) log(ctx context.Context, d Decision) {
 	p := d.Plan
 	log := e.config.Log.With("pod", p.Pod.ID(), "uid", p.Pod.UID)
 	switch {
 	case d.Err != nil:
-		log.Error("pod not admitted", "error", d.Err)
+		log.ErrorContext(ctx, "pod not admitted", "error", d.Err)
 	case p.Refusal != nil:
-		log.Warn("pod refused", "reason", p.Refusal.Reason, "rule", p.Refusal.Rule, "why", p.Refusal.Detail)
+		log.WarnContext(ctx, "pod refused", "reason", p.Refusal.Reason, "rule", p.Refusal.Rule, "why", p.Refusal.Detail)
 	case p.Known:
-		log.Debug("pod keeps its grant")
+		log.DebugContext(ctx, "pod keeps its grant")
 	default:
-		log.Info("pod admitted", "qos", p.Pod.QoS.String(), "pool", p.Grant.Pool.String(), "shared", p.Delta.SharedAfter.String())
-		e.logShared(log, p)
+		log.InfoContext(ctx, "pod admitted", "qos", p.Pod.QoS.String(), "pool", p.Grant.Pool.String(), "shared", p.Delta.SharedAfter.String())
+		e.logShared(ctx, log, p)
 	}
 	for _, note := range p.Trace.Notes {
-		log.Warn("note on the decision", "note", note)
+		log.WarnContext(ctx, "note on the decision", "note", note)
 	}
 }
 
 // logShared says of a Guaranteed pod which containers got nothing of their own, and why.
-func (e *Engine) logShared(log *slog.Logger, p *node.Plan) {
+func (e *Engine) logShared(ctx context.Context, log *slog.Logger, p *node.Plan) {
 	if p.Pod.QoS != request.Guaranteed {
 		return
 	}
 	for i, c := range p.Pod.Containers {
 		if p.Grant.Isolation(i) != node.ContainerIsolation && c.Sharing != request.NotShared {
-			log.Info("container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "why", c.Sharing.String())
+			log.InfoContext(ctx, "container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "why", c.Sharing.String())
 		}
 	}
 }

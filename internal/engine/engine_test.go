@@ -99,17 +99,17 @@ func expect(t *testing.T, b *book, want ...string) {
 
 func TestAdmissionIsOneWrite(t *testing.T) {
 	e, store, book := newEngine(t)
-	if _, err := e.Admit(pod("a", 2)); err != nil {
+	if _, err := e.Admit(t.Context(), pod("a", 2)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, book, "write 1 true", "a admitted")
 	if store.writes != 1 || e.State() != store.state {
 		t.Errorf("%d writes, published state is what was written: %t", store.writes, e.State() == store.state)
 	}
-	if _, err := e.Admit(pod("a", 2)); err != nil {
+	if _, err := e.Admit(t.Context(), pod("a", 2)); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := e.Admit(pod("b", 6))
+	plan, err := e.Admit(t.Context(), pod("b", 6))
 	if err != nil || plan.Refusal == nil {
 		t.Errorf("6 of 5 free CPUs: %v, %v", plan.Refusal, err)
 	}
@@ -123,7 +123,7 @@ func TestAdmissionThatCannotBeWrittenChangesNothing(t *testing.T) {
 	e, store, book := newEngine(t)
 	before := e.State()
 	store.broken = true
-	if _, err := e.Admit(pod("a", 2)); !errors.Is(err, engine.ErrNotWritten) || !errors.Is(err, errDisk) {
+	if _, err := e.Admit(t.Context(), pod("a", 2)); !errors.Is(err, engine.ErrNotWritten) || !errors.Is(err, errDisk) {
 		t.Errorf("error %v, want ErrNotWritten and the disk's", err)
 	}
 	expect(t, book, "write 1 false", "a not written")
@@ -137,13 +137,13 @@ func TestReleaseThatCannotBeWritten(t *testing.T) {
 	e, store, book := newEngine(t)
 	admit(t, e, pod("a", 5))
 	store.broken = true
-	if err := e.Release("a"); !errors.Is(err, engine.ErrNotWritten) {
+	if err := e.Release(t.Context(), "a"); !errors.Is(err, engine.ErrNotWritten) {
 		t.Errorf("error %v, want ErrNotWritten", err)
 	}
-	if _, err := e.Admit(pod("b", 4)); !errors.Is(err, engine.ErrNotWritten) {
+	if _, err := e.Admit(t.Context(), pod("b", 4)); !errors.Is(err, engine.ErrNotWritten) {
 		t.Errorf("error %v: CPUs of a release that is not written were given out", err)
 	}
-	if e.Tick() == nil {
+	if e.Tick(t.Context()) == nil {
 		t.Error("Tick succeeded on a broken disk")
 	}
 	if _, holds := e.State().Grant("a"); !holds || len(e.Snapshot().Unreleased) != 1 {
@@ -162,14 +162,14 @@ func TestTickRetriesARelease(t *testing.T) {
 	e, store, book := newEngine(t)
 	admit(t, e, pod("a", 5))
 	store.broken = true
-	_ = e.Release("a")
+	_ = e.Release(t.Context(), "a")
 	store.broken = false
 	book.take()
-	if err := e.Tick(); err != nil {
+	if err := e.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, book, "write 2 true", "a released")
-	if err := e.Tick(); err != nil || len(book.take()) != 0 {
+	if err := e.Tick(t.Context()); err != nil || len(book.take()) != 0 {
 		t.Error("a tick without work did something")
 	}
 }
@@ -180,13 +180,13 @@ func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 	admit(t, e, pod("a", 5))
 	held := e.State()
 	store.broken = true
-	_ = e.Release("a")
-	plan, err := e.Admit(pod("a", 5))
+	_ = e.Release(t.Context(), "a")
+	plan, err := e.Admit(t.Context(), pod("a", 5))
 	if err != nil || !plan.Known {
 		t.Fatalf("known %t, error %v", plan.Known, err)
 	}
 	store.broken = false
-	if err := e.Tick(); err != nil || e.State() != held {
+	if err := e.Tick(t.Context()); err != nil || e.State() != held {
 		t.Errorf("the pod lost what it holds: %v", err)
 	}
 }
@@ -198,8 +198,8 @@ func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 	admit(t, e, pod("a", 5))
 	held := e.State()
 	disk.broken, disk.uncertain = true, true
-	_ = e.Release("a")
-	if _, err := e.Admit(pod("a", 5)); !errors.Is(err, engine.ErrNotWritten) {
+	_ = e.Release(t.Context(), "a")
+	if _, err := e.Admit(t.Context(), pod("a", 5)); !errors.Is(err, engine.ErrNotWritten) {
 		t.Errorf("error %v, want ErrNotWritten: after a loss of power the pod might be gone", err)
 	}
 	disk.broken = false
@@ -216,14 +216,14 @@ func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 func TestTickWritesAfterAFailure(t *testing.T) {
 	e, disk, book := newEngine(t)
 	disk.broken = true
-	_, _ = e.Admit(pod("a", 2))
+	_, _ = e.Admit(t.Context(), pod("a", 2))
 	book.take()
-	if err := e.Tick(); !errors.Is(err, engine.ErrNotWritten) {
+	if err := e.Tick(t.Context()); !errors.Is(err, engine.ErrNotWritten) {
 		t.Errorf("error %v, want ErrNotWritten", err)
 	}
 	disk.broken = false
 	for range 2 {
-		if err := e.Tick(); err != nil {
+		if err := e.Tick(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -238,11 +238,11 @@ func TestReadersNeverWait(t *testing.T) {
 		group.Go(func() {
 			for k := range 200 {
 				name := fmt.Sprint(i, "-", k)
-				if _, err := e.Admit(pod(name, 1)); err != nil {
+				if _, err := e.Admit(t.Context(), pod(name, 1)); err != nil {
 					t.Error(err)
 				}
 				e.ContainerCreated(name, "c")
-				if err := e.Release(name); err != nil {
+				if err := e.Release(t.Context(), name); err != nil {
 					t.Error(err)
 				}
 			}
@@ -264,7 +264,7 @@ func TestReadersNeverWait(t *testing.T) {
 
 func admit(t *testing.T, e *engine.Engine, p request.Pod) {
 	t.Helper()
-	if plan, err := e.Admit(p); err != nil || plan.Refusal != nil {
+	if plan, err := e.Admit(t.Context(), p); err != nil || plan.Refusal != nil {
 		t.Fatal(err, plan.Refusal)
 	}
 }
@@ -273,17 +273,17 @@ func admit(t *testing.T, e *engine.Engine, p request.Pod) {
 func TestFlush(t *testing.T) {
 	e, store, book := newEngine(t)
 	for range 2 {
-		if err := e.Flush(); err != nil {
+		if err := e.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect(t, book, "write 0 true")
 	store.broken = true
 	admitted := pod("a", 2)
-	if _, err := e.Admit(admitted); err == nil {
+	if _, err := e.Admit(t.Context(), admitted); err == nil {
 		t.Fatal("admitted on a broken disk")
 	}
-	if err := e.Flush(); err != nil {
+	if err := e.Flush(t.Context()); err != nil {
 		t.Errorf("nothing is left to write: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ const statePath = "/var/lib/paddock/state.json"
 // found after a crash at any moment, and what was promised to whom. Its methods return an error
 // when a promise is broken.
 type life struct {
+	ctx     context.Context
 	machine *machine.Machine
 	policy  node.Policy
 	disk    *crashfs.FS
@@ -57,9 +59,9 @@ type promise struct {
 	created bool
 }
 
-func newLife(m *machine.Machine, p node.Policy) *life {
+func newLife(ctx context.Context, m *machine.Machine, p node.Policy) *life {
 	return &life{
-		machine: m, policy: p, disk: crashfs.New(), may: []version{{}},
+		ctx: ctx, machine: m, policy: p, disk: crashfs.New(), may: []version{{}},
 		held: map[string]*promise{}, ended: map[string]bool{},
 	}
 }

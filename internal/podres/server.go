@@ -61,7 +61,7 @@ const (
 	// handshakeTime is how long a connection may take to become one.
 	handshakeTime = 10 * time.Second
 	// graceTime is how long calls that are being answered may take when the server ends.
-	graceTime = time.Second
+	graceTime = 400 * time.Millisecond
 )
 
 // Server answers calls. It is made by NewServer and safe for use by several goroutines.
@@ -96,7 +96,7 @@ func (silent) Served(string, string, error) {}
 func (silent) Limited(string, string)       {}
 
 // Serve answers the calls that come in on l, which it closes, until ctx ends; calls that are
-// being answered then have a second. The error is nil when ctx ended it.
+// being answered then have a moment. The error is nil when ctx ended it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l)
 }

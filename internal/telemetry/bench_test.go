@@ -38,7 +38,7 @@ func BenchmarkScrape(b *testing.B) {
 			pod.QoS, pod.Kind = request.BestEffort, request.Plain
 			pod.Containers = []request.Container{{Name: "a", Lane: request.App, Sharing: request.QoSNotGuaranteed}}
 		}
-		if plan, err := r.engine.Admit(pod); err != nil || plan.Refusal != nil {
+		if plan, err := r.engine.Admit(b.Context(), pod); err != nil || plan.Refusal != nil {
 			b.Fatal(err, plan.Refusal)
 		}
 	}

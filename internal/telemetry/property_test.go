@@ -50,11 +50,11 @@ func TestGaugesAreTheStateAndCountersAddUp(t *testing.T) {
 			name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "pod")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				_ = r.engine.Release(name) // A broken disk is part of the history.
+				_ = r.engine.Release(t.Context(), name) // A broken disk is part of the history.
 			case 1:
-				_ = r.engine.RemoveContainer(name, "c0")
+				_ = r.engine.RemoveContainer(t.Context(), name, "c0")
 			default:
-				plan, err := r.engine.Admit(drawPod(t, name))
+				plan, err := r.engine.Admit(t.Context(), drawPod(t, name))
 				expected.add(plan, err)
 			}
 			now := series(scrape(t, r.handler))
@@ -191,11 +191,11 @@ func TestScrapingWhileWriting(t *testing.T) {
 		for i := range 100 {
 			name := fmt.Sprint(i % 5)
 			pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 2}}}
-			if _, err := r.engine.Admit(pod); err != nil {
+			if _, err := r.engine.Admit(t.Context(), pod); err != nil {
 				t.Error(err)
 			}
 			if i%3 == 0 {
-				_ = r.engine.Release(name)
+				_ = r.engine.Release(t.Context(), name)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,7 +90,7 @@ func (p *player) run(t *testing.T, c scenario.Command) []string {
 	case "metrics":
 		return strings.Split(strings.TrimSpace(exposition(t, scrape(t, p.rig.handler))), "\n")
 	}
-	answer, err := p.act(c)
+	answer, err := p.act(t.Context(), c)
 	if err != nil {
 		return []string{"error: " + err.Error()}
 	}
@@ -99,7 +100,7 @@ func (p *player) run(t *testing.T, c scenario.Command) []string {
 	return lines
 }
 
-func (p *player) act(c scenario.Command) (string, error) {
+func (p *player) act(ctx context.Context, c scenario.Command) (string, error) {
 	args := append(slices.Clone(c.Args), "", "", "")
 	switch c.Name {
 	case "admit":
@@ -107,14 +108,14 @@ func (p *player) act(c scenario.Command) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return verdict(p.rig.engine.Admit(pod)), nil
+		return verdict(p.rig.engine.Admit(ctx, pod)), nil
 	case "remove":
-		return outcome("released", p.rig.engine.Release(args[0])), nil
+		return outcome("released", p.rig.engine.Release(ctx, args[0])), nil
 	case "tick":
-		return outcome("done", p.rig.engine.Tick()), nil
+		return outcome("done", p.rig.engine.Tick(ctx)), nil
 	case "remove-container":
 		pod, container, _ := strings.Cut(args[0], "/")
-		return outcome("removed", p.rig.engine.RemoveContainer(pod, container)), nil
+		return outcome("removed", p.rig.engine.RemoveContainer(ctx, pod, container)), nil
 	case "disk":
 		p.rig.broken = args[0] == "broken"
 		return "ok", nil

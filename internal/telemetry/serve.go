@@ -21,7 +21,7 @@ const (
 	readTimeout     = 10 * time.Second
 	writeTimeout    = 90 * time.Second
 	idleTimeout     = 60 * time.Second
-	shutdownTimeout = 3 * time.Second
+	shutdownTimeout = 400 * time.Millisecond // an agent ends within a second
 	maxHeaderBytes  = 16 << 10
 	maxScrapes      = 4
 )
