@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -77,4 +78,17 @@ func laneOf(c *v1.Container) request.Lane {
 		return request.Sidecar
 	}
 	return request.Init
+}
+
+// DecodePod reads one pod of JSON as it is, without defaults. Field names must have their case, and
+// quantities are looked at before they are parsed, which for some takes for ever: see maxExponent.
+func DecodePod(raw []byte) (*v1.Pod, error) {
+	if err := findQuantity(raw, textOutOfRange); err != nil {
+		return nil, err
+	}
+	pod := &v1.Pod{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pod); err != nil {
+		return nil, err
+	}
+	return pod, nil
 }

@@ -14,6 +14,8 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/podspec"
 )
 
 // Scenario is what happens on one node.
@@ -27,8 +29,27 @@ type Scenario struct {
 	KubeletConfig json.RawMessage `json:"kubeletConfig"`
 	// Devices is the device inventory in the form of a devices file; none: no devices.
 	Devices json.RawMessage `json:"devices,omitempty"`
-	Pods    []*v1.Pod       `json:"pods"`
+	Pods    Pods            `json:"pods"`
 	Events  []Event         `json:"events"`
+}
+
+// Pods are the pods that events name by their UID.
+type Pods []*v1.Pod
+
+// UnmarshalJSON decodes pods with care for their quantities.
+func (p *Pods) UnmarshalJSON(data []byte) error {
+	var raws []json.RawMessage
+	if err := json.Unmarshal(data, &raws); err != nil {
+		return err
+	}
+	for i, raw := range raws {
+		pod, err := podspec.DecodePod(raw)
+		if err != nil {
+			return fmt.Errorf("pods[%d]: %w", i, err)
+		}
+		*p = append(*p, pod)
+	}
+	return nil
 }
 
 // Op is what an event does.
