@@ -1,0 +1,292 @@
+package kubeletstate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MaxSize is the largest file that is read, in bytes. 500 pods of four containers need a tenth.
+const MaxSize = 4 << 20
+
+// What is wrong with a text that Recognise refuses; every error of it wraps one of them.
+var (
+	// ErrDamaged: it is a file of the kubelet, or was one, and cannot be read.
+	ErrDamaged = errors.New("damaged")
+	// ErrForeign: it is something else.
+	ErrForeign = errors.New("not a CPU or memory state of the kubelet")
+)
+
+// Checksum is one checksum of a file.
+type Checksum struct {
+	// Stated is the number in the file, Computed the one that it should be. A version that takes 0
+	// for "not checked" has it in Stated.
+	Stated, Computed uint64
+	// Unchecked tells that the file has no checksum and that its version does not ask for one.
+	Unchecked bool
+}
+
+// Holds tells whether a reader finds no fault in it.
+func (c Checksum) Holds() bool { return c.Unchecked || c.Stated == c.Computed }
+
+func (c Checksum) String() string {
+	switch {
+	case c.Unchecked:
+		return "absent, and not asked for"
+	case c.Stated == c.Computed:
+		return fmt.Sprintf("%d, holds", c.Stated)
+	}
+	return fmt.Sprintf("%d, but the content has %d", c.Stated, c.Computed)
+}
+
+// File is what a text is, whoever could read it. One of CPU and Memory is set.
+type File struct {
+	Manager Manager
+	Version Version
+	CPU     *CPU
+	Memory  *Memory
+	// Checksum is that of the fields themselves; of the last version, that for older readers.
+	Checksum Checksum
+	// Data is that of the text within the last version, the truth for its readers; nil for
+	// others.
+	Data *Checksum
+	// Unknown are fields that no version has.
+	Unknown []UnknownField
+}
+
+// UnknownField is a field that no known version has, with its value as JSON.
+type UnknownField struct{ Path, Value string }
+
+// Holds tells whether every checksum that counts for the content does.
+func (f *File) Holds() bool {
+	if f.Data != nil {
+		return f.Data.Holds()
+	}
+	return f.Checksum.Holds()
+}
+
+// Recognise says what a text is. Its checksum need not hold, but it must be read: the errors wrap
+// ErrDamaged or ErrForeign. Which of two versions without entries it is only the checksum tells;
+// where that holds for none, the older one is assumed.
+func Recognise(data []byte) (*File, error) {
+	m, fields, err := identify(data)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Manager: m}
+	if m == CPUManager {
+		err = f.recogniseCPU(data, fields)
+	} else {
+		err = f.recogniseMemory(data, fields)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	f.Unknown = unknownFields(f, data)
+	return f, nil
+}
+
+// Guess says whose state a text most likely is, by its first bytes; it need not be whole.
+func Guess(data []byte) (Manager, bool) {
+	head := string(data[:min(len(data), 256)])
+	switch {
+	case strings.Contains(head, `"defaultCpuSet"`):
+		return CPUManager, true
+	case strings.Contains(head, `"machineState"`):
+		return MemoryManager, true
+	}
+	return 0, false
+}
+
+// identify finds the manager by the fields that it alone has.
+func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	switch trimmed := bytes.TrimSpace(data); {
+	case len(data) > MaxSize:
+		return 0, nil, fmt.Errorf("%w: it has %d bytes, a state has at most %d", ErrForeign, len(data), MaxSize)
+	case len(trimmed) == 0:
+		return 0, nil, fmt.Errorf("%w: it is empty", ErrDamaged)
+	case trimmed[0] != '{':
+		return 0, nil, fmt.Errorf("%w: it is no JSON object", ErrForeign)
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		if _, ours := Guess(data); ours {
+			return 0, nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
+		}
+		return 0, nil, fmt.Errorf("%w: %w", ErrForeign, explain(err, len(data)))
+	}
+	for name := range fields {
+		switch strings.ToLower(name) {
+		case "defaultcpuset":
+			return CPUManager, fields, nil
+		case "machinestate":
+			return MemoryManager, fields, nil
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: %s", ErrForeign, stranger(fields))
+}
+
+// stranger says what an object is that has neither CPUs nor NUMA nodes.
+func stranger(fields map[string]json.RawMessage) string {
+	_, device := fields["Data"]
+	_, kind := fields["kind"]
+	_, policy := fields["policyName"]
+	switch {
+	case device:
+		return "it is the kubelet's list of devices (kubelet_internal_checkpoint)"
+	case string(fields["format"]) == `"paddock-state"`:
+		return "it is a state of Paddock"
+	case kind:
+		return "it is a Kubernetes object of kind " + string(fields["kind"])
+	case policy:
+		return `it has neither "defaultCpuSet" nor "machineState"`
+	}
+	return "it is some other JSON"
+}
+
+func explain(err error, size int) error {
+	syntax := (*json.SyntaxError)(nil)
+	switch {
+	case errors.As(err, &syntax) && int(syntax.Offset) >= size:
+		return fmt.Errorf("it is cut off after %d bytes", size)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("JSON syntax error at byte %d: %w", syntax.Offset, syntax)
+	}
+	return err
+}
+
+func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) error {
+	if has(fields, "data") {
+		c := newCPUV4()
+		if err := json.Unmarshal(data, c); err != nil {
+			return err
+		}
+		inner := newCPUV3()
+		f.Version = 4
+		f.Checksum = checksum(c.Checksum, c.cpuV2.sum(cpuType), true)
+		err := f.data(&c.last, inner)
+		f.CPU = inner.content()
+		return err
+	}
+	if v1 := newCPUV1(); byContainerID(fields) {
+		if err := json.Unmarshal(data, v1); err != nil {
+			return err
+		}
+		f.Version, f.CPU = 1, &CPU{Policy: v1.PolicyName, Default: v1.DefaultCPUSet, ByID: v1.Entries}
+		f.Checksum = checksum(v1.Checksum, v1.sum(cpuType), true)
+		return nil
+	}
+	v3, v2 := newCPUV3(), newCPUV2()
+	if err := json.Unmarshal(data, v3); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v2); err != nil {
+		return err
+	}
+	f.CPU = v3.content()
+	f.Version, f.Checksum = 2, legacyChecksum(v2.Checksum, v2.sum, cpuType, 2)
+	if sum := v3.sum(cpuType); v3.Checksum == sum || (has(fields, "podEntries") && (v2.Checksum == 0 || !f.Checksum.Holds())) {
+		f.Version, f.Checksum = 3, checksum(v3.Checksum, sum, false)
+	}
+	if v1 := newCPUV1(); f.Version == 2 && !f.Checksum.Holds() && json.Unmarshal(data, v1) == nil && v1.Checksum == v1.sum(cpuType) {
+		f.Version, f.Checksum = 1, checksum(v1.Checksum, v1.sum(cpuType), true)
+	}
+	return nil
+}
+
+func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) error {
+	if has(fields, "data") {
+		m := newMemoryV3()
+		if err := json.Unmarshal(data, m); err != nil {
+			return err
+		}
+		inner := newMemoryV2()
+		f.Version = 3
+		f.Checksum = checksum(m.Checksum, m.memoryV1.sum(memoryType), true)
+		err := f.data(&m.last, inner)
+		f.Memory = inner.content()
+		return err
+	}
+	v2, v1 := newMemoryV2(), newMemoryV1()
+	if err := json.Unmarshal(data, v2); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v1); err != nil {
+		return err
+	}
+	f.Memory = v2.content()
+	f.Version, f.Checksum = 1, legacyChecksum(v1.Checksum, v1.sum, memoryType, 1)
+	if sum := v2.sum(memoryType); v2.Checksum == sum || (has(fields, "podEntries") && (v1.Checksum == 0 || !f.Checksum.Holds())) {
+		f.Version, f.Checksum = 2, checksum(v2.Checksum, sum, false)
+	}
+	return nil
+}
+
+// data reads the text of the last version, also when its checksum does not hold.
+func (f *File) data(l *last, into any) error {
+	if l.Data == nil {
+		return errors.New(`its field "data" is null`)
+	}
+	sum := checksum(l.DataChecksum, dataSum(*l.Data), false)
+	f.Data = &sum
+	if err := json.Unmarshal([]byte(*l.Data), into); err != nil {
+		return fmt.Errorf(`its field "data": %w`, explain(err, len(*l.Data)))
+	}
+	return nil
+}
+
+func checksum(stated, computed uint64, zeroIsNone bool) Checksum {
+	return Checksum{Stated: stated, Computed: computed, Unchecked: zeroIsNone && stated == 0}
+}
+
+// legacyChecksum takes the checksum under the name of the version for the right one too, if it
+// is that (R-ST-25).
+func legacyChecksum(stated uint64, sum func(string) uint64, typeName string, v Version) Checksum {
+	if versioned := sum(typeName + v.String()); stated == versioned {
+		return Checksum{Stated: stated, Computed: versioned}
+	}
+	return checksum(stated, sum(typeName), true)
+}
+
+// byContainerID tells whether entries are those of V1: each a text and not an object.
+func byContainerID(fields map[string]json.RawMessage) bool {
+	var entries map[string]json.RawMessage
+	if json.Unmarshal(fields["entries"], &entries) != nil || len(entries) == 0 {
+		return false
+	}
+	for _, value := range entries {
+		if !bytes.HasPrefix(value, []byte(`"`)) {
+			return false
+		}
+	}
+	return true
+}
+
+func has(fields map[string]json.RawMessage, name string) bool {
+	_, is := fields[name]
+	return is
+}
+
+// Readers are the kubelets that read the text, out of those that differ in it: 1.35 and older,
+// 1.36 and 1.37 with and without their gate. It is about reading alone: whether such a kubelet
+// goes on depends on its machine and configuration.
+func Readers(m Manager, data []byte) []Kubelet {
+	var readers []Kubelet
+	for _, k := range Kubelets() {
+		if loaded, _ := k.Load(m, data); loaded != nil && !k.Undocumented(m, loaded.Version) {
+			readers = append(readers, k)
+		}
+	}
+	return readers
+}
+
+// Kubelets are the kubelets that differ in what they read. The first stands for all before it.
+func Kubelets() []Kubelet {
+	return []Kubelet{
+		{Minor: firstWithPools - 1},
+		{Minor: firstWithPools}, {Minor: firstWithPools, PodLevelManagers: true},
+		{Minor: firstWithData}, {Minor: firstWithData, PodLevelManagers: true},
+	}
+}
