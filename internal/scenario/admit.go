@@ -83,7 +83,8 @@ func (n *Node) change(old *node.Grant, next *node.State) []string {
 	if back := next.SharedCPUs().Difference(before.SharedCPUs()); !back.IsEmpty() {
 		lines = append(lines, fmt.Sprintf("CPUs %s go back: shared pool %s", back, next.SharedCPUs()))
 	}
-	return append(lines, memoryChange(before, next)...)
+	lines = append(lines, memoryChange(before, next)...)
+	return append(lines, devicesChange(before.Devices(), next.Devices())...)
 }
 
 // memoryChange tells what is free that was not before.
@@ -174,8 +175,8 @@ func describeRefusal(r *node.Refusal) []string {
 }
 
 func amount(resource string, n int64) string {
-	if resource == "cpu" {
-		return fmt.Sprint(n)
+	if isMemory(resource) {
+		return bytesText(n)
 	}
-	return bytesText(n)
+	return fmt.Sprint(n)
 }

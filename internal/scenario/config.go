@@ -65,9 +65,20 @@ func (n *Node) runConfig(c Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if state, err = n.equip(state); err != nil {
+		return nil, err
+	}
 	n.use(s, policy)
 	n.state = state
 	return append(describePolicy(policy), warnings...), nil
+}
+
+// equip gives a state that was just made the devices of the node.
+func (n *Node) equip(s *node.State) (*node.State, error) {
+	if n.devices == nil {
+		return s, nil
+	}
+	return s.WithDevices(n.devices)
 }
 
 func (n *Node) use(s settings, policy node.Policy) {
@@ -208,6 +219,9 @@ func (n *Node) runRestart(c Command) ([]string, error) {
 	state, err := node.Restore(n.machine, policy, n.state.Grants())
 	if err != nil {
 		return nil, &refusedError{err}
+	}
+	if state, err = n.equip(state); err != nil {
+		return nil, err
 	}
 	var lines []string
 	if len(changed) > 0 {

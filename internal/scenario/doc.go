@@ -29,20 +29,37 @@
 //	machine                  … or one NUMA node a line, for machines that are not regular
 //	machine file=NAME        … or a recorded one, if the reader of the script can find it
 //	config key=value…        the kubelet's configuration; keys in config.go
+//	devices                  what device plugins report, a line for each resource; form in devices.go.
+//	                         Said again, it takes the place of what was said before; "machine" forgets it
 //	pod NAME [amounts]       a pod; a line each for its containers: init|sidecar|app NAME [amounts]
 //	plan NAME                what admit would answer; nothing changes
 //	admit NAME               admit the pod and take what it gets
 //	created POD/CONTAINER    the runtime has created the container
 //	remove-container POD/CONTAINER
 //	remove NAME              the pod is gone
-//	restart [key=value…]     start again from the grants alone, perhaps with changed settings, and
-//	                         admit every pod again, as a kubelet does
+//	restart [key=value…]     start again from the grants and the devices alone, perhaps with changed
+//	                         settings, and admit every pod again, as a kubelet does
 //	state                    everything that is held
 //	check                    prove all invariants
 //
 // Amounts are "cpu=2 memory=1Gi hugepages-2Mi=64Mi": request and limit at once. "cpu=1..2" are
 // request and limit, "cpu=1.." is a request and "cpu=..2" a limit alone. The word "unvalidated"
-// behind a pod's name skips what the API server would refuse, as for a static pod.
+// behind a pod's name skips what the API server would refuse, as for a static pod. A container
+// asks for devices by the name of their resource, "nvidia.com/gpu=2":
+//
+//	devices
+//	nvidia.com/gpu gpu0@0 gpu1@1 gpu2@1:unhealthy
+//	example.com/nic nic0@0-1
+//	example.com/fuse fuse0 fuse1
+//	----
+//	…
+//
+//	pod train
+//	app worker cpu=4 memory=8Gi nvidia.com/gpu=1 example.com/nic=1
+//	----
+//	…
+//
+// gpu0 is local to NUMA node 0, nic0 to both, the fuses to none.
 //
 // Answers are plain lines, stable, without blank lines. What is wrong with a command is an
 // answer, too, and begins with "error:"; so does a broken invariant, which is looked for after

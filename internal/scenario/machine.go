@@ -15,7 +15,7 @@ import (
 // maxCPUs bounds what a script can ask for.
 const maxCPUs = 4096
 
-// runMachine makes the machine and empties the node. Keys of a regular one:
+// runMachine makes the machine and empties the node, which has no devices then. Keys of a regular one:
 //
 //	sockets=1 numa=1 cores=4 threads=1   NUMA nodes a socket, cores a NUMA node, threads a core
 //	numbering=interleaved                one thread of each core first, then the second threads;
@@ -35,7 +35,7 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.machine, n.state = m, nil
+	n.machine, n.devices, n.state = m, nil, nil
 	return describeMachine(m), nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -21,6 +22,7 @@ type Machines func(name string) (*machine.Machine, error)
 type Node struct {
 	machines Machines
 	machine  *machine.Machine
+	devices  *device.Inventory // nil before any were said
 	settings settings
 	gates    podspec.Gates
 	state    *node.State
@@ -69,6 +71,8 @@ func (n *Node) run(c Command) ([]string, error) {
 		return n.runMachine(c)
 	case "config":
 		return n.runConfig(c)
+	case "devices":
+		return n.runDevices(c)
 	case "pod":
 		return n.runPod(c)
 	}
@@ -96,7 +100,7 @@ func (n *Node) run(c Command) ([]string, error) {
 	case "check":
 		return []string{"ok"}, nil
 	}
-	return nil, fmt.Errorf("no command %q; the commands are machine, config, pod, plan, admit, created, remove-container, remove, restart, state, check", c.Name)
+	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, pod, plan, admit, created, remove-container, remove, restart, state, check", c.Name)
 }
 
 // pod finds the pod that a command names as its only word.

@@ -130,15 +130,21 @@ func setAmount(list v1.ResourceList, name, text string) error {
 // describeRequest says what the pod is and what each container qualifies for.
 func describeRequest(p request.Pod) []string {
 	first := p.QoS.String()
+	t := table{indent: "  "}
 	switch p.Kind {
 	case request.PodLevel:
 		first += ", pod-level"
 		first += budgetText(p)
 	case request.Unmanaged:
-		return []string{first + ", pod-level resources that the managers leave alone: feature gate PodLevelResourceManagers is off (R-DEM-26)"}
+		first += ", pod-level resources that the managers leave alone: feature gate PodLevelResourceManagers is off (R-DEM-26)"
+		for _, c := range p.Containers {
+			if len(c.Devices) > 0 {
+				t.add(c.Lane.String(), c.Name, "exclusive: "+c.Devices.String())
+			}
+		}
+		return append([]string{first}, t.lines()...)
 	case request.Plain:
 	}
-	t := table{indent: "  "}
 	for _, c := range p.Containers {
 		var has, shares []string
 		if c.Sharing == request.NotShared {
@@ -150,6 +156,9 @@ func describeRequest(p request.Pod) []string {
 			has = append(has, c.Memory.String())
 		} else {
 			shares = append(shares, "memory")
+		}
+		if len(c.Devices) > 0 {
+			has = append(has, c.Devices.String())
 		}
 		var text []string
 		if len(has) > 0 {

@@ -93,6 +93,14 @@ func TestWrongCommandsAnswerWithAnError(t *testing.T) {
 		{"config reserved-memory=x:1Gi memory=Static", "reserved-memory"},
 		{"config gates=A=perhaps", "want true or false"},
 		{"config cpu=dynamic", "dynamic"},
+		{"devices nvidia.com/gpu", "want a line for each resource"},
+		{"devices\nnvidia.com/gpu gpu0@0 gpu0@0", `device "gpu0" is listed twice`},
+		{"devices\nnvidia.com/gpu gpu0@1", "the machine has no {1}"},
+		{"devices\nnvidia.com/gpu gpu0@", "want NUMA nodes behind @"},
+		{"devices\nnvidia.com/gpu @0", "a device has no id"},
+		{"devices\nnvidia.com/gpu gpu0@64", "64"},
+		{"devices\nnvidia.com/gpu gpu0@0:broken", "broken"},
+		{"devices\ngpu gpu0@0", "no domain"},
 		{"pod", "want a name"},
 		{"pod b\nmain c", "want init, sidecar or app"},
 		{"pod b\napp c cpu", "want an amount"},
@@ -123,7 +131,7 @@ func TestWrongCommandsAnswerWithAnError(t *testing.T) {
 }
 
 func TestCommandsNeedWhatComesBefore(t *testing.T) {
-	for _, command := range []string{"config", "pod a\napp c", "admit a", "state", "check", "restart"} {
+	for _, command := range []string{"config", "devices\nnvidia.com/gpu gpu0", "pod a\napp c", "admit a", "state", "check", "restart"} {
 		if got := scenario.New(nil).Run(parse(t, command)); !strings.HasPrefix(got, "error: say ") {
 			t.Errorf("%q on a bare node answers %q", command, got)
 		}
@@ -160,6 +168,8 @@ func FuzzPlay(f *testing.F) {
 	f.Add("machine sockets=2 cores=2 threads=2 memory=4Gi hugepages-2Mi=16\n\nconfig topology=restricted scope=pod cpu=static memory=Static\n\n" +
 		"pod a cpu=2 memory=1Gi\ninit i\nsidecar s cpu=1 memory=1Mi\napp c\n\nadmit a\n\ncreated a/c\n\nremove-container a/s\n\nrestart scope=container\n\nremove a\n\nstate\n")
 	f.Add("machine\nnode 3 cores=0-1+4-5,9 memory=1Gi distances=10\n\nconfig cpu=static options=full-pcpus-only reserved-cpus=0\n\npod p unvalidated cpu=1..\napp c cpu=3\n\nplan p\n")
+	f.Add("machine sockets=2 cores=2 memory=4Gi\n\ndevices\na.io/g g0@0 0:1.0@0-1:unhealthy\na.io/n n\n\nconfig topology=restricted cpu=static\n\n" +
+		"pod a\ninit i a.io/g=1 a.io/n=1\napp c cpu=1 memory=1Mi a.io/g=1 a.io/x=2\n\nadmit a\n\ndevices\na.io/g\n\nrestart\n\nstate\n\nremove a\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4096 {
 			t.Skip("long")

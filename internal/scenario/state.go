@@ -17,6 +17,7 @@ func (n *Node) describeState() []string {
 	if s.Policy().StaticMemory {
 		lines = append(lines, describeMemory(s.Memory())...)
 	}
+	lines = append(lines, describeDevices(s.Devices())...)
 	for _, g := range s.Grants() {
 		lines = append(lines, n.describeGrant(g.Pod.Name, g)...)
 	}
@@ -112,7 +113,7 @@ func (n *Node) containerCells(g *node.Grant, i int) []string {
 	if g.LiftsQuota(n.state.Policy(), i) {
 		quota = "no CFS quota"
 	}
-	return []string{asked.Lane.String(), asked.Name, cpus, mems, quota}
+	return []string{asked.Lane.String(), asked.Name, cpus, mems, heldText(n.devices, c.Devices), quota}
 }
 
 // blocks is "memory=1Gi on {0}"; blocks of one holder always lie on the same NUMA nodes.

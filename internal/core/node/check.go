@@ -19,7 +19,8 @@ func broken(format string, args ...any) error {
 
 // Check proves the whole state: every CPU is held by at most one pod, and in the shared pool, or
 // reserved, if it is held by none; containers lie within their pool; slices of containers that run at the same time are
-// disjoint; the memory books are the sum of the grants.
+// disjoint, and so are their devices; the memory books are the sum of the grants, and the devices held
+// are those of the grants.
 func (s *State) Check() error {
 	fresh, err := New(s.machine, s.policy)
 	if err != nil {
@@ -74,6 +75,9 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	if err := s.checkBlocks("pool", g.PoolMemory); err != nil {
 		return err
 	}
+	if err := checkDevices(g); err != nil {
+		return err
+	}
 	return checkSlices(g)
 }
 
@@ -112,6 +116,27 @@ func checkSlices(g *Grant) error {
 			}
 			return broken("containers %s and %s both have CPUs %s", a.Name, b.Name,
 				g.Containers[k].CPUs.Intersection(g.Containers[i].CPUs))
+		}
+	}
+	return nil
+}
+
+// checkDevices proves that no device is given to two containers of the pod that may run at the
+// same time: only what a standard init container had may be a later container's (R-HINT-42).
+func checkDevices(g *Grant) error {
+	type name struct{ resource, id string }
+	holders := map[name]string{}
+	for i, c := range g.Containers {
+		for _, h := range c.Devices {
+			for _, id := range h.IDs {
+				container := g.Pod.Containers[i]
+				if other, held := holders[name{h.Resource, id}]; held {
+					return broken("containers %s and %s both have device %q of %s", other, container.Name, id, h.Resource)
+				}
+				if container.Lane != request.Init {
+					holders[name{h.Resource, id}] = container.Name
+				}
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,74 @@
+package node_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+const gpu = "example.com/gpu"
+
+// holder is a grant of devices alone: one container for each lane.
+func holder(name string, lanes []request.Lane, ids ...[]string) *node.Grant {
+	g := &node.Grant{Pod: request.Pod{UID: name, Namespace: "default", Name: name}}
+	for i, lane := range lanes {
+		g.Pod.Containers = append(g.Pod.Containers, request.Container{Name: string(rune('a' + i)), Lane: lane})
+		c := node.ContainerGrant{}
+		if len(ids[i]) > 0 {
+			c.Devices = []device.Held{{Resource: gpu, IDs: ids[i]}}
+		}
+		g.Containers = append(g.Containers, c)
+	}
+	return g
+}
+
+// TestNoDeviceHasTwoHolders: what can be shared is what a standard init container leaves behind.
+func TestNoDeviceHasTwoHolders(t *testing.T) {
+	x, y := []string{"x"}, []string{"y"}
+	apps := []request.Lane{request.App, request.App}
+	for _, c := range []struct {
+		name   string
+		grants []*node.Grant
+		want   string // in the error; empty: they stand
+	}{
+		{"each its own", []*node.Grant{holder("p", apps, x, y)}, ""},
+		{"one app of another", []*node.Grant{holder("p", apps, x, x)}, `containers a and b both have device "x"`},
+		{"left by an init container", []*node.Grant{holder("p", []request.Lane{request.Init, request.App}, x, x)}, ""},
+		{"left by an init container to an init container", []*node.Grant{holder("p", []request.Lane{request.Init, request.Init}, x, x)}, ""},
+		{"left by a sidecar", []*node.Grant{holder("p", []request.Lane{request.Sidecar, request.App}, x, x)}, `containers a and b both have device "x"`},
+		{"of a sidecar that runs", []*node.Grant{holder("p", []request.Lane{request.Sidecar, request.Init, request.App}, x, x, y)}, `containers a and b both have device "x"`},
+		{"left to two", []*node.Grant{holder("p", []request.Lane{request.Init, request.App, request.App}, x, x, x)}, `containers b and c both have device "x"`},
+		{"of two pods", []*node.Grant{holder("p", apps, x, nil), holder("q", apps, y, x)}, `pod default/q: assignments contradict each other: device cannot be taken: device "x"`},
+		{"gone", []*node.Grant{holder("p", apps, []string{"z"}, nil)}, ""},
+	} {
+		if err := restoreWithDevices(t, c.grants); (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, node.ErrInvariant) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func restoreWithDevices(t *testing.T, grants []*node.Grant) error {
+	t.Helper()
+	w := world{cpus: 2, reserved: cpuset.Of(0), static: true}
+	m := w.machine(t)
+	inv, err := device.NewInventory(m, map[string][]device.Device{gpu: {
+		{ID: "x", Healthy: true, Nodes: mask.Of(0)}, {ID: "y", Healthy: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := node.Restore(m, w.policy(), grants)
+	if err != nil {
+		return err
+	}
+	if s, err = s.WithDevices(inv); err != nil {
+		return err
+	}
+	return s.Check()
+}

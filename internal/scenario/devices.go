@@ -1,0 +1,178 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+const unhealthy = ":unhealthy"
+
+// runDevices gives the node these devices in place of those that it had, as when device plugins
+// report anew: pods keep what they hold. A line for each resource, with its devices:
+//
+//	RESOURCE [ID[@NODES][:unhealthy]…]
+//
+// where NODES are the NUMA nodes that the device is local to: gpu0@0, nic0@0-1. A resource
+// without devices is one that the node has none of; of resources that are not listed nothing is
+// known, and nothing is decided.
+func (n *Node) runDevices(c Command) ([]string, error) {
+	switch {
+	case n.machine == nil:
+		return nil, errors.New("say the machine first")
+	case len(c.Args) > 0:
+		return nil, errors.New("devices: want a line for each resource, and nothing behind the command")
+	}
+	resources := map[string][]device.Device{}
+	for _, line := range c.Input {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			return nil, errors.New("devices: a line is empty")
+		}
+		devices, err := parseDevices(words[1:])
+		if err != nil {
+			return nil, fmt.Errorf("devices: %s: %w", words[0], err)
+		}
+		resources[words[0]] = append(resources[words[0]], devices...)
+	}
+	inv, err := device.NewInventory(n.machine, resources)
+	if err != nil {
+		return nil, err
+	}
+	if n.state == nil {
+		n.devices = inv
+		return orNoDevices(describeDevices(device.NewUsage(inv))), nil
+	}
+	state, err := n.state.WithDevices(inv)
+	if err != nil {
+		return nil, err
+	}
+	n.devices, n.state = inv, state
+	return append(orNoDevices(describeDevices(state.Devices())), lostDevices(state)...), nil
+}
+
+func parseDevices(words []string) ([]device.Device, error) {
+	devices := make([]device.Device, len(words))
+	for i, word := range words {
+		rest, sick := strings.CutSuffix(word, unhealthy)
+		d := device.Device{ID: rest, Healthy: !sick}
+		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+			nodes, err := mask.Parse(rest[at+1:])
+			if err == nil && nodes.IsEmpty() {
+				err = errors.New("want NUMA nodes behind @")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", word, err)
+			}
+			d.ID, d.Nodes = rest[:at], nodes
+		}
+		devices[i] = d
+	}
+	return devices, nil
+}
+
+func orNoDevices(lines []string) []string {
+	if len(lines) == 0 {
+		return []string{"no devices"}
+	}
+	return lines
+}
+
+// describeDevices is a line for each NUMA node with devices, and one for devices without NUMA
+// node. A device on several NUMA nodes counts on each of them.
+func describeDevices(u device.Usage) []string {
+	names := u.Inventory().Resources()
+	var nodes []int
+	var none []string
+	cells := map[int][]string{}
+	for i, name := range names {
+		counts := u.Counts(name)
+		for _, c := range counts {
+			if cells[c.Node] == nil {
+				cells[c.Node] = make([]string, len(names))
+				nodes = append(nodes, c.Node)
+			}
+			cells[c.Node][i] = fmt.Sprintf("%s %d of %d free", name, c.Free, c.Total)
+			if bad := c.Total - c.Free - c.Held; bad > 0 {
+				cells[c.Node][i] += fmt.Sprintf(", %d unhealthy", bad)
+			}
+		}
+		if len(counts) == 0 {
+			none = append(none, name+" none")
+		}
+	}
+	slices.SortFunc(nodes, func(a, b int) int { return cmp.Compare(uint(a), uint(b)) }) // NoNode comes last
+	var t table
+	for _, id := range nodes {
+		title := fmt.Sprintf("devices of node %d", id)
+		if id == device.NoNode {
+			title = "devices of no node"
+		}
+		t.add(append([]string{title}, cells[id]...)...)
+	}
+	return append(t.lines(), none...)
+}
+
+// lostDevices tell who holds what the inventory has no more, or as unhealthy.
+func lostDevices(s *node.State) []string {
+	var lines []string
+	for _, g := range s.Grants() {
+		for _, h := range g.Devices() {
+			for _, id := range h.IDs {
+				switch d, known := s.Devices().Inventory().Device(h.Resource, id); {
+				case !known:
+					lines = append(lines, fmt.Sprintf("%s keeps %s %s, which is gone", g.Pod.Name, h.Resource, id))
+				case !d.Healthy:
+					lines = append(lines, fmt.Sprintf("%s keeps %s %s, which is unhealthy", g.Pod.Name, h.Resource, id))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// heldText is "nvidia.com/gpu=gpu0,gpu1 on {0}" for each resource: the NUMA nodes are those that
+// the devices are local to.
+func heldText(inv *device.Inventory, held []device.Held) string {
+	parts := make([]string, len(held))
+	for i, h := range held {
+		parts[i] = h.Resource + "=" + strings.Join(h.IDs, ",")
+		var nodes mask.Mask
+		for _, id := range h.IDs {
+			d, _ := inv.Device(h.Resource, id)
+			nodes |= d.Nodes
+		}
+		if !nodes.IsEmpty() {
+			parts[i] += " on " + nodes.String()
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// devicesChange tells which devices are held no more.
+func devicesChange(before, next device.Usage) []string {
+	now := map[string][]string{}
+	for _, h := range next.Held() {
+		now[h.Resource] = h.IDs
+	}
+	var lines []string
+	for _, h := range before.Held() {
+		back := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool { return slices.Contains(now[h.Resource], id) })
+		if len(back) > 0 {
+			lines = append(lines, fmt.Sprintf("%s %s go back", h.Resource, strings.Join(back, ",")))
+		}
+	}
+	return lines
+}
+
+// isMemory tells memory and huge pages, which are counted in bytes, from CPUs and devices.
+func isMemory(resource string) bool {
+	return resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")
+}
