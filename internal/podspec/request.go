@@ -45,6 +45,12 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 		QoS:       qos,
 		Kind:      kindOf(pod, g),
 	}
+	if pod.Spec.Priority != nil {
+		out.Priority = *pod.Spec.Priority
+	}
+	if !pod.CreationTimestamp.IsZero() {
+		out.Created = max(0, pod.CreationTimestamp.Unix())
+	}
 	if err := addBudget(&out, pod); err != nil {
 		return request.Pod{}, err
 	}

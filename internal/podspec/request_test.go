@@ -3,6 +3,7 @@ package podspec
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -254,5 +255,19 @@ func TestQuantityFromAProgramCannotStallTheCalculation(t *testing.T) {
 	}
 	if errs := Validate(pod, g); len(errs) == 0 {
 		t.Error("it was found valid")
+	}
+}
+
+// TestWhomToSpare: what tells whom to spare first comes from the object.
+func TestWhomToSpare(t *testing.T) {
+	priority := int32(-5)
+	pod := &v1.Pod{Spec: v1.PodSpec{Priority: &priority, Containers: []v1.Container{{Name: "c"}}}}
+	pod.CreationTimestamp.Time = time.Unix(1_700_000_000, 0)
+	got, err := Request(pod, Gates{})
+	if err != nil || got.Priority != -5 || got.Created != 1_700_000_000 {
+		t.Errorf("priority %d, created %d, error %v", got.Priority, got.Created, err)
+	}
+	if got, err = Request(&v1.Pod{}, Gates{}); err != nil || got.Priority != 0 || got.Created != 0 {
+		t.Errorf("of a pod without either: priority %d, created %d, error %v", got.Priority, got.Created, err)
 	}
 }

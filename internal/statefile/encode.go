@@ -123,6 +123,10 @@ func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
 	w.number("budgetCPUMilli", p.BudgetCPUMilli)
 	w.amounts("budgetMemory", p.BudgetMemory)
 	w.number("cpuLimitMilli", p.CPULimit)
+	if p.Priority != 0 {
+		w.always("priority", int64(p.Priority))
+	}
+	w.number("created", p.Created)
 	w.cpus("poolCPUs", g.Pool)
 	w.blocks("poolMemory", g.PoolMemory)
 	if len(g.Containers) != len(p.Containers) {

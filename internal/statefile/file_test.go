@@ -262,6 +262,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		"memory":          func(g *node.Grant) { g.Pod.Containers[0].Memory = request.Amounts{{Resource: "a", Value: -1}} },
 		"devices":         func(g *node.Grant) { g.Containers[0].Devices = []device.Held{{Resource: "b"}, {Resource: "a"}} },
 		"bytes":           func(g *node.Grant) { g.Containers[0].Memory = []blocks.Block{{Size: -1}} },
+		"created":         func(g *node.Grant) { g.Pod.Created = -1 },
 		"cpuRequestMilli": func(g *node.Grant) { g.Pod.Containers[0].CPURequest = -5 },
 	} {
 		g := *example(t).Grants()[0]
@@ -301,7 +302,7 @@ func everyField() (*node.Grant, node.Policy) {
 	grant := &node.Grant{
 		Pod: request.Pod{
 			UID: "u", Namespace: "s", Name: "n", QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
-			BudgetCPUMilli: 2, CPULimit: 3, Containers: []request.Container{{
+			BudgetCPUMilli: 2, CPULimit: 3, Priority: -7, Created: 8, Containers: []request.Container{{
 				Name: "c", Lane: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
 				HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
 			}},

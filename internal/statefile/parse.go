@@ -61,6 +61,8 @@ type (
 		BudgetCPUMilli int64            `json:"budgetCPUMilli"`
 		BudgetMemory   map[string]int64 `json:"budgetMemory"`
 		CPULimit       int64            `json:"cpuLimitMilli"`
+		Priority       int32            `json:"priority"`
+		Created        int64            `json:"created"`
 		Pool           string           `json:"poolCPUs"`
 		PoolMemory     []blockText      `json:"poolMemory"`
 		Containers     []containerText  `json:"containers"`
@@ -151,6 +153,7 @@ func (x *podText) grant(r *reader) *node.Grant {
 		Pod: request.Pod{
 			UID: x.UID, Namespace: x.Namespace, Name: x.Name, QoS: value(r, qosNames, x.QoS), Kind: value(r, kindNames, x.Kind),
 			BudgetCPUs: x.BudgetCPUs, BudgetMemory: amountsOf(x.BudgetMemory), BudgetCPUMilli: x.BudgetCPUMilli, CPULimit: x.CPULimit,
+			Priority: x.Priority, Created: x.Created,
 			Containers: make([]request.Container, len(x.Containers)),
 		},
 		Sequence: x.Sequence, Pool: r.cpus(x.Pool), PoolMemory: r.blocks(x.PoolMemory),

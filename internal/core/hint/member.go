@@ -65,8 +65,8 @@ func (f Family) within(nodes mask.Mask) Family {
 	return f
 }
 
-// prefers tells whether a hint of the family with mask m is preferred.
-func (f Family) prefers(m mask.Mask) bool {
+// Prefers tells whether a hint of the family with mask m is preferred.
+func (f Family) Prefers(m mask.Mask) bool {
 	return m.Len() == f.Preferred || f.Sockets != nil && f.Sockets.touched(m) == f.Sockets.Count
 }
 
@@ -102,6 +102,20 @@ func (n *Need) metBy(m mask.Mask) bool {
 		}
 	}
 	return sum >= n.Amount
+}
+
+// Offered is what the nodes of m offer together, as a mask of them would be counted.
+func (n *Need) Offered(m mask.Mask) int64 {
+	var sum int64
+	for id := range m.All() {
+		sum = add(sum, n.offer(id))
+	}
+	for _, shared := range n.Shared {
+		if shared.Nodes&m != 0 {
+			sum = add(sum, max(shared.Amount, 0))
+		}
+	}
+	return sum
 }
 
 // offer is what one node adds by itself; never negative, so that families stay closed

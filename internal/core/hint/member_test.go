@@ -100,3 +100,15 @@ func TestStrings(t *testing.T) {
 		}
 	}
 }
+
+// TestOfferedIsWhatCounts: a need is met by what is offered, and by nothing less.
+func TestOfferedIsWhatCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := drawNodes(t, largest())
+		need := drawNeed(t, nodes)
+		m := drawSubset(t, nodes, "mask")
+		if got := need.Offered(m) >= need.Amount; got != need.metBy(m) {
+			t.Fatalf("%v offers %d of %+v, and metBy says otherwise", m, need.Offered(m), need)
+		}
+	})
+}

@@ -96,7 +96,7 @@ func (m *merger) single() mask.Mask {
 }
 
 func (m *merger) allPrefer(a mask.Mask) bool {
-	return !slices.ContainsFunc(m.lists, func(f Family) bool { return !f.prefers(a) || !f.Has(a) })
+	return !slices.ContainsFunc(m.lists, func(f Family) bool { return !f.Prefers(a) || !f.Has(a) })
 }
 
 // decide runs phase P, and N where it is still of use: restricted refuses whatever is

@@ -42,6 +42,9 @@ type Trace struct {
 	CPULayout     layout.Layout
 	MemoryLayouts []layout.Layout
 	Alignments    []Alignment
+	// Taken is what the containers of a refused pod had been given before one of them could not
+	// be served; parallel to the pod's containers, nil for others. Nothing of it is held.
+	Taken []ContainerGrant
 	// Notes are remarks that people should see although the pod is admitted.
 	Notes []string
 }
@@ -68,6 +71,7 @@ func (s *State) Plan(pod request.Pod) *Plan {
 	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace}
 	d.containers = make([]ContainerGrant, len(pod.Containers))
 	if p.Refusal = d.plan(); p.Refusal != nil {
+		p.Trace.Taken = d.containers
 		return p
 	}
 	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}

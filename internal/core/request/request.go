@@ -199,6 +199,10 @@ type Pod struct {
 	BudgetCPUMilli int64
 	// CPULimit is the pod-level cpu limit in thousandths of a CPU, 0 where not set.
 	CPULimit int64
+	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
+	// first when room is wanted. They ask for nothing.
+	Priority int32
+	Created  int64
 	// Containers are the init containers (standard and sidecars) in spec order, then the
 	// app containers in spec order. Ephemeral containers take no part.
 	Containers []Container
@@ -220,6 +224,7 @@ func (p Pod) Container(name string) (Container, int) {
 func (p Pod) Equal(q Pod) bool {
 	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name && p.QoS == q.QoS && p.Kind == q.Kind &&
 		p.BudgetCPUs == q.BudgetCPUs && p.BudgetCPUMilli == q.BudgetCPUMilli && p.CPULimit == q.CPULimit &&
+		p.Priority == q.Priority && p.Created == q.Created &&
 		slices.Equal(p.BudgetMemory, q.BudgetMemory) && slices.EqualFunc(p.Containers, q.Containers, Container.equal)
 }
 

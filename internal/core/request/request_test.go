@@ -90,7 +90,7 @@ func TestNames(t *testing.T) {
 func full() Pod {
 	return Pod{
 		UID: "u", Namespace: "n", Name: "p", QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}},
-		BudgetCPUMilli: 1, CPULimit: 1, Containers: []Container{{
+		BudgetCPUMilli: 1, CPULimit: 1, Priority: 1, Created: 1, Containers: []Container{{
 			Name: "c", Lane: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true, HugePages: []Resource{"hugepages-2Mi"},
 			Devices:    Amounts{{"example.com/gpu", 1}},
 			CPURequest: 1, CPULimit: 1,
