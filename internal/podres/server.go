@@ -111,14 +111,15 @@ func (s *Server) serve(ctx context.Context, l net.Listener, extra ...grpc.Server
 	podresourcesv1.RegisterPodResourcesListerServer(g, serviceV1{server: s})
 	v1alpha1.RegisterPodResourcesListerServer(g, serviceAlpha{server: s})
 
+	conns := &connections{Listener: l, open: map[*connection]bool{}}
 	served := make(chan error, 1)
-	go func() { served <- g.Serve(l) }()
+	go func() { served <- g.Serve(conns) }()
 	var err error
 	select {
 	case err = <-served:
 		g.Stop()
 	case <-ctx.Done():
-		stop(ctx, g)
+		stop(ctx, g, conns)
 		err = <-served
 	}
 	if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -128,7 +129,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, extra ...grpc.Server
 }
 
 // stop lets the calls that are being answered end, for a while.
-func stop(ctx context.Context, g *grpc.Server) {
+func stop(ctx context.Context, g *grpc.Server, conns *connections) {
 	stopped := make(chan struct{})
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime)
 	defer cancel()
@@ -139,7 +140,8 @@ func stop(ctx context.Context, g *grpc.Server) {
 	select {
 	case <-stopped:
 	case <-grace.Done():
-		g.Stop() // Lets GracefulStop return.
+		conns.close() // Stop would wait for those that have not said anything yet.
+		g.Stop()      // Lets GracefulStop return.
 		<-stopped
 	}
 }

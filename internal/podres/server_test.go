@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -268,5 +269,38 @@ func TestServeEndsWithListener(t *testing.T) {
 	}
 	if err := server.Serve(t.Context(), l); !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSilentClientDoesNotHoldUpTheEnd: one that connected and never said anything.
+func TestSilentClientDoesNotHoldUpTheEnd(t *testing.T) {
+	server, err := NewServer(publish(nil), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, l) }()
+	silent, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := dial(t, path).Allocatable(t.Context()); status.Code(err) != codes.Unavailable { // So the silent one was accepted.
+		t.Error(err)
+	}
+	end()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(handshakeTime / 2):
+		t.Fatal("it waits until the client is given up")
 	}
 }

@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/store/crashfs"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a place where an agent can be started again and again: a machine of eight CPUs on two
+// NUMA nodes, a policy, and a disk that can break and lose power.
+type bench struct {
+	t      *testing.T
+	config Config
+	disk   *crashfs.FS
+	log    *logbook
+}
+
+const usualPolicy = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+cpuManagerPolicy: static
+topologyManagerPolicy: best-effort
+reservedSystemCPUs: "0"
+`
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, config: DefaultConfig(), disk: crashfs.New(), log: &logbook{}}
+	b.config.State, b.config.Listen, b.config.PodResources.Socket = "/var/lib/paddock/state.json", "", ""
+	b.config.Pods = []string{t.TempDir()}
+	b.machine(0, 1, 2, 3, 4, 5, 6, 7)
+	b.policy(usualPolicy)
+	return b
+}
+
+// machine puts a machine with these CPUs in the place, those below 4 on NUMA node 0.
+func (b *bench) machine(cpus ...int) {
+	b.t.Helper()
+	cores := make([][]string, 2)
+	for _, id := range cpus {
+		cores[id/4] = append(cores[id/4], fmt.Sprintf(`{"core_id": %d, "thread_ids": [%d], "socket_id": 0}`, id, id))
+	}
+	var nodes []string
+	for n, list := range cores {
+		nodes = append(nodes, fmt.Sprintf(`{"node_id": %d, "memory": 8589934592, "cores": [%s]}`, n, strings.Join(list, ",")))
+	}
+	b.config.Machine = b.file("machine.json", fmt.Sprintf(`{"num_cores": %d, "num_sockets": 1, "topology": [%s]}`, len(cpus), strings.Join(nodes, ",")))
+}
+
+func (b *bench) policy(text string) { b.config.KubeletConfig = b.file("kubelet.yaml", text) }
+
+func (b *bench) file(name, text string) string {
+	b.t.Helper()
+	path := filepath.Join(b.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+// try starts an agent.
+func (b *bench) try(fsys store.FS) (*Agent, error) {
+	log, err := telemetry.NewLogger(b.log, telemetry.FormatJSON, "debug")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return New(b.t.Context(), b.config, fsys, telemetry.Build{}, log)
+}
+
+// start starts one that must start. It ends with the test at the latest.
+func (b *bench) start() *Agent {
+	b.t.Helper()
+	a, err := b.try(b.disk)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// follow hands the keeper "NAME CPUS" lines as the set of manifests. Without CPUS a pod shares.
+func follow(t *testing.T, a *Agent, pods ...string) {
+	t.Helper()
+	set := manifests.Set{}
+	for _, line := range pods {
+		sources, _, err := podspec.Read("test.yaml", []byte(manifest(line)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sources {
+			s.Pod = podspec.Default(s.Pod, a.keeper.gates)
+			set.Pods = append(set.Pods, s)
+		}
+	}
+	a.keeper.follow(t.Context(), set)
+}
+
+// manifest is a pod of the line "NAME CPUS".
+func manifest(line string) string {
+	name, cpus, exclusive := strings.Cut(line, " ")
+	resources := "{}"
+	if exclusive {
+		resources = fmt.Sprintf(`{limits: {cpu: %q, memory: 64Mi}}`, cpus)
+	}
+	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, uid: %s}, spec: {containers: [{name: c, image: x, resources: %s}]}}`, name, name, resources)
+}
+
+// holds are the CPUs of every pod that has a grant: "a=1-2 b=".
+func holds(s *node.State) string {
+	var words []string
+	for _, g := range s.Grants() {
+		words = append(words, g.Pod.UID+"="+g.CPUs().String())
+	}
+	return strings.Join(words, " ")
+}
+
+// runs are the containers that run and the CPUs they run on: "a/c=1-2 b/c=0,3-7".
+func runs(a *Agent) string {
+	var words []string
+	for _, o := range a.runtime.Observe() {
+		words = append(words, o.Pod+"/"+o.Container+"="+o.CPUs.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// logbook keeps what was logged.
+type logbook struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wants []waiting
+}
+
+type waiting struct {
+	word string
+	seen chan struct{}
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.wants {
+		if bytes.Contains(p, []byte(w.word)) {
+			select {
+			case w.seen <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return l.text.Write(p)
+}
+
+// when gets an element when a line with that word is logged from now on.
+func (l *logbook) when(word string) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := waiting{word, make(chan struct{}, 1)}
+	l.wants = append(l.wants, w)
+	return w.seen
+}
+
+// take returns the lines since the last time.
+func (l *logbook) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got  %s\n want %s", what, got, want)
+	}
+}
+
+func contains(t *testing.T, what, got string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(got, w) {
+			t.Errorf("%s: want %q in:\n%s", what, w, got)
+		}
+	}
+}
+
+var discard = slog.New(slog.DiscardHandler)

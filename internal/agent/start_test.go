@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/store/crashfs"
+)
+
+// TestRestart: pods hold what they held, in whatever order they come.
+func TestRestart(t *testing.T) {
+	b := newBench(t)
+	a := b.start()
+	follow(t, a, "a 2", "b 3", "web")
+	held, running := holds(a.engine.State()), runs(a)
+	b.disk = b.disk.Crash(crashfs.KeepNothing)
+	a = b.start()
+	same(t, "held after the loss of power", holds(a.engine.State()), held)
+	follow(t, a, "web", "b 3", "a 2")
+	same(t, "running", runs(a), running)
+}
+
+// TestRestartAfterAChange names what does not hold any more, and refuses to start if it is told to.
+func TestRestartAfterAChange(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*bench)
+		held   string // what is held after the change
+		log    []string
+		finds  bool // it is about pods, so that strict refuses
+	}{
+		{"nothing", func(*bench) {}, "a=4-7 b=1", nil, false},
+		{
+			"reserved CPUs", func(b *bench) { b.policy(strings.ReplaceAll(usualPolicy, `"0"`, `"0,1"`)) }, "a=4-7 b=1",
+			[]string{"CPUs 1 are reserved for the system now", `"kept":true`}, true,
+		},
+		{
+			"CPU policy", func(b *bench) {
+				b.policy(strings.ReplaceAll(usualPolicy, "cpuManagerPolicy: static", "cpuManagerPolicy: none"))
+			}, "a=4-7 b=1",
+			[]string{"the CPU policy is none now"}, true,
+		},
+		{
+			"scope", func(b *bench) { b.policy(usualPolicy + "topologyManagerScope: pod\n") }, "a=4-7 b=1",
+			[]string{"changed since the state was written", "scope"}, false,
+		},
+		{
+			"a CPU of several is offline", func(b *bench) { b.machine(0, 1, 2, 3, 4, 5, 7) }, "a=4-5,7 b=1",
+			[]string{"CPUs 6 are offline or gone"}, true,
+		},
+		{
+			"the only CPU is offline", func(b *bench) { b.machine(0, 2, 3, 4, 5, 6, 7) }, "a=4-7",
+			[]string{"all CPUs of a container are gone", "delete the pod"}, true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			a := b.start()
+			follow(t, a, "a 4", "b 1")
+			b.disk.Kill()
+			c.change(b)
+			b.config.Strict = true
+			before, _ := b.disk.Peek(b.config.State)
+			b.log.take()
+			a, err := b.try(b.disk)
+			after, _ := b.disk.Peek(b.config.State)
+			switch {
+			case c.finds && (!errors.Is(err, ErrStrict) || string(before) != string(after)):
+				t.Errorf("strict: error %v, state unchanged %t", err, string(before) == string(after))
+			case !c.finds && err != nil:
+				t.Error(err)
+			case !c.finds:
+				_ = a.Close()
+			}
+			b.config.Strict = false
+			a = b.start()
+			same(t, "held", holds(a.engine.State()), c.held)
+			contains(t, "log", b.log.take(), c.log...)
+		})
+	}
+}
+
+// TestDiskThatCannotBeRead is no node without pods.
+func TestDiskThatCannotBeRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fail func(crashfs.Op) error
+		want string
+	}{
+		{"read-only", crashfs.From(0, syscall.EROFS, crashfs.Changing...), "make the file system of /var/lib/paddock writable"},
+		{"failing", crashfs.From(0, syscall.EIO, "open", "read"), "the disk fails: the kernel log says more"},
+		{"not permitted", crashfs.From(0, syscall.EACCES, "open"), "let the user of this process read and write /var/lib/paddock"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			follow(t, b.start(), "a 2")
+			b.disk.Kill()
+			b.disk.Inject(c.fail)
+			_, err := b.try(b.disk)
+			if told := (*store.Error)(nil); !errors.As(err, &told) {
+				t.Fatalf("error %v, want a *store.Error", err)
+			}
+			contains(t, "error", err.Error(), "/var/lib/paddock/state.json", c.want)
+			b.disk.Kill()
+			b.disk.Inject(nil)
+			same(t, "held when it works again", holds(b.start().engine.State()), "a=1-2")
+		})
+	}
+}
+
+// TestLocked: two agents never hold one state.
+func TestLocked(t *testing.T) {
+	b := newBench(t)
+	b.start()
+	if _, err := b.try(b.disk); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("error %v, want ErrLocked", err)
+	}
+}
+
+// TestFlippedBits: whichever bit of the state of three pods flips, an agent starts with the
+// generation before, or says what is wrong and does not start; where there is no generation before
+// it never starts.
+func TestFlippedBits(t *testing.T) {
+	b := newBench(t)
+	a := b.start()
+	follow(t, a, "a 2", "b 1")
+	before := holds(a.engine.State())
+	follow(t, a, "a 2", "b 1", "c 3")
+	whole, err := b.disk.Peek(b.config.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	previous, err := b.disk.Peek(b.config.State + ".previous")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var restored, refused int
+	for bit := range 8 * len(whole) {
+		damaged := append([]byte(nil), whole...)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		switch held, err := startOn(b, a.place, damaged, previous); {
+		case err != nil:
+			checkRefusal(t, bit, err)
+			refused++
+		case held != before:
+			t.Fatalf("bit %d: pods hold %q, want the generation before, %q", bit, held, before)
+		default:
+			restored++
+		}
+		held, err := startOn(b, a.place, damaged, nil)
+		if err == nil {
+			t.Fatalf("bit %d: started with %q and there is no generation before", bit, held)
+		}
+		checkRefusal(t, bit, err)
+	}
+	t.Logf("%d bits of %d bytes: %d times the generation before, %d times refused", 8*len(whole), len(whole), restored, refused)
+	if restored < 7*len(whole) {
+		t.Errorf("the generation before was used %d times", restored)
+	}
+}
+
+// startOn opens a state file and its generation before, as New does.
+func startOn(b *bench, p *place, data, previous []byte) (string, error) {
+	disk := crashfs.New()
+	disk.Put(b.config.State, data)
+	if previous != nil {
+		disk.Put(b.config.State+".previous", previous)
+	}
+	e, lock, err := p.startEngine(b.t.Context(), b.config, disk, observers{}, discard)
+	if err != nil {
+		return "", err
+	}
+	return holds(e.State()), lock.Close()
+}
+
+func checkRefusal(t *testing.T, bit int, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrForeign) {
+		t.Fatalf("bit %d: error %v, want ErrDamaged or ErrForeign", bit, err)
+	}
+	if told := (*store.Error)(nil); !errors.As(err, &told) || told.Advice == "" {
+		t.Fatalf("bit %d: no advice in %v", bit, err)
+	}
+}
+
+// TestForeignFile is left alone, though there is a generation before it.
+func TestForeignFile(t *testing.T) {
+	b := newBench(t)
+	a := b.start()
+	previous, err := b.disk.Peek(b.config.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = startOn(b, a.place, []byte(`{"policyName":"static","defaultCpuSet":"0-7","checksum":1}`), previous)
+	if !errors.Is(err, statefile.ErrForeign) {
+		t.Errorf("error %v, want ErrForeign", err)
+	}
+}
+
+var _ engine.Observer = observers{}

@@ -1,0 +1,49 @@
+package podres
+
+import (
+	"net"
+	"sync"
+)
+
+// connections is a listener that knows the connections that are open.
+type connections struct {
+	net.Listener
+
+	mu   sync.Mutex
+	open map[*connection]bool
+}
+
+// Accept is net.Listener's.
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	k := &connection{conn, c}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[k] = true
+	return k, nil
+}
+
+// close ends all of them.
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.open {
+		_ = k.Conn.Close() // Nobody is left to tell.
+	}
+}
+
+type connection struct {
+	net.Conn
+	of *connections
+}
+
+// Close is net.Conn's.
+func (k *connection) Close() error {
+	k.of.mu.Lock()
+	delete(k.of.open, k)
+	k.of.mu.Unlock()
+	return k.Conn.Close()
+}
