@@ -46,6 +46,7 @@ var rooms = []room{
 	{"statefile", []string{"core/..."}, adviceCodec},
 	{"kubeletstate", []string{"core/..."}, adviceCodec},
 	{"view", []string{"core/..."}, adviceCodec},
+	{"doctor", []string{"core/...", "kubeletstate", "statefile"}, "the doctor judges values that cmd/paddock has read; files, flags and pods' manifests stay there"},
 	{"scenario", append([]string{"core/..."}, codecs...), "a scenario is played on values; nothing of a running agent is needed for it"},
 	{"replay", append([]string{"core/..."}, codecs...), "scenarios are replayed on values; nothing of a running agent is needed for it"},
 
@@ -56,6 +57,7 @@ var rooms = []room{
 	{"podsource/...", []string{"core/...", "podspec", "podsource"}, adviceEdge},
 	{"runtime", []string{"core/...", "engine"}, adviceEdge},
 	{"runtime/...", []string{"core/...", "engine", "runtime"}, adviceEdge},
+	{"cgroup", []string{"core/..."}, adviceEdge},
 	{"podres", []string{"core/...", "engine"}, adviceEdge},
 	{"telemetry", []string{"core/...", "engine"}, adviceEdge},
 	{"web", []string{"core/...", "engine", "view"}, adviceEdge},

@@ -286,7 +286,9 @@ func Readers(m Manager, data []byte) []Kubelet {
 func Kubelets() []Kubelet {
 	return []Kubelet{
 		{Minor: firstWithPools - 1},
-		{Minor: firstWithPools}, {Minor: firstWithPools, PodLevelManagers: true},
-		{Minor: firstWithData}, {Minor: firstWithData, PodLevelManagers: true},
+		{Minor: firstWithPools},
+		{Minor: firstWithPools, PodLevelManagers: true},
+		{Minor: firstWithData},
+		{Minor: firstWithData, PodLevelManagers: true},
 	}
 }

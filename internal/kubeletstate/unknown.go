@@ -62,7 +62,7 @@ func (s schema) walk(path string, text []byte, found *[]UnknownField) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		inner, is := s[strings.ToLower(name)]
-		if every, any := s["*"]; any {
+		if every, isMap := s["*"]; isMap {
 			inner, is = every, true
 		}
 		at := strings.TrimPrefix(path+"."+name, ".")

@@ -1,0 +1,237 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubeletstate"
+)
+
+// books are the machine state of a memory file: the NUMA nodes by id. All arithmetic is the
+// kubelet's: unsigned, and what does not fit is dropped (R-MEM-39).
+type books map[int]*kubeletstate.NodeState
+
+// freshBooks are those of a machine without pods (R-MEM-11).
+func freshBooks(c *memory.Capacity) books {
+	b := books{}
+	for _, n := range c.Nodes() {
+		state := &kubeletstate.NodeState{Tables: map[string]*kubeletstate.Table{}, Cells: []int{n.ID}}
+		for t, name := range c.Types() {
+			if has := n.Types[t]; has.Listed {
+				state.Tables[name] = &kubeletstate.Table{
+					Total: uint64(has.Total), SystemReserved: uint64(has.SystemReserved),
+					Allocatable: uint64(has.Allocatable), Free: uint64(has.Allocatable),
+				}
+			}
+		}
+		b[n.ID] = state
+	}
+	return b
+}
+
+// emptied are the books of the same machine without pods.
+func (b books) emptied() books {
+	out := books{}
+	for id, n := range b {
+		state := &kubeletstate.NodeState{Tables: map[string]*kubeletstate.Table{}, Cells: []int{id}}
+		if n != nil {
+			for name, t := range n.Tables {
+				if t != nil {
+					state.Tables[name] = &kubeletstate.Table{Total: t.Total, SystemReserved: t.SystemReserved, Allocatable: t.Allocatable, Free: t.Allocatable}
+				}
+			}
+		}
+		out[id] = state
+	}
+	return out
+}
+
+// charge books a block. The error says what the machine does not have, in the kubelet's words.
+func (b books) charge(block kubeletstate.Block) error {
+	left := block.Size
+	for _, id := range block.Nodes {
+		n := b[id]
+		if n == nil {
+			return fmt.Errorf("the memory assignment uses the NUMA that does not exist")
+		}
+		n.Assignments++
+		n.Cells = block.Nodes
+		table := n.Tables[block.Type]
+		if table == nil {
+			return fmt.Errorf("the memory assignment uses memory resource that does not exist")
+		}
+		part := min(left, table.Free)
+		table.Free -= part
+		table.Reserved += part
+		left -= part
+	}
+	return nil
+}
+
+// chargeAll books what the pods hold (R-MEM-71): a pod's own blocks if the kubelet sees pools and it
+// has any, else those of its containers. Pods without containers are passed over (R-MEM-74). The
+// error names the container.
+func (b books) chargeAll(m *kubeletstate.Memory, pools bool) error {
+	for _, uid := range slices.Sorted(maps.Keys(m.Entries)) {
+		containers := m.Entries[uid]
+		pooled := pools && len(m.Pools[uid]) > 0
+		for i, name := range slices.Sorted(maps.Keys(containers)) {
+			blocks := containers[name]
+			if pooled {
+				blocks = m.Pools[uid]
+			}
+			if pooled && i > 0 {
+				break
+			}
+			for _, block := range blocks {
+				if err := b.charge(block); err != nil {
+					return fmt.Errorf("[memorymanager] (pod: %s, container: %s) %w", uid, name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// differences compares books as they are stored with those that they should be (R-MEM-72), a line
+// for each.
+func (b books) differences(want books) []string {
+	var lines []string
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		have, ok := b[id]
+		if !ok || have == nil {
+			lines = append(lines, fmt.Sprintf("NUMA node %d is on the machine and not in the file", id))
+			continue
+		}
+		lines = append(lines, b.nodeDifferences(id, have, want)...)
+	}
+	for _, id := range slices.Sorted(maps.Keys(b)) {
+		if want[id] == nil {
+			lines = append(lines, fmt.Sprintf("NUMA node %d is in the file and not on the machine", id))
+		}
+	}
+	return lines
+}
+
+func (b books) nodeDifferences(id int, have *kubeletstate.NodeState, want books) []string {
+	var lines []string
+	say := func(format string, args ...any) {
+		lines = append(lines, fmt.Sprintf("NUMA node %d: ", id)+fmt.Sprintf(format, args...))
+	}
+	should := want[id]
+	if have.Assignments != should.Assignments {
+		say("the books count %d assignments, the pods' entries make %d", have.Assignments, should.Assignments)
+	}
+	sameCells := sameSet(have.Cells, should.Cells)
+	if !sameCells {
+		say("the books have it in a group with %s, the pods' entries make %s", numbers(have.Cells), numbers(should.Cells))
+	}
+	for _, name := range slices.Sorted(maps.Keys(should.Tables)) {
+		if have.Tables[name] == nil {
+			say("the machine has %s, the file does not know it", name)
+			continue
+		}
+		lines = append(lines, b.tableDifferences(id, name, want, sameCells)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Tables)) {
+		if should.Tables[name] == nil {
+			say("the file has %s, which the machine does not have", name)
+		}
+	}
+	return lines
+}
+
+func (b books) tableDifferences(id int, name string, want books, sameCells bool) []string {
+	var lines []string
+	say := func(what string, have, should uint64) {
+		if have != should {
+			lines = append(lines, fmt.Sprintf("NUMA node %d: %s of %s: the file has %s, now it is %s (%s)", id, what, name, size(have), size(should), change(have, should)))
+		}
+	}
+	have, should := b[id].Tables[name], want[id].Tables[name]
+	say("total", have.Total, should.Total)
+	say("system reserved", have.SystemReserved, should.SystemReserved)
+	if have.Total == should.Total && have.SystemReserved == should.SystemReserved {
+		say("allocatable", have.Allocatable, should.Allocatable)
+	} else if have.Allocatable != should.Allocatable {
+		lines[len(lines)-1] += fmt.Sprintf(", allocatable %s", change(have.Allocatable, should.Allocatable))
+	}
+	if !sameCells || len(b[id].Cells) == 0 || slices.Min(b[id].Cells) != id {
+		return lines // a group is compared once
+	}
+	heldHave, freeHave := b.group(b[id].Cells, name)
+	heldWant, freeWant := want.group(b[id].Cells, name)
+	where := fmt.Sprintf("NUMA node %d", id)
+	if len(b[id].Cells) > 1 {
+		where = "NUMA nodes " + numbers(b[id].Cells)
+	}
+	switch {
+	case heldHave != heldWant:
+		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s held, the pods' entries add up to %s", where, size(heldHave), name, size(heldWant)))
+	case freeHave != freeWant && len(lines) == 0:
+		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s free, it should be %s", where, size(freeHave), name, size(freeWant)))
+	case freeHave != freeWant:
+	}
+	return lines
+}
+
+// group sums up what a group of NUMA nodes has held and free.
+func (b books) group(cells []int, name string) (held, free uint64) {
+	for _, id := range cells {
+		if n := b[id]; n != nil && n.Tables[name] != nil {
+			held += n.Tables[name].Reserved
+			free += n.Tables[name].Free
+		}
+	}
+	return held, free
+}
+
+func sameSet(a, b []int) bool {
+	set := func(list []int) []int { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	return slices.Equal(set(a), set(b))
+}
+
+func numbers(list []int) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	var words []string
+	for _, n := range slices.Sorted(slices.Values(list)) {
+		words = append(words, fmt.Sprint(n))
+	}
+	return strings.Join(words, ", ")
+}
+
+// size writes bytes in the largest unit that divides them, so that no drift is rounded away.
+func size(bytes uint64) string {
+	for _, u := range []struct {
+		shift uint
+		name  string
+	}{{30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		if bytes > 0 && bytes%(1<<u.shift) == 0 {
+			return fmt.Sprintf("%d %s", bytes>>u.shift, u.name)
+		}
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
+
+func change(from, to uint64) string {
+	if to > from {
+		return size(to-from) + " more"
+	}
+	return size(from-to) + " less"
+}
+
+// amounts are blocks as a list of bytes by type.
+func amounts(blocks []kubeletstate.Block) request.Amounts {
+	var out request.Amounts
+	for _, b := range blocks {
+		old, _ := out.Get(b.Type)
+		out = out.With(b.Type, old+int64(b.Size))
+	}
+	return out
+}

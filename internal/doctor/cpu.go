@@ -1,0 +1,311 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/kubeletstate"
+)
+
+func hasPools(f *kubeletstate.File) bool {
+	return (f.CPU != nil && len(f.CPU.Pools) > 0) || (f.Memory != nil && len(f.Memory.Pools) > 0)
+}
+
+// holding is what one container, or a pod as a pod, has of the CPUs.
+type holding struct {
+	uid, container string // no container: the pod's pool
+	cpus           cpuset.Set
+}
+
+func (h holding) String() string {
+	switch {
+	case h.uid == "":
+		return "container " + h.container
+	case h.container == "":
+		return "the pool of pod " + h.uid
+	}
+	return fmt.Sprintf("container %s of pod %s", h.container, h.uid)
+}
+
+// cpuBook is a CPU file with its lists read.
+type cpuBook struct {
+	policy  string
+	shared  cpuset.Set
+	entries []holding // ascending by pod and container
+	pools   []holding // ascending by pod
+}
+
+// readBook reads the lists. The error is the kubelet's own (R-ST-11).
+func readBook(c *kubeletstate.CPU) (*cpuBook, error) {
+	b := &cpuBook{policy: c.Policy}
+	var err error
+	if b.shared, err = cpuset.Parse(c.Default); err != nil {
+		return nil, &listError{fmt.Sprintf("could not parse default cpu set %q", c.Default), c.Default, err}
+	}
+	add := func(uid, name, list string) error {
+		set, err := cpuset.Parse(list)
+		if err != nil {
+			return &listError{fmt.Sprintf("could not parse cpuset %q for container %q in pod %q", list, name, uid), list, err}
+		}
+		b.entries = append(b.entries, holding{uid, name, set})
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.ByID)) {
+		if err := add("", id, c.ByID[id]); err != nil {
+			return nil, err
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.Entries)) {
+		for _, name := range slices.Sorted(maps.Keys(c.Entries[uid])) {
+			if err := add(uid, name, c.Entries[uid][name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.Pools)) {
+		b.pools = append(b.pools, holding{uid: uid, cpus: c.Pools[uid]})
+	}
+	return b, nil
+}
+
+// listError is a list of CPUs that does not parse: as text, what the kubelet says of it, and
+// within, what we do.
+type listError struct {
+	what, list string
+	err        error
+}
+
+func (e *listError) Error() string {
+	for element := range strings.SplitSeq(e.list, ",") {
+		for part := range strings.SplitSeq(element, "-") {
+			if _, err := strconv.Atoi(part); err != nil {
+				return e.what + ": " + err.Error()
+			}
+		}
+	}
+	return e.what + ": " + e.err.Error()
+}
+
+func (e *listError) Unwrap() error { return e.err }
+
+func union(list []holding) cpuset.Set {
+	var b cpuset.Builder
+	for _, h := range list {
+		b.AddSet(h.cpus)
+	}
+	return b.Set()
+}
+
+// has lists who of list holds any of the CPUs, as "CPUs 3 by …".
+func has(list []holding, cpus cpuset.Set) string {
+	var parts []string
+	for _, h := range list {
+		if part := h.cpus.Intersection(cpus); !part.IsEmpty() {
+			parts = append(parts, fmt.Sprintf("%s by %s", part, h))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
+	if s.Policy != nil {
+		want := "none"
+		if s.Policy.StaticCPU {
+			want = "static"
+		}
+		if !d.samePolicy(want, c.Policy, "", s) {
+			return
+		}
+	}
+	if len(c.ByID) > 0 {
+		d.doubt("R-ST-32", fmt.Sprintf("it is of version V1, which names containers by id; the kubelet refuses it unless the runtime has each of %s",
+			strings.Join(slices.Sorted(maps.Keys(c.ByID)), ", ")), `compare with "crictl ps -a"`)
+	}
+	b, err := readBook(c)
+	if err != nil {
+		d.fault("R-ST-11", d.restoring(err.Error()), "a list of CPUs is not one: "+errors.Unwrap(err).Error(), adviceDrain)
+		return
+	}
+	if c.Policy != "static" {
+		return
+	}
+	d.overlaps(b)
+	d.crossings(b)
+	d.empty(b)
+	if s.Policy == nil || s.Machine == nil {
+		d.doubt("R-CPU-111", "which CPUs are reserved and which there are is not known, so that leaked CPUs were not looked for",
+			"name the kubelet's own configuration with --kubelet-config, and its machine with --machine")
+		return
+	}
+	if !b.shared.IsEmpty() || len(b.entries) > 0 {
+		d.reserved(b, s)
+		d.complete(b, s)
+	}
+}
+
+// samePolicy is R-ST-35.
+func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
+	if want == have {
+		return true
+	}
+	do := `set the policy back, or run "paddock state repair", or ` + adviceDrain
+	d.fault("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
+		fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written (%s)", d.Manager, want, have, s.Kubelet), do)
+	return false
+}
+
+// empty is R-CPU-110.
+func (d *Diagnosis) empty(b *cpuBook) {
+	if b.shared.IsEmpty() && len(b.entries) > 0 {
+		d.fault("R-CPU-110", "default cpuset cannot be empty",
+			fmt.Sprintf("the shared pool is empty: containers hold %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
+			"remove a pod with CPUs of its own and repair the file, or "+adviceDrain)
+	}
+}
+
+// reserved is R-CPU-111.
+func (d *Diagnosis) reserved(b *cpuBook, s Setup) {
+	reserved := s.Policy.ReservedCPUs
+	if !s.Policy.CPU.StrictReservation {
+		if missing := reserved.Difference(b.shared); !missing.IsEmpty() {
+			d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
+				fmt.Sprintf("CPUs %s are reserved and not in the shared pool%s", missing, heldBy(append(b.entries, b.pools...), missing)),
+				adviceReserved(b, missing))
+		}
+		return
+	}
+	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
+		d.fault("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
+			fmt.Sprintf("CPUs %s are reserved strictly and lie in the shared pool: strict-cpu-reservation or the reserved CPUs were changed", shared), adviceRepair)
+	}
+}
+
+func heldBy(list []holding, cpus cpuset.Set) string {
+	if who := has(list, cpus); who != "" {
+		return ": held " + who
+	}
+	return ": nobody holds them"
+}
+
+func adviceReserved(b *cpuBook, missing cpuset.Set) string {
+	if union(b.entries).Intersects(missing) {
+		return "reserve the CPUs that were reserved before, or remove these pods, and start again; else " + adviceDrain
+	}
+	return adviceRepair
+}
+
+// overlaps is R-CPU-112.
+func (d *Diagnosis) overlaps(b *cpuBook) {
+	for _, h := range b.entries {
+		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
+			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
+				fmt.Sprintf("CPUs %s belong to %s and lie in the shared pool as well", both, h), adviceRepair)
+		}
+	}
+}
+
+// complete is R-CPU-113.
+func (d *Diagnosis) complete(b *cpuBook, s Setup) {
+	all := sharable(s)
+	known := b.shared.Union(union(b.entries))
+	if s.Kubelet.PodLevelManagers {
+		known = known.Union(union(b.pools))
+	}
+	if known.Equal(all) {
+		return
+	}
+	sentence := fmt.Sprintf("current set of available CPUs %q doesn't match with CPUs in state %q", all, known)
+	everyone := append(append([]holding{}, b.entries...), b.pools...)
+	if extra := known.Difference(all); !extra.IsEmpty() {
+		d.extra(b, s, extra, everyone, sentence)
+	}
+	if leaked := all.Difference(known); !leaked.IsEmpty() {
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("CPUs %s are leaked: they are neither in the shared pool nor any container's%s", leaked, d.lost(b, s, leaked)), adviceRepair)
+	}
+}
+
+func (d *Diagnosis) extra(b *cpuBook, s Setup, extra cpuset.Set, everyone []holding, sentence string) {
+	if who := has(everyone, extra); who != "" {
+		who = " (" + who + ")"
+		if shared := extra.Intersection(b.shared); !shared.IsEmpty() {
+			who = fmt.Sprintf(" (%s by the shared pool, %s", shared, who[2:])
+		}
+		d.extraOf(s, extra, who, sentence)
+		return
+	}
+	d.extraOf(s, extra, " (in the shared pool)", sentence)
+}
+
+func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
+	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
+	if !absent.IsEmpty() {
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("CPUs %s are in the file and not on the machine, which has %s%s", absent, s.Machine.AllCPUs(), who),
+			"bring them online if they are offline; else "+adviceRepair)
+	}
+	if !reserved.IsEmpty() {
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("CPUs %s are reserved strictly and held%s", reserved, who),
+			"reserve the CPUs that were reserved before, or remove these pods and repair the file; else "+adviceDrain)
+	}
+}
+
+// lost says to which pods leaked CPUs belong, as far as the file tells: to pools that this kubelet
+// does not see.
+func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
+	pools := b.pools
+	if d.File != nil && d.File.CPU != nil && len(pools) == 0 {
+		if whole, err := readBook(d.File.CPU); err == nil {
+			pools = whole.pools
+		}
+	}
+	who := has(pools, leaked)
+	switch {
+	case who == "":
+		return "; the file does not tell whose they were: most likely those of a pod that is gone"
+	case s.Kubelet.PodLevelManagers:
+		return "; they are " + who
+	}
+	return fmt.Sprintf("; they are held %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
+}
+
+// crossings tells of what the kubelet does not look for.
+func (d *Diagnosis) crossings(b *cpuBook) {
+	for _, p := range b.pools {
+		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
+			d.note("R-CPU-112", fmt.Sprintf("CPUs %s are in %s and in the shared pool; the kubelet does not notice", both, p), adviceRepair)
+		}
+	}
+	byPod := byPod(b)
+	uids := slices.Sorted(maps.Keys(byPod))
+	for i, uid := range uids {
+		for _, other := range uids[i+1:] {
+			if both := byPod[uid].Intersection(byPod[other]); !both.IsEmpty() {
+				d.note("R-CPU-112", fmt.Sprintf("CPUs %s belong to pod %s and to pod %s; the kubelet does not notice, and neither has them alone", both, uid, other),
+					"delete one of the two pods, so that it is made anew")
+			}
+		}
+	}
+}
+
+// byPod are all CPUs that a pod holds, by UID.
+func byPod(b *cpuBook) map[string]cpuset.Set {
+	sets := map[string]cpuset.Set{}
+	for _, h := range append(append([]holding{}, b.entries...), b.pools...) {
+		if h.uid != "" {
+			sets[h.uid] = sets[h.uid].Union(h.cpus)
+		}
+	}
+	return sets
+}
+
+// sharable is the shared pool of a node without pods (R-CPU-30).
+func sharable(s Setup) cpuset.Set {
+	if s.Policy.CPU.StrictReservation {
+		return s.Machine.AllCPUs().Difference(s.Policy.ReservedCPUs)
+	}
+	return s.Machine.AllCPUs()
+}

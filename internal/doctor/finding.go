@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/kubeletstate"
+)
+
+// Level is how grave a finding is.
+type Level int
+
+// The levels.
+const (
+	// Note is worth knowing and stops no kubelet.
+	Note Level = iota
+	// Doubt is why it cannot be told whether the kubelet starts.
+	Doubt
+	// Fault stops the kubelet.
+	Fault
+)
+
+func (l Level) String() string {
+	switch l {
+	case Doubt:
+		return "doubt"
+	case Fault:
+		return "fault"
+	case Note:
+	}
+	return "note"
+}
+
+// Finding is one thing that is worth telling about a file.
+type Finding struct {
+	Level Level
+	// Rule is the number of the rule, as in docs/rules.
+	Rule string
+	// What is the cause, Do what a person can do about it.
+	What, Do string
+	// Kubelet is what the kubelet logs; empty for what it does not notice.
+	Kubelet string
+}
+
+// Answer says whether the kubelet starts.
+type Answer int
+
+// The answers.
+const (
+	Unsure Answer = iota
+	Starts
+	Refuses
+)
+
+func (a Answer) String() string {
+	switch a {
+	case Starts:
+		return "starts"
+	case Refuses:
+		return "does not start"
+	case Unsure:
+	}
+	return "cannot be told"
+}
+
+// Diagnosis is what Verify says about one file.
+type Diagnosis struct {
+	Manager kubeletstate.Manager
+	// File is what the text is; nil if it cannot be read.
+	File *kubeletstate.File
+	// Read is what the kubelet reads out of it; nil if it reads nothing.
+	Read *kubeletstate.Loaded
+	// Findings stand in the order in which the kubelet would come upon them, notes last. It
+	// stops at the first fault.
+	Findings []Finding
+}
+
+// Answer is what the findings come to: one fault is enough to refuse, one doubt to be unsure.
+func (d *Diagnosis) Answer() Answer {
+	has := func(l Level) bool {
+		return slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == l })
+	}
+	switch {
+	case has(Fault):
+		return Refuses
+	case has(Doubt):
+		return Unsure
+	}
+	return Starts
+}
+
+func (d *Diagnosis) fault(rule, kubelet, what, do string) {
+	prefix := "start cpu manager error: "
+	if d.Manager == kubeletstate.MemoryManager {
+		prefix = "start memory manager error: "
+	}
+	d.Findings = append(d.Findings, Finding{Fault, rule, what, do, prefix + kubelet})
+}
+
+func (d *Diagnosis) doubt(rule, what, do string) {
+	d.Findings = append(d.Findings, Finding{Level: Doubt, Rule: rule, What: what, Do: do})
+}
+
+func (d *Diagnosis) note(rule, what, do string) {
+	d.Findings = append(d.Findings, Finding{Level: Note, Rule: rule, What: what, Do: do})
+}
+
+// sort puts notes last and leaves the order otherwise.
+func (d *Diagnosis) sort() {
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
+		rank := func(f Finding) int {
+			if f.Level == Note {
+				return 1
+			}
+			return 0
+		}
+		return rank(a) - rank(b)
+	})
+}

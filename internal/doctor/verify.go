@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubeletstate"
+)
+
+// Setup is what a kubelet starts with beside its files.
+type Setup struct {
+	Kubelet kubeletstate.Kubelet
+	// Machine and Policy are nil where they are not known.
+	Machine *machine.Machine
+	Policy  *node.Policy
+}
+
+// The advice that returns.
+const (
+	adviceRepair = `run "paddock state repair", or drain the node and delete the file`
+	adviceDrain  = "drain the node and delete the file"
+)
+
+// Verify says whether the kubelet would start on a file of the manager.
+func Verify(m kubeletstate.Manager, data []byte, s Setup) *Diagnosis {
+	d := &Diagnosis{Manager: m}
+	f, unread := kubeletstate.Recognise(data)
+	if unread == nil {
+		d.File = f
+	}
+	read, failed := s.Kubelet.Load(m, data)
+	if read == nil {
+		d.unreadable(s.Kubelet, unread, failed)
+		return d
+	}
+	d.Read = read
+	d.migrated(s.Kubelet)
+	if m == kubeletstate.CPUManager {
+		d.verifyCPU(read.CPU, s)
+	} else {
+		d.verifyMemory(read.Memory, s)
+	}
+	d.sort()
+	return d
+}
+
+// unreadable says why the kubelet cannot read the file. It tells people only of its last attempt,
+// which is often not the cause (Q-37).
+func (d *Diagnosis) unreadable(k kubeletstate.Kubelet, unread error, failed []kubeletstate.Attempt) {
+	sentence := d.restoring(failed[len(failed)-1].Err.Error())
+	rule, what, do := d.cause(k, unread)
+	if tried := attempts(failed); len(failed) > 1 && d.File != nil {
+		what += "; it tries " + tried + ", and tells of the last alone"
+	}
+	d.fault(rule, sentence, what, do)
+}
+
+// restoring is the kubelet's sentence around an error of reading (R-ST-36).
+func (d *Diagnosis) restoring(err string) string {
+	manager := "CPU manager"
+	if d.Manager == kubeletstate.MemoryManager {
+		manager = "memory manager"
+	}
+	return fmt.Sprintf("could not restore state from checkpoint: %s, please drain this node and delete the %s checkpoint file %q before restarting Kubelet",
+		err, manager, "/var/lib/kubelet/"+d.Manager.FileName())
+}
+
+func attempts(failed []kubeletstate.Attempt) string {
+	var names []string
+	for _, a := range failed {
+		names = append(names, a.Version.String())
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// cause is the true reason why a file is not read.
+func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what, do string) {
+	f := d.File
+	switch {
+	case f == nil:
+		return "R-ST-3", fmt.Sprintf("the file is %v", unread), "restore it from a copy if there is one, else " + adviceDrain
+	case f.Manager != d.Manager:
+		return "R-ST-1", fmt.Sprintf("it is a file of the %s under the name of the %s", f.Manager, d.Manager), "put each file back under its own name"
+	case f.Holds() && f.Version > k.Writes(d.Manager):
+		rule, do = "R-ST-38", fmt.Sprintf(`run "paddock state convert --to %s", or %s`, Target(k), adviceDrain)
+		if k.Minor >= 36 && !k.PodLevelManagers && f.Version == d.Manager.PoolsSince() {
+			do = "turn the gate PodLevelResourceManagers on again, or " + do
+		}
+		return rule, fmt.Sprintf("it is of version %s, which %s writes; this kubelet (%s) reads up to %s",
+			f.Version, writers(d.Manager, f.Version), k, k.Writes(d.Manager)), do
+	case f.Version == d.Manager.PoolsSince() && f.Checksum.Stated == 0:
+		return "R-ST-25", fmt.Sprintf("it has no checksum, and version %s asks for one", f.Version), adviceRepair
+	case f.Data != nil && !f.Data.Holds():
+		return "R-37-6", fmt.Sprintf("its dataChecksum is %s: it was changed after it was written", *f.Data), adviceRepair
+	}
+	return "R-ST-20", fmt.Sprintf("its checksum is %s: it was changed after it was written", f.Checksum), adviceRepair
+}
+
+// writers names the kubelets that write a version.
+func writers(m kubeletstate.Manager, v kubeletstate.Version) string {
+	switch {
+	case v > m.PoolsSince():
+		return "1.37"
+	case v == m.PoolsSince():
+		return "1.36 with the gate PodLevelResourceManagers"
+	}
+	return "1.35, or 1.36 without the gate PodLevelResourceManagers,"
+}
+
+// Target is the name of the kubelet for Convert.
+func Target(k kubeletstate.Kubelet) string {
+	switch {
+	case k.Minor < 36:
+		return "kubelet-1.35"
+	case k.Minor > 36:
+		return "kubelet-1.37"
+	case k.PodLevelManagers:
+		return "kubelet-1.36"
+	}
+	return "kubelet-1.36-gate-off"
+}
+
+// migrated tells what reading an older or newer version brings with it.
+func (d *Diagnosis) migrated(k kubeletstate.Kubelet) {
+	f := d.File
+	if f == nil || f.Manager != d.Manager {
+		return
+	}
+	for _, u := range f.Unknown {
+		d.note("R-ST-3", fmt.Sprintf("field %s is of no known version; the kubelet passes over it and loses it with its next write", u.Path), "nothing, unless you know the field")
+	}
+	switch {
+	case k.Undocumented(d.Manager, d.Read.Version):
+		d.doubt("R-37-7", fmt.Sprintf("it is of version %s, and it is not documented whether %s reads that", f.Version, k),
+			fmt.Sprintf(`run "paddock state convert --to %s" first`, Target(k)))
+	case f.Data != nil && d.Read.Version <= d.Manager.PoolsSince() && hasPools(f):
+		d.note("R-37-5", fmt.Sprintf("%s was written by 1.37; this kubelet reads the part for older ones, which has no pools of pods", f.Version),
+			fmt.Sprintf(`run "paddock state convert --to %s" to keep the pools`, Target(k)))
+	}
+	if f.Checksum.Unchecked && f.Data == nil {
+		d.note("R-ST-25", "it has no checksum, so that nobody would notice damage", "nothing: the kubelet's next write has one again")
+	}
+}
