@@ -82,6 +82,9 @@ func start(t *rapid.T) *history {
 		scope + " cpu=none",
 	} {
 		if h.do("config " + config); h.state() != nil {
+			if h.chance(2, "with devices") {
+				h.plugIn()
+			}
 			return h
 		}
 	}
@@ -197,7 +200,7 @@ func (h *history) container(lane, name string, level bool, most int, cpus, mib, 
 	} else if h.chance(5, "fraction") {
 		kind = "fraction"
 	}
-	text := lane + " " + name
+	text := lane + " " + name + h.deviceRequests()
 	if kind == "shared" {
 		return text
 	}

@@ -50,6 +50,7 @@ func TestHistories(t *testing.T) {
 		for range h.intn(1, 10, "steps") {
 			h.step()
 			h.checkCPUs()
+			h.checkDevices()
 		}
 		h.checkRestore()
 		h.releaseAll()
@@ -62,7 +63,7 @@ func TestHistories(t *testing.T) {
 
 func (h *history) step() {
 	grants := h.state().Grants()
-	what := h.intn(0, 9, "step")
+	what := h.intn(0, 10, "step")
 	if what < 5 || len(grants) == 0 {
 		if name := h.describePod(); name != "" {
 			h.admit(name)
@@ -82,6 +83,8 @@ func (h *history) step() {
 		h.admitAgain(g)
 	case 9:
 		h.restart()
+	case 10:
+		h.plugIn()
 	}
 }
 
@@ -109,10 +112,12 @@ func (h *history) admit(name string) {
 		h.fatalf("%s is neither admitted nor refused", name)
 	}
 	h.checkShape(g)
+	h.checkDeviceShape(g)
 	h.checkAligned(g)
 }
 
-// checkAccount: what a refusal says of the CPUs of a NUMA node adds up: free, and held by somebody.
+// checkAccount: what a refusal says of the CPUs or devices of a NUMA node adds up: free, and held by
+// somebody.
 func (h *history) checkAccount(name string) {
 	asked, err := h.n.Request(name)
 	if err != nil {
@@ -134,6 +139,7 @@ func (h *history) checkAccount(name string) {
 			h.fatalf("%s: NUMA node %d has %d CPUs, and the account says %+v", name, n.Node, n.Total, n)
 		}
 	}
+	h.checkDeviceAccount(r)
 }
 
 func (h *history) admitAgain(g *node.Grant) {
@@ -168,6 +174,9 @@ func (h *history) sameBooks(a, b *node.State) {
 	if !a.SharedCPUs().Equal(b.SharedCPUs()) || !a.Memory().Equal(b.Memory()) {
 		h.fatalf("the state is another: shared pool %s and %s, memory %v and %v",
 			a.SharedCPUs(), b.SharedCPUs(), a.Memory().Nodes(), b.Memory().Nodes())
+	}
+	if !a.Devices().Equal(b.Devices()) {
+		h.fatalf("other devices are held: %v and %v", a.Devices().Held(), b.Devices().Held())
 	}
 }
 
@@ -230,7 +239,8 @@ func (h *history) checkShape(g *node.Grant) {
 }
 
 // checkAligned: what restricted and single-numa-node admit is aligned in truth: CPUs lie on the chosen
-// NUMA nodes, memory on just these, and they are as few as could ever hold the CPUs.
+// NUMA nodes, devices that report a NUMA node as well, memory on just these, and they are as few as could
+// ever hold the CPUs, or have the devices.
 func (h *history) checkAligned(g *node.Grant) {
 	p, m := h.state().Policy(), h.state().Machine()
 	if p.Topology != node.TopologyRestricted && p.Topology != node.TopologySingleNUMANode {
@@ -241,6 +251,7 @@ func (h *history) checkAligned(g *node.Grant) {
 		if !choice.Preferred || !choice.Admit {
 			h.fatalf("%s is admitted without a preferred alignment", name)
 		}
+		h.checkDevicesAligned(g, i, choice)
 		if c.CPUs.IsEmpty() || !p.StaticCPU {
 			continue
 		}
@@ -302,18 +313,28 @@ func fewestNodes(m *machine.Machine, cpus int) int {
 	return best
 }
 
-// checkRestore: grants in any order make the same state.
+// checkRestore: grants in any order, and the devices, make the same state, whether they must hold or
+// are adopted.
 func (h *history) checkRestore() {
 	grants := slices.Clone(h.state().Grants())
 	shuffle := rand.New(rand.NewPCG(uint64(len(h.blocks)), 1))
 	shuffle.Shuffle(len(grants), func(i, j int) { grants[i], grants[j] = grants[j], grants[i] })
 	restored, err := node.Restore(h.state().Machine(), h.state().Policy(), grants)
+	if err == nil {
+		restored, err = restored.WithDevices(h.state().Devices().Inventory())
+	}
 	if err != nil {
 		h.fatalf("the grants make no state: %v", err)
 	}
-	h.sameBooks(h.state(), restored)
-	if !slices.Equal(restored.Grants(), h.state().Grants()) {
-		h.fatalf("the grants are others after Restore")
+	adopted, findings, err := node.Adopt(h.state().Machine(), h.state().Policy(), h.state().Devices().Inventory(), grants)
+	if err != nil || len(findings) > 0 {
+		h.fatalf("nothing changed, and Adopt finds %v, %v", findings, err)
+	}
+	for _, again := range []*node.State{restored, adopted} {
+		h.sameBooks(h.state(), again)
+		if !slices.Equal(again.Grants(), h.state().Grants()) {
+			h.fatalf("the grants are others when they are restored")
+		}
 	}
 }
 
@@ -325,6 +346,9 @@ func (h *history) releaseAll() {
 		h.checkCPUs()
 	}
 	fresh, err := node.New(h.state().Machine(), h.state().Policy())
+	if err == nil {
+		fresh, err = fresh.WithDevices(h.state().Devices().Inventory())
+	}
 	if err != nil {
 		h.fatalf("%v", err)
 	}

@@ -1,0 +1,194 @@
+package node_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// The resources that a history knows; nobody has devices of the last.
+var deviceNames = []string{"a.io/gpu", "a.io/nic", "a.io/other"}
+
+// plugIn says which devices there are: fresh ones, or, when pods hold some, perhaps others in
+// their place. What pods hold stays theirs.
+func (h *history) plugIn() {
+	ids := h.state().Machine().NodeMask().Nodes()
+	var lines []string
+	for _, name := range deviceNames[:h.intn(0, 2, "resources")] {
+		line := name
+		for i := range h.intn(0, 6, "devices") {
+			if h.chance(8, "missing") {
+				continue
+			}
+			line += fmt.Sprintf(" d%d", i)
+			var nodes mask.Mask
+			for range []int{1, 1, 1, 2, 3, 0}[h.intn(0, 5, "locality")] {
+				nodes = nodes.With(ids[h.intn(0, len(ids)-1, "node")])
+			}
+			if !nodes.IsEmpty() {
+				line += "@" + strings.Trim(nodes.String(), "{}")
+			}
+			if h.chance(6, "sick") {
+				line += ":unhealthy"
+			}
+		}
+		lines = append(lines, line)
+	}
+	before := h.state()
+	h.do("devices", lines...)
+	if !slices.Equal(before.Grants(), h.state().Grants()) || !before.SharedCPUs().Equal(h.state().SharedCPUs()) || !before.Memory().Equal(h.state().Memory()) {
+		h.fatalf("other devices changed what pods hold")
+	}
+}
+
+// deviceRequests are words for a container's line.
+func (h *history) deviceRequests() string {
+	var text string
+	for _, name := range deviceNames {
+		if h.chance(5, name) {
+			text += fmt.Sprintf(" %s=%d", name, h.intn(1, 3, "count"))
+		}
+	}
+	return text
+}
+
+// checkDevices: a device has one pod at most, and is held by what the books say.
+func (h *history) checkDevices() {
+	s := h.state()
+	holders := map[string]string{}
+	for _, g := range s.Grants() {
+		for _, held := range g.Devices() {
+			for _, id := range held.IDs {
+				name := held.Resource + " " + id
+				if other, taken := holders[name]; taken {
+					h.fatalf("%s and %s hold %s", other, g.Pod.Name, name)
+				}
+				if _, known := s.Devices().Inventory().Device(held.Resource, id); known {
+					holders[name] = g.Pod.Name
+				}
+			}
+		}
+	}
+	booked := map[string]bool{}
+	for _, held := range s.Devices().Held() {
+		for _, id := range held.IDs {
+			booked[held.Resource+" "+id] = true
+		}
+	}
+	if want := slices.Sorted(maps.Keys(holders)); !slices.Equal(want, slices.Sorted(maps.Keys(booked))) {
+		h.fatalf("pods hold %v, the books say %v", want, booked)
+	}
+}
+
+// checkDeviceShape: a fresh grant has the healthy devices that were asked for, and as many together as
+// it takes at the pod's worst moment.
+func (h *history) checkDeviceShape(g *node.Grant) {
+	inv := h.state().Devices().Inventory()
+	for i, c := range g.Containers {
+		got := map[string]int{}
+		for _, held := range c.Devices {
+			got[held.Resource] = len(held.IDs)
+			for _, id := range held.IDs {
+				if d, known := inv.Device(held.Resource, id); !known || !d.Healthy {
+					h.fatalf("%s/%s has device %s, which is not there or unhealthy", g.Pod.Name, g.Pod.Containers[i].Name, id)
+				}
+			}
+		}
+		for _, a := range g.Pod.Containers[i].Devices {
+			if inv.Has(a.Resource) && int64(got[a.Resource]) != a.Value {
+				h.fatalf("%s/%s has %v, want %s", g.Pod.Name, g.Pod.Containers[i].Name, got, a)
+			}
+		}
+	}
+	for _, held := range g.Devices() {
+		if want := devicesTogether(g.Pod, held.Resource); len(held.IDs) != want {
+			h.fatalf("%s holds %v, and needs %d at its worst moment", g.Pod.Name, held, want)
+		}
+	}
+}
+
+// devicesTogether is what the containers need at the worst moment, when devices that a standard init
+// container left are taken before others.
+func devicesTogether(p request.Pod, resource string) int {
+	claims := make([]layout.Claim, len(p.Containers))
+	for i, c := range p.Containers {
+		n, _ := c.Devices.Get(resource)
+		claims[i] = layout.Claim{Lane: c.Lane, Amount: n, Exclusive: true}
+	}
+	return int(layout.Budget(claims))
+}
+
+// checkDevicesAligned: what restricted and single-numa-node admit has its devices on the chosen NUMA
+// nodes, if they report any, and the nodes are as few as could ever have so many.
+func (h *history) checkDevicesAligned(g *node.Grant, i int, choice hint.Choice) {
+	inv := h.state().Devices().Inventory()
+	name := g.Pod.Name + "/" + g.Pod.Containers[i].Name
+	for _, held := range g.Containers[i].Devices {
+		for _, id := range held.IDs {
+			d, _ := inv.Device(held.Resource, id)
+			if !d.Nodes.IsEmpty() && choice.Mask&d.Nodes == 0 {
+				h.fatalf("%s is aligned to %s and has %s on %s", name, choice.Mask, id, d.Nodes)
+			}
+		}
+		wanted := len(held.IDs)
+		if h.state().Policy().Scope == node.PodScope {
+			wanted = devicesTogether(g.Pod, held.Resource)
+		}
+		if want := fewestNodesWith(inv.Devices(held.Resource), wanted); want > 0 && choice.Mask.Len() != want {
+			h.fatalf("%s is aligned to %s, and %d NUMA nodes could have %d of %s", name, choice.Mask, want, wanted, held.Resource)
+		}
+	}
+}
+
+// fewestNodesWith tries every set of NUMA nodes; 0: no device reports any.
+func fewestNodesWith(devices []device.Device, wanted int) int {
+	var universe mask.Mask
+	for _, d := range devices {
+		universe |= d.Nodes
+	}
+	best := universe.Len()
+	for m := universe; m != 0; m = (m - 1) & universe {
+		n := 0
+		for _, d := range devices {
+			if d.Nodes&m != 0 {
+				n++
+			}
+		}
+		if n >= wanted {
+			best = min(best, m.Len())
+		}
+	}
+	return best
+}
+
+// checkDeviceAccount: devices of a NUMA node are free, held or unhealthy.
+func (h *history) checkDeviceAccount(r *node.Refusal) {
+	inv := h.state().Devices().Inventory()
+	if !inv.Has(r.Resource) {
+		return
+	}
+	for _, n := range r.Nodes {
+		sum := n.Free
+		for _, holder := range n.Holders {
+			sum += holder.Amount
+		}
+		for _, d := range inv.Devices(r.Resource) {
+			if d.Nodes.Has(n.Node) && !d.Healthy && !slices.ContainsFunc(h.state().Devices().Held(), func(x device.Held) bool {
+				return x.Resource == r.Resource && slices.Contains(x.IDs, d.ID)
+			}) {
+				sum++
+			}
+		}
+		if sum != n.Total {
+			h.fatalf("NUMA node %d has %d of %s, and the account says %+v", n.Node, n.Total, r.Resource, n)
+		}
+	}
+}
