@@ -18,9 +18,11 @@ PKG   ?= ./...
 N     ?= 100000
 T     ?= 20s
 COUNT ?= 1
+KILLS ?= 50
+IDLE  ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan build test check arch lint format race prop fuzz bench golden vuln clean
+.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden vuln clean
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -89,6 +91,14 @@ fuzz: ## Every fuzz target for T: make fuzz T=20s [PKG=./internal/podspec].
 
 bench: ## All benchmarks: make bench COUNT=10 > new.txt, for benchstat.
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 0 $(PKG)
+
+# The second is the real binary: kill -9 at random moments while manifests come and go.
+crash: build ## 10,000 histories with a crash after every operation; KILLS kills of a real agent.
+	$(GO) test -count=1 -v -run '^TestCrash$$' ./internal/engine -rapid.checks=1000
+	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestKill$$' ./cmd/paddock -kills=$(KILLS)
+
+idle: build ## Memory and CPU of an agent that holds 250 pods of four containers for IDLE.
+	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint$$' ./cmd/paddock -idle=$(IDLE)
 
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.

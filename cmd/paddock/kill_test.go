@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/statefile"
+)
+
+var (
+	kills    = flag.Int("kills", 5, "how often TestKill kills the agent")
+	killSeed = flag.Uint64("killseed", 0, "what TestKill draws from; 0: something new")
+)
+
+func silentClient(socket string) (io.Closer, error) { return net.Dial("unix", socket) }
+
+// siege is an agent that is killed again and again while its manifests change.
+type siege struct {
+	*home
+	rand *rand.Rand
+	// files are the manifests that are there, with the name of each one's pod, which is its UID, too. A
+	// manifest that comes back is of another pod.
+	files map[string]string
+	made  int
+	// held is what the state file said after the last kill.
+	held map[string]*node.Grant
+	// seen is what the PodResources API said since then, by pod.
+	seen map[string]string
+}
+
+// change adds or removes n manifests.
+func (s *siege) change(n int) {
+	s.t.Helper()
+	for range n {
+		file := fmt.Sprintf("pods/%d.yaml", s.rand.IntN(120))
+		if _, there := s.files[file]; there {
+			delete(s.files, file)
+			if err := os.Remove(s.path(file)); err != nil {
+				s.t.Fatal(err)
+			}
+			continue
+		}
+		s.made++
+		name := fmt.Sprintf("p%d", s.made)
+		s.files[file] = name
+		resources := fmt.Sprintf(`{limits: {cpu: "%d", memory: 64Mi}}`, 1+s.rand.IntN(4))
+		if s.rand.IntN(4) == 0 {
+			resources = "{}"
+		}
+		s.write(file, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, uid: %s}, spec: {containers: [{name: c, image: x, resources: %s}]}}\n",
+			name, name, resources))
+	}
+}
+
+// round starts the agent on 200 changes, some of which come while it runs, and kills it within
+// the time.
+func (s *siege) round(within time.Duration) *process {
+	s.t.Helper()
+	early := s.rand.IntN(201)
+	s.change(early)
+	p := s.start()
+	timer := time.After(time.Duration(s.rand.Int64N(int64(within))))
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	asked := make(chan map[string]string, 1)
+	go func() { asked <- watchPods(ctx, s.path("s")) }()
+	s.change(200 - early)
+	<-timer
+	if err := p.end(s.t, syscall.SIGKILL); err == nil {
+		s.t.Fatal("the agent ended by itself")
+	}
+	cancel()
+	s.seen = <-asked
+	return p
+}
+
+// watchPods asks the PodResources API again and again until nobody answers any more, for what each pod's
+// container has.
+func watchPods(ctx context.Context, socket string) map[string]string {
+	seen := map[string]string{}
+	for ctx.Err() == nil {
+		client, err := podres.Dial(ctx, socket)
+		if err != nil {
+			continue // It is not up yet, or down again.
+		}
+		for {
+			response, err := client.List(ctx)
+			if err != nil {
+				break
+			}
+			for _, p := range response.GetPodResources() {
+				seen[p.GetName()] = fmt.Sprint(p.GetContainers()[0].GetCpuIds())
+			}
+		}
+		_ = client.Close()
+	}
+	return seen
+}
+
+// inspect reads what the agent left, and holds it against what was known, logged and seen.
+func (s *siege) inspect(p *process) {
+	s.t.Helper()
+	now := s.read()
+	wanted := map[string]bool{}
+	for _, uid := range s.files {
+		wanted[uid] = true
+	}
+	for uid, was := range s.held {
+		g := now[uid]
+		if g == nil && wanted[uid] {
+			s.t.Errorf("pod %s is lost", uid)
+		}
+		if g != nil && (!g.CPUs().Equal(was.CPUs()) || g.Sequence != was.Sequence) {
+			s.t.Errorf("pod %s has %s, had %s", uid, g.CPUs(), was.CPUs())
+		}
+	}
+	s.checkLog(p, now, wanted)
+	for uid, cpus := range s.seen {
+		switch g := now[uid]; {
+		case g == nil && wanted[uid]:
+			s.t.Errorf("pod %s was seen with CPUs %s and is lost", uid, cpus)
+		case g != nil && fmt.Sprint(g.CPUs().IDs()) != cpus:
+			s.t.Errorf("pod %s was seen with CPUs %s, and has %s", uid, cpus, g.CPUs())
+		}
+	}
+	s.held = now
+}
+
+// checkLog: who was admitted, as the log says, and not released, holds something.
+func (s *siege) checkLog(p *process, now map[string]*node.Grant, wanted map[string]bool) {
+	s.t.Helper()
+	events, _ := p.log.events(s.t)
+	for _, e := range events {
+		switch {
+		case e.Msg == "pod admitted" && wanted[e.UID] && now[e.UID] == nil:
+			s.t.Errorf("pod %s was admitted and is lost", e.UID)
+		case e.Msg == "pod released" && now[e.UID] != nil:
+			s.t.Errorf("pod %s was released and is there", e.UID)
+		}
+	}
+}
+
+// read decodes the state file and looks for CPUs that two pods have.
+func (s *siege) read() map[string]*node.Grant {
+	s.t.Helper()
+	data, err := os.ReadFile(s.path("state.json"))
+	if errors.Is(err, fs.ErrNotExist) && len(s.held) == 0 {
+		return nil // Killed before its first write.
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	file, err := statefile.Decode("state.json", data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	grants := map[string]*node.Grant{}
+	var taken cpuset.Set
+	for _, g := range file.Grants {
+		if taken.Intersects(g.CPUs()) {
+			s.t.Errorf("pod %s has CPUs %s, some of which another one has", g.Pod.UID, g.CPUs())
+		}
+		taken = taken.Union(g.CPUs())
+		grants[g.Pod.UID] = g
+	}
+	return grants
+}
+
+// TestKill kills a real agent at random moments while 200 manifests come and go. Nothing that was
+// admitted is lost or changed, and nothing is given twice. More: -kills=50.
+func TestKill(t *testing.T) {
+	seed := *killSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-killseed=%d", seed)
+	s := &siege{
+		home: newHome(t, machineText(2, 2, 32)), rand: rand.New(rand.NewPCG(seed, 0)),
+		files: map[string]string{}, held: map[string]*node.Grant{},
+	}
+	count := map[string]int{}
+	for range *kills {
+		p := s.round(450 * time.Millisecond) // About as long as the work takes.
+		s.inspect(p)
+		events, _ := p.log.events(t)
+		for _, e := range events {
+			count[e.Msg]++
+		}
+		count["seen"] += len(s.seen)
+		if !s.done() {
+			count["cut"]++
+		}
+	}
+	t.Logf("%d kills, %d of them in the middle of the work; %d admissions, %d releases, %d times a pod seen",
+		*kills, count["cut"], count["pod admitted"], count["pod released"], count["seen"])
+	if count["pod admitted"] == 0 || count["pod released"] == 0 {
+		t.Error("nothing happened before the kills")
+	}
+	s.finish()
+}
+
+// done tells whether all pods that are wanted hold something, and nobody else does.
+func (s *siege) done() bool {
+	for _, uid := range s.files {
+		if s.held[uid] == nil {
+			return false
+		}
+	}
+	return len(s.held) == len(s.files)
+}
+
+// finish lets the agent do what is left, and end by itself.
+func (s *siege) finish() {
+	s.t.Helper()
+	s.change(20)
+	missing := slices.DeleteFunc(slices.Collect(maps.Values(s.files)), func(uid string) bool { return s.held[uid] != nil })
+	p := s.start()
+	if len(missing) > 0 {
+		p.await(s.t, "pod admitted", len(missing))
+	}
+	if err := p.end(s.t, syscall.SIGTERM); err != nil {
+		s.t.Error(err)
+	}
+	s.inspect(p)
+	if !s.done() {
+		s.t.Errorf("%d pods hold something, %d are there", len(s.held), len(s.files))
+	}
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/agent"
+)
+
+// patience is for what is waited for and must come.
+const patience = 30 * time.Second
+
+// home is a directory with everything that an agent needs.
+type home struct {
+	t   *testing.T
+	dir string
+	// args are those of paddock agent.
+	args []string
+}
+
+// newHome makes one. Its name is short, so that a socket's path has room.
+func newHome(t *testing.T, machine string) *home {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "paddock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h := &home{t: t, dir: dir}
+	if err := os.Mkdir(h.path("pods"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.write("machine.json", machine)
+	h.write("agent.yaml", "podResources: {callsPerSecond: 10000, burst: 10000}\n")
+	h.args = []string{
+		"agent", "--config", h.path("agent.yaml"), "--machine", h.path("machine.json"), "--pods", h.path("pods"), "--state", h.path("state.json"),
+		"--podresources-socket", h.path("s"), "--listen", "127.0.0.1:0", "--log-format", "json",
+	}
+	return h
+}
+
+func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
+
+// write exchanges a file in one step.
+func (h *home) write(name, text string) {
+	h.t.Helper()
+	if err := os.WriteFile(h.path(name+".tmp"), []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.Rename(h.path(name+".tmp"), h.path(name)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// process is a running agent: this test's binary, or the one that $PADDOCK names.
+type process struct {
+	cmd   *exec.Cmd
+	log   *lines
+	ended chan error
+}
+
+// start begins one, which ends with the test at the latest.
+func (h *home) start(more ...string) *process {
+	h.t.Helper()
+	binary := "paddock" // TestMain has put it into PATH.
+	if named := os.Getenv("PADDOCK"); named != "" {
+		binary = named
+	}
+	p := &process{cmd: exec.Command(binary, append(h.args, more...)...), log: &lines{came: make(chan struct{})}, ended: make(chan error, 1)}
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	go func() { p.ended <- p.cmd.Wait() }()
+	h.t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // It may have ended.
+	return p
+}
+
+// end sends a signal and waits. The error is nil for exit code 0.
+func (p *process) end(t *testing.T, s os.Signal) error {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	return p.wait(t)
+}
+
+func (p *process) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("the agent does not end; its log:\n%s", p.log.text())
+		return nil
+	}
+}
+
+// event is a line of the log.
+type event struct{ Msg, UID, Address, Pod string }
+
+// lines keeps what was logged.
+type lines struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+	came chan struct{} // closed and made anew when something comes
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.came)
+	l.came = make(chan struct{})
+	return l.data.Write(p)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.data.String()
+}
+
+// events are the whole lines so far, and a channel that is closed when more come.
+func (l *lines) events(t *testing.T) ([]event, <-chan struct{}) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []event
+	for line := range strings.Lines(l.data.String()) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		all = append(all, e)
+	}
+	return all, l.came
+}
+
+// await waits until n lines say so, and returns the last of them.
+func (p *process) await(t *testing.T, msg string, n int) event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		all, more := p.log.events(t)
+		count := 0
+		for _, e := range all {
+			if e.Msg != msg {
+				continue
+			}
+			if count++; count == n {
+				return e
+			}
+		}
+		select {
+		case <-more:
+		case err := <-p.ended:
+			t.Fatalf("the agent ended with %v; its log:\n%s", err, p.log.text())
+		case <-ctx.Done():
+			t.Fatalf("%q is logged %d times, want %d:\n%s", msg, count, n, p.log.text())
+		}
+	}
+}
+
+// machineText is a machine of two threads a core.
+func machineText(sockets, nodes, cores int) string {
+	var list []string
+	all := sockets * nodes * cores
+	for n := range sockets * nodes {
+		var text []string
+		for c := range cores {
+			id := n*cores + c
+			text = append(text, fmt.Sprintf(`{"core_id": %d, "thread_ids": [%d, %d], "socket_id": %d}`, id, id, id+all, n/nodes))
+		}
+		list = append(list, fmt.Sprintf(`{"node_id": %d, "memory": 137438953472, "cores": [%s]}`, n, strings.Join(text, ",")))
+	}
+	return fmt.Sprintf(`{"num_cores": %d, "num_sockets": %d, "topology": [%s]}`, 2*all, sockets, strings.Join(list, ","))
+}
+
+// TestSignals: SIGTERM and SIGINT end an agent, with exit code 0; a second one ends it at once
+// although a client holds it up.
+func TestSignals(t *testing.T) {
+	h := newHome(t, machineText(1, 1, 2))
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		p := h.start()
+		p.await(t, "PodResources API", 1)
+		begin := time.Now()
+		if err := p.end(t, s); err != nil {
+			t.Errorf("%v: %v", s, err)
+		}
+		t.Logf("ended %v after %v", time.Since(begin), s)
+	}
+	p := h.start()
+	p.await(t, "PodResources API", 1)
+	silent, err := silentClient(h.path("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "ending; another signal ends at once", 1)
+	err = p.end(t, syscall.SIGTERM)
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("after the second signal: %v, want an end by SIGTERM", err)
+	}
+}
+
+// TestConfigIsWhatIsPrinted: what --print-config says can be read again and says the same.
+func TestConfigIsWhatIsPrinted(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run([]string{"agent", "--print-config", "--pods", "a,b", "--strict"}, strings.NewReader(""), &out, &errs); code != 0 {
+		t.Fatal(errs.String())
+	}
+	c, err := agent.ReadConfig("printed", out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agent.DefaultConfig()
+	want.Pods, want.Strict = []string{"a", "b"}, true
+	if fmt.Sprint(c) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+}
