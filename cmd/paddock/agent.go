@@ -30,16 +30,21 @@ func newAgentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Hold a node's assignments: admit pods, serve what they got, survive",
-		Long: `Agent admits the pods of a manifest directory, keeps what they got in one durable file, and
-serves it: as the PodResources API on a unix socket, as metrics on a loopback address. It
-drives a simulated runtime, so it needs no cluster, no root and no container.
+		Long: `Agent admits the pods of a node, keeps what they got in one durable file, and serves it: as
+the PodResources API on a unix socket, as metrics on a loopback address.
+
+With --runtime sim the pods are those of a manifest directory and the containers are simulated, so it
+needs no cluster, no root and no container. With --runtime nri it is a plugin of containerd or CRI-O,
+and the kubelet, whose own managers are off, lists the pods: every container is created with
+its CPUs, memory nodes and quota, and a pod that does not fit is refused before it starts.
 
 Killed and started again it holds what it held. SIGTERM and SIGINT end it within a second;
 a second one at once.`,
 		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml --pods examples/pods \
       --state /tmp/paddock/state.json --podresources-socket /tmp/paddock/podresources.sock
-  paddock pods --socket /tmp/paddock/podresources.sock`,
+  paddock pods --socket /tmp/paddock/podresources.sock
+  paddock agent --runtime nri --kubelet-config /etc/paddock/policy.yaml --kubelet-url http://127.0.0.1:10255`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := f.config(cmd)
@@ -67,7 +72,9 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.State, "state", v.State, "the `FILE` that holds the assignments")
 	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start when something of the state does not hold any more")
 	flags.StringSliceVar(&v.Pods, "pods", v.Pods, "a `DIR` or file of manifests; may be given several times")
-	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim")
+	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim, or nri for containerd and CRI-O")
+	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")
+	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`")
 	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for metrics and health; empty: none")
 	flags.BoolVar(&v.Profile, "profile", v.Profile, "serve /debug/pprof on the listen address")
 	flags.StringVar(&v.PodResources.Socket, "podresources-socket", v.PodResources.Socket, "the `PATH` of the PodResources API; empty: none")
@@ -93,6 +100,7 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"devices": func() { config.Devices = given.Devices }, "state": func() { config.State = given.State },
 		"strict": func() { config.Strict = given.Strict }, "pods": func() { config.Pods = given.Pods },
 		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
+		"nri-socket": func() { config.NRI.Socket = given.NRI.Socket }, "kubelet-url": func() { config.Kubelet.URL = given.Kubelet.URL },
 		"profile": func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
 		"log-format": func() { config.Log.Format = given.Log.Format }, "log-level": func() { config.Log.Level = given.Log.Level },
 	} {

@@ -34,6 +34,7 @@ type Agent struct {
 	engine  *engine.Engine
 	runtime *sim.Runtime
 	keeper  *keeper
+	node    *realNode // in place of runtime and keeper
 	metrics *telemetry.Telemetry
 	health  *health
 	log     *slog.Logger
@@ -58,6 +59,10 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		log.WarnContext(ctx, "setting without effect", "setting", w)
 	}
 	a := &Agent{config: c, place: p, health: &health{}, log: log, flows: flows}
+	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}}
+	if c.Runtime == RuntimeNRI {
+		checks = append(checks, telemetry.Check{Name: "runtime", Ready: a.runtimeReady})
+	}
 	a.metrics = telemetry.New(telemetry.Config{
 		Machine: p.machine, Policy: p.policy, Build: build,
 		Snapshot: func() *engine.Snapshot {
@@ -66,15 +71,21 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 			}
 			return a.engine.Snapshot()
 		},
-		Checks: []telemetry.Check{{Name: "state", Ready: a.health.ready}},
+		Checks: checks,
 	})
 	e, lock, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health}, log)
 	if err != nil {
 		return nil, err
 	}
 	a.engine, a.close = e, sync.OnceValue(lock.Close)
-	a.runtime = sim.New(creating(e))
 	gates := podspec.Gates{PodLevelResources: p.policy.PodLevelResources, PodLevelManagers: p.policy.PodLevelManagers}
+	if c.Runtime == RuntimeNRI {
+		if a.node, err = a.newNode(gates); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+		return a, nil
+	}
+	a.runtime = sim.New(creating(e))
 	a.keeper = newKeeper(e, a.runtime, gates, flows, log)
 	return a, nil
 }
@@ -82,7 +93,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 // Engine is the agent's engine, for reading.
 func (a *Agent) Engine() *engine.Engine { return a.engine }
 
-// Runtime is the simulated runtime.
+// Runtime is the simulated runtime; nil where another one is driven.
 func (a *Agent) Runtime() *sim.Runtime { return a.runtime }
 
 // Close lets go of the state. It may be called again.
@@ -98,22 +109,31 @@ func (a *Agent) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(err, group.Wait(), a.Close())
 	}
-	sets := make(chan manifests.Set)
-	source := manifests.New(a.config.Pods, manifests.Options{Gates: a.keeper.gates, After: time.After})
-	group.Go(func() error {
-		return source.Run(within, func(set manifests.Set) {
-			select {
-			case sets <- set:
-			case <-within.Done():
-			}
-		})
-	})
-	group.Go(func() error { return a.keep(within, sets) })
+	if a.node != nil {
+		a.node.run(within, group)
+	} else {
+		a.simulate(within, group)
+	}
 	err := group.Wait()
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		err = nil
 	}
 	return errors.Join(err, a.engine.Flush(context.WithoutCancel(ctx)), a.Close())
+}
+
+// simulate drives the simulated runtime with the pods of the manifests.
+func (a *Agent) simulate(ctx context.Context, group *errgroup.Group) {
+	sets := make(chan manifests.Set)
+	source := manifests.New(a.config.Pods, manifests.Options{Gates: a.keeper.gates, After: time.After})
+	group.Go(func() error {
+		return source.Run(ctx, func(set manifests.Set) {
+			select {
+			case sets <- set:
+			case <-ctx.Done():
+			}
+		})
+	})
+	group.Go(func() error { return a.keep(ctx, sets) })
 }
 
 // keep runs the keeper.

@@ -5,15 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// Runtimes that the agent can drive.
-const RuntimeSim = "sim"
+// Runtimes that the agent can drive: the simulated one, and one that asks through NRI, containerd or
+// CRI-O.
+const (
+	RuntimeSim = "sim"
+	RuntimeNRI = "nri"
+)
 
 // Config is what the agent is told about its place: the YAML file of --config. How it decides is
 // not here but in the KubeletConfiguration that it names.
@@ -28,9 +35,14 @@ type Config struct {
 	State string `json:"state"`
 	// Strict refuses to start when anything in the state does not hold any more.
 	Strict bool `json:"strict"`
-	// Pods are files and directories of manifests.
+	// Pods are files and directories of manifests, for the simulated runtime.
 	Pods    []string `json:"pods"`
 	Runtime string   `json:"runtime"`
+	// NRI and Kubelet are the runtime and where its pods are listed, for the runtime nri.
+	NRI     NRIConfig     `json:"nri"`
+	Kubelet KubeletConfig `json:"kubelet"`
+	// CgroupRoot is where the cgroups are mounted.
+	CgroupRoot string `json:"cgroupRoot"`
 	// Listen is the address for metrics and health, "host:port"; empty: none.
 	Listen string `json:"listen"`
 	// Profile serves /debug/pprof on Listen.
@@ -46,6 +58,46 @@ type PodResourcesConfig struct {
 	// CallsPerSecond and Burst are the token bucket that all clients share.
 	CallsPerSecond float64 `json:"callsPerSecond"`
 	Burst          int     `json:"burst"`
+}
+
+// NRIConfig is the container runtime.
+type NRIConfig struct {
+	// Socket is the runtime's unix socket for plugins.
+	Socket string `json:"socket"`
+	// PluginName and PluginIndex, two digits, are what the plugin is called; the index orders plugins.
+	PluginName  string `json:"pluginName"`
+	PluginIndex string `json:"pluginIndex"`
+	// Timeout bounds an answer; it must be below the runtime's plugin_request_timeout.
+	Timeout Duration `json:"timeout"`
+	// TakeOver manages containers that run on CPUs of which the state knows nothing: after a lost state.
+	TakeOver bool `json:"takeOver"`
+}
+
+// KubeletConfig is the kubelet's list of pods; see kubelet.Address.
+type KubeletConfig struct {
+	URL       string `json:"url"`
+	TokenFile string `json:"tokenFile"`
+	CertFile  string `json:"certFile"`
+	KeyFile   string `json:"keyFile"`
+	CAFile    string `json:"caFile"`
+	Insecure  bool   `json:"insecure"`
+}
+
+func (c KubeletConfig) address() kubelet.Address {
+	return kubelet.Address{URL: c.URL, TokenFile: c.TokenFile, CertFile: c.CertFile, KeyFile: c.KeyFile, CAFile: c.CAFile, Insecure: c.Insecure}
+}
+
+// Duration is a time.Duration that is written "1.5s".
+type Duration time.Duration
+
+// MarshalText and UnmarshalText make it readable.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration does.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
 }
 
 // LogConfig is how to log: telemetry.Formats and telemetry.Levels.
@@ -64,6 +116,8 @@ func DefaultConfig() Config {
 		PodResources: PodResourcesConfig{
 			Socket: podres.DefaultSocket, CallsPerSecond: podres.DefaultLimit.PerSecond, Burst: podres.DefaultLimit.Burst,
 		},
+		NRI:     NRIConfig{Socket: "/var/run/nri/nri.sock", PluginName: "paddock", PluginIndex: "90", Timeout: Duration(time.Second)},
+		Kubelet: KubeletConfig{URL: "http://127.0.0.1:10255"}, CgroupRoot: cgroup.DefaultRoot,
 		Log: LogConfig{Format: telemetry.Formats[0], Level: "info"},
 	}
 }
@@ -87,8 +141,11 @@ func (c Config) Check() error {
 	}
 	want(c.Machine != "", "machine", `want "live" or the name of a file`)
 	want(c.State != "", "state", "want the name of a file, which is made if it is not there")
-	want(c.Runtime == RuntimeSim, "runtime", "%q is unknown; want sim", c.Runtime)
-	want(len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")
+	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; want sim or nri", c.Runtime)
+	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")
+	if c.Runtime == RuntimeNRI {
+		c.checkNode(want)
+	}
 	want(slices.Contains(telemetry.Formats, c.Log.Format), "log.format", "%q is unknown; want %s", c.Log.Format, strings.Join(telemetry.Formats, " or "))
 	want(slices.Contains(telemetry.Levels, c.Log.Level), "log.level", "%q is unknown; want one of %s", c.Log.Level, strings.Join(telemetry.Levels, ", "))
 	want(c.PodResources.CallsPerSecond > 0, "podResources.callsPerSecond", "is %v; want more than 0", c.PodResources.CallsPerSecond)
@@ -97,4 +154,19 @@ func (c Config) Check() error {
 		return fmt.Errorf("%w: %s", ErrConfig, strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// checkNode names what is wrong for a real node.
+func (c Config) checkNode(want func(ok bool, field, format string, args ...any)) {
+	want(len(c.Pods) == 0, "pods", "the runtime nri has its pods from the kubelet; leave it out, or set runtime: sim")
+	want(c.NRI.Socket != "", "nri.socket", "want the runtime's unix socket for plugins")
+	want(c.NRI.PluginName != "", "nri.pluginName", "want a name")
+	digit := func(i int) bool {
+		return len(c.NRI.PluginIndex) == 2 && c.NRI.PluginIndex[i] >= '0' && c.NRI.PluginIndex[i] <= '9'
+	}
+	want(digit(0) && digit(1), "nri.pluginIndex", "%q: want two digits", c.NRI.PluginIndex)
+	want(c.NRI.Timeout > 0, "nri.timeout", "is %v; want more than 0", time.Duration(c.NRI.Timeout))
+	want(c.CgroupRoot != "", "cgroupRoot", "want where the cgroups are mounted")
+	err := c.Kubelet.address().Check()
+	want(err == nil, "kubelet", "%v", err)
 }

@@ -85,10 +85,15 @@ func Compare(s *node.State, observed []Observed) Report {
 			r.Updates = append(r.Updates, Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
 		}
 	}
-	slices.SortStableFunc(r.Updates, func(a, b Update) int {
+	Order(r.Updates)
+	return r
+}
+
+// Order puts updates into the order in which they are to be made; see Report.
+func Order(updates []Update) {
+	slices.SortStableFunc(updates, func(a, b Update) int {
 		return cmp.Or(order(a)-order(b), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Container, b.Container), strings.Compare(a.ID, b.ID))
 	})
-	return r
 }
 
 // merge is what the container has, with what is managed in its place. A quota that was lifted

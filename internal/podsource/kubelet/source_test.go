@@ -1,0 +1,156 @@
+package kubelet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+)
+
+func TestLookup(t *testing.T) {
+	many := `{"kind":"PodList","items":[` + strings.Repeat(" ", 65<<20) + `]}`
+	for _, c := range []struct {
+		name    string
+		answers []string
+		status  int
+		asked   int
+		want    string // a part of the error
+	}{
+		{"there", []string{list("a 1", "p 2")}, 200, 1, ""},
+		{"there when asked again", []string{list(), list("p 2")}, 200, 2, ""},
+		{"not there", []string{list("a 1")}, 200, 2, "does not list"},
+		{"ended", []string{list("p 2 Succeeded")}, 200, 2, "does not list"},
+		{"failed", []string{list("p 2 Failed")}, 200, 2, "does not list"},
+		{"not understood", []string{list("p -2")}, 200, 1, "default/n-p"},
+		{"no list", []string{`{"kind":"Status"}`}, 200, 1, "a Status, want a PodList"},
+		{"no JSON", []string{`<html>`}, 200, 1, "no list of pods"},
+		{"too much", []string{many}, 200, 1, "larger than 64 MiB"},
+		{"who are you", []string{"Unauthorized"}, 401, 1, "give a token"},
+		{"not for you", []string{"Forbidden"}, 403, 1, "nodes/pods"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, c.answers...)
+			s.status = c.status
+			pod, err := newSource(t, kubelet.Address{URL: s.URL}).Lookup(t.Context(), "p")
+			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if err == nil && (pod.UID != "p" || pod.Name != "n-p" || pod.Containers[0].CPUs != 2) {
+				t.Errorf("pod %+v", pod)
+			}
+			if s.count() != c.asked {
+				t.Errorf("asked %d times, want %d", s.count(), c.asked)
+			}
+		})
+	}
+}
+
+func TestLookupKnowsWhatWasListed(t *testing.T) {
+	s := newServer(t, list("p 2"), list())
+	source := newSource(t, kubelet.Address{URL: s.URL})
+	if _, err := source.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.Lookup(t.Context(), "p"); err != nil || s.count() != 1 {
+		t.Errorf("asked %d times, error %v; want what is known", s.count(), err)
+	}
+	listed, err := source.List(t.Context())
+	if err != nil || len(listed) != 0 {
+		t.Errorf("listed %v, %v; a list is asked for anew", listed, err)
+	}
+	if _, err := source.Lookup(t.Context(), "p"); !errors.Is(err, kubelet.ErrUnknownPod) {
+		t.Errorf("error %v, want that it is gone", err)
+	}
+}
+
+func TestLookupEndsInTime(t *testing.T) {
+	s := newServer(t, list())
+	source := newSource(t, kubelet.Address{URL: s.URL})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := source.Lookup(ctx, "p"); err == nil {
+		t.Error("no error after the end of its time")
+	}
+}
+
+func TestTokenIsReadForEveryCall(t *testing.T) {
+	s := newServer(t, list())
+	s.Close()
+	s.Server = httptest.NewTLSServer(s)
+	t.Cleanup(s.Close)
+	token := filepath.Join(t.TempDir(), "token")
+	source := newSource(t, kubelet.Address{URL: s.URL, TokenFile: token, Insecure: true})
+	for _, text := range []string{"one\n", "two"} {
+		if err := os.WriteFile(token, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := source.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := "Bearer " + strings.TrimSpace(text); s.token != want || s.path != "/pods" {
+			t.Errorf("asked %s with %q, want /pods with %q", s.path, s.token, want)
+		}
+	}
+}
+
+func TestUntrustedKubelet(t *testing.T) {
+	s := newServer(t, list())
+	s.Close()
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	if _, err := newSource(t, kubelet.Address{URL: s.URL}).List(t.Context()); err == nil {
+		t.Error("a certificate of nobody was taken")
+	}
+}
+
+func TestAddressCheck(t *testing.T) {
+	for _, c := range []struct {
+		address kubelet.Address
+		want    string
+	}{
+		{kubelet.Address{URL: "http://127.0.0.1:10255"}, ""},
+		{kubelet.Address{URL: "https://127.0.0.1:10250", CertFile: "c", KeyFile: "k"}, ""},
+		{kubelet.Address{}, "want http"},
+		{kubelet.Address{URL: "unix:///x"}, "want http"},
+		{kubelet.Address{URL: "http://[::1"}, "url"},
+		{kubelet.Address{URL: "https://h", CertFile: "c"}, "both or none"},
+		{kubelet.Address{URL: "http://h", TokenFile: "t"}, "not sent over http"},
+		{kubelet.Address{URL: "https://h", Insecure: true, CAFile: "c"}, "one of them"},
+	} {
+		err := c.address.Check()
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.address, err, c.want)
+		}
+	}
+	if _, err := kubelet.New(kubelet.Address{URL: "https://h", CAFile: "/nonexistent"}, kubelet.Options{}); err == nil {
+		t.Error("a CA that is not there was taken")
+	}
+}
+
+// TestRecordedList reads what a real kubelet (1.36.3) answered.
+func TestRecordedList(t *testing.T) {
+	data, err := os.ReadFile("testdata/pods-1.36.3.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, string(data))
+	pods, err := newSource(t, kubelet.Address{URL: s.URL + "/pods"}).List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[string]string{"plr-g-uid": "pod-level 3", "plr-b-uid": "pod-level 0", "ctr-g-uid": "plain 0", "plr-h-uid": "pod-level 1"} {
+		p := pods[uid]
+		if got := fmt.Sprint(p.Kind, " ", p.BudgetCPUs); got != want || len(p.Containers) == 0 {
+			t.Errorf("%s: %s with %d containers, want %s", uid, got, len(p.Containers), want)
+		}
+	}
+}

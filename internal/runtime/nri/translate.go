@@ -1,0 +1,131 @@
+package nri
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// unlimited is the CFS quota of a container without one.
+const unlimited = -1
+
+// settingOf is what a message says that a container runs on.
+func settingOf(r *api.LinuxResources) (converge.Setting, error) {
+	cpu := r.GetCpu()
+	var s converge.Setting
+	var err error
+	if s.CPUs, err = cpuset.Parse(cpu.GetCpus()); err != nil {
+		return s, fmt.Errorf("cpuset.cpus: %w", err)
+	}
+	mems, err := cpuset.Parse(cpu.GetMems())
+	if err != nil {
+		return s, fmt.Errorf("cpuset.mems: %w", err)
+	}
+	if mems.Highest() > mask.MaxNode {
+		return s, fmt.Errorf("cpuset.mems: %s: NUMA nodes above %d are not known here", mems, mask.MaxNode)
+	}
+	s.Mems = mask.Of(mems.IDs()...)
+	s.LiftQuota = cpu.GetQuota() != nil && cpu.GetQuota().GetValue() < 0
+	return s, nil
+}
+
+// hasCPUSet tells whether somebody pinned the container.
+func hasCPUSet(r *api.LinuxResources) bool {
+	return r.GetCpu().GetCpus() != "" || r.GetCpu().GetMems() != ""
+}
+
+// resources are a setting in the runtime's words; nil if it says nothing. What is empty is left out, since
+// it would mean "no change" and not "none".
+func resources(s converge.Setting) *api.LinuxResources {
+	var cpu api.LinuxCPU
+	if !s.CPUs.IsEmpty() {
+		cpu.Cpus = s.CPUs.String()
+		if s.LiftQuota {
+			cpu.Quota = api.Int64(int64(unlimited))
+		}
+	}
+	if !s.Mems.IsEmpty() {
+		cpu.Mems = memsText(s.Mems)
+	}
+	if cpu.Cpus == "" && cpu.Mems == "" {
+		return nil
+	}
+	return &api.LinuxResources{Cpu: &cpu}
+}
+
+// memsText is a list of nodes as the kernel writes it: "0-1,3".
+func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
+
+// adjustment creates a container with a setting; nil if it says nothing.
+func adjustment(s converge.Setting) *api.ContainerAdjustment {
+	r := resources(s)
+	if r == nil {
+		return nil
+	}
+	return &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: r}}
+}
+
+// updatesOf are updates in the runtime's words and their order. An update that only gives more may fail:
+// nobody is hurt, and it is tried again.
+func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
+	var out []*api.ContainerUpdate
+	for _, u := range updates {
+		if r := resources(u.After); r != nil {
+			out = append(out, &api.ContainerUpdate{
+				ContainerId: u.ID, Linux: &api.LinuxContainerUpdate{Resources: r},
+				IgnoreFailure: u.After.CPUs.Contains(u.Before.CPUs),
+			})
+		}
+	}
+	return out
+}
+
+// runs tells whether a container can still use what it has.
+func runs(c *api.Container) bool {
+	return c.GetState() != api.ContainerState_CONTAINER_STOPPED
+}
+
+// leastNRI is the NRI whose runtimes stand updates that nobody asked for: before, such an update and a
+// hook could wait for each other for ever (containerd#13733).
+var leastNRI = version{0, 12, 1}
+
+// standing are the first releases of runtimes with at least leastNRI, by the name that they tell.
+// CRI-O has none so far that is known.
+var standing = map[string]version{"containerd": {2, 4, 0}}
+
+// standsUpdates tells whether a runtime can be sent updates that it did not ask for. The runtime's own
+// name and version decide where they are in the table, otherwise the NRI version that it says it has.
+func standsUpdates(runtime, release, nri string) bool {
+	if least, known := standing[runtime]; known {
+		v, final := parseVersion(release)
+		return final && !v.before(least)
+	}
+	v, final := parseVersion(nri)
+	return final && !v.before(leastNRI)
+}
+
+type version [3]int
+
+func (v version) before(w version) bool {
+	for i := range v {
+		if v[i] != w[i] {
+			return v[i] < w[i]
+		}
+	}
+	return false
+}
+
+// parseVersion reads "v2.4.2+unknown". It is false for what is no version, and for one before its
+// release, "2.4.0-rc.1", which may have anything in it.
+func parseVersion(text string) (version, bool) {
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, "v"), "+")
+	var v version
+	var end string
+	n, _ := fmt.Sscanf(text, "%d.%d.%d%s", &v[0], &v[1], &v[2], &end)
+	return v, n == 3
+}

@@ -1,0 +1,65 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// hooks are the questions of a runtime, the values of the label hook.
+var hooks = []string{
+	"Synchronize", "RunPodSandbox", "UpdatePodSandbox", "StopPodSandbox", "RemovePodSandbox",
+	"CreateContainer", "StartContainer", "UpdateContainer", "StopContainer", "RemoveContainer",
+}
+
+// Runtime observes a container runtime that asks before it acts.
+type Runtime struct {
+	seconds   *prometheus.HistogramVec // hook
+	errors    *prometheus.CounterVec   // hook
+	connected prometheus.Gauge
+	away      prometheus.Counter
+	repaired  prometheus.Counter
+}
+
+// NewRuntime adds the metrics of a runtime. It is called once at most.
+func (t *Telemetry) NewRuntime() *Runtime {
+	r := registrar{promauto.With(t.registry)}
+	out := &Runtime{
+		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "paddock_runtime_hook_duration_seconds", Help: "Time of the answer to a question of the container runtime.",
+			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 17),
+		}, []string{"hook"}),
+		errors:    r.vector("paddock_runtime_hook_errors_total", "Questions of the container runtime that were answered with an error, refusals among them.", []string{"hook"}, hooks),
+		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
+		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking."),
+		repaired:  r.counter("paddock_runtime_repaired_containers_total", "Containers that were found running where they should not, and updated."),
+	}
+	for _, hook := range hooks {
+		out.seconds.WithLabelValues(hook)
+	}
+	return out
+}
+
+// Hook is one question, and how long the answer took.
+func (r *Runtime) Hook(name string, took time.Duration, err error) {
+	name = known(name, hooks)
+	r.seconds.WithLabelValues(name).Observe(took.Seconds())
+	if err != nil {
+		r.errors.WithLabelValues(name).Inc()
+	}
+}
+
+// Connected tells whether the runtime asks.
+func (r *Runtime) Connected(yes bool) {
+	r.connected.Set(0)
+	if yes {
+		r.connected.Set(1)
+	}
+}
+
+// Away adds time in which the runtime did not ask.
+func (r *Runtime) Away(d time.Duration) { r.away.Add(d.Seconds()) }
+
+// Repaired adds containers that were updated.
+func (r *Runtime) Repaired(containers int) { r.repaired.Add(float64(containers)) }
