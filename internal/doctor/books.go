@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/memory"
-	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
@@ -224,14 +223,4 @@ func change(from, to uint64) string {
 		return size(to-from) + " more"
 	}
 	return size(from-to) + " less"
-}
-
-// amounts are blocks as a list of bytes by type.
-func amounts(blocks []kubeletstate.Block) request.Amounts {
-	var out request.Amounts
-	for _, b := range blocks {
-		old, _ := out.Get(b.Type)
-		out = out.With(b.Type, old+int64(b.Size))
-	}
-	return out
 }

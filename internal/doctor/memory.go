@@ -68,8 +68,24 @@ func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) string {
 	switch {
 	case len(lone) > 0:
 		return fmt.Sprintf("; %d pods have a pool and no container, which the kubelet does not count (R-MEM-74)", len(lone))
+	case s.Kubelet.PodLevelManagers && len(m.Pools) > 0 && overbooked(m):
+		return "; a kubelet 1.36 that restarts counts the pools of its pods once more (kubernetes#140989)"
 	case !s.Kubelet.PodLevelManagers && d.File != nil && hasPools(d.File):
 		return fmt.Sprintf("; the file has pools of pods, which this kubelet (%s) does not count", s.Kubelet)
 	}
 	return ""
+}
+
+// overbooked tells whether the books count more assignments than the pods' entries make.
+func overbooked(m *kubeletstate.Memory) bool {
+	want := books(m.Nodes).emptied()
+	if want.chargeAll(m, true) != nil {
+		return false
+	}
+	for id, n := range m.Nodes {
+		if n != nil && n.Assignments > want[id].Assignments {
+			return true
+		}
+	}
+	return false
 }

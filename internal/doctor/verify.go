@@ -140,7 +140,7 @@ func (d *Diagnosis) migrated(k kubeletstate.Kubelet) {
 		d.note("R-37-5", fmt.Sprintf("%s was written by 1.37; this kubelet reads the part for older ones, which has no pools of pods", f.Version),
 			fmt.Sprintf(`run "paddock state convert --to %s" to keep the pools`, Target(k)))
 	}
-	if f.Checksum.Unchecked && f.Data == nil {
+	if f.Checksum.Stated == 0 && f.Data == nil {
 		d.note("R-ST-25", "it has no checksum, so that nobody would notice damage", "nothing: the kubelet's next write has one again")
 	}
 }
