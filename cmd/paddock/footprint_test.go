@@ -38,8 +38,8 @@ func TestFootprint(t *testing.T) {
 		h.write(fmt.Sprintf("pods/%d.yaml", i), largePod(i))
 	}
 	p := h.start()
-	p.await(t, "pod admitted", 250)
-	read(t, h.path("s"), p.await(t, "metrics and health", 1).Address)
+	p.await(t, 250, "pod admitted")
+	read(t, h.path("s"), p.await(t, 1, "metrics and health").Address)
 	usage := func() (memory int, cpu float64) {
 		return anonymous(t, p.cmd.Process.Pid), cpuSeconds(t, p.cmd.Process.Pid)
 	}

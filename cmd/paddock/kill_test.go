@@ -27,6 +27,9 @@ var (
 	killSeed = flag.Uint64("killseed", 0, "what TestKill draws from; 0: something new")
 )
 
+// manifestFiles is how many there are at most; each pod wants up to four of 512 CPUs.
+const manifestFiles = 300
+
 func silentClient(socket string) (io.Closer, error) { return net.Dial("unix", socket) }
 
 // siege is an agent that is killed again and again while its manifests change.
@@ -43,11 +46,11 @@ type siege struct {
 	seen map[string]string
 }
 
-// change adds or removes n manifests.
-func (s *siege) change(n int) {
+// change adds these manifests, and removes those of them that are there.
+func (s *siege) change(manifests []int) {
 	s.t.Helper()
-	for range n {
-		file := fmt.Sprintf("pods/%d.yaml", s.rand.IntN(120))
+	for _, i := range manifests {
+		file := fmt.Sprintf("pods/%d.yaml", i)
 		if _, there := s.files[file]; there {
 			delete(s.files, file)
 			if err := os.Remove(s.path(file)); err != nil {
@@ -67,26 +70,42 @@ func (s *siege) change(n int) {
 	}
 }
 
-// round starts the agent on 200 changes, some of which come while it runs, and kills it within
-// the time.
-func (s *siege) round(within time.Duration) *process {
+// round starts the agent on 200 changes, some of which come while it runs, and kills it after a
+// part of the work, or while it starts.
+func (s *siege) round() *process {
 	s.t.Helper()
-	early := s.rand.IntN(201)
-	s.change(early)
+	changes := s.rand.Perm(manifestFiles)[:200]
+	early := s.rand.IntN(len(changes) + 1)
+	s.change(changes[:early])
 	p := s.start()
-	timer := time.After(time.Duration(s.rand.Int64N(int64(within))))
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	asked := make(chan map[string]string, 1)
 	go func() { asked <- watchPods(ctx, s.path("s")) }()
-	s.change(200 - early)
-	<-timer
+	s.change(changes[early:])
+	if part := s.rand.IntN(s.work() + 1); part > 0 {
+		p.await(s.t, part, "pod admitted", "pod released")
+	}
+	time.Sleep(time.Duration(s.rand.IntN(30)) * time.Millisecond) //nolint:forbidigo // A moment as good as any other.
 	if err := p.end(s.t, syscall.SIGKILL); err == nil {
 		s.t.Fatal("the agent ended by itself")
 	}
 	cancel()
 	s.seen = <-asked
 	return p
+}
+
+// work is how many pods are to be admitted and released.
+func (s *siege) work() int {
+	n := len(s.held)
+	for _, uid := range s.files {
+		if s.held[uid] == nil {
+			n++
+		} else {
+			n--
+		}
+	}
+	return n
 }
 
 // watchPods asks the PodResources API again and again until nobody answers any more, for what each pod's
@@ -190,19 +209,19 @@ func TestKill(t *testing.T) {
 	}
 	t.Logf("-killseed=%d", seed)
 	s := &siege{
-		home: newHome(t, machineText(2, 2, 32)), rand: rand.New(rand.NewPCG(seed, 0)),
+		home: newHome(t, machineText(2, 4, 32)), rand: rand.New(rand.NewPCG(seed, 0)),
 		files: map[string]string{}, held: map[string]*node.Grant{},
 	}
 	count := map[string]int{}
 	for range *kills {
-		p := s.round(450 * time.Millisecond) // About as long as the work takes.
+		p := s.round()
 		s.inspect(p)
 		events, _ := p.log.events(t)
 		for _, e := range events {
 			count[e.Msg]++
 		}
 		count["seen"] += len(s.seen)
-		if !s.done() {
+		if s.work() > 0 {
 			count["cut"]++
 		}
 	}
@@ -214,30 +233,20 @@ func TestKill(t *testing.T) {
 	s.finish()
 }
 
-// done tells whether all pods that are wanted hold something, and nobody else does.
-func (s *siege) done() bool {
-	for _, uid := range s.files {
-		if s.held[uid] == nil {
-			return false
-		}
-	}
-	return len(s.held) == len(s.files)
-}
-
 // finish lets the agent do what is left, and end by itself.
 func (s *siege) finish() {
 	s.t.Helper()
-	s.change(20)
+	s.change(s.rand.Perm(manifestFiles)[:20])
 	missing := slices.DeleteFunc(slices.Collect(maps.Values(s.files)), func(uid string) bool { return s.held[uid] != nil })
 	p := s.start()
 	if len(missing) > 0 {
-		p.await(s.t, "pod admitted", len(missing))
+		p.await(s.t, len(missing), "pod admitted")
 	}
 	if err := p.end(s.t, syscall.SIGTERM); err != nil {
 		s.t.Error(err)
 	}
 	s.inspect(p)
-	if !s.done() {
+	if s.work() > 0 {
 		s.t.Errorf("%d pods hold something, %d are there", len(s.held), len(s.files))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -150,8 +151,8 @@ func (l *lines) events(t *testing.T) ([]event, <-chan struct{}) {
 	return all, l.came
 }
 
-// await waits until n lines say so, and returns the last of them.
-func (p *process) await(t *testing.T, msg string, n int) event {
+// await waits until n lines say one of these, and returns the last of them.
+func (p *process) await(t *testing.T, n int, msgs ...string) event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -159,7 +160,7 @@ func (p *process) await(t *testing.T, msg string, n int) event {
 		all, more := p.log.events(t)
 		count := 0
 		for _, e := range all {
-			if e.Msg != msg {
+			if !slices.Contains(msgs, e.Msg) {
 				continue
 			}
 			if count++; count == n {
@@ -171,7 +172,7 @@ func (p *process) await(t *testing.T, msg string, n int) event {
 		case err := <-p.ended:
 			t.Fatalf("the agent ended with %v; its log:\n%s", err, p.log.text())
 		case <-ctx.Done():
-			t.Fatalf("%q is logged %d times, want %d:\n%s", msg, count, n, p.log.text())
+			t.Fatalf("%q is logged %d times, want %d:\n%s", msgs, count, n, p.log.text())
 		}
 	}
 }
@@ -197,7 +198,7 @@ func TestSignals(t *testing.T) {
 	h := newHome(t, machineText(1, 1, 2))
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := h.start()
-		p.await(t, "PodResources API", 1)
+		p.await(t, 1, "PodResources API")
 		begin := time.Now()
 		if err := p.end(t, s); err != nil {
 			t.Errorf("%v: %v", s, err)
@@ -205,7 +206,7 @@ func TestSignals(t *testing.T) {
 		t.Logf("ended %v after %v", time.Since(begin), s)
 	}
 	p := h.start()
-	p.await(t, "PodResources API", 1)
+	p.await(t, 1, "PodResources API")
 	silent, err := silentClient(h.path("s"))
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +215,7 @@ func TestSignals(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "ending; another signal ends at once", 1)
+	p.await(t, 1, "ending; another signal ends at once")
 	err = p.end(t, syscall.SIGTERM)
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 		t.Errorf("after the second signal: %v, want an end by SIGTERM", err)

@@ -137,7 +137,10 @@ func (l *life) published() error {
 		}
 	}
 	for uid, p := range l.held {
-		g, _ := s.Grant(uid)
+		g, there := s.Grant(uid)
+		if !there {
+			return fmt.Errorf("readers do not see pod %s, and nobody said that it was released", uid)
+		}
 		if err := p.keptIn(g); err != nil {
 			return fmt.Errorf("readers see pod %s: %w", uid, err)
 		}
