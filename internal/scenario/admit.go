@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -155,9 +156,13 @@ func describeRefusal(r *node.Refusal) []string {
 		who = "container " + r.Container + ": "
 	}
 	lines := []string{fmt.Sprintf("refused: %s (%s)", r.Reason, r.Rule), "  " + who + r.Detail}
-	t := table{indent: "  "}
+	t := nodeTable{indent: "  "}
 	for _, a := range r.Nodes {
-		row := []string{fmt.Sprintf("node %d", a.Node), fmt.Sprintf("%s of %s %s free", amount(r.Resource, a.Free), amount(r.Resource, a.Total), r.Resource)}
+		free := fmt.Sprintf("%s of %s %s free", amount(r.Resource, a.Free), amount(r.Resource, a.Total), r.Resource)
+		if a.Unhealthy > 0 {
+			free += fmt.Sprintf(", %d unhealthy", a.Unhealthy)
+		}
+		row := []string{free}
 		var holders []string
 		for _, h := range a.Holders {
 			text := strings.TrimPrefix(h.Pod, "default/") + " " + amount(r.Resource, h.Amount)
@@ -169,7 +174,7 @@ func describeRefusal(r *node.Refusal) []string {
 		if len(holders) > 0 {
 			row = append(row, "held: "+strings.Join(holders, ", "))
 		}
-		t.add(row...)
+		t.add(mask.Of(a.Node), row...)
 	}
 	return append(lines, t.lines()...)
 }

@@ -1,9 +1,9 @@
 package scenario
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -89,35 +89,38 @@ func orNoDevices(lines []string) []string {
 // node. A device on several NUMA nodes counts on each of them.
 func describeDevices(u device.Usage) []string {
 	names := u.Inventory().Resources()
-	var nodes []int
-	var none []string
+	t := nodeTable{what: "devices of "}
+	var last []string
 	cells := map[int][]string{}
 	for i, name := range names {
 		counts := u.Counts(name)
 		for _, c := range counts {
 			if cells[c.Node] == nil {
 				cells[c.Node] = make([]string, len(names))
-				nodes = append(nodes, c.Node)
 			}
-			cells[c.Node][i] = fmt.Sprintf("%s %d of %d free", name, c.Free, c.Total)
-			if bad := c.Total - c.Free - c.Held; bad > 0 {
-				cells[c.Node][i] += fmt.Sprintf(", %d unhealthy", bad)
-			}
+			cells[c.Node][i] = countText(name, c)
 		}
 		if len(counts) == 0 {
-			none = append(none, name+" none")
+			last = append(last, name+" none")
 		}
 	}
-	slices.SortFunc(nodes, func(a, b int) int { return cmp.Compare(uint(a), uint(b)) }) // NoNode comes last
-	var t table
-	for _, id := range nodes {
-		title := fmt.Sprintf("devices of node %d", id)
-		if id == device.NoNode {
-			title = "devices of no node"
+	for _, id := range slices.Sorted(maps.Keys(cells)) {
+		if id != device.NoNode {
+			t.add(mask.Of(id), cells[id]...)
 		}
-		t.add(append([]string{title}, cells[id]...)...)
 	}
-	return append(t.lines(), none...)
+	if without, ok := cells[device.NoNode]; ok {
+		t.add(0, without...)
+	}
+	return append(t.lines(), last...)
+}
+
+func countText(resource string, c device.Count) string {
+	text := fmt.Sprintf("%s %d of %d free", resource, c.Free, c.Total)
+	if bad := c.Total - c.Free - c.Held; bad > 0 {
+		text += fmt.Sprintf(", %d unhealthy", bad)
+	}
+	return text
 }
 
 // lostDevices tell who holds what the inventory has no more, or as unhealthy.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
 // maxCPUs bounds what a script can ask for.
@@ -304,25 +305,40 @@ func number(text string, most int) (int, error) {
 	return v, nil
 }
 
+// describeMachine is a line for each NUMA node. Of many, those that have neither CPUs nor memory are
+// told together, and distances are those between the others.
 func describeMachine(m *machine.Machine) []string {
 	lines := []string{fmt.Sprintf("%s, %s, %s, %s", count(len(m.Sockets()), "socket"), count(len(m.Nodes()), "NUMA node"),
 		count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"))}
+	var empty mask.Mask
+	for _, n := range m.Nodes() {
+		if len(m.Nodes()) > fewNodes && n.CPUs.IsEmpty() && n.Memory == 0 {
+			empty = empty.With(n.ID)
+		}
+	}
 	var t table
 	for _, n := range m.Nodes() {
+		if empty.Has(n.ID) {
+			continue
+		}
 		row := []string{fmt.Sprintf("node %d", n.ID), "CPUs " + orNone(n.CPUs.String()), "memory " + bytesText(n.Memory)}
 		for _, p := range n.HugePages {
 			row = append(row, fmt.Sprintf("%s %s", machine.HugePageType(p.SizeKiB), bytesText(p.Count*p.SizeKiB*1024)))
 		}
 		if m.HasDistances() {
-			far := make([]string, 0, len(m.Nodes()))
-			for _, other := range m.Nodes() {
-				far = append(far, strconv.Itoa(m.Distance(n.ID, other.ID)))
+			var far []string
+			for other := range (m.NodeMask() &^ empty).All() {
+				far = append(far, strconv.Itoa(m.Distance(n.ID, other)))
 			}
 			row = append(row, "distances "+strings.Join(far, ","))
 		}
 		t.add(row...)
 	}
-	return append(lines, t.lines()...)
+	lines = append(lines, t.lines()...)
+	if !empty.IsEmpty() {
+		lines = append(lines, fmt.Sprintf("nodes %s have neither CPUs nor memory", strings.Trim(empty.String(), "{}")))
+	}
+	return lines
 }
 
 func count(n int, noun string) string {

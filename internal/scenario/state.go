@@ -30,17 +30,13 @@ func (n *Node) describeState() []string {
 // describeMemory are the books: one line a NUMA node, and one a group of NUMA nodes, because
 // inside a group only the sums mean something (R-MEM-72).
 func describeMemory(u memory.Usage) []string {
-	var t table
+	var t nodeTable
 	capacity, nodes := u.Capacity(), u.Nodes()
 	for i, n := range nodes {
-		name := fmt.Sprintf("node %d", n.ID)
-		if n.Group.Len() > 1 {
-			name = "nodes " + n.Group.String()
-		}
 		if n.Group.Lowest() < n.ID {
 			continue
 		}
-		row := []string{name}
+		var row []string
 		for k, typ := range capacity.Types() {
 			var all, free int64
 			listed := false
@@ -57,7 +53,7 @@ func describeMemory(u memory.Usage) []string {
 			}
 			row = append(row, cell)
 		}
-		t.add(row...)
+		t.add(n.Group, row...)
 	}
 	return t.lines()
 }

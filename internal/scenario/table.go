@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -41,6 +44,50 @@ func (t *table) lines() []string {
 		lines[r] = strings.TrimRight(b.String(), " ")
 	}
 	return lines
+}
+
+// fewNodes is how many NUMA nodes are told one by one, whatever they have.
+const fewNodes = 8
+
+// nodeTable is a line for each NUMA node. Of more than fewNodes, neighbours that have the same are
+// told together.
+type nodeTable struct {
+	indent string
+	what   string // before "node 0"
+	ids    []mask.Mask
+	cells  [][]string
+}
+
+func (t *nodeTable) add(nodes mask.Mask, cells ...string) {
+	t.ids, t.cells = append(t.ids, nodes), append(t.cells, cells)
+}
+
+func (t *nodeTable) lines() []string {
+	out := table{indent: t.indent}
+	for i := 0; i < len(t.ids); {
+		nodes, next := t.ids[i], i+1
+		for len(t.ids) > fewNodes && next < len(t.ids) && t.same(i, next) {
+			nodes |= t.ids[next]
+			next++
+		}
+		title := t.what + "nodes " + nodes.String()
+		switch {
+		case nodes.IsEmpty():
+			title = t.what + "no node"
+		case nodes.Len() == 1:
+			title = fmt.Sprintf("%snode %d", t.what, nodes.Lowest())
+		case next-i > 1:
+			title = t.what + "nodes " + strings.Trim(nodes.String(), "{}") + " each"
+		}
+		out.add(append([]string{title}, t.cells[i]...)...)
+		i = next
+	}
+	return out.lines()
+}
+
+// same tells whether two single NUMA nodes have the same.
+func (t *nodeTable) same(i, k int) bool {
+	return t.ids[i].Len() == 1 && t.ids[k].Len() == 1 && slices.Equal(t.cells[i], t.cells[k])
 }
 
 // bytesText is an exact amount of bytes: "1536Mi".

@@ -158,7 +158,7 @@ func (s *State) accountDevices(resource string, d *draft) []NodeAccount {
 		if c.Node == device.NoNode {
 			continue
 		}
-		a := NodeAccount{Node: c.Node, Total: int64(c.Total), Free: int64(c.Free)}
+		a := NodeAccount{Node: c.Node, Total: int64(c.Total), Free: int64(c.Free), Unhealthy: int64(c.Total - c.Free - c.Held)}
 		add := func(pod string, held []device.Held) {
 			if n := s.devicesOn(resource, c.Node, held); n > 0 {
 				a.Holders = append(a.Holders, Holder{Pod: pod, Amount: n, Nodes: mask.Of(c.Node)})

@@ -176,7 +176,7 @@ func (h *history) checkDeviceAccount(r *node.Refusal) {
 		return
 	}
 	for _, n := range r.Nodes {
-		sum := n.Free
+		sum, unhealthy := n.Free, int64(0)
 		for _, holder := range n.Holders {
 			sum += holder.Amount
 		}
@@ -184,10 +184,10 @@ func (h *history) checkDeviceAccount(r *node.Refusal) {
 			if d.Nodes.Has(n.Node) && !d.Healthy && !slices.ContainsFunc(h.state().Devices().Held(), func(x device.Held) bool {
 				return x.Resource == r.Resource && slices.Contains(x.IDs, d.ID)
 			}) {
-				sum++
+				unhealthy++
 			}
 		}
-		if sum != n.Total {
+		if sum+unhealthy != n.Total || n.Unhealthy != unhealthy {
 			h.fatalf("NUMA node %d has %d of %s, and the account says %+v", n.Node, n.Total, r.Resource, n)
 		}
 	}

@@ -54,6 +54,8 @@ type NodeAccount struct {
 	Node int
 	// Total is what pods could ever have there, Free what they could have now.
 	Total, Free int64
+	// Unhealthy devices are neither free nor held.
+	Unhealthy int64
 	// Holders have the rest, the largest first. Bytes held by a group of NUMA
 	// nodes are booked on its lowest nodes first.
 	Holders []Holder

@@ -1,7 +1,9 @@
 package node_test
 
 import (
+	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,10 +64,14 @@ func firstDifference(a, b string) (number int, inA, inB string) {
 	return 0, "", ""
 }
 
-// recorded reads a machine that the golden cases use.
+// recorded reads a machine that the golden cases use, or an example.
 func recorded(name string) (*machine.Machine, error) {
 	path := filepath.Join("../../../testdata/golden/machines", name+".json")
 	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		path = filepath.Join("../../../examples/machines", name+".json")
+		data, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return nil, err
 	}
