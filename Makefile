@@ -22,10 +22,10 @@ KILLS ?= 50
 IDLE  ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden vuln clean
+.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden vuln e2e e2e-kubelet clean
 
 help: ## This list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 # What `run` and `plan` decide about, and where `run` keeps what it holds (not in git).
 EXAMPLE := --machine examples/machines/epyc-2s-nps4.json --kubelet-config examples/kubelet/pod-scope.yaml
@@ -112,6 +112,14 @@ vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerabi
 	    echo "vuln: NOT CHECKED: the vulnerability database cannot be reached from here."; \
 	    exit 0; \
 	fi; exit $$status
+
+# A module of its own. Needs QEMU and some Debian packages, which it installs where it may, and
+# keeps what takes long to build in ~/.cache/paddock-e2e; see test/e2e/README.md.
+e2e: ## The agent beside a real containerd, in virtual machines with several NUMA nodes.
+	cd test/e2e && $(GO) vet ./... && $(GO) test -v -count=1 -timeout 45m ./...
+
+e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
+	cd test/e2e && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 45m ./...
 
 clean: ## Remove what was built; .tools stays.
 	rm -rf bin

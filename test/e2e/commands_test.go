@@ -1,0 +1,250 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/test/e2e/vm"
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+// commands are what a scenario can say. Times never stand in an answer.
+var commands = map[string]func(*node, context.Context, scenario.Command) ([]string, error){
+	// agent [settings]: with a new configuration and nothing held
+	"agent": (*node).cmdAgent,
+	// agent-stop [KILL]; agent-start
+	"agent-stop":  (*node).cmdAgentStop,
+	"agent-start": (*node).cmdAgentStart,
+	// containerd-restart [KILL]
+	"containerd-restart": (*node).cmdContainerd,
+	// run NAME [amounts], and its containers: a pod; without containers a known one again
+	"run": (*node).cmdRun,
+	// run-hidden: the same, and /pods does not show it
+	"run-hidden": (*node).cmdRun,
+	// remove NAME…: gone for good
+	"remove": (*node).cmdRemove,
+	// stop-pod NAME: its sandbox is gone, it is not
+	"stop-pod": (*node).cmdStopPod,
+	// restart POD/CONTAINER
+	"restart": (*node).cmdRestart,
+	// all: every container that runs
+	"all": (*node).cmdAll,
+	// settle: all, when it has not changed for a while and every invariant holds
+	"settle": (*node).cmdSettle,
+	// limits NAME: the cgroup files that are not about CPUs
+	"limits": (*node).cmdLimits,
+	// burn POD/CONTAINER THREADS DURATION: was it throttled
+	"burn": (*node).cmdBurn,
+	// huge POD/CONTAINER BYTES: touch huge pages; from which NUMA nodes did they come
+	"huge": (*node).cmdHuge,
+	// podresources: what the API says
+	"podresources": (*node).cmdPodResources,
+	// churn N: pods come and go
+	"churn": (*node).cmdChurn,
+}
+
+// answer carries out one command, and looks for what may not be.
+func (n *node) answer(ctx context.Context, c scenario.Command) []string {
+	f := commands[c.Name]
+	if f == nil {
+		return []string{"error: no such command"}
+	}
+	lines, err := f(n, ctx, c)
+	if err != nil {
+		return append(lines, strings.Split("error: "+strings.TrimSpace(err.Error()), "\n")...)
+	}
+	if len(lines) == 0 {
+		lines = []string{"ok"}
+	}
+	for _, broken := range n.invariants(ctx) {
+		lines = append(lines, "error: "+broken)
+	}
+	return lines
+}
+
+func (n *node) cmdAgent(ctx context.Context, c scenario.Command) ([]string, error) {
+	s, err := parseSettings(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.reset(ctx); err != nil {
+		return nil, err
+	}
+	n.settings = s
+	if err := n.configure(ctx, s); err != nil {
+		return nil, err
+	}
+	return nil, n.startAgent(ctx)
+}
+
+func (n *node) cmdAgentStop(ctx context.Context, c scenario.Command) ([]string, error) {
+	n.collectHooks()
+	n.running = false
+	signal := syscall.SIGTERM
+	if len(c.Args) > 0 && c.Args[0] == "KILL" {
+		signal = syscall.SIGKILL
+	}
+	code, err := n.stop(ctx, "agent", signal)
+	if signal == syscall.SIGTERM && err == nil && code != 0 {
+		err = fmt.Errorf("the agent ended with %d", code)
+	}
+	return nil, err
+}
+
+func (n *node) cmdAgentStart(ctx context.Context, _ scenario.Command) ([]string, error) {
+	return nil, n.startAgent(ctx)
+}
+
+func (n *node) cmdContainerd(ctx context.Context, c scenario.Command) ([]string, error) {
+	signal := syscall.SIGTERM
+	if len(c.Args) > 0 && c.Args[0] == "KILL" {
+		signal = syscall.SIGKILL
+	}
+	if _, err := n.stop(ctx, "containerd", signal); err != nil {
+		return nil, err
+	}
+	return nil, n.startContainerd(ctx)
+}
+
+func (n *node) cmdRun(ctx context.Context, c scenario.Command) ([]string, error) {
+	var pod *v1.Pod
+	if len(c.Input) == 0 && len(c.Args) == 1 {
+		pod = n.pods[c.Args[0]]
+	}
+	if pod == nil {
+		var err error
+		if pod, err = parsePod(c.Args, c.Input); err != nil {
+			return nil, err
+		}
+		n.pods[pod.Name] = pod
+	}
+	return n.run(ctx, pod, c.Name == "run-hidden")
+}
+
+func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, error) {
+	result, err := vm.Do[wire.RunResult](ctx, n.vm, wire.OpRun, wire.Run{Pod: pod, Hidden: hidden})
+	if err != nil {
+		return nil, err
+	}
+	if result.Sandbox != "" {
+		return refusal(result.Sandbox), nil
+	}
+	o, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := containersOf(o, string(pod.UID))
+	for _, s := range result.Containers {
+		if s.Error != "" {
+			return append([]string{"container " + s.Name + " not started"}, refusal(s.Error)...), nil
+		}
+		if s.Seen != nil {
+			seen = append(seen, *s.Seen)
+		}
+	}
+	return renderPod(o, pod, seen), nil
+}
+
+// known returns the pod of "NAME" and the container of "NAME/CONTAINER".
+func (n *node) known(words []string) (pod *v1.Pod, container string, err error) {
+	if len(words) == 0 {
+		return nil, "", errors.New("want a name")
+	}
+	name, container, _ := strings.Cut(words[0], "/")
+	pod = n.pods[name]
+	if pod == nil {
+		return nil, "", fmt.Errorf("no pod %s", name)
+	}
+	return pod, container, nil
+}
+
+func (n *node) cmdRemove(ctx context.Context, c scenario.Command) ([]string, error) {
+	for i := range c.Args {
+		pod, _, err := n.known(c.Args[i:])
+		if err != nil {
+			return nil, err
+		}
+		if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpRemove, wire.PodName{UID: string(pod.UID)}); err != nil {
+			return nil, err
+		}
+		delete(n.pods, pod.Name)
+	}
+	return nil, nil
+}
+
+func (n *node) cmdStopPod(ctx context.Context, c scenario.Command) ([]string, error) {
+	pod, _, err := n.known(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = vm.Do[wire.Nothing](ctx, n.vm, wire.OpStopPod, wire.PodName{UID: string(pod.UID)})
+	return nil, err
+}
+
+func (n *node) cmdRestart(ctx context.Context, c scenario.Command) ([]string, error) {
+	pod, name, err := n.known(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	result, err := vm.Do[wire.RunResult](ctx, n.vm, wire.OpRestart, wire.ContainerName{UID: string(pod.UID), Name: name})
+	if err != nil {
+		return nil, err
+	}
+	if text := result.Containers[0].Error; text != "" {
+		return append([]string{"container " + name + " not started"}, refusal(text)...), nil
+	}
+	o, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return renderPod(o, pod, containersOf(o, string(pod.UID))), nil
+}
+
+func (n *node) cmdAll(ctx context.Context, _ scenario.Command) ([]string, error) {
+	o, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.renderAll(o), nil
+}
+
+// cmdSettle waits for what the agent repairs by itself, which takes a tick or two.
+func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, error) {
+	deadline := time.Now().Add(patience)
+	var before string
+	var same int
+	for {
+		o, err := n.observe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		lines := n.renderAll(o)
+		broken := n.invariants(ctx)
+		now := strings.Join(append(lines, broken...), "\n")
+		if same++; now != before {
+			before, same = now, 0
+		}
+		if same >= 4 && len(broken) == 0 || time.Now().After(deadline) {
+			return lines, nil // What is broken still is found behind every command.
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

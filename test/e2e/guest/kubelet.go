@@ -1,0 +1,356 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+const (
+	criSocket = "/run/containerd/containerd.sock"
+	// podsAddress is the kubelet's read-only port.
+	podsAddress = "127.0.0.1:10255"
+	podTimeout  = 90 * time.Second
+
+	labelUID       = "io.kubernetes.pod.uid"
+	labelContainer = "io.kubernetes.container.name"
+)
+
+// kubelet stands in for one: it runs pods through CRI in a kubelet's order with what a kubelet
+// says of them, and serves them on /pods. It never sets a cpuset.
+type kubelet struct {
+	runtime runtimev1.RuntimeServiceClient
+
+	mu   sync.Mutex
+	pods map[string]*pod
+}
+
+type pod struct {
+	spec    *v1.Pod
+	hidden  bool
+	attempt uint32
+	sandbox string
+	config  *runtimev1.PodSandboxConfig
+	// containers are the IDs of those that were created in the sandbox.
+	containers map[string]string
+	attempts   map[string]uint32
+}
+
+func newKubelet() (*kubelet, error) {
+	conn, err := dial(criSocket)
+	if err != nil {
+		return nil, err
+	}
+	k := &kubelet{runtime: runtimev1.NewRuntimeServiceClient(conn), pods: map[string]*pod{}}
+	for _, dir := range []string{"", "burstable", "besteffort"} {
+		if err := makeCgroup(filepath.Join(cgroups, "kubepods", dir), nil); err != nil {
+			return nil, err
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/pods", k.servePods)
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	go func() {
+		fmt.Println("guest: /pods:", (&http.Server{Addr: podsAddress, Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe())
+	}()
+	return k, nil
+}
+
+func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
+	k.mu.Lock()
+	list := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{}}
+	for _, uid := range slices.Sorted(maps.Keys(k.pods)) {
+		if p := k.pods[uid]; !p.hidden {
+			list.Items = append(list.Items, *p.spec)
+		}
+	}
+	k.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(list); err != nil {
+		fmt.Println("guest: /pods:", err)
+	}
+}
+
+// run makes the pod run, or tries again; a pod that is known keeps its UID.
+func (k *kubelet) run(in wire.Run) (wire.RunResult, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	var result wire.RunResult
+	if in.Pod == nil || in.Pod.UID == "" {
+		return result, errors.New("want a pod with a UID")
+	}
+	k.mu.Lock()
+	p := k.pods[string(in.Pod.UID)]
+	if p == nil {
+		p = &pod{attempts: map[string]uint32{}}
+		k.pods[string(in.Pod.UID)] = p
+	}
+	p.spec, p.hidden = in.Pod, in.Hidden
+	k.mu.Unlock()
+	if err := makeCgroup(filepath.Join(cgroups, parent(p.spec)), podLimits(p.spec)); err != nil {
+		return result, err
+	}
+	p.config, p.containers = sandboxConfig(p), map[string]string{}
+	answer, err := k.runtime.RunPodSandbox(ctx, &runtimev1.RunPodSandboxRequest{Config: p.config})
+	p.attempt++
+	if err != nil {
+		result.Sandbox = status.Convert(err).Message()
+		return result, nil
+	}
+	p.sandbox = answer.PodSandboxId
+	for i := range p.spec.Spec.InitContainers {
+		c := &p.spec.Spec.InitContainers[i]
+		started := k.startContainer(ctx, p, c)
+		if started.Error == "" && !isSidecar(*c) {
+			if started.Seen, err = k.finish(ctx, p, c.Name); err != nil {
+				return result, err
+			}
+		}
+		if result.Containers = append(result.Containers, started); started.Error != "" {
+			return result, nil
+		}
+	}
+	for i := range p.spec.Spec.Containers {
+		result.Containers = append(result.Containers, k.startContainer(ctx, p, &p.spec.Spec.Containers[i]))
+	}
+	return result, nil
+}
+
+// startContainer creates and starts one container.
+func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) wire.Started {
+	started := wire.Started{Name: c.Name}
+	created, err := k.runtime.CreateContainer(ctx, &runtimev1.CreateContainerRequest{
+		PodSandboxId: p.sandbox, Config: containerConfig(p, c), SandboxConfig: p.config,
+	})
+	p.attempts[c.Name]++
+	if err == nil {
+		p.containers[c.Name] = created.ContainerId
+		_, err = k.runtime.StartContainer(ctx, &runtimev1.StartContainerRequest{ContainerId: created.ContainerId})
+	}
+	if err != nil {
+		started.Error = status.Convert(err).Message()
+	}
+	return started
+}
+
+// finish looks at an init container and lets it end by itself.
+func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Container, error) {
+	id := p.containers[name]
+	dir := filepath.Join(cgroups, parent(p.spec), id)
+	seen, err := readContainer(dir)
+	if err != nil {
+		return nil, fmt.Errorf("init container %s: %w", name, err)
+	}
+	seen.UID, seen.Name, seen.ID = string(p.spec.UID), name, id
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(trim(procs))
+	if err != nil {
+		return nil, fmt.Errorf("init container %s: %w", name, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return nil, fmt.Errorf("init container %s: %w", name, err)
+	}
+	for {
+		answer, err := k.runtime.ContainerStatus(ctx, &runtimev1.ContainerStatusRequest{ContainerId: id})
+		if err != nil {
+			return nil, err
+		}
+		if answer.Status.State == runtimev1.ContainerState_CONTAINER_EXITED {
+			return seen, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// find returns a pod that is known.
+func (k *kubelet) find(uid string) (*pod, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.pods[uid]
+	if p == nil {
+		return nil, fmt.Errorf("no pod has the UID %s", uid)
+	}
+	return p, nil
+}
+
+// stopPod ends the containers and the sandbox of a pod that stays known, and removes them.
+func (k *kubelet) stopPod(in wire.PodName) (wire.Nothing, error) {
+	p, err := k.find(in.UID)
+	if err != nil {
+		return wire.Nothing{}, err
+	}
+	return wire.Nothing{}, errors.Join(k.stopAll(p), k.removeAll(p))
+}
+
+// remove ends a pod for good: it is gone from /pods when its sandbox has stopped, and before that
+// is removed.
+func (k *kubelet) remove(in wire.PodName) (wire.Nothing, error) {
+	p, err := k.find(in.UID)
+	if err != nil {
+		return wire.Nothing{}, err
+	}
+	err = k.stopAll(p)
+	k.mu.Lock()
+	delete(k.pods, in.UID)
+	k.mu.Unlock()
+	return wire.Nothing{}, errors.Join(err, k.removeAll(p), removeCgroup(filepath.Join(cgroups, parent(p.spec))))
+}
+
+// forget removes every pod.
+func (k *kubelet) forget(wire.Nothing) (wire.Nothing, error) {
+	k.mu.Lock()
+	uids := slices.Sorted(maps.Keys(k.pods))
+	k.mu.Unlock()
+	var errs []error
+	for _, uid := range uids {
+		_, err := k.remove(wire.PodName{UID: uid})
+		errs = append(errs, err)
+	}
+	return wire.Nothing{}, errors.Join(errs...)
+}
+
+func (k *kubelet) stopAll(p *pod) error {
+	if p.sandbox == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
+		_, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: p.containers[name], Timeout: 5})
+		errs = append(errs, gone(err))
+	}
+	_, err := k.runtime.StopPodSandbox(ctx, &runtimev1.StopPodSandboxRequest{PodSandboxId: p.sandbox})
+	return errors.Join(append(errs, gone(err))...)
+}
+
+func (k *kubelet) removeAll(p *pod) error {
+	if p.sandbox == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(p.containers)) {
+		_, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: p.containers[name]})
+		errs = append(errs, gone(err))
+	}
+	_, err := k.runtime.RemovePodSandbox(ctx, &runtimev1.RemovePodSandboxRequest{PodSandboxId: p.sandbox})
+	p.sandbox, p.containers = "", nil
+	return errors.Join(append(errs, gone(err))...)
+}
+
+// gone makes no error of what is not there any more.
+func gone(err error) error {
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// restart ends one container and starts it anew in the same sandbox, as after a crash.
+func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	var result wire.RunResult
+	p, err := k.find(in.UID)
+	if err != nil {
+		return result, err
+	}
+	for _, c := range slices.Concat(p.spec.Spec.InitContainers, p.spec.Spec.Containers) {
+		if c.Name != in.Name {
+			continue
+		}
+		if old := p.containers[in.Name]; old != "" {
+			if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: old, Timeout: 5}); gone(err) != nil {
+				return result, err
+			}
+			if _, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: old}); gone(err) != nil {
+				return result, err
+			}
+		}
+		result.Containers = append(result.Containers, k.startContainer(ctx, p, &c))
+		return result, nil
+	}
+	return result, fmt.Errorf("pod %s has no container %s", in.UID, in.Name)
+}
+
+func (k *kubelet) update(in wire.Update) (wire.Nothing, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	p, err := k.find(in.UID)
+	if err != nil {
+		return wire.Nothing{}, err
+	}
+	_, err = k.runtime.UpdateContainerResources(ctx, &runtimev1.UpdateContainerResourcesRequest{
+		ContainerId: p.containers[in.Name],
+		Linux:       &runtimev1.LinuxContainerResources{CpuQuota: in.Quota, CpuPeriod: in.Period, CpuShares: in.Shares},
+	})
+	return wire.Nothing{}, err
+}
+
+func (k *kubelet) inContainer(in wire.InContainer) (wire.Ended, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), in.Timeout+5*time.Second)
+	defer cancel()
+	p, err := k.find(in.UID)
+	if err != nil {
+		return wire.Ended{}, err
+	}
+	answer, err := k.runtime.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: p.containers[in.Name], Cmd: in.Argv, Timeout: int64(in.Timeout.Seconds())})
+	if err != nil {
+		return wire.Ended{}, err
+	}
+	return wire.Ended{Code: int(answer.ExitCode), Stdout: string(answer.Stdout), Stderr: string(answer.Stderr)}, nil
+}
+
+// makeCgroup makes a directory, hands every controller down to it, and writes its limits.
+func makeCgroup(dir string, limits map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, value := range limits {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
+	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	enable := "+" + strings.Join(strings.Fields(string(controllers)), " +")
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(enable), 0o644)
+}
+
+// removeCgroup removes a pod's cgroup; processes that are ending keep it for a moment.
+func removeCgroup(dir string) error {
+	var err error
+	for range 100 {
+		if err = os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+const cgroups = "/sys/fs/cgroup"
+
+// cgroupFiles are read of every cgroup; one that is not there is left out.
+var cgroupFiles = []string{
+	"cpuset.cpus", "cpuset.mems", "cpuset.cpus.effective", "cpuset.mems.effective", "cpu.max", "cpu.weight",
+	"memory.max", "hugetlb." + hugePage + ".max",
+}
+
+func readFiles(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, name := range cgroupFiles {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		files[name] = trim(data)
+	}
+	return files, nil
+}
+
+// observe reads every container that runs and every pod's cgroup. A container that ends while it
+// is read is left out.
+func (k *kubelet) observe(wire.Nothing) (wire.Observation, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var o wire.Observation
+	listed, err := k.runtime.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{
+		State: &runtimev1.ContainerStateValue{State: runtimev1.ContainerState_CONTAINER_RUNNING},
+	}})
+	if err != nil {
+		return o, err
+	}
+	dirs, err := containerDirs()
+	if err != nil {
+		return o, err
+	}
+	for _, c := range listed.Containers {
+		dir := dirs[c.Id]
+		if dir == "" {
+			return o, fmt.Errorf("container %s has no cgroup below %s/kubepods", c.Id, cgroups)
+		}
+		seen, err := readContainer(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return o, err
+		}
+		seen.UID, seen.Name, seen.ID = c.Labels[labelUID], c.Labels[labelContainer], c.Id
+		o.Containers = append(o.Containers, *seen)
+	}
+	for id, dir := range dirs {
+		uid, ok := strings.CutPrefix(id, "pod")
+		if !ok {
+			continue
+		}
+		files, err := readFiles(dir)
+		if err != nil {
+			return o, err
+		}
+		o.Pods = append(o.Pods, wire.PodCgroup{UID: uid, Path: strings.TrimPrefix(dir, cgroups), CPUMax: files["cpu.max"], Files: files})
+	}
+	return o, nil
+}
+
+// containerDirs are the directories below kubepods by their last name.
+func containerDirs() (map[string]string, error) {
+	dirs := map[string]string{}
+	err := filepath.WalkDir(filepath.Join(cgroups, "kubepods"), func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && d.IsDir() {
+			dirs[filepath.Base(name)] = name
+		}
+		return err
+	})
+	return dirs, err
+}
+
+// readContainer reads a container's cgroup and the status of its first process.
+func readContainer(dir string) (*wire.Container, error) {
+	files, err := readFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &wire.Container{Files: files}
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	pid, _, _ := strings.Cut(trim(procs), "\n")
+	if pid == "" {
+		return nil, fmt.Errorf("%s: no process: %w", dir, fs.ErrNotExist)
+	}
+	status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		switch name {
+		case "Cpus_allowed_list":
+			c.AllowedCPUs = strings.TrimSpace(value)
+		case "Mems_allowed_list":
+			c.AllowedMems = strings.TrimSpace(value)
+		}
+	}
+	stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(stat)) {
+		if value, ok := strings.CutPrefix(line, "nr_throttled "); ok {
+			if _, err := fmt.Sscan(value, &c.Throttled); err != nil {
+				return nil, fmt.Errorf("%s: cpu.stat: %w", dir, err)
+			}
+		}
+	}
+	return c, nil
+}
+
+func podResources(in wire.PodResources) ([]wire.Assigned, error) {
+	conn, err := dial(in.Socket)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	listed, err := podresourcesv1.NewPodResourcesListerClient(conn).List(ctx, &podresourcesv1.ListPodResourcesRequest{})
+	if err != nil {
+		return nil, err
+	}
+	assigned := []wire.Assigned{}
+	for _, pod := range listed.PodResources {
+		for _, c := range pod.Containers {
+			a := wire.Assigned{Pod: pod.Name, Container: c.Name, CPUs: c.CpuIds}
+			for _, m := range c.Memory {
+				b := wire.AssignedBytes{Type: m.MemoryType, Bytes: m.Size}
+				for _, n := range m.Topology.GetNodes() {
+					b.Nodes = append(b.Nodes, n.ID)
+				}
+				a.Memory = append(a.Memory, b)
+			}
+			assigned = append(assigned, a)
+		}
+	}
+	return assigned, nil
+}
+
+func dial(socket string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+}

@@ -1,0 +1,201 @@
+package parts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Versions of what is built from modules.
+const (
+	Containerd = "v2.4.2"
+	Kubelet    = "v1.36.3"
+	staging    = "v0.36.3" // of the modules that live in kubelet's repository
+)
+
+// Parts are paths of files on this machine.
+type Parts struct {
+	QEMU      string
+	Kernel    string
+	Initramfs string
+	// Root is an ext4 image; boot it as a snapshot.
+	Root string
+	// Input are the files that a machine finds in /in, by their names there.
+	Input map[string]string
+}
+
+// Options say what is wanted.
+type Options struct {
+	// Source is the directory of the product's module.
+	Source string
+	// Work is a directory for what belongs to this run alone.
+	Work string
+	// Kubelet adds a real kubelet.
+	Kubelet bool
+	// Say tells what is going on, a line at a time.
+	Say func(format string, args ...any)
+}
+
+// Find finds or makes everything that o asks for.
+func Find(ctx context.Context, o Options) (*Parts, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	m := &maker{cache: cache, say: o.Say}
+	if err := m.installPackages(ctx); err != nil {
+		return nil, err
+	}
+	k, err := m.findKernel(ctx)
+	if err != nil {
+		return nil, err
+	}
+	containerd, err := m.buildContainerd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := m.makeRoot(ctx, k, containerd)
+	if err != nil {
+		return nil, err
+	}
+	qemu, err := exec.LookPath("qemu-system-x86_64")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	p := &Parts{QEMU: qemu, Kernel: k.image, Initramfs: filepath.Join(root, initramfsName), Root: filepath.Join(root, imageName)}
+	if p.Input, err = m.buildInput(ctx, o); err != nil {
+		return nil, err
+	}
+	if o.Kubelet {
+		dir, err := m.buildKubelet(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Input["kubelet"] = filepath.Join(dir, "kubelet")
+	}
+	return p, nil
+}
+
+type maker struct {
+	cache  string
+	listed bool
+	say    func(format string, args ...any)
+}
+
+func cacheDir() (string, error) {
+	dir := os.Getenv("PADDOCK_E2E_CACHE")
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("set PADDOCK_E2E_CACHE: %w", err)
+		}
+		dir = filepath.Join(user, "paddock-e2e")
+	}
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// keep returns the directory of the cache that is called name, and has fill make it if it is not
+// there. What is half made is never seen under its name.
+func (m *maker) keep(name string, fill func(dir string) error) (string, error) {
+	final := filepath.Join(m.cache, name)
+	if _, err := os.Stat(final); err == nil {
+		return final, nil
+	}
+	begin := time.Now()
+	m.say("making %s", final)
+	dir, err := os.MkdirTemp(m.cache, "tmp-")
+	if err != nil {
+		return "", err
+	}
+	if err := fill(dir); err != nil {
+		return "", errors.Join(fmt.Errorf("%s: %w", name, err), os.RemoveAll(dir))
+	}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Rename(dir, final)); err != nil {
+		// Somebody else was faster, which is as good.
+		if _, there := os.Stat(final); there != nil {
+			return "", err
+		}
+		return final, os.RemoveAll(dir)
+	}
+	m.say("made %s in %d s", name, int(time.Since(begin).Seconds()))
+	return final, nil
+}
+
+// run runs a command at low priority in dir and returns what it printed.
+func (m *maker) run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	if _, err := exec.LookPath("nice"); err == nil {
+		name, args = "nice", append([]string{"-n", "19", name}, args...)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, tail(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// tail is the end of a long message, which is where the reason stands.
+func tail(s string) string {
+	const most = 2000
+	s = strings.TrimSpace(s)
+	if len(s) > most {
+		return "… " + s[len(s)-most:]
+	}
+	return s
+}
+
+// static is the environment for binaries that run anywhere. The two flags of go build keep them
+// small and the same in every directory.
+var (
+	static     = []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
+	buildFlags = []string{"build", "-p", "1", "-trimpath"}
+)
+
+func build(args ...string) []string { return append(append([]string(nil), buildFlags...), args...) }
+
+// buildInput builds what may differ in every run; Go's own cache makes it short.
+func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, error) {
+	files := map[string]string{}
+	for _, b := range []struct{ name, dir, pkg string }{
+		{"paddock", o.Source, "./cmd/paddock"},
+		{"guest", filepath.Join(o.Source, "test", "e2e"), "./guest"},
+		{"pause", filepath.Join(o.Source, "test", "e2e"), "./pause"},
+	} {
+		files[b.name] = filepath.Join(o.Work, b.name)
+		if _, err := m.run(ctx, b.dir, static, "go", build("-ldflags", "-s -w", "-o", files[b.name], b.pkg)...); err != nil {
+			return nil, err
+		}
+	}
+	files["image.tar"] = filepath.Join(o.Work, "image.tar")
+	return files, writeImage(files["image.tar"], files["pause"])
+}
+
+// buildContainerd builds containerd, its shim and ctr in the module itself, with the versions of
+// dependencies that it was released with.
+func (m *maker) buildContainerd(ctx context.Context) (string, error) {
+	return m.keep("containerd-"+Containerd, func(dir string) error {
+		out, err := m.run(ctx, dir, nil, "go", "mod", "download", "-json", "github.com/containerd/containerd/v2@"+Containerd)
+		if err != nil {
+			return err
+		}
+		var module struct{ Dir string }
+		if err := json.Unmarshal([]byte(out), &module); err != nil {
+			return err
+		}
+		version := strings.TrimPrefix(Containerd, "v")
+		_, err = m.run(ctx, module.Dir, static, "go", build("-tags", "no_btrfs no_zfs no_devmapper",
+			"-ldflags", "-s -w -X github.com/containerd/containerd/v2/version.Version="+version, "-o", dir+"/",
+			"./cmd/containerd", "./cmd/containerd-shim-runc-v2", "./cmd/ctr")...)
+		return err
+	})
+}

@@ -1,0 +1,247 @@
+package parts
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	initramfsName = "initramfs.gz"
+	imageName     = "root.img"
+	imageSize     = "1G" // sparse
+)
+
+//go:embed files
+var files embed.FS
+
+// modules are loaded in this order.
+var modules = []string{
+	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
+	"drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/block/virtio_blk",
+	"drivers/char/virtio_console", "fs/overlayfs/overlay", "net/core/failover",
+	"drivers/net/net_failover", "drivers/net/virtio_net",
+}
+
+// programs of this machine that the root file system has.
+var programs = []string{"/bin/busybox", "/usr/sbin/runc"}
+
+// makeRoot makes the initramfs and the image of the root file system. Its name has everything in
+// it that the content follows from.
+func (m *maker) makeRoot(ctx context.Context, k kernel, containerd string) (string, error) {
+	sum := sha256.New()
+	fmt.Fprintln(sum, k.release, Containerd, imageSize, modules)
+	for _, name := range []string{"initramfs-init.sh", "init.sh", "containerd.toml"} {
+		data, err := files.ReadFile("files/" + name)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(data)
+	}
+	for _, name := range programs {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		sum.Write(data)
+	}
+	return m.keep("root-"+hex.EncodeToString(sum.Sum(nil))[:12], func(dir string) error {
+		if err := m.makeInitramfs(ctx, k, filepath.Join(dir, initramfsName)); err != nil {
+			return err
+		}
+		tree := filepath.Join(dir, "tree")
+		if err := m.makeTree(ctx, tree, containerd); err != nil {
+			return err
+		}
+		image := filepath.Join(dir, imageName)
+		// No journal: nothing of it outlives a run.
+		if _, err := m.run(ctx, dir, nil, "mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, image, imageSize); err != nil {
+			return err
+		}
+		return os.RemoveAll(tree)
+	})
+}
+
+func (m *maker) makeTree(ctx context.Context, tree, containerd string) error {
+	for _, dir := range []string{
+		"bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/containerd", "proc", "sys", "dev", "tmp", "run",
+		"var/lib", "var/log/pods", "root", "in", "opt/cni/bin", "etc/cni/net.d",
+	} {
+		if err := os.MkdirAll(filepath.Join(tree, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, program := range programs {
+		if err := copyProgram(ctx, tree, program); err != nil {
+			return err
+		}
+	}
+	if err := m.linkApplets(ctx, tree); err != nil {
+		return err
+	}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		if err := copyFile(filepath.Join(tree, "usr/bin", name), filepath.Join(containerd, name)); err != nil {
+			return err
+		}
+	}
+	texts := map[string]string{
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/os-release": "ID=e2e\n",
+		"etc/hosts": "127.0.0.1 localhost\n10.0.2.15 e2enode\n", "etc/machine-id": strings.Repeat("0123456789abcdef", 2) + "\n",
+		"etc/resolv.conf": "",
+	}
+	for from, to := range map[string]string{"init.sh": "init", "containerd.toml": "etc/containerd/config.toml"} {
+		data, err := files.ReadFile("files/" + from)
+		if err != nil {
+			return err
+		}
+		texts[to] = string(data)
+	}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o755); err != nil {
+			return err
+		}
+	}
+	return os.Symlink("/run", filepath.Join(tree, "var/run"))
+}
+
+func (m *maker) linkApplets(ctx context.Context, tree string) error {
+	list, err := m.run(ctx, "", nil, "/bin/busybox", "--list")
+	if err != nil {
+		return err
+	}
+	for applet := range strings.FieldsSeq(list) {
+		if applet == "busybox" {
+			continue
+		}
+		if err := os.Symlink("/bin/busybox", filepath.Join(tree, "bin", applet)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyProgram copies a program and the libraries that it is linked to.
+func copyProgram(ctx context.Context, tree, program string) error {
+	names := []string{program}
+	// ldd fails for a program that needs none.
+	if out, err := exec.CommandContext(ctx, "ldd", program).Output(); err == nil {
+		for word := range strings.FieldsSeq(string(out)) {
+			if strings.HasPrefix(word, "/") {
+				names = append(names, word)
+			}
+		}
+	}
+	for _, name := range names {
+		if err := copyFile(filepath.Join(tree, name), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), in.Close())
+}
+
+func (m *maker) makeInitramfs(ctx context.Context, k kernel, name string) error {
+	var archive cpio
+	for _, dir := range []string{"bin", "lib", "proc", "sys", "dev", "disk"} {
+		archive.dir(dir)
+	}
+	busybox, err := os.ReadFile("/bin/busybox")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	archive.file("bin/busybox", busybox)
+	var order strings.Builder
+	for _, module := range modules {
+		data, err := m.readModule(ctx, filepath.Join(k.modules, module+".ko"))
+		if err != nil {
+			return err
+		}
+		base := filepath.Base(module) + ".ko"
+		archive.file("lib/"+base, data)
+		fmt.Fprintln(&order, base)
+	}
+	archive.file("lib/order", []byte(order.String()))
+	script, err := files.ReadFile("files/initramfs-init.sh")
+	if err != nil {
+		return err
+	}
+	archive.file("init", script)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(archive.end()); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(name, packed.Bytes(), 0o644)
+}
+
+// readModule reads a kernel module, which newer packages compress.
+func (m *maker) readModule(ctx context.Context, name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if err == nil {
+		return data, nil
+	}
+	if _, packed := os.Stat(name + ".xz"); packed != nil {
+		return nil, err
+	}
+	out, err := m.run(ctx, "", nil, "xz", "-dc", name+".xz")
+	return []byte(out), err
+}
+
+// cpio is an archive in the format "newc", which the kernel unpacks.
+type cpio struct {
+	bytes.Buffer
+	inode int
+}
+
+func (c *cpio) dir(name string) { c.entry(name, 0o040755, nil) }
+
+func (c *cpio) file(name string, data []byte) { c.entry(name, 0o100755, data) }
+
+func (c *cpio) end() []byte {
+	c.entry("TRAILER!!!", 0, nil)
+	return c.Bytes()
+}
+
+func (c *cpio) entry(name string, mode int, data []byte) {
+	c.inode++
+	fmt.Fprintf(c, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", c.inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0)
+	c.WriteString(name)
+	c.WriteByte(0)
+	c.pad()
+	c.Write(data)
+	c.pad()
+}
+
+func (c *cpio) pad() {
+	for c.Len()%4 != 0 {
+		c.WriteByte(0)
+	}
+}

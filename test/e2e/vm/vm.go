@@ -1,0 +1,247 @@
+// Package vm boots a machine under QEMU and talks to the guest program in it.
+//
+// The CPU is emulated (TCG) on purpose: it needs no permission and no particular host, and it can
+// have any topology. A machine ends by itself: when its context ends, when this process dies, when
+// the guest program is asked for nothing for ten minutes.
+package vm
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-project/paddock/test/e2e/parts"
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+// bootTimeout is generous: a boot takes some 8 s where nothing else runs.
+const bootTimeout = 3 * time.Minute
+
+// ErrDown is wrapped when the machine is not there any more.
+var ErrDown = errors.New("the virtual machine is down")
+
+// VM is a running machine. Call may be used by several at once.
+type VM struct {
+	cmd  *exec.Cmd
+	conn net.Conn
+	done chan struct{}
+	// ended is why it ended; to be read when done is closed.
+	ended error
+
+	mu    sync.Mutex
+	next  uint64
+	calls map[uint64]chan wire.Reply
+	write sync.Mutex
+}
+
+// Boot boots a machine with its files in dir, where its console is kept as console.log, and waits
+// for the guest program.
+func Boot(ctx context.Context, m Machine, p *parts.Parts, dir string) (*VM, error) {
+	input := filepath.Join(dir, "input.tar")
+	if err := writeInput(input, p.Input); err != nil {
+		return nil, err
+	}
+	// A socket's path must be short, which dir is not.
+	short, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(short, "port")
+	v := &VM{done: make(chan struct{}), calls: map[uint64]chan wire.Reply{}}
+	v.cmd = exec.CommandContext(ctx, p.QEMU, arguments(m, p, input, socket)...)
+	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	v.cmd.WaitDelay = 5 * time.Second
+	console, err := os.Create(filepath.Join(dir, "console.log"))
+	if err != nil {
+		return nil, err
+	}
+	v.cmd.Stdout, v.cmd.Stderr = console, console
+	if err := v.cmd.Start(); err != nil {
+		return nil, errors.Join(err, console.Close(), os.RemoveAll(short))
+	}
+	hello := v.expect(0)
+	go func() {
+		err := v.cmd.Wait()
+		v.ended = errors.Join(fmt.Errorf("%w: see %s", ErrDown, console.Name()), err, console.Close(), os.RemoveAll(short), os.Remove(input))
+		close(v.done)
+	}()
+	if err := v.connect(ctx, socket); err != nil {
+		return nil, errors.Join(err, v.Kill())
+	}
+	if _, err := v.wait(ctx, hello, bootTimeout); err != nil {
+		return nil, errors.Join(fmt.Errorf("boot: %w", err), v.Kill())
+	}
+	return v, nil
+}
+
+func arguments(m Machine, p *parts.Parts, input, socket string) []string {
+	kernel := fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
+	return slices.Concat([]string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
+		// Another CPU than max of this vendor has no SMT siblings under TCG.
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel",
+		"-kernel", p.Kernel, "-initrd", p.Initramfs, "-append", kernel,
+		"-drive", "file=" + p.Root + ",if=virtio,format=raw,snapshot=on",
+		"-drive", "file=" + input + ",if=virtio,format=raw,readonly=on",
+		"-device", "virtio-serial-pci", "-chardev", "socket,id=port,server=on,wait=off,path=" + socket,
+		"-device", "virtserialport,chardev=port,name=" + wire.Port,
+		"-netdev", "user,id=n0,restrict=on", "-device", "virtio-net-pci,netdev=n0,romfile=",
+	}, m.args())
+}
+
+// writeInput makes the disk that comes up as /in.
+func writeInput(name string, files map[string]string) error {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(out)
+	for inside, outside := range files {
+		if err := addFile(w, inside, outside); err != nil {
+			return errors.Join(err, out.Close())
+		}
+	}
+	if err := w.Close(); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	// A disk is read in whole blocks, and beyond the archive's end.
+	_, err = out.Write(make([]byte, 1<<20))
+	return errors.Join(err, out.Close())
+}
+
+func addFile(w *tar.Writer, inside, outside string) error {
+	in, err := os.Open(outside)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := w.WriteHeader(&tar.Header{Name: inside, Mode: 0o755, Size: info.Size(), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, in)
+	return err
+}
+
+func (v *VM) connect(ctx context.Context, socket string) error {
+	var dialer net.Dialer
+	for {
+		conn, err := dialer.DialContext(ctx, "unix", socket)
+		if err == nil {
+			v.conn = conn
+			go v.listen()
+			return nil
+		}
+		select {
+		case <-v.done:
+			return v.ended
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// listen hands replies to who waits for them.
+func (v *VM) listen() {
+	in := bufio.NewReader(v.conn)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return // done tells.
+		}
+		var reply wire.Reply
+		if err := json.Unmarshal(line, &reply); err != nil {
+			reply = wire.Reply{Error: fmt.Sprintf("not a reply: %q: %v", line, err)}
+		}
+		v.mu.Lock()
+		waiting := v.calls[reply.ID]
+		delete(v.calls, reply.ID)
+		v.mu.Unlock()
+		if waiting != nil {
+			waiting <- reply
+		}
+	}
+}
+
+func (v *VM) expect(id uint64) chan wire.Reply {
+	reply := make(chan wire.Reply, 1)
+	v.mu.Lock()
+	v.calls[id] = reply
+	v.mu.Unlock()
+	return reply
+}
+
+func (v *VM) wait(ctx context.Context, reply chan wire.Reply, timeout time.Duration) (wire.Reply, error) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case r := <-reply:
+		if r.Error != "" {
+			return r, errors.New(r.Error)
+		}
+		return r, nil
+	case <-v.done:
+		return wire.Reply{}, v.ended
+	case <-ctx.Done():
+		return wire.Reply{}, ctx.Err()
+	case <-timer.C:
+		return wire.Reply{}, fmt.Errorf("no reply after %s", timeout)
+	}
+}
+
+// callTimeout is more than anything takes that ends.
+const callTimeout = 3 * time.Minute
+
+// Do asks the guest program for an operation of package wire.
+func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {
+	var out Out
+	body, err := json.Marshal(in)
+	if err != nil {
+		return out, err
+	}
+	v.mu.Lock()
+	v.next++
+	id := v.next
+	v.mu.Unlock()
+	line, err := json.Marshal(wire.Call{ID: id, Op: op, Body: body})
+	if err != nil {
+		return out, err
+	}
+	reply := v.expect(id)
+	v.write.Lock()
+	_, err = v.conn.Write(append(line, '\n'))
+	v.write.Unlock()
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", op, err)
+	}
+	r, err := v.wait(ctx, reply, callTimeout)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", op, err)
+	}
+	return out, json.Unmarshal(r.Body, &out)
+}
+
+// Kill ends the machine as a power cut does. It may be called again.
+func (v *VM) Kill() error {
+	if err := v.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-v.done
+	return nil
+}
