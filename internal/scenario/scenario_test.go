@@ -183,3 +183,26 @@ func FuzzPlay(f *testing.F) {
 		}
 	})
 }
+
+// The example in CONTRIBUTING.md is what people start from.
+func TestTheExampleForContributorsPlays(t *testing.T) {
+	guide, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(guide), "## How to add a scenario\n")
+	section, _, _ = strings.Cut(section, "Save it")
+	var script strings.Builder
+	for line := range strings.Lines(section) {
+		if text, indented := strings.CutPrefix(line, "    "); indented || line == "\n" {
+			script.WriteString(text)
+		}
+	}
+	got, err := scenario.Play("CONTRIBUTING.md", script.String(), nil)
+	if err != nil || strings.Contains(got, "\nerror: ") || strings.Contains(got, "\ninvalid: ") {
+		t.Errorf("error %v, answers:\n%s", err, got)
+	}
+	if strings.Count(got, "\nadmitted") != 1 || strings.Count(got, "\nrefused: TopologyAffinityError") != 1 {
+		t.Errorf("want one pod admitted and the other refused:\n%s", got)
+	}
+}
