@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -22,7 +24,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script, one file a behaviour. Beside testscript's own
-// commands there is "exits CODE paddock …". $MACHINES is the directory of the example
+// commands there are "exits CODE paddock …" and "await REGEXP paddock …", which repeats the command
+// until its output matches. $MACHINES is the directory of the example
 // machines; [sysfs] holds where the live machine can be read. With -rewrite, what
 // "cmp stdout FILE" compares with is written into the scripts.
 func TestScripts(t *testing.T) {
@@ -45,7 +48,7 @@ func TestScripts(t *testing.T) {
 			_, err := os.Stat("/sys/devices/system/cpu/cpu0/topology/core_id")
 			return err == nil, nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput},
 	})
 }
 
@@ -65,6 +68,22 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// awaitOutput is for what another process does.
+func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await REGEXP command…")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The other process says nothing to this one.
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("no output of %q matches %q", args[1:], args[0])
 }
 
 type fullDisk struct{}

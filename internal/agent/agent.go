@@ -155,13 +155,14 @@ func (a *Agent) keep(ctx context.Context, sets <-chan manifests.Set) error {
 // serve opens the agent's doors before anything is decided, so that an address in use is found out
 // at the start.
 func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
+	flow := a.flows.WithOperation(ctx)
 	if a.config.Listen != "" {
 		var listen net.ListenConfig
 		listener, err := listen.Listen(ctx, "tcp", a.config.Listen)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		a.log.InfoContext(ctx, "metrics and health", "address", listener.Addr().String())
+		a.log.InfoContext(flow, "metrics and health", "address", listener.Addr().String())
 		group.Go(func() error { return telemetry.Serve(ctx, listener, a.metrics.Handler(a.config.Profile), a.log) })
 	}
 	if socket := a.config.PodResources.Socket; socket != "" {
@@ -176,7 +177,7 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 		if err != nil {
 			return err
 		}
-		a.log.InfoContext(ctx, "PodResources API", "socket", socket)
+		a.log.InfoContext(flow, "PodResources API", "socket", socket)
 		group.Go(func() error { return server.Serve(ctx, listener) })
 	}
 	return nil
