@@ -1,0 +1,200 @@
+package view
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// boxKind is what a box of the picture shows.
+type boxKind int
+
+// The kinds. A frame holds other boxes, from the machine's levels to the legend.
+const (
+	boxGroup  boxKind = iota // holds others and is not drawn itself
+	boxSocket                // frames, with a title
+	boxNode
+	boxUncore
+	boxCPU    // a cell of one thread
+	boxDevice // a cell of one device
+	boxBar    // a bar, its name and value above it
+	boxHead   // lines of text, from large to small
+	boxText
+	boxFaint
+	boxSwatch // a cell of the legend
+)
+
+// box is a rectangle of the picture. Positions are in pixels or in characters, from the upper
+// left corner of the picture; inner boxes lie within the outer one and do not overlap.
+type box struct {
+	kind       boxKind
+	x, y, w, h int
+	// text stands left and note right, both cut to what has room.
+	text, note string
+	// about says all of it, for a tooltip and for people who hear the picture.
+	about string
+	// use and pod say how a cell is filled, tag stands in it.
+	use Use
+	pod int
+	tag string
+	// cpu is the position in Map.CPUs, row and column those among the cells of the same block.
+	cpu, row, column int
+	parts            []part
+	whole            int64
+	inner            []*box
+}
+
+// move shifts a box with all that it holds.
+func (b *box) move(dx, dy int) {
+	b.x, b.y = b.x+dx, b.y+dy
+	for _, in := range b.inner {
+		in.move(dx, dy)
+	}
+}
+
+// walk calls visit for b and everything in it, outer boxes first, and leave when all of a box
+// is done.
+func (b *box) walk(visit, leave func(*box)) {
+	visit(b)
+	for _, in := range b.inner {
+		in.walk(visit, leave)
+	}
+	leave(b)
+}
+
+// enclose sets the size of a group by what it holds; the group begins at 0,0.
+func enclose(inner []*box) *box {
+	g := &box{kind: boxGroup, inner: inner, pod: noPod}
+	for _, in := range inner {
+		g.w, g.h = max(g.w, in.x+in.w), max(g.h, in.y+in.h)
+	}
+	return g
+}
+
+// flow places boxes in rows that are at most so wide, unless one alone is wider. Rows of boxes
+// of one width are about equally long.
+func flow(boxes []*box, width, gap int) *box {
+	widest, same := 1, true
+	for _, b := range boxes {
+		same = same && b.w == boxes[0].w
+		widest = max(widest, b.w)
+	}
+	perRow := len(boxes)
+	if fits := max(1, (width+gap)/(widest+gap)); same && fits < len(boxes) {
+		rows := (len(boxes) + fits - 1) / fits
+		perRow = (len(boxes) + rows - 1) / rows
+	}
+	x, y, row, first := 0, 0, 0, 0
+	for i, b := range boxes {
+		if x > 0 && (x+b.w > width || i%max(1, perRow) == 0) {
+			even(boxes[first:i], row)
+			x, y, row, first = 0, y+row+gap, 0, i
+		}
+		b.move(x-b.x, y-b.y)
+		x += b.w + gap
+		row = max(row, b.h)
+	}
+	even(boxes[first:], row)
+	return enclose(boxes)
+}
+
+// even makes the frames of a row equally high.
+func even(row []*box, height int) {
+	for _, b := range row {
+		if b.kind == boxNode || b.kind == boxSocket {
+			b.h = height
+		}
+	}
+}
+
+// stack places boxes below each other.
+func stack(boxes []*box, gap int) *box {
+	y := 0
+	for _, b := range boxes {
+		b.move(-b.x, y-b.y)
+		y += b.h + gap
+	}
+	return enclose(boxes)
+}
+
+// columns places boxes in so many columns of that width, of about the same height, in reading
+// order from the top of the first to the bottom of the last.
+func columns(boxes []*box, n, width, gap int) *box {
+	total := 0
+	for _, b := range boxes {
+		total += b.h
+	}
+	limit := (total + n - 1) / n
+	x, y := 0, 0
+	for i, b := range boxes {
+		if y > 0 && y+b.h/2 > limit && x < (n-1)*(width+gap) && i > 0 {
+			x, y = x+width+gap, 0
+		}
+		b.move(x-b.x, y-b.y)
+		y += b.h
+	}
+	return enclose(boxes)
+}
+
+// textWidth is how many columns text takes where letters are of one width. What stands for two
+// in East Asian and symbol fonts counts as two.
+func textWidth(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+func runeWidth(r rune) int {
+	if r >= 0x1100 && !unicode.In(r, unicode.Mn, unicode.Me) && (r < 0x2000 || r > 0x2bff) {
+		return 2
+	}
+	return 1
+}
+
+// wrap breaks text at spaces into lines of at most so many columns; words that are longer are cut.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(clean(text)) {
+		if line != "" && textWidth(line)+1+textWidth(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += fit(word, width)
+	}
+	return append(lines, line)
+}
+
+// fit cuts text to a number of columns. The begin and the end stay, because names of pods
+// that belong together differ in their last characters.
+func fit(text string, width int) string {
+	text = clean(text)
+	if textWidth(text) <= width {
+		return text
+	}
+	if width <= 1 {
+		return strings.Repeat("…", max(0, width))
+	}
+	tail := (width - 1) / 3
+	var end string
+	for rest := text; ; {
+		r, size := utf8.DecodeLastRuneInString(rest)
+		if textWidth(end)+runeWidth(r) > tail {
+			break
+		}
+		end, rest = rest[len(rest)-size:]+end, rest[:len(rest)-size]
+	}
+	var begin strings.Builder
+	left := width - 1 - textWidth(end)
+	for _, r := range text {
+		if left -= runeWidth(r); left < 0 {
+			break
+		}
+		begin.WriteRune(r)
+	}
+	return begin.String() + "…" + end
+}

@@ -1,0 +1,66 @@
+package view
+
+// holder is whose a cell is: neighbours of one holder are inside one outline.
+type holder struct {
+	pod int
+	tag string
+}
+
+// outlines draws a line around the cells of each container, and around those that the
+// containers of a pod share, within one block of cores.
+func (w *svgWriter) outlines(block *box) {
+	at := map[[2]int]*box{}
+	for _, c := range block.inner {
+		if c.kind == boxCPU && c.pod != noPod {
+			at[[2]int{c.row, c.column}] = c
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	w.put(`<path class="outline" d="`)
+	for _, c := range block.inner {
+		if c.kind == boxCPU && c.pod != noPod {
+			w.outline(c, at)
+		}
+	}
+	w.put("\"/>\n")
+}
+
+// outline draws those sides of a cell at which another holder begins. A side is as long as to
+// the middle of the gap where the holder goes on, so that the line has no holes.
+func (w *svgWriter) outline(c *box, at map[[2]int]*box) {
+	near := func(down, right int) (*box, bool) {
+		n, there := at[[2]int{c.row + down, c.column + right}]
+		return n, there && (holder{n.pod, n.tag}) == (holder{c.pod, c.tag})
+	}
+	left, top, right, bottom := c.x, c.y, c.x+c.w, c.y+c.h
+	before, hasBefore := near(0, -1)
+	after, hasAfter := near(0, 1)
+	above, hasAbove := near(-1, 0)
+	below, hasBelow := near(1, 0)
+	if hasBefore {
+		left = (before.x + before.w + c.x) / 2
+	}
+	if hasAfter {
+		right = (after.x + c.x + c.w) / 2
+	}
+	if hasAbove {
+		top = (above.y + above.h + c.y) / 2
+	}
+	if hasBelow {
+		bottom = (below.y + c.y + c.h) / 2
+	}
+	if !hasAbove {
+		w.put("M%d %dH%d", left, top, right)
+	}
+	if !hasBelow {
+		w.put("M%d %dH%d", left, bottom, right)
+	}
+	if !hasBefore {
+		w.put("M%d %dV%d", left, top, bottom)
+	}
+	if !hasAfter {
+		w.put("M%d %dV%d", right, top, bottom)
+	}
+}
