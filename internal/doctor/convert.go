@@ -1,0 +1,256 @@
+package doctor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/kubeletstate"
+)
+
+// ErrUnmendable is wrapped by the errors about a state of which no file can be made that the
+// kubelet would start on, without touching a running pod.
+var ErrUnmendable = errors.New("cannot be done without touching a running pod")
+
+// State is what the files of a node say together. A manager whose file is not there is nil.
+type State struct {
+	CPU    *kubeletstate.CPU
+	Memory *kubeletstate.Memory
+}
+
+// Add puts a file to the others. It is the file of another manager than those that are there.
+func (s *State) Add(f *kubeletstate.File) {
+	if f.Manager == kubeletstate.MemoryManager {
+		s.Memory = f.Memory
+	} else {
+		s.CPU = f.CPU
+	}
+}
+
+// Pods are the UIDs of all pods that hold anything, ascending.
+func (s *State) Pods() []string {
+	uids := map[string]bool{}
+	if s.CPU != nil {
+		addKeys(uids, s.CPU.Entries)
+		addKeys(uids, s.CPU.Pools)
+	}
+	if s.Memory != nil {
+		addKeys(uids, s.Memory.Entries)
+		addKeys(uids, s.Memory.Pools)
+	}
+	return slices.Sorted(maps.Keys(uids))
+}
+
+func addKeys[V any](set map[string]bool, m map[string]V) {
+	for k := range m {
+		set[k] = true
+	}
+}
+
+// hasPool tells whether the pod holds anything as a pod.
+func (s *State) hasPool(uid string) bool {
+	cpu, memory := false, false
+	if s.CPU != nil {
+		_, cpu = s.CPU.Pools[uid]
+	}
+	if s.Memory != nil {
+		_, memory = s.Memory.Pools[uid]
+	}
+	return cpu || memory
+}
+
+// Encode writes the files that a kubelet writes.
+func (s *State) Encode(k kubeletstate.Kubelet) (map[kubeletstate.Manager][]byte, error) {
+	files := map[kubeletstate.Manager][]byte{}
+	var err error
+	if s.CPU != nil {
+		if files[kubeletstate.CPUManager], err = kubeletstate.EncodeCPU(s.CPU, k.Writes(kubeletstate.CPUManager)); err != nil {
+			return nil, err
+		}
+	}
+	if s.Memory != nil {
+		if files[kubeletstate.MemoryManager], err = kubeletstate.EncodeMemory(s.Memory, k.Writes(kubeletstate.MemoryManager)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Remark is something that a conversion or a repair does, about one pod or, without UID, the
+// node.
+type Remark struct {
+	UID string
+	// Lost tells that something of the old state is not in the new one.
+	Lost bool
+	What string
+}
+
+// Owner is the container that a V1 file knows by its id.
+type Owner struct{ UID, Container string }
+
+// Convert makes the state that the files of another kubelet hold, and says what is different in
+// it. owners are the containers by id, for files of V1. What the old state holds stays as it
+// is; the remarks are about all that the new one has no place for.
+func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*State, []Remark, error) {
+	c := conversion{pools: to.Writes(kubeletstate.CPUManager) >= kubeletstate.CPUManager.PoolsSince()}
+	s := &State{}
+	if old.CPU != nil {
+		cpu, err := c.byPod(old.CPU, owners)
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.CPU, err = c.cpu(cpu); err != nil {
+			return nil, nil, err
+		}
+	}
+	if old.Memory != nil {
+		s.Memory = c.memory(old.Memory)
+	}
+	slices.SortStableFunc(c.remarks, func(a, b Remark) int { return cmp.Compare(a.UID, b.UID) })
+	return s, c.remarks, nil
+}
+
+// conversion gathers what there is to say.
+type conversion struct {
+	// pools tells whether the new files have a place for them.
+	pools   bool
+	remarks []Remark
+}
+
+func (c *conversion) lose(uid, format string, args ...any) {
+	c.remarks = append(c.remarks, Remark{UID: uid, Lost: true, What: fmt.Sprintf(format, args...)})
+}
+
+func (c *conversion) say(uid, format string, args ...any) {
+	c.remarks = append(c.remarks, Remark{UID: uid, What: fmt.Sprintf(format, args...)})
+}
+
+// byPod gives the entries of a V1 file to their pods (R-ST-32).
+func (c *conversion) byPod(old *kubeletstate.CPU, owners map[string]Owner) (*kubeletstate.CPU, error) {
+	if len(old.ByID) == 0 {
+		return old, nil
+	}
+	out := &kubeletstate.CPU{Policy: old.Policy, Default: old.Default, Entries: map[string]map[string]string{}}
+	var missing []string
+	for _, id := range slices.Sorted(maps.Keys(old.ByID)) {
+		owner, known := owners[id]
+		if !known {
+			missing = append(missing, id)
+			continue
+		}
+		if out.Entries[owner.UID] == nil {
+			out.Entries[owner.UID] = map[string]string{}
+		}
+		out.Entries[owner.UID][owner.Container] = old.ByID[id]
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("the CPU file is of V1, which knows containers by id, and no pod is known that has %s: name the running pods, with their status, as --pods",
+			strings.Join(missing, ", "))
+	}
+	return out, nil
+}
+
+// cpu drops the pools where the new file has no place for them: what containers have of a pool
+// stays theirs, the rest goes back.
+func (c *conversion) cpu(old *kubeletstate.CPU) (*kubeletstate.CPU, error) {
+	out := &kubeletstate.CPU{Policy: old.Policy, Default: old.Default, Entries: old.Entries, Pools: old.Pools}
+	if c.pools || len(old.Pools) == 0 {
+		return out, nil
+	}
+	b, err := readBook(old)
+	if err != nil {
+		return nil, fmt.Errorf("a list of CPUs is not one: %w", err)
+	}
+	out.Pools = nil
+	shared := b.shared
+	for _, p := range b.pools {
+		var own cpuset.Builder
+		for _, e := range b.entries {
+			if e.uid == p.uid {
+				own.AddSet(e.cpus)
+			}
+		}
+		c.say(p.uid, "its pool %s is not known any more; its containers keep their CPUs of it", p.cpus)
+		if rest := p.cpus.Difference(own.Set()); !rest.IsEmpty() {
+			shared = shared.Union(rest)
+			c.lose(p.uid, "CPUs %s of its pool are no container's: they go back to the shared pool", rest)
+		}
+	}
+	out.Default = shared.String()
+	return out, nil
+}
+
+// memory drops the pools where the new file has no place for them. The new kubelet adds up the
+// blocks of all containers, so that what containers share must not count twice: a block is cut
+// to what is left of the pool, down to nothing, and keeps its NUMA nodes (R-MEM-80).
+func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
+	out := &kubeletstate.Memory{Policy: old.Policy, Nodes: old.Nodes, Entries: old.Entries, Pools: old.Pools}
+	if !c.pools && len(old.Pools) > 0 {
+		out.Pools, out.Entries = nil, maps.Clone(old.Entries)
+		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
+			if len(old.Entries[uid]) == 0 {
+				c.lose(uid, "its pool of memory is no container's: it is free again")
+				continue
+			}
+			out.Entries[uid] = c.withinPool(uid, old.Entries[uid], old.Pools[uid])
+		}
+	}
+	fresh := books(old.Nodes).emptied()
+	if err := fresh.chargeAll(out, c.pools); err != nil {
+		return out // it does not hold on its own machine; the target's Verify says so
+	}
+	if len(old.Nodes) == 0 || len(books(old.Nodes).differences(fresh)) == 0 {
+		return out
+	}
+	if c.pools || len(old.Pools) == 0 {
+		c.say("", "the memory books did not agree with the pods' entries; they are made anew of these")
+	}
+	out.Nodes = fresh
+	return out
+}
+
+// withinPool cuts the blocks of a pod's containers to what its pool has.
+func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate.Block, pool []kubeletstate.Block) map[string][]kubeletstate.Block {
+	left := map[string]uint64{}
+	for _, b := range pool {
+		left[b.Type] += b.Size
+	}
+	out := map[string][]kubeletstate.Block{}
+	for _, name := range slices.Sorted(maps.Keys(containers)) {
+		blocks := slices.Clone(containers[name])
+		for i := range blocks {
+			b := &blocks[i]
+			if b.Size > left[b.Type] {
+				c.lose(uid, "container %s shares %s of %s with others of its pod, which can only be counted once: it keeps %s and its NUMA nodes %s",
+					name, size(b.Size), b.Type, size(left[b.Type]), numbers(b.Nodes))
+				b.Size = left[b.Type]
+			}
+			left[b.Type] -= b.Size
+		}
+		out[name] = blocks
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if left[name] > 0 {
+			c.lose(uid, "%s of %s of its pool are no container's: they are free again", size(left[name]), name)
+		}
+	}
+	return out
+}
+
+// Fate says what the new kubelet does with a running pod when it starts on the converted state
+// old became.
+func Fate(old *State, uid string, to kubeletstate.Kubelet) string {
+	switch {
+	case !old.hasPool(uid):
+		return "keeps what it has"
+	case to.Minor >= 37:
+		return "keeps its pool, and its containers what they have of it"
+	case to.PodLevelManagers:
+		return "is admitted anew when the kubelet starts, and gets another pool or is refused (kubernetes#140989): restart it when it can be spared, or go on to 1.37"
+	}
+	return "keeps the CPUs and memory of its containers; made anew it gets none of its own, as this kubelet makes no pools"
+}

@@ -1,0 +1,211 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/kubeletstate"
+)
+
+// Repair makes a state on which the kubelet of the setup starts, out of one on which it does not,
+// and says what it changed. Setup needs machine and policy. alive tells of a pod whether it is
+// there; nil takes all for alive. No CPU of a pod that is there moves: where that is not
+// possible the error wraps ErrUnmendable and names the pod.
+func Repair(old *State, s Setup, alive func(uid string) bool) (*State, []Remark, error) {
+	r := repair{setup: s, alive: alive}
+	now, remarks, err := Convert(r.living(old), s.Kubelet, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.remarks = append(r.remarks, remarks...)
+	if now.CPU != nil {
+		if err := r.cpu(now.CPU); err != nil {
+			return nil, nil, err
+		}
+	}
+	if now.Memory != nil {
+		if err := r.memory(old.Memory, now.Memory); err != nil {
+			return nil, nil, err
+		}
+	}
+	return now, r.remarks, nil
+}
+
+type repair struct {
+	conversion
+	setup Setup
+	alive func(uid string) bool
+}
+
+// living is the state without the pods that are gone. A shared pool that is no list is left empty:
+// it is made anew anyway. Nothing of old is changed.
+func (r *repair) living(old *State) *State {
+	out := &State{}
+	gone := func(uid string) bool { return r.alive != nil && !r.alive(uid) }
+	for _, uid := range old.Pods() {
+		if gone(uid) {
+			r.lose(uid, "is not there any more: what it held is free again")
+		}
+	}
+	if c := old.CPU; c != nil {
+		out.CPU = &kubeletstate.CPU{Policy: c.Policy, Default: c.Default, Entries: without(c.Entries, gone), Pools: without(c.Pools, gone), ByID: c.ByID}
+		if _, err := cpuset.Parse(c.Default); err != nil {
+			out.CPU.Default = ""
+			r.say("", "the shared pool was no list of CPUs: %q", c.Default)
+		}
+	}
+	if m := old.Memory; m != nil {
+		out.Memory = &kubeletstate.Memory{Policy: m.Policy, Nodes: m.Nodes, Entries: without(m.Entries, gone), Pools: without(m.Pools, gone)}
+	}
+	return out
+}
+
+func without[V any](m map[string]V, gone func(uid string) bool) map[string]V {
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(uid string, _ V) bool { return gone(uid) })
+	return out
+}
+
+// cpu makes the CPU file right for the machine and the policy, in place.
+func (r *repair) cpu(c *kubeletstate.CPU) error {
+	if !r.setup.Policy.StaticCPU {
+		if c.Policy != "none" || c.HasEntries() {
+			r.lose("", "the CPU policy is none: no CPU is anybody's any more; containers keep the cpusets that they have until they are made anew")
+		}
+		*c = kubeletstate.CPU{Policy: "none"}
+		return nil
+	}
+	if c.Policy != "static" {
+		r.say("", "the CPU policy was %s and is static: pods get CPUs of their own when the kubelet admits them anew", c.Policy)
+		c.Policy = "static"
+	}
+	b, err := readBook(c)
+	if err != nil {
+		return fmt.Errorf("%w: %w: delete that pod and name the others with --pods", ErrUnmendable, err)
+	}
+	if err := r.present(c, b); err != nil {
+		return err
+	}
+	if b, err = readBook(c); err != nil {
+		return err
+	}
+	all := append(slices.Clone(b.entries), b.pools...)
+	if both := r.setup.Policy.ReservedCPUs.Intersection(union(all)); !both.IsEmpty() {
+		return fmt.Errorf("%w: CPUs %s are reserved now and held, %s: reserve others, or delete these pods and name the others with --pods", ErrUnmendable, both, has(all, both))
+	}
+	shared := sharable(r.setup).Difference(union(all))
+	if shared.IsEmpty() && len(b.entries) > 0 {
+		return fmt.Errorf("%w: every CPU is a pod's, and the kubelet does not start on an empty shared pool: delete one of them and name the others with --pods", ErrUnmendable)
+	}
+	r.tellShared(b.shared, shared)
+	c.Default = shared.String()
+	return nil
+}
+
+func (r *repair) tellShared(old, now cpuset.Set) {
+	if more := now.Difference(old); !more.IsEmpty() {
+		r.say("", "CPUs %s go back to the shared pool", more)
+	}
+	if less := old.Difference(now); !less.IsEmpty() {
+		r.say("", "CPUs %s leave the shared pool: they are a pod's, reserved, or not on this machine", less)
+	}
+}
+
+// present takes CPUs away that the machine does not have.
+func (r *repair) present(c *kubeletstate.CPU, b *cpuBook) error {
+	there := r.setup.Machine.AllCPUs()
+	for _, e := range b.entries {
+		left := e.cpus.Intersection(there)
+		switch {
+		case left.Equal(e.cpus):
+			continue
+		case left.IsEmpty():
+			return fmt.Errorf("%w: %s has CPUs %s, none of which the machine has: delete the pod and name the others with --pods", ErrUnmendable, e, e.cpus)
+		}
+		r.lose(e.uid, "container %s loses CPUs %s, which the machine does not have, and keeps %s", e.container, e.cpus.Difference(left), left)
+		c.Entries[e.uid] = maps.Clone(c.Entries[e.uid])
+		c.Entries[e.uid][e.container] = left.String()
+	}
+	for _, p := range b.pools {
+		c.Pools[p.uid] = p.cpus.Intersection(there)
+	}
+	return nil
+}
+
+// memory makes the memory file right for the machine and the policy, in place.
+func (r *repair) memory(old, m *kubeletstate.Memory) error {
+	if !r.setup.Policy.StaticMemory {
+		if m.Policy != "None" || len(m.Entries) > 0 {
+			r.lose("", "the memory policy is None: nobody's memory is counted any more; containers keep their NUMA nodes until they are made anew")
+		}
+		*m = kubeletstate.Memory{Policy: "None"}
+		return nil
+	}
+	if m.Policy != "Static" {
+		r.say("", "the memory policy was %s and is Static: pods are pinned when the kubelet admits them anew", m.Policy)
+		m.Policy = "Static"
+	}
+	capacity, err := memory.NewCapacity(r.setup.Machine, r.setup.Policy.ReservedMemory)
+	if err != nil {
+		return err
+	}
+	r.presentMemory(m, freshBooks(capacity))
+	fresh := freshBooks(capacity)
+	if err := fresh.chargeAll(m, r.setup.Kubelet.PodLevelManagers); err != nil {
+		return err
+	}
+	for _, line := range books(old.Nodes).differences(fresh) {
+		r.say("", "memory books: %s", line)
+	}
+	m.Nodes = fresh
+	return nil
+}
+
+// presentMemory drops blocks of what the machine does not have.
+func (r *repair) presentMemory(m *kubeletstate.Memory, machine books) {
+	fits := func(b kubeletstate.Block) bool {
+		return !slices.ContainsFunc(b.Nodes, func(id int) bool { return machine[id] == nil || machine[id].Tables[b.Type] == nil })
+	}
+	keep := func(uid, who string, list []kubeletstate.Block) []kubeletstate.Block {
+		kept := make([]kubeletstate.Block, 0, len(list))
+		for _, b := range list {
+			if fits(b) {
+				kept = append(kept, b)
+				continue
+			}
+			r.lose(uid, "%s loses its claim to %s of %s on NUMA nodes %s, which the machine does not have", who, size(b.Size), b.Type, numbers(b.Nodes))
+		}
+		return kept
+	}
+	for uid, containers := range m.Entries {
+		m.Entries[uid] = maps.Clone(containers)
+		for _, name := range slices.Sorted(maps.Keys(containers)) {
+			m.Entries[uid][name] = keep(uid, "container "+name, containers[name])
+		}
+	}
+	for uid, list := range m.Pools {
+		m.Pools[uid] = keep(uid, "its pool", list)
+	}
+}
+
+// Check verifies files and returns an error with the faults of those on which the kubelet would not
+// start.
+func Check(files map[kubeletstate.Manager][]byte, s Setup) error {
+	var faults []string
+	for _, m := range slices.Sorted(maps.Keys(files)) {
+		d := Verify(m, files[m], s)
+		for _, f := range d.Findings {
+			if f.Level == Fault {
+				faults = append(faults, f.What)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: %s", ErrUnmendable, strings.Join(faults, "; "))
+	}
+	return nil
+}
