@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/statefile"
@@ -27,6 +26,7 @@ type planCommand struct {
 	config      string
 	devices     string
 	state, save string
+	explain     bool
 	output      outputFlag
 	stdin       io.Reader
 	stdout      io.Writer
@@ -55,47 +55,70 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
 			return p.run(args)
 		},
 	}
-	p.machine.register(cmd)
-	cmd.Flags().StringVar(&p.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a usual one, which is shown")
-	cmd.Flags().StringVar(&p.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
-	cmd.Flags().StringVar(&p.state, "state", "", "begin on the pods of a `FILE` that --save wrote, instead of an empty node")
+	p.registerNode(cmd)
+	cmd.Flags().BoolVar(&p.explain, "explain", false, "say for every pod why, and what would admit one that is refused; see paddock explain")
 	cmd.Flags().StringVar(&p.save, "save", "", "write the node with the admitted pods to a `FILE`")
 	p.output.register(cmd, "table", "wide", "json", "yaml")
 	return cmd
 }
 
-func (p *planCommand) run(paths []string) error {
+// registerNode are the flags that say which node is meant.
+func (p *planCommand) registerNode(cmd *cobra.Command) {
+	p.machine.register(cmd)
+	cmd.Flags().StringVar(&p.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a usual one, which is shown")
+	cmd.Flags().StringVar(&p.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
+	cmd.Flags().StringVar(&p.state, "state", "", "begin on the pods of a `FILE` that --save wrote, instead of an empty node")
+}
+
+// node reads the node that the flags name: the machine, what is there, and the policy in words.
+func (p *planCommand) node() (*discover.Found, *node.State, string, error) {
 	found, err := p.machine.load(p.stdin)
 	if err != nil {
-		return err
+		return nil, nil, "", err
 	}
 	policy, said, err := p.policy(found.Machine)
 	if err != nil {
-		return err
+		return nil, nil, "", err
 	}
 	inventory, err := readDevices(p.devices, found.Machine, p.stdin)
 	if err != nil {
-		return err
+		return nil, nil, "", err
 	}
 	state, err := p.begin(found.Machine, policy, inventory)
+	return found, state, said, err
+}
+
+func gatesOf(policy node.Policy) podspec.Gates {
+	return podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+}
+
+func (p *planCommand) run(paths []string) error {
+	found, state, said, err := p.node()
 	if err != nil {
 		return err
 	}
-	gates := podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	gates := gatesOf(state.Policy())
 	pods, err := p.pods(paths, gates, found.Machine)
 	if err != nil {
 		return err
 	}
+	before := state
 	plans, state, err := admitAll(state, pods, gates)
 	if err != nil {
 		return err
+	}
+	answer := view.PlanOf(found.Name, said, plans, state)
+	if p.explain {
+		if answer.Explanations, err = explainAll(before, plans); err != nil {
+			return err
+		}
 	}
 	if p.save != "" {
 		if err := save(p.save, state); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
-	if err := p.print(view.PlanOf(found.Name, said, plans, state)); err != nil {
+	if err := p.print(answer); err != nil {
 		return err
 	}
 	for _, plan := range plans {
@@ -229,20 +252,5 @@ func save(name string, state *node.State) error {
 }
 
 func (p *planCommand) print(plan view.Plan) error {
-	var data []byte
-	var err error
-	switch p.output.value {
-	case "json":
-		data, err = json.MarshalIndent(plan, "", "  ")
-		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(plan)
-	default:
-		data = []byte(plan.Text(styleFor(p.stdout), p.output.value == "wide"))
-	}
-	if err != nil {
-		return err
-	}
-	_, err = p.stdout.Write(data)
-	return err
+	return printAs(p.stdout, p.output.value, plan, func() string { return plan.Text(styleFor(p.stdout), p.output.value == "wide") })
 }

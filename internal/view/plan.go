@@ -18,6 +18,8 @@ type Plan struct {
 	Policy  string     `json:"policy"`
 	Pods    []PlanPod  `json:"pods"`
 	Node    NodeTotals `json:"node"`
+	// Explanations are in the order of the pods; absent unless asked for.
+	Explanations []Explanation `json:"explanations,omitempty"`
 }
 
 // PlanPod is the answer to one pod.

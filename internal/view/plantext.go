@@ -33,6 +33,10 @@ func (p Plan) Text(style Style, wide bool) string {
 		}
 	}
 	out.WriteString(p.Node.text(style))
+	for _, e := range p.Explanations {
+		out.WriteByte('\n')
+		out.WriteString(e.Text(style, wide))
+	}
 	return out.String()
 }
 

@@ -1,0 +1,353 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// most is how many sets of NUMA nodes of one size are looked at: all pairs of 64. Beyond that,
+// sets are described by what they must offer.
+const most = 2016
+
+// maxLosers is how many sets are told that were not chosen.
+const maxLosers = 64
+
+// Alignment is one question to the Topology Manager.
+type Alignment struct {
+	// Container is who was aligned; empty for the pod as a whole.
+	Container string `json:"container,omitempty"`
+	Fits      []Fit  `json:"fits,omitempty"`
+	// NUMANodes is what was chosen; empty where no affinity is stored.
+	NUMANodes []int `json:"numaNodes,omitempty"`
+	Preferred bool  `json:"preferred"`
+	Admitted  bool  `json:"admitted"`
+	// Why says by which rule it won, or why nothing could.
+	Why string `json:"why"`
+	// Losers are other sets, the nearest first.
+	Losers []Loser `json:"losers,omitempty"`
+	// Steps is what the search cost.
+	Steps int `json:"steps"`
+}
+
+// Fit is where one resource fits.
+type Fit struct {
+	Resource string   `json:"resource"`
+	Wanted   []Amount `json:"wanted,omitempty"`
+	// Preferred is how many NUMA nodes a preferred set has: as few as could ever hold it.
+	Preferred int `json:"preferred,omitempty"`
+	// Sets describes the smallest sets of NUMA nodes that hold it now, Size is how many NUMA
+	// nodes they have, 0 where it fits nowhere or does not care.
+	Sets string `json:"sets"`
+	Size int    `json:"size,omitempty"`
+}
+
+// Loser is a set of NUMA nodes that was not chosen.
+type Loser struct {
+	NUMANodes []int `json:"numaNodes"`
+	// Fits tells that all resources fit there.
+	Fits bool   `json:"fits"`
+	Why  string `json:"why"`
+}
+
+func alignmentOf(s *node.State, a node.Alignment) Alignment {
+	out := Alignment{
+		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit, Steps: a.Choice.Steps,
+	}
+	if a.Choice.HasMask {
+		out.NUMANodes = a.Choice.Mask.Nodes()
+	}
+	for _, f := range a.Families {
+		out.Fits = append(out.Fits, fitOf(s, f))
+	}
+	out.Why = whyChosen(s.Policy(), a)
+	out.Losers = losersOf(s, a)
+	return out
+}
+
+func fitOf(s *node.State, f hint.Family) Fit {
+	out := Fit{Resource: f.Resource, Preferred: f.Preferred}
+	switch f.Kind {
+	case hint.None:
+		out.Sets = "nowhere: " + f.Why
+		return out
+	case hint.Any:
+		out.Sets = "anywhere: no device reports a NUMA node (R-HINT-40)"
+		if isMemory(f.Resource) {
+			out.Sets = "nowhere as it is, so it has no say here and is refused when memory is placed (R-HINT-34)"
+		}
+		return out
+	case hint.Fits:
+	}
+	for _, n := range f.Needs {
+		out.Wanted = append(out.Wanted, Amount{n.Resource, n.Amount})
+	}
+	nodes := reach(f, s.Machine().NodeMask())
+	for size := 1; size <= nodes.Len(); size++ {
+		if choose(nodes.Len(), size) > most {
+			out.Size, out.Sets = size, fmt.Sprintf("%d or more of %s", size, listText(nodes))
+			return out
+		}
+		if fitting := sets(nodes, size, f.Has); len(fitting) > 0 {
+			out.Size, out.Sets = size, setsText(fitting, size)
+			return out
+		}
+	}
+	out.Sets = "nowhere"
+	return out
+}
+
+// reach is every NUMA node that a set of the family can have.
+func reach(f hint.Family, all mask.Mask) mask.Mask {
+	nodes := f.Universe
+	for _, m := range f.Explicit {
+		nodes |= m
+	}
+	return nodes & all
+}
+
+// setsText describes sets of one size in a few words.
+func setsText(fitting []mask.Mask, size int) string {
+	var union mask.Mask
+	for _, m := range fitting {
+		union |= m
+	}
+	switch {
+	case len(fitting) == 1:
+		return listText(fitting[0])
+	case size == 1:
+		return "one of " + listText(union)
+	case len(fitting) == choose(union.Len(), size):
+		return fmt.Sprintf("any %d of %s", size, listText(union))
+	}
+	const few = 3
+	var parts []string
+	for _, m := range fitting[:min(few, len(fitting))] {
+		parts = append(parts, m.String())
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(fitting) - few; more > 0 {
+		text += fmt.Sprintf(" and %d more sets of %d", more, size)
+	}
+	return text
+}
+
+// sets lists the sets of that size which keep accepts, ascending as numbers.
+func sets(nodes mask.Mask, size int, keep func(mask.Mask) bool) []mask.Mask {
+	var out []mask.Mask
+	ids := nodes.Nodes()
+	var walk func(from int, m mask.Mask, left int)
+	walk = func(from int, m mask.Mask, left int) {
+		if left == 0 {
+			if keep(m) {
+				out = append(out, m)
+			}
+			return
+		}
+		for i := from; i+left <= len(ids); i++ {
+			walk(i+1, m.With(ids[i]), left-1)
+		}
+	}
+	walk(0, 0, size)
+	slices.Sort(out)
+	return out
+}
+
+// choose is n over k, or something larger than most.
+func choose(n, k int) int {
+	k = min(k, n-k)
+	result := 1
+	for i := range k {
+		if result = result * (n - i) / (i + 1); result > most {
+			return most + 1
+		}
+	}
+	return result
+}
+
+func whyChosen(policy node.Policy, a node.Alignment) string {
+	asked := slices.ContainsFunc(a.Families, func(f hint.Family) bool { return f.Kind != hint.Any })
+	c := a.Choice
+	switch {
+	case c.Unsolved:
+		return c.Why
+	case !asked:
+		return "nothing has a preference: all NUMA nodes will do (R-HINT-51)"
+	case c.Preferred && policy.PreferClosest && policy.Topology != node.TopologySingleNUMANode:
+		return fmt.Sprintf("every resource fits there, and prefers %s; of such sets the closest, then the lowest (R-HINT-54)", countText(c.Mask.Len(), "NUMA node"))
+	case c.Preferred:
+		return fmt.Sprintf("every resource fits there, and prefers %s; of such sets the lowest (R-HINT-53)", countText(c.Mask.Len(), "NUMA node"))
+	case c.Admit:
+		return "no set is preferred by every resource: best-effort takes where the resources' sets overlap best (R-HINT-52)"
+	case policy.Topology == node.TopologySingleNUMANode:
+		return "no one NUMA node is preferred by every resource, and single-numa-node takes nothing less (R-HINT-63)"
+	}
+	return "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less (R-HINT-62)"
+}
+
+// verdict is what is to be said of one set; the smaller, the nearer it was to being chosen.
+type verdict struct {
+	nodes   mask.Mask
+	faults  int
+	missing float64 // of what is wanted, the largest share that is missing
+	loser   Loser
+}
+
+// losersOf looks at the sets of the sizes that count: the chosen one's, and those that are preferred.
+func losersOf(s *node.State, a node.Alignment) []Loser {
+	if a.Choice.Unsolved {
+		return nil
+	}
+	var nodes mask.Mask
+	sizes := map[int]bool{}
+	for _, f := range a.Families {
+		if f.Kind == hint.Fits {
+			nodes |= reach(f, s.Machine().NodeMask())
+			sizes[f.Preferred] = s.Policy().Topology != node.TopologySingleNUMANode
+		}
+	}
+	if s.Policy().Topology == node.TopologySingleNUMANode {
+		sizes[1] = true
+	}
+	if a.Choice.Admit && a.Choice.HasMask {
+		sizes[a.Choice.Mask.Len()] = true
+	}
+	var verdicts []verdict
+	for size, wanted := range sizes {
+		if wanted && choose(nodes.Len(), size) <= most {
+			for _, m := range sets(nodes, size, func(m mask.Mask) bool { return !a.Choice.Admit || m != a.Choice.Mask }) {
+				verdicts = append(verdicts, judge(s, a, m))
+			}
+		}
+	}
+	slices.SortFunc(verdicts, func(x, y verdict) int {
+		return cmp.Or(cmp.Compare(x.faults, y.faults), cmp.Compare(x.missing, y.missing),
+			cmp.Compare(x.nodes.Len(), y.nodes.Len()), cmp.Compare(x.nodes, y.nodes))
+	})
+	var losers []Loser
+	for _, v := range nearest(verdicts)[:min(maxLosers, len(verdicts))] {
+		losers = append(losers, v.loser)
+	}
+	return losers
+}
+
+// nearest puts the nearest set of each size before all others: what is missing on one NUMA node is as
+// much to the point as what speaks against two.
+func nearest(sorted []verdict) []verdict {
+	var front, rest []verdict
+	for _, v := range sorted {
+		if slices.ContainsFunc(front, func(w verdict) bool { return w.nodes.Len() == v.nodes.Len() }) {
+			rest = append(rest, v)
+		} else {
+			front = append(front, v)
+		}
+	}
+	return append(front, rest...)
+}
+
+// judge says why m was not chosen.
+func judge(s *node.State, a node.Alignment, m mask.Mask) verdict {
+	v := verdict{nodes: m, loser: Loser{NUMANodes: m.Nodes(), Fits: true}}
+	var faults, dislikes []string
+	for i := range a.Families {
+		f := &a.Families[i]
+		if f.Kind != hint.Fits {
+			continue
+		}
+		if !f.Has(m) {
+			text, missing := misfit(s, f, m)
+			faults = append(faults, text)
+			v.missing = max(v.missing, missing)
+			continue
+		}
+		if !f.Prefers(m) {
+			dislikes = append(dislikes, fmt.Sprintf("%s prefers %s", f.Resource, countText(f.Preferred, "NUMA node")))
+		}
+	}
+	v.faults = 100*len(faults) + len(dislikes)
+	v.loser.Fits = len(faults) == 0
+	switch texts := append(faults, dislikes...); {
+	case len(faults) > 0:
+		v.loser.Why = strings.Join(texts, "; ")
+	case len(dislikes) > 0:
+		v.loser.Why = "all fits, but " + strings.Join(dislikes, "; ")
+	default:
+		v.loser.Why = outrun(s, a.Choice, m)
+	}
+	return v
+}
+
+// outrun says what the chosen set is better in than m, where everything fits and is preferred.
+func outrun(s *node.State, c hint.Choice, m mask.Mask) string {
+	switch {
+	case !c.Admit:
+		return "all fits, but some resource fits nowhere at all"
+	case m.Len() > c.Mask.Len():
+		return "all fits, on more NUMA nodes (R-HINT-53)"
+	case s.Policy().PreferClosest && s.Policy().Topology != node.TopologySingleNUMANode && spread(s, m) > spread(s, c.Mask):
+		return "all fits, farther apart (R-HINT-54)"
+	}
+	return "all fits, as well; the lowest wins (R-HINT-53)"
+}
+
+func spread(s *node.State, m mask.Mask) int {
+	sum := 0
+	for a := range m.All() {
+		for b := range m.All() {
+			sum += s.Machine().Distance(a, b)
+		}
+	}
+	return sum
+}
+
+// misfit says why the family does not have m, and which share of what it wants is missing there.
+func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
+	for i := range f.Needs {
+		n := &f.Needs[i]
+		if have := n.Offered(m); have < n.Amount {
+			text := fmt.Sprintf("%s: %s free of %s", n.Resource, numberText(n.Resource, have), Amount{n.Resource, n.Amount}.Text())
+			return text, float64(n.Amount-have) / float64(n.Amount)
+		}
+	}
+	if !m.Contains(f.Required) {
+		return fmt.Sprintf("%s: what init containers have on %s is to be reused (R-HINT-24)", f.Resource, nodesText(f.Required)), 0
+	}
+	if isMemory(f.Resource) {
+		return grouped(s, f.Resource, m), 0
+	}
+	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Universe)), 1
+}
+
+func numberText(resource string, n int64) string {
+	if isMemory(resource) {
+		return bytesText(n)
+	}
+	return fmt.Sprint(n)
+}
+
+// grouped says which rule of groups keeps memory off m (R-MEM-22).
+func grouped(s *node.State, resource string, m mask.Mask) string {
+	for _, n := range s.Memory().Nodes() {
+		if m.Has(n.ID) && n.Group.Len() > 1 && n.Group != m {
+			return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", resource, nodesText(n.Group))
+		}
+	}
+	var single mask.Mask
+	for _, n := range s.Memory().Nodes() {
+		if m.Has(n.ID) && n.Group.Len() == 1 && n.Assignments > 0 {
+			single = single.With(n.ID)
+		}
+	}
+	if single.IsEmpty() {
+		return fmt.Sprintf("%s: %s cannot hold so much", resource, nodesText(m))
+	}
+	if single.Len() == 1 {
+		return fmt.Sprintf("%s: %s holds memory by itself and joins no group (R-MEM-22)", resource, nodesText(single))
+	}
+	return fmt.Sprintf("%s: %s hold memory one by one and join no group (R-MEM-22)", resource, nodesText(single))
+}

@@ -1,0 +1,53 @@
+package explain
+
+import (
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Decision is the way of one admission, in the order of the flow. What the pod got at its end, or
+// why it got nothing, are the plan's Grant and Refusal.
+type Decision struct {
+	Asks Asks `json:"asks"`
+	// Divisions are the arithmetic of a pod-level pool, one for each resource.
+	Divisions []Division `json:"divisions,omitempty"`
+	// Alignments are the questions to the Topology Manager, in the order in which they were put.
+	Alignments []Alignment `json:"alignments,omitempty"`
+	// Picks are what was taken, and why there. Of a refused pod: what its containers had before
+	// one of them could not be served; nothing of it is held.
+	Picks []Pick  `json:"picks,omitempty"`
+	Quota []Quota `json:"quota,omitempty"`
+}
+
+// Amount is a quantity of one resource: CPUs, bytes or devices.
+type Amount struct {
+	Resource string `json:"resource"`
+	Value    int64  `json:"value"`
+}
+
+// Of explains a plan that was made on s. A plan that found the pod known has no trace: release
+// the pod and plan it again to learn how it would be decided now.
+func Of(s *node.State, p *node.Plan) Decision {
+	d := Decision{Asks: asksOf(s, p.Pod), Divisions: divisionsOf(p)}
+	for _, a := range p.Trace.Alignments {
+		d.Alignments = append(d.Alignments, alignmentOf(s, a))
+	}
+	d.Picks = picksOf(s, p)
+	if p.Grant != nil {
+		d.Quota = quotaOf(s, p.Grant)
+	}
+	return d
+}
+
+// pooled tells whether the pod gets one pool under the policy (docs/rules/demand.md, section 10).
+func pooled(policy node.Policy, pod request.Pod) bool {
+	return pod.Kind == request.PodLevel && policy.Topology != node.TopologyNone && policy.Scope == node.PodScope
+}
+
+func amountsOf(amounts request.Amounts) []Amount {
+	var out []Amount
+	for _, a := range amounts {
+		out = append(out, Amount(a))
+	}
+	return out
+}

@@ -1,0 +1,20 @@
+// Package explain says why a pod got what it got, what would have admitted one that was refused,
+// and what a node's free CPUs and memory are still good for.
+//
+// It decides nothing. Three questions have an answer here, each a function of values of the core:
+//
+//	Of(state, plan)                   Decision   one decision, in the order of its flow
+//	Search(state, pod, elsewhere)     Remedies   the smallest changes that admit a refused pod
+//	Usage(state)                      Report     how the node is used, and how badly cut up it is
+//
+// A Decision is made of the trace that the core left, of the state before it and of the plan;
+// wherever it says that something would not do, it has asked the same hint.Family that the merge
+// asked. A Proposal of Remedies is never an estimate: it was applied and planned, and
+// Proposal.Apply does the same again for whoever doubts it. Nothing here reads a clock: the
+// searches are bounded in plans, so that the same input has the same answer everywhere, and say
+// where the bound ended them.
+//
+// The documents are ready for JSON: amounts are CPUs, bytes or devices, CPU sets are in the
+// kernel's list format, NUMA nodes are lists of ids. Sentences are for people, name the rule as
+// docs/rules has it, and may change.
+package explain

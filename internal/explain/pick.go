@@ -1,0 +1,206 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Pick is what was taken for one container, or, without a name, for the pod's pool.
+type Pick struct {
+	Container string `json:"container,omitempty"`
+	// CPUs are in list format, Shape says what they are made of, WhyCPUs why just these.
+	CPUs      string `json:"cpus,omitempty"`
+	NUMANodes []int  `json:"numaNodes,omitempty"`
+	Shape     string `json:"shape,omitempty"`
+	WhyCPUs   string `json:"whyCPUs,omitempty"`
+
+	Memory          []Amount `json:"memory,omitempty"`
+	MemoryNUMANodes []int    `json:"memoryNUMANodes,omitempty"`
+	WhyMemory       string   `json:"whyMemory,omitempty"`
+}
+
+func picksOf(s *node.State, p *node.Plan) []Pick {
+	if p.Grant == nil {
+		g := &node.Grant{Pod: p.Pod, Containers: p.Trace.Taken}
+		return containerPicks(s, g)
+	}
+	var picks []Pick
+	if g := p.Grant; g.HasPool() {
+		pool := Pick{}
+		pool.cpus(s, g.Pool, whyCPUs(s, g.Containers[0], g.Pool))
+		for _, b := range g.PoolMemory {
+			pool.Memory = append(pool.Memory, Amount{b.Type, b.Size})
+			pool.MemoryNUMANodes = b.Nodes.Nodes()
+			pool.WhyMemory = whyMemory(g.Containers[0], b.Nodes)
+		}
+		picks = append(picks, pool)
+	}
+	return append(picks, containerPicks(s, p.Grant)...)
+}
+
+func containerPicks(s *node.State, g *node.Grant) []Pick {
+	var picks []Pick
+	for i, c := range g.Containers {
+		pick := Pick{Container: g.Pod.Containers[i].Name}
+		why := whyCPUs(s, c, c.CPUs)
+		switch {
+		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Exclusive():
+			why = "cut from the pod's pool (R-CPU-92, R-CPU-93)"
+		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Lane == request.Init:
+			why = "the pool but the slices of sidecars that started before it (R-CPU-92)"
+		case !g.Pool.IsEmpty():
+			why = "shares what the slices leave of the pod's pool (R-CPU-94)"
+		default:
+			if from := reusedFrom(g, i); from != "" {
+				why += "; some are reused from init container " + from + " (R-CPU-80)"
+			}
+		}
+		pick.cpus(s, c.CPUs, why)
+		for _, b := range c.Memory {
+			pick.Memory = append(pick.Memory, Amount{b.Type, b.Size})
+		}
+		if !c.MemoryNodes.IsEmpty() {
+			pick.MemoryNUMANodes, pick.WhyMemory = c.MemoryNodes.Nodes(), whyMemory(c, c.MemoryNodes)
+			if len(g.PoolMemory) > 0 {
+				pick.WhyMemory = "where the pod's pool is (R-MEM-53)"
+			}
+		}
+		if pick.CPUs != "" || pick.MemoryNUMANodes != nil {
+			picks = append(picks, pick)
+		}
+	}
+	return picks
+}
+
+func (p *Pick) cpus(s *node.State, set cpuset.Set, why string) {
+	if set.IsEmpty() {
+		return
+	}
+	p.CPUs, p.Shape, p.WhyCPUs = set.String(), shape(s.Machine(), set), why
+	p.NUMANodes = s.Machine().NodesOf(set).Nodes()
+}
+
+// reusedFrom names the first earlier standard init container with CPUs of container i.
+func reusedFrom(g *node.Grant, i int) string {
+	for k := range i {
+		if g.Pod.Containers[k].Lane == request.Init && g.Containers[k].CPUs.Intersects(g.Containers[i].CPUs) {
+			return g.Pod.Containers[k].Name
+		}
+	}
+	return ""
+}
+
+// shape says which whole units a set is made of: "5 whole cores in 1 uncore cache".
+func shape(m *machine.Machine, set cpuset.Set) string {
+	whole, threads := 0, 0
+	for _, core := range m.Cores() {
+		switch n := set.IntersectionLen(core.CPUs); n {
+		case 0:
+		case core.Size:
+			whole++
+		default:
+			threads += n
+		}
+	}
+	var parts []string
+	if whole > 0 {
+		parts = append(parts, countText(whole, "whole core"))
+	}
+	if threads > 0 {
+		parts = append(parts, countText(threads, "single thread"))
+	}
+	text := strings.Join(parts, " and ")
+	if len(m.Uncores()) > len(m.CPUNodes()) {
+		text += " in " + countText(touched(m.Uncores(), set), "uncore cache")
+	}
+	return text
+}
+
+func touched(units []machine.Unit, set cpuset.Set) int {
+	n := 0
+	for _, u := range units {
+		if u.CPUs.Intersects(set) {
+			n++
+		}
+	}
+	return n
+}
+
+// whyCPUs names the rule by which CPUs were taken from the node.
+func whyCPUs(s *node.State, c node.ContainerGrant, set cpuset.Set) string {
+	var why string
+	switch o := s.Policy().CPU; {
+	case o.DistributeAcrossNUMA:
+		why = "distributed evenly over NUMA nodes (R-CPU-50…58)"
+	case o.DistributeAcrossCores:
+		why = "spread: the lowest free CPUs of the fullest socket, one thread of each core (R-CPU-46)"
+	case o.PreferUncore:
+		why = "packed within uncore caches, the fullest first (R-CPU-60…64)"
+	default:
+		why = "packed: whole NUMA nodes, then whole cores, then threads; the fullest unit first, then the lowest (R-CPU-41…45)"
+	}
+	if !c.Affinity.HasMask || s.Policy().Topology == node.TopologyNone {
+		return why
+	}
+	outside := s.Machine().NodesOf(set) &^ c.Affinity.Mask
+	if outside.IsEmpty() {
+		return why
+	}
+	if s.Policy().CPU.AlignBySocket {
+		return why + fmt.Sprintf("; %s too, as align-by-socket takes the whole socket (R-CPU-82)", nodesText(outside))
+	}
+	return why + fmt.Sprintf("; %s too, as the aligned ones have too few (R-CPU-82)", nodesText(outside))
+}
+
+func whyMemory(c node.ContainerGrant, nodes mask.Mask) string {
+	switch {
+	case !c.Affinity.HasMask:
+		return "nothing is aligned: the fewest NUMA nodes that hold it, then the lowest (R-MEM-32)"
+	case nodes == c.Affinity.Mask:
+		return "where it was aligned"
+	}
+	return fmt.Sprintf("%s have too little: the narrowest set around them that holds it (R-MEM-33)", nodesText(c.Affinity.Mask))
+}
+
+// Quota is what limits the CPU time of a container, or, without a name, of the pod.
+type Quota struct {
+	Container string `json:"container,omitempty"`
+	// Milli is the CFS quota in thousandths of a CPU; 0: there is none.
+	Milli int64  `json:"milliCPUs,omitempty"`
+	Why   string `json:"why"`
+}
+
+func quotaOf(s *node.State, g *node.Grant) []Quota {
+	policy := s.Policy()
+	pod := Quota{Milli: g.Pod.CPULimit, Why: "the pod-level limit; not every container has CPUs of its own (R-ST-81)"}
+	switch {
+	case g.LiftsPodQuota(policy):
+		pod = Quota{Why: "lifted: exclusive CPUs need none (R-ST-81)"}
+	case pod.Milli == 0:
+		pod.Why = "the containers' limits together"
+	case !policy.LiftQuota:
+		pod.Why = "feature gate DisableCPUQuotaWithExclusiveCPUs is off"
+	}
+	out := []Quota{pod}
+	for i, c := range g.Pod.Containers {
+		q := Quota{Container: c.Name, Milli: c.CPULimit, Why: "its own limit"}
+		switch {
+		case g.LiftsQuota(policy, i):
+			q = Quota{Container: c.Name, Why: "lifted: its CPUs are its own (R-ST-80)"}
+		case g.Isolation(i) == node.ContainerIsolation:
+			q.Why = "its own limit; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
+		case c.CPULimit == 0 && g.Pod.CPULimit > 0:
+			q.Milli, q.Why = g.Pod.CPULimit, "the pod-level limit (R-ST-82)"
+		case c.CPULimit == 0:
+			q.Why = "it has no limit"
+		}
+		out = append(out, q)
+	}
+	return out
+}

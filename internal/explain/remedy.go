@@ -1,0 +1,240 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Kind is what a proposal changes.
+type Kind string
+
+// The kinds.
+const (
+	Amounts   Kind = "amounts"   // what the pod asks for
+	Pods      Kind = "pods"      // which pods are there
+	Elsewhere Kind = "elsewhere" // the node
+	Settings  Kind = "settings"  // the node's configuration
+)
+
+// Proposal is a change that admits the pod. It was applied and planned.
+type Proposal struct {
+	Kind Kind `json:"kind"`
+	// Text says what to do, Outcome where the pod would then run.
+	Text    string `json:"text"`
+	Outcome string `json:"outcome"`
+	// Changes are of kind Amounts.
+	Changes []Change `json:"changes,omitempty"`
+	// Without are the pods, namespace/name, whose absence admits it, of kind Pods.
+	Without []Absent `json:"without,omitempty"`
+	// Node is the name of the place that admits it, of kind Elsewhere.
+	Node string `json:"node,omitempty"`
+	// Settings are of kind Settings.
+	Settings []Setting `json:"settings,omitempty"`
+}
+
+// Change is one amount of the pod. Without a container it is the pod-level request and limit.
+type Change struct {
+	Container string `json:"container,omitempty"`
+	Resource  string `json:"resource"`
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+}
+
+// Absent is a pod that would have to go.
+type Absent struct {
+	Pod      string `json:"pod"`
+	UID      string `json:"uid"`
+	Priority int32  `json:"priority"`
+}
+
+// Setting is one field of a KubeletConfiguration.
+type Setting struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	// Gate is the feature gate that it needs, if it does.
+	Gate string `json:"gate,omitempty"`
+}
+
+// Place is another node that may be asked: what is there, and the pod as that node sees it.
+type Place struct {
+	Name  string
+	State *node.State
+	Pod   request.Pod
+}
+
+// Try is what was looked at, with how many plans, and what came of it.
+type Try struct {
+	What  string `json:"what"`
+	Plans int    `json:"plans"`
+	Found string `json:"found"`
+}
+
+// Remedies is what would have admitted a refused pod.
+type Remedies struct {
+	Proposals []Proposal `json:"proposals"`
+	Tried     []Try      `json:"tried"`
+}
+
+// Plans is how many plans were made in all.
+func (r Remedies) Plans() int {
+	n := 0
+	for _, t := range r.Tried {
+		n += t.Plans
+	}
+	return n
+}
+
+// Bounds, in plans. What they end is told in Remedies.Tried.
+const (
+	maxAmountPlans = 250
+	maxPodPlans    = 400
+	// maxSteps bounds, over all plans of one kind of change, the steps of hint.Merge.
+	maxSteps = 200_000
+)
+
+// Search looks for the smallest changes that admit a pod which s refuses. Elsewhere are other
+// nodes; only those that take the pod as it is are proposed. A pod that is admitted has no remedies.
+func Search(s *node.State, pod request.Pod, elsewhere ...Place) Remedies {
+	plan := s.Plan(pod)
+	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}
+	if plan.Refusal == nil {
+		return out
+	}
+	for _, look := range []func(*search) ([]Proposal, string){
+		(*search).amounts, (*search).spare,
+		func(x *search) ([]Proposal, string) { return x.places(elsewhere) },
+		(*search).settings,
+	} {
+		x := &search{state: s, pod: pod, refusal: plan.Refusal}
+		found, said := look(x)
+		out.Proposals = append(out.Proposals, found...)
+		if x.what != "" {
+			out.Tried = append(out.Tried, Try{x.what, x.plans, said})
+		}
+	}
+	return out
+}
+
+// search is the search for one kind of change.
+type search struct {
+	state   *node.State
+	pod     request.Pod
+	refusal *node.Refusal
+	// what is looked for, plans made, steps taken by them.
+	what  string
+	plans int
+	steps int
+	limit int
+}
+
+// spent tells whether the bound is reached.
+func (x *search) spent() bool { return x.plans >= x.limit || x.steps >= maxSteps }
+
+// plan plans and counts. Beyond the bound the answer is nil, for no.
+func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
+	if x.spent() {
+		return nil
+	}
+	x.plans++
+	p := s.Plan(pod)
+	for _, a := range p.Trace.Alignments {
+		x.steps += a.Choice.Steps
+	}
+	if p.Refusal != nil {
+		return nil
+	}
+	return p
+}
+
+// places asks other nodes.
+func (x *search) places(places []Place) ([]Proposal, string) {
+	if len(places) == 0 {
+		return nil, ""
+	}
+	x.what, x.limit = "the other "+countText(len(places), "node"), len(places)
+	var found []Proposal
+	for _, at := range places {
+		if p := x.plan(at.State, at.Pod); p != nil {
+			found = append(found, Proposal{Kind: Elsewhere, Node: at.Name, Text: "run it on " + at.Name + ", as it is", Outcome: outcome(at.State, p)})
+		}
+	}
+	if len(found) == 0 {
+		return nil, "none admits it"
+	}
+	return found, fmt.Sprintf("%d would admit it", len(found))
+}
+
+// Apply makes the change of p to a pod and the node that refuses it, and returns both. Of kind
+// Elsewhere nothing changes: the node is another.
+func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Pod, error) {
+	for _, c := range p.Changes {
+		pod = c.apply(pod)
+	}
+	for _, a := range p.Without {
+		s = s.Release(a.UID)
+	}
+	if len(p.Settings) == 0 {
+		return s, pod, nil
+	}
+	policy := s.Policy()
+	for _, set := range p.Settings {
+		for _, k := range knobs() {
+			if k.field == set.Field {
+				k.set(&policy, set.To)
+			}
+		}
+	}
+	s, err := under(s, policy)
+	return s, pod, err
+}
+
+// under is the node after a restart with another policy: grants stand.
+func under(s *node.State, policy node.Policy) (*node.State, error) {
+	n, err := node.Restore(s.Machine(), policy, s.Grants())
+	if err != nil {
+		return nil, err
+	}
+	return n.WithDevices(s.Devices().Inventory())
+}
+
+// outcome says in a few words where an admitted pod runs.
+func outcome(s *node.State, p *node.Plan) string {
+	m := s.Machine()
+	var memory mask.Mask
+	for _, c := range p.Grant.Containers {
+		memory |= c.MemoryNodes
+	}
+	cpus := m.NodesOf(p.Grant.CPUs())
+	var parts []string
+	switch {
+	case cpus == memory && !cpus.IsEmpty():
+		parts = append(parts, "on "+nodesText(cpus))
+	default:
+		if !cpus.IsEmpty() {
+			parts = append(parts, "CPUs on "+nodesText(cpus))
+		}
+		if !memory.IsEmpty() {
+			parts = append(parts, "memory on "+nodesText(memory))
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "on the shared pool")
+	}
+	if unaligned(s, p) {
+		parts = append(parts, "not aligned")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func unaligned(s *node.State, p *node.Plan) bool {
+	if s.Policy().Topology == node.TopologyNone {
+		return true
+	}
+	return slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred })
+}

@@ -1,0 +1,163 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// knob is one setting that a search may turn.
+type knob struct {
+	field string
+	// values are in the order in which they are tried.
+	values []string
+	// gate is what the setting needs besides.
+	gate string
+	get    func(node.Policy) string
+	set    func(*node.Policy, string)
+}
+
+// knobs are in the order in which they are tried: what gives up least comes first.
+func knobs() []knob {
+	flag := func(field string, to bool, at func(*node.Policy) *bool) knob {
+		return knob{
+			field: field, values: []string{strconv.FormatBool(to)},
+			get: func(p node.Policy) string { return strconv.FormatBool(*at(&p)) },
+			set: func(p *node.Policy, v string) { *at(p) = v == "true" },
+		}
+	}
+	sockets := flag("cpuManagerPolicyOptions[align-by-socket]", true, func(p *node.Policy) *bool { return &p.CPU.AlignBySocket })
+	sockets.gate = "CPUManagerPolicyAlphaOptions"
+	topologies := []node.TopologyPolicy{node.TopologySingleNUMANode, node.TopologyRestricted, node.TopologyBestEffort, node.TopologyNone}
+	topology := knob{
+		field: "topologyManagerPolicy",
+		get:   func(p node.Policy) string { return p.Topology.String() },
+		set: func(p *node.Policy, v string) {
+			i := slices.IndexFunc(topologies, func(t node.TopologyPolicy) bool { return t.String() == v })
+			p.Topology = topologies[i]
+		},
+	}
+	for _, t := range topologies {
+		topology.values = append(topology.values, t.String())
+	}
+	return []knob{
+		flag("featureGates[PodLevelResources]", true, func(p *node.Policy) *bool { return &p.PodLevelResources }),
+		sockets,
+		flag("cpuManagerPolicyOptions[full-pcpus-only]", false, func(p *node.Policy) *bool { return &p.CPU.FullPCPUsOnly }),
+		flag("cpuManagerPolicyOptions[distribute-cpus-across-numa]", false, func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossNUMA }),
+		{
+			field: "topologyManagerScope", values: []string{node.PodScope.String(), node.ContainerScope.String()},
+			get: func(p node.Policy) string { return p.Scope.String() },
+			set: func(p *node.Policy, v string) {
+				p.Scope = node.ContainerScope
+				if v == node.PodScope.String() {
+					p.Scope = node.PodScope
+				}
+			},
+		},
+		topology,
+		{
+			field: "memoryManagerPolicy", values: []string{"None"},
+			get: func(p node.Policy) string {
+				if p.StaticMemory {
+					return "Static"
+				}
+				return "None"
+			},
+			set: func(p *node.Policy, _ string) { p.StaticMemory, p.ReservedMemory = false, nil },
+		},
+	}
+}
+
+// settings turns one knob at a time, and two where no single one helps. Of the values of a knob the
+// first that admits the pod is proposed.
+func (x *search) settings() ([]Proposal, string) {
+	x.what, x.limit = "other policies, scopes and options", maxSettingPlans
+	all := knobs()
+	var found []Proposal
+	for _, k := range all {
+		if p, ok := x.turn(k); ok {
+			found = append(found, p)
+		}
+	}
+	if len(found) > 0 {
+		return found, fmt.Sprintf("%d would admit it", len(found))
+	}
+	for i := range all {
+		for k := range i {
+			if p, ok := x.turn(all[k], all[i]); ok {
+				return []Proposal{p}, "only two together would admit it"
+			}
+		}
+	}
+	if x.spent() {
+		return nil, "none found within the bound of the search"
+	}
+	return nil, "none admits it, nor do two together"
+}
+
+const maxSettingPlans = 60
+
+// turn tries the values of all knobs together.
+func (x *search) turn(turned ...knob) (Proposal, bool) {
+	var try func(policy node.Policy, done []Setting, rest []knob) (Proposal, bool)
+	try = func(policy node.Policy, done []Setting, rest []knob) (Proposal, bool) {
+		if len(rest) == 0 {
+			return x.restarted(policy, done)
+		}
+		k := rest[0]
+		for _, value := range k.values {
+			from := k.get(policy)
+			if value == from {
+				continue
+			}
+			next := policy
+			k.set(&next, value)
+			if p, ok := try(next, append(slices.Clone(done), Setting{k.field, from, value, k.gate}), rest[1:]); ok {
+				return p, true
+			}
+		}
+		return Proposal{}, false
+	}
+	return try(x.state.Policy(), nil, turned)
+}
+
+func (x *search) restarted(policy node.Policy, done []Setting) (Proposal, bool) {
+	if !legal(x.state.Machine(), policy) || policy.Topology == node.TopologyNone && x.state.Policy().Scope != policy.Scope {
+		return Proposal{}, false
+	}
+	s, err := under(x.state, policy)
+	if err != nil {
+		return Proposal{}, false
+	}
+	p := x.plan(s, x.pod)
+	if p == nil {
+		return Proposal{}, false
+	}
+	texts := make([]string, len(done))
+	for i, d := range done {
+		texts[i] = fmt.Sprintf("%s to %s (now %s)", d.Field, d.To, d.From)
+		if d.Gate != "" {
+			texts[i] += " with feature gate " + d.Gate
+		}
+	}
+	return Proposal{Kind: Settings, Settings: done, Text: "set " + strings.Join(texts, " and "), Outcome: outcome(s, p)}, true
+}
+
+// legal is R-CPU-11 and R-CPU-12: no kubelet starts with anything else.
+func legal(m *machine.Machine, p node.Policy) bool {
+	o := p.CPU
+	switch {
+	case !p.StaticCPU && (o.AlignBySocket || o.FullPCPUsOnly || o.DistributeAcrossNUMA):
+		return false
+	case o.AlignBySocket && (p.Topology == node.TopologySingleNUMANode || m.NumSockets() > len(m.CPUNodes())):
+		return false
+	case o.DistributeAcrossCores && (o.FullPCPUsOnly || o.DistributeAcrossNUMA || o.PreferUncore):
+		return false
+	}
+	return !o.PreferUncore || !o.DistributeAcrossNUMA
+}
