@@ -130,10 +130,11 @@ func (n *Node) kubeletConfiguration(s settings) (map[string]any, error) {
 	if v := s["options"]; v != "" {
 		object["cpuManagerPolicyOptions"] = optionMap(v)
 	}
-	for name, value := range optionMap(s["gates"]) {
-		on, err := strconv.ParseBool(value)
+	given := optionMap(s["gates"])
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		on, err := strconv.ParseBool(given[name])
 		if err != nil {
-			return nil, fmt.Errorf("gates: %s=%s: want true or false", name, value)
+			return nil, fmt.Errorf("gates: %s=%s: want true or false", name, given[name])
 		}
 		gates[name] = on
 	}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,7 +272,7 @@ func (s shape) numbering(name string) (func(id, k int) []int, error) {
 }
 
 func setNumbers(values map[string]string, into map[string]*int) error {
-	for key, at := range into {
+	for _, key := range slices.Sorted(maps.Keys(into)) {
 		text, given := values[key]
 		if !given {
 			continue
@@ -280,7 +281,7 @@ func setNumbers(values map[string]string, into map[string]*int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		*at = v
+		*into[key] = v
 	}
 	return nil
 }

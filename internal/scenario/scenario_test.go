@@ -170,6 +170,7 @@ func FuzzPlay(f *testing.F) {
 	f.Add("machine\nnode 3 cores=0-1+4-5,9 memory=1Gi distances=10\n\nconfig cpu=static options=full-pcpus-only reserved-cpus=0\n\npod p unvalidated cpu=1..\napp c cpu=3\n\nplan p\n")
 	f.Add("machine sockets=2 cores=2 memory=4Gi\n\ndevices\na.io/g g0@0 0:1.0@0-1:unhealthy\na.io/n n\n\nconfig topology=restricted cpu=static\n\n" +
 		"pod a\ninit i a.io/g=1 a.io/n=1\napp c cpu=1 memory=1Mi a.io/g=1 a.io/x=2\n\nadmit a\n\ndevices\na.io/g\n\nrestart\n\nstate\n\nremove a\n")
+	f.Add("machine sockets= cores=") // the first of two errors is always the same
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4096 {
 			t.Skip("long")
@@ -182,6 +183,25 @@ func FuzzPlay(f *testing.F) {
 			t.Fatalf("two answers:\n%s\n%s", first, again)
 		}
 	})
+}
+
+// Of several errors the same is always told.
+func TestTheFirstOfSeveralErrorsIsTold(t *testing.T) {
+	for _, command := range []string{
+		"machine sockets= cores= numa= threads=", "config gates=A=x,B=y,C=z", "config options=a,b,c topology-options=d,e,f",
+		"pod b unvalidated\napp c cpu=1 memory=1500m hugepages-2Mi=1500m hugepages-1Gi=1500m",
+	} {
+		answers := map[string]bool{}
+		for range 20 {
+			n := scenario.New(nil)
+			n.Run(parse(t, "machine cores=4 memory=8Gi"))
+			n.Run(parse(t, "config cpu=static memory=Static"))
+			answers[n.Run(parse(t, command))] = true
+		}
+		if len(answers) != 1 {
+			t.Errorf("%q answers %v", command, answers)
+		}
+	}
 }
 
 // The example in CONTRIBUTING.md is what people start from.
