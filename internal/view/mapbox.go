@@ -73,7 +73,7 @@ func enclose(inner []*box) *box {
 
 // flow places boxes in rows that are at most so wide, unless one alone is wider. Rows of boxes
 // of one width are about equally long.
-func flow(boxes []*box, width, gap int) *box {
+func flow(boxes []*box, width, gap, rowGap int) *box {
 	widest, same := 1, true
 	for _, b := range boxes {
 		same = same && b.w == boxes[0].w
@@ -88,7 +88,7 @@ func flow(boxes []*box, width, gap int) *box {
 	for i, b := range boxes {
 		if x > 0 && (x+b.w > width || i%max(1, perRow) == 0) {
 			even(boxes[first:i], row)
-			x, y, row, first = 0, y+row+gap, 0, i
+			x, y, row, first = 0, y+row+rowGap, 0, i
 		}
 		b.move(x-b.x, y-b.y)
 		x += b.w + gap

@@ -44,7 +44,7 @@ type layout struct {
 func (l layout) place() *box {
 	body := []*box{l.machine()}
 	if extra := l.elsewhere(); len(extra) > 0 {
-		body = append(body, flow(extra, l.width, l.gap))
+		body = append(body, flow(extra, l.width, l.gap, l.gap))
 	}
 	picture := enclose(body)
 	width := max(picture.w, min(l.width, 2*l.legend+l.gap))
@@ -75,7 +75,7 @@ func (l layout) machine() *box {
 	for _, u := range levels[0].units {
 		units = append(units, l.unit(u, levels))
 	}
-	return flow(units, l.width, l.gap)
+	return flow(units, l.width, l.gap, l.gap)
 }
 
 // unit is one unit of the first level with all below it. Memory and devices of a NUMA node that
@@ -95,11 +95,11 @@ func (l layout) unit(u machine.Unit, levels []level) *box {
 	case "uncore cache":
 		return l.frame(boxUncore, name+" "+strconv.Itoa(u.ID), "", inner[0], l.cellW)
 	case "NUMA node":
-		content := []*box{flow(inner, max(l.node, l.nodeWidth(u)), l.coreGap*2)}
+		content := []*box{flow(inner, max(l.node, l.nodeWidth(u)), l.coreGap*2, l.coreGap*2)}
 		content = append(content, l.resources(u.ID, max(l.node, content[0].w))...)
 		return l.frame(boxNode, name+" "+strconv.Itoa(u.ID), l.freeText(u.CPUs), stack(content, l.gap/2), l.node)
 	}
-	return l.frame(boxSocket, name+" "+strconv.Itoa(u.ID), "", flow(inner, l.width-2*l.padX, l.gap), l.node)
+	return l.frame(boxSocket, name+" "+strconv.Itoa(u.ID), "", flow(inner, l.width-2*l.padX, l.gap, l.gap), l.node)
 }
 
 // nodeWidth is how wide the uncore caches of a NUMA node may stand: one beside the other on
@@ -219,7 +219,7 @@ func (l layout) deviceCells(a amounts, pieces []piece, width int) *box {
 			cells[i].tag = l.m.Pods[p.pod].Tag
 		}
 	}
-	return stack([]*box{line, flow(cells, width, l.coreGap)}, 0)
+	return stack([]*box{line, flow(cells, width, l.coreGap, l.coreGap)}, 0)
 }
 
 // elsewhere are NUMA nodes without CPUs, and devices without NUMA node.

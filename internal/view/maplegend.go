@@ -31,7 +31,7 @@ func (l layout) key(width int) *box {
 		text := &box{kind: boxFaint, x: l.swatch + l.letter, w: l.letter * textWidth(s.text), h: l.line, text: s.text, pod: noPod}
 		entries[i] = enclose([]*box{swatch, text})
 	}
-	return flow(entries, width, 2*l.letter)
+	return flow(entries, width, 2*l.letter, l.coreGap)
 }
 
 func (m Map) hasIdle() bool {

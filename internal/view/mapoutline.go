@@ -27,8 +27,9 @@ func (w *svgWriter) outlines(block *box) {
 	w.put("\"/>\n")
 }
 
-// outline draws those sides of a cell at which another holder begins. A side is as long as to
-// the middle of the gap where the holder goes on, so that the line has no holes.
+// outline draws those sides of a cell at which another holder begins. A side goes on
+// through the gap to the next cell of the holder, so that the line has no holes, in inner corners
+// either.
 func (w *svgWriter) outline(c *box, at map[[2]int]*box) {
 	near := func(down, right int) (*box, bool) {
 		n, there := at[[2]int{c.row + down, c.column + right}]
@@ -40,16 +41,16 @@ func (w *svgWriter) outline(c *box, at map[[2]int]*box) {
 	above, hasAbove := near(-1, 0)
 	below, hasBelow := near(1, 0)
 	if hasBefore {
-		left = (before.x + before.w + c.x) / 2
+		left = before.x + before.w
 	}
 	if hasAfter {
-		right = (after.x + c.x + c.w) / 2
+		right = after.x
 	}
 	if hasAbove {
-		top = (above.y + above.h + c.y) / 2
+		top = above.y + above.h
 	}
 	if hasBelow {
-		bottom = (below.y + c.y + c.h) / 2
+		bottom = below.y
 	}
 	if !hasAbove {
 		w.put("M%d %dH%d", left, top, right)

@@ -25,8 +25,8 @@ const (
 
 // pixels are the measures of the SVG.
 var pixels = metrics{
-	width: 1200, cellW: 29, cellH: 22, threadGap: 1, coreGap: 4, rowGap: 6, gap: 14, padX: 10, padY: 8, title: 18, uncore: 15,
-	line: 15, letter: 7, head: 13, headLine: 26, bar: 12, deviceW: 29, deviceH: 15, node: 198, legend: 500, swatch: 30,
+	width: 1216, cellW: 29, cellH: 22, threadGap: 1, coreGap: 4, rowGap: 6, gap: 14, padX: 10, padY: 8, title: 18, uncore: 15,
+	line: 15, letter: 7, head: 13, headLine: 26, bar: 12, deviceW: 29, deviceH: 15, node: 224, legend: 500, swatch: 30,
 }
 
 // margin is what the picture keeps free around it.
@@ -224,7 +224,7 @@ func (w *svgWriter) bar(b *box) {
 	w.put(`<rect class="rail" x="%d" y="%d" width="%d" height="%d"/>`, b.x, y, b.w, height)
 	for _, s := range b.spans(b.w) {
 		w.rect(b.x+s.from, y, s.to-s.from, height, s.use, s.pod, 0)
-		if s.from > 0 {
+		if s.from > 0 && s.to-s.from > 3 {
 			w.put(`<path class="outline" d="M%d %dV%d"/>`, b.x+s.from, y+1, y+height-1)
 		}
 	}

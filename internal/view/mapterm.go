@@ -8,18 +8,22 @@ import (
 // Term prints the picture with the characters of a terminal of that width. Without colours it
 // says the same: every cell has a sign, which the key explains.
 func (m Map) Term(style Style, width int) string {
+	picture := m.terminal(width).place()
+	c := newCanvas(picture.w, picture.h, style)
+	picture.walk(func(b *box) { c.draw(m, b) }, func(*box) {})
+	return c.text()
+}
+
+// terminal is the layout for a terminal of that width: cells are as wide as the longest tag.
+func (m Map) terminal(width int) layout {
 	tag := 2
 	for _, c := range m.CPUs {
 		tag = max(tag, len(c.Tag))
 	}
-	l := layout{metrics{
+	return layout{metrics{
 		width: max(width, minTerm), cellW: tag + 1, cellH: 1, gap: 1, padX: 2, padY: 1, uncore: 1,
 		line: 1, letter: 1, head: 1, headLine: 1, bar: 1, deviceW: tag + 1, deviceH: 1, node: 30, legend: 60, swatch: tag + 1,
 	}, m}
-	picture := l.place()
-	c := newCanvas(picture.w, picture.h, style)
-	picture.walk(func(b *box) { c.draw(m, b) }, func(*box) {})
-	return c.text()
 }
 
 // minTerm is the least width for which there is a layout.
