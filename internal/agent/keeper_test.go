@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -145,8 +146,10 @@ func TestFlows(t *testing.T) {
 		if !ok {
 			t.Errorf("no flow: %s", line)
 		}
-		pod, _ := fields["pod"].(string)
-		key := strings.TrimSpace(fields["msg"].(string) + " " + pod)
+		key := fmt.Sprint(fields["msg"])
+		if pod, about := fields["pod"]; about {
+			key += fmt.Sprint(" ", pod)
+		}
 		flows[key] = append(flows[key], op)
 	}
 	admitted, failed, web := flows["pod admitted default/db"], flows["pod not started default/db"], flows["pod admitted default/web"]

@@ -69,17 +69,6 @@ func (b *bench) write(name, text string) {
 	}
 }
 
-// shortDir is a directory whose name leaves room for a socket.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pa")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // address is where metrics are served, as the log says.
 func (b *bench) address() string {
 	for line := range strings.Lines(b.log.take()) {
@@ -142,7 +131,7 @@ func TestEndWritesTheState(t *testing.T) {
 func TestEndDoesNotWaitForClients(t *testing.T) {
 	b := newBench(t)
 	b.config.Listen, b.config.Profile = "127.0.0.1:0", true
-	b.config.PodResources.Socket = filepath.Join(shortDir(t), "s")
+	b.config.PodResources.Socket = filepath.Join(t.TempDir(), "s")
 	serving := b.log.when("PodResources API")
 	r := b.run()
 	await(t, "the socket", serving)
@@ -152,7 +141,7 @@ func TestEndDoesNotWaitForClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer silent.Close()
+		t.Cleanup(func() { _ = silent.Close() })
 	}
 	profile, err := net.Dial("tcp", address)
 	if err != nil {
@@ -242,7 +231,7 @@ func TestDoorThatIsTaken(t *testing.T) {
 		t.Errorf("error %v, want EADDRINUSE", err)
 	}
 	b.config.Listen = "127.0.0.1:0"
-	b.config.PodResources.Socket = filepath.Join(shortDir(t), strings.Repeat("s", 120))
+	b.config.PodResources.Socket = filepath.Join(t.TempDir(), strings.Repeat("s", 120))
 	if err := b.start().Run(t.Context()); err == nil {
 		t.Error("a path that no socket can have was taken")
 	}

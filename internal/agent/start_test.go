@@ -37,25 +37,30 @@ func TestRestartAfterAChange(t *testing.T) {
 		{"nothing", func(*bench) {}, "a=4-7 b=1", nil, false},
 		{
 			"reserved CPUs", func(b *bench) { b.policy(strings.ReplaceAll(usualPolicy, `"0"`, `"0,1"`)) }, "a=4-7 b=1",
-			[]string{"CPUs 1 are reserved for the system now", `"kept":true`}, true,
+			[]string{"CPUs 1 are reserved for the system now", `"kept":true`},
+			true,
 		},
 		{
 			"CPU policy", func(b *bench) {
 				b.policy(strings.ReplaceAll(usualPolicy, "cpuManagerPolicy: static", "cpuManagerPolicy: none"))
 			}, "a=4-7 b=1",
-			[]string{"the CPU policy is none now"}, true,
+			[]string{"the CPU policy is none now"},
+			true,
 		},
 		{
 			"scope", func(b *bench) { b.policy(usualPolicy + "topologyManagerScope: pod\n") }, "a=4-7 b=1",
-			[]string{"changed since the state was written", "scope"}, false,
+			[]string{"changed since the state was written", "scope"},
+			false,
 		},
 		{
 			"a CPU of several is offline", func(b *bench) { b.machine(0, 1, 2, 3, 4, 5, 7) }, "a=4-5,7 b=1",
-			[]string{"CPUs 6 are offline or gone"}, true,
+			[]string{"CPUs 6 are offline or gone"},
+			true,
 		},
 		{
 			"the only CPU is offline", func(b *bench) { b.machine(0, 2, 3, 4, 5, 6, 7) }, "a=4-7",
-			[]string{"all CPUs of a container are gone", "delete the pod"}, true,
+			[]string{"all CPUs of a container are gone", "delete the pod"},
+			true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,7 +129,7 @@ func TestLocked(t *testing.T) {
 
 // TestFlippedBits: whichever bit of the state of three pods flips, an agent starts with the
 // generation before, or says what is wrong and does not start; where there is no generation before
-// it never starts.
+// it never starts (one bit of each byte is enough there).
 func TestFlippedBits(t *testing.T) {
 	b := newBench(t)
 	a := b.start()
@@ -151,6 +156,9 @@ func TestFlippedBits(t *testing.T) {
 			t.Fatalf("bit %d: pods hold %q, want the generation before, %q", bit, held, before)
 		default:
 			restored++
+		}
+		if bit%8 != 0 {
+			continue
 		}
 		held, err := startOn(b, a.place, damaged, nil)
 		if err == nil {
