@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ErrNotWhole is wrapped by the error about an amount of memory or huge pages that is
-// no whole number of bytes (R-DEM-32).
-var ErrNotWhole = errors.New("not a whole number of bytes")
+// ErrNotWhole is wrapped by the error about an amount of memory, huge pages or devices that is
+// no whole number of bytes or devices (R-DEM-32).
+var ErrNotWhole = errors.New("not a whole number")
 
 // ErrOutOfRange is wrapped by the error about a quantity that is negative or too large
 // to calculate with.
@@ -107,7 +107,7 @@ func bytesOf(q resource.Quantity, exact bool) (int64, error) {
 		return 0, err
 	}
 	if exact && !isWhole(q) {
-		return 0, fmt.Errorf("%s is %w", q.String(), ErrNotWhole)
+		return 0, fmt.Errorf("%s bytes is %w", q.String(), ErrNotWhole)
 	}
 	return q.Value(), nil
 }

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -132,13 +133,14 @@ func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *fiel
 // they are devices is for the inventory to know.
 func devicesOf(c *v1.Container, at *field.Path) (request.Amounts, error) {
 	var devices request.Amounts
-	for name, q := range c.Resources.Limits {
+	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
+		q := c.Resources.Limits[name]
 		if device.CheckName(string(name)) != nil || q.Sign() <= 0 {
 			continue
 		}
 		n, ok := q.AsInt64()
 		if !ok {
-			return nil, fmt.Errorf("%w: %s: %s is %s", ErrNotWhole, at.Key(string(name)), name, q.String())
+			return nil, fmt.Errorf("%s: %s devices is %w", at.Key(string(name)), q.String(), ErrNotWhole)
 		}
 		devices = devices.With(string(name), n)
 	}
