@@ -22,7 +22,8 @@ type runtime interface {
 	Update(updates []converge.Update) error
 }
 
-// keeper makes the node hold the pods that are asked for. It is one goroutine's.
+// keeper makes the node hold the pods that are asked for. It is one goroutine's. When the context
+// ends it stops between two pods, as each of them may cost a write.
 type keeper struct {
 	engine  *engine.Engine
 	runtime runtime
@@ -87,6 +88,9 @@ func (k *keeper) tell(ctx context.Context, set manifests.Set) {
 func (k *keeper) release(ctx context.Context, wanted map[string]bool) {
 	for _, g := range k.engine.State().Grants() {
 		uid := g.Pod.UID
+		if ctx.Err() != nil {
+			return
+		}
 		if wanted[uid] {
 			continue
 		}
@@ -111,6 +115,9 @@ func (k *keeper) release(ctx context.Context, wanted map[string]bool) {
 func (k *keeper) admit(ctx context.Context) {
 	stuck := false
 	for _, pod := range k.asked {
+		if ctx.Err() != nil {
+			return
+		}
 		s := k.engine.State()
 		_, holds := s.Grant(pod.UID)
 		at, refused := k.refused[pod.UID]

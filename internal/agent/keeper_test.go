@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/podsource/manifests"
 	"github.com/paddock-project/paddock/internal/store/crashfs"
 )
@@ -125,6 +127,21 @@ func TestDiskIsFullAtTheStart(t *testing.T) {
 	if err := a.health.ready(); err != nil {
 		t.Errorf("nothing changes, and the disk works again: %v", err)
 	}
+}
+
+// TestEndComesBetweenTwoPods: an agent that is to end does not work through all manifests first.
+func TestEndComesBetweenTwoPods(t *testing.T) {
+	a := newBench(t).start()
+	follow(t, a, "a 1")
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	a.keeper.follow(ctx, manifests.Set{})
+	same(t, "held", holds(a.engine.State()), "a=1")
+	a.keeper.asked = append(a.keeper.asked, request.Pod{UID: "b", Name: "b"})
+	a.keeper.tick(ctx)
+	same(t, "held", holds(a.engine.State()), "a=1")
+	a.keeper.tick(t.Context())
+	same(t, "held", holds(a.engine.State()), "a=1 b=")
 }
 
 // TestFlows: every line belongs to a flow; an admission is one from the decision to the start, and
