@@ -177,7 +177,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) (*kubeletstate.CPU, error) {
 		c.say(p.uid, "its pool %s is not known any more; its containers keep their CPUs of it", p.cpus)
 		if rest := p.cpus.Difference(own.Set()); !rest.IsEmpty() {
 			shared = shared.Union(rest)
-			c.lose(p.uid, "CPUs %s of its pool are no container's: they go back to the shared pool", rest)
+			c.lose(p.uid, "of its pool %s no container's: back to the shared pool", are(rest))
 		}
 	}
 	out.Default = shared.String()

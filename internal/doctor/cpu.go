@@ -93,6 +93,21 @@ func (e *listError) Error() string {
 
 func (e *listError) Unwrap() error { return e.err }
 
+// cpus is "CPU 3" or "CPUs 3-4", are the same with its verb.
+func cpus(set cpuset.Set) string {
+	if set.Len() == 1 {
+		return "CPU " + set.String()
+	}
+	return "CPUs " + set.String()
+}
+
+func are(set cpuset.Set) string {
+	if set.Len() == 1 {
+		return cpus(set) + " is"
+	}
+	return cpus(set) + " are"
+}
+
 func union(list []holding) cpuset.Set {
 	var b cpuset.Builder
 	for _, h := range list {
@@ -174,14 +189,14 @@ func (d *Diagnosis) reserved(b *cpuBook, s Setup) {
 	if !s.Policy.CPU.StrictReservation {
 		if missing := reserved.Difference(b.shared); !missing.IsEmpty() {
 			d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
-				fmt.Sprintf("CPUs %s are reserved and not in the shared pool%s", missing, heldBy(append(b.entries, b.pools...), missing)),
+				fmt.Sprintf("%s reserved and not in the shared pool%s", are(missing), heldBy(append(b.entries, b.pools...), missing)),
 				adviceReserved(b, missing))
 		}
 		return
 	}
 	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
 		d.fault("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
-			fmt.Sprintf("CPUs %s are reserved strictly and lie in the shared pool: strict-cpu-reservation or the reserved CPUs were changed", shared), adviceRepair)
+			fmt.Sprintf("%s reserved strictly and in the shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), adviceRepair)
 	}
 }
 
@@ -204,7 +219,7 @@ func (d *Diagnosis) overlaps(b *cpuBook) {
 	for _, h := range b.entries {
 		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
 			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
-				fmt.Sprintf("CPUs %s belong to %s and lie in the shared pool as well", both, h), adviceRepair)
+				fmt.Sprintf("%s held by %s and in the shared pool as well", are(both), h), adviceRepair)
 		}
 	}
 }
@@ -225,7 +240,7 @@ func (d *Diagnosis) complete(b *cpuBook, s Setup) {
 		d.extra(b, s, extra, everyone, sentence)
 	}
 	if leaked := all.Difference(known); !leaked.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("CPUs %s are leaked: they are neither in the shared pool nor any container's%s", leaked, d.lost(b, s, leaked)), adviceRepair)
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), adviceRepair)
 	}
 }
 
@@ -244,11 +259,11 @@ func (d *Diagnosis) extra(b *cpuBook, s Setup, extra cpuset.Set, everyone []hold
 func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
 	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
 	if !absent.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("CPUs %s are in the file and not on the machine, which has %s%s", absent, s.Machine.AllCPUs(), who),
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s in the file and not on the machine, which has %s%s", are(absent), s.Machine.AllCPUs(), who),
 			"bring them online if they are offline; else "+adviceRepair)
 	}
 	if !reserved.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("CPUs %s are reserved strictly and held%s", reserved, who),
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s reserved strictly and held%s", are(reserved), who),
 			"reserve the CPUs that were reserved before, or remove these pods and repair the file; else "+adviceDrain)
 	}
 }
@@ -267,16 +282,16 @@ func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
 	case who == "":
 		return "; the file does not tell whose they were: most likely those of a pod that is gone"
 	case s.Kubelet.PodLevelManagers:
-		return "; they are " + who
+		return "; held " + who
 	}
-	return fmt.Sprintf("; they are held %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
+	return fmt.Sprintf("; held %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
 }
 
 // crossings tells of what the kubelet does not look for.
 func (d *Diagnosis) crossings(b *cpuBook) {
 	for _, p := range b.pools {
 		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
-			d.note("R-CPU-112", fmt.Sprintf("CPUs %s are in %s and in the shared pool; the kubelet does not notice", both, p), adviceRepair)
+			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the shared pool; the kubelet does not notice", are(both), p), adviceRepair)
 		}
 	}
 	byPod := byPod(b)
@@ -284,7 +299,7 @@ func (d *Diagnosis) crossings(b *cpuBook) {
 	for i, uid := range uids {
 		for _, other := range uids[i+1:] {
 			if both := byPod[uid].Intersection(byPod[other]); !both.IsEmpty() {
-				d.note("R-CPU-112", fmt.Sprintf("CPUs %s belong to pod %s and to pod %s; the kubelet does not notice, and neither has them alone", both, uid, other),
+				d.note("R-CPU-112", fmt.Sprintf("%s held by pod %s and by pod %s; the kubelet does not notice, and neither has them alone", are(both), uid, other),
 					"delete one of the two pods, so that it is made anew")
 			}
 		}

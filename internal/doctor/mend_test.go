@@ -111,7 +111,7 @@ func TestRepair(t *testing.T) {
 		setup, old := machines.of(t, v), &doctor.State{}
 		old.Add(f)
 		before, beforeMemory := entries(old)
-		now, _, err := doctor.Repair(old, setup, nil)
+		now, _, err := doctor.Repair(old, setup, nil, nil)
 		if errors.Is(err, doctor.ErrUnmendable) {
 			unmendable++
 			continue
@@ -152,7 +152,7 @@ func TestRepairDropsTheDead(t *testing.T) {
 		}
 		setup, old := machines.of(t, v), &doctor.State{}
 		old.Add(f)
-		now, remarks, err := doctor.Repair(old, setup, func(string) bool { return false })
+		now, remarks, err := doctor.Repair(old, setup, func(string) bool { return false }, nil)
 		if err != nil || len(now.Pods()) > 0 || len(remarks) < len(old.Pods()) {
 			t.Fatalf("%s: %v, %v left, %v", v.Name, err, now.Pods(), remarks)
 		}

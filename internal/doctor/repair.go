@@ -13,11 +13,11 @@ import (
 
 // Repair makes a state on which the kubelet of the setup starts, out of one on which it does not,
 // and says what it changed. Setup needs machine and policy. alive tells of a pod whether it is
-// there; nil takes all for alive. No CPU of a pod that is there moves: where that is not
+// there; nil takes all for alive. owners are as for Convert. No CPU of a pod that is there moves: where that is not
 // possible the error wraps ErrUnmendable and names the pod.
-func Repair(old *State, s Setup, alive func(uid string) bool) (*State, []Remark, error) {
+func Repair(old *State, s Setup, alive func(uid string) bool, owners map[string]Owner) (*State, []Remark, error) {
 	r := repair{setup: s, alive: alive}
-	now, remarks, err := Convert(r.living(old), s.Kubelet, nil)
+	now, remarks, err := Convert(r.living(old), s.Kubelet, owners)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +95,7 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	}
 	all := append(slices.Clone(b.entries), b.pools...)
 	if both := r.setup.Policy.ReservedCPUs.Intersection(union(all)); !both.IsEmpty() {
-		return fmt.Errorf("%w: CPUs %s are reserved now and held, %s: reserve others, or delete these pods and name the others with --pods", ErrUnmendable, both, has(all, both))
+		return fmt.Errorf("%w: %s reserved now and held, %s: reserve others, or delete these pods and name the others with --pods", ErrUnmendable, are(both), has(all, both))
 	}
 	shared := sharable(r.setup).Difference(union(all))
 	if shared.IsEmpty() && len(b.entries) > 0 {
@@ -108,10 +108,10 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 
 func (r *repair) tellShared(old, now cpuset.Set) {
 	if more := now.Difference(old); !more.IsEmpty() {
-		r.say("", "CPUs %s go back to the shared pool", more)
+		r.say("", "back to the shared pool: %s", cpus(more))
 	}
 	if less := old.Difference(now); !less.IsEmpty() {
-		r.say("", "CPUs %s leave the shared pool: they are a pod's, reserved, or not on this machine", less)
+		r.say("", "out of the shared pool: %s, as a pod's, reserved, or not on this machine", cpus(less))
 	}
 }
 
@@ -126,7 +126,7 @@ func (r *repair) present(c *kubeletstate.CPU, b *cpuBook) error {
 		case left.IsEmpty():
 			return fmt.Errorf("%w: %s has CPUs %s, none of which the machine has: delete the pod and name the others with --pods", ErrUnmendable, e, e.cpus)
 		}
-		r.lose(e.uid, "container %s loses CPUs %s, which the machine does not have, and keeps %s", e.container, e.cpus.Difference(left), left)
+		r.lose(e.uid, "container %s loses %s, which the machine does not have, and keeps %s", e.container, cpus(e.cpus.Difference(left)), left)
 		c.Entries[e.uid] = maps.Clone(c.Entries[e.uid])
 		c.Entries[e.uid][e.container] = left.String()
 	}
