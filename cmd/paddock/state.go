@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,7 @@ what they are about to do, and keep the file that was there beside the new one.`
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newStateShowCommand(), newStateVerifyCommand())
+	cmd.AddCommand(newStateShowCommand(), newStateVerifyCommand(), newStateConvertCommand(), newStateRepairCommand())
 	return cmd
 }
 
@@ -73,6 +74,14 @@ func readStates(names []string, stdin io.Reader) ([]stateText, error) {
 		texts = append(texts, stateText{name, m, data})
 	}
 	return texts, nil
+}
+
+// noStdin refuses "-" where files are replaced.
+func noStdin(names []string) error {
+	if slices.Contains(names, "-") {
+		return errors.New("standard input cannot be replaced: name the files")
+	}
+	return nil
 }
 
 // managerOf says whose state it is: as the file is named, or, under another name, as its content says.
@@ -167,9 +176,16 @@ func (f *podsFlag) load(stdin io.Reader) (map[string]*v1.Pod, error) {
 	pods := map[string]*v1.Pod{}
 	for _, s := range sources {
 		pods[podspec.UID(s.Pod)] = s.Pod
+		// The API server shows a static pod as its mirror; the kubelet's files have the UID of the pod.
+		if uid := s.Pod.Annotations[mirrorAnnotation]; uid != "" {
+			pods[uid] = s.Pod
+		}
 	}
 	return pods, nil
 }
+
+// mirrorAnnotation is the UID of the static pod that a mirror pod stands for.
+const mirrorAnnotation = "kubernetes.io/config.mirror"
 
 // podName is what people call the pod: its name where that is known.
 func podName(pods map[string]*v1.Pod, uid string) string {

@@ -105,7 +105,7 @@ func showState(name string, stdin io.Reader, m *machine.Machine, pods map[string
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(string(data), `{"format":"paddock-state"`) {
+	if isPaddocks(data) {
 		file, err := statefile.Decode(name, data)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestNotHeld plays processes in a directory like /proc.
+func TestNotHeld(t *testing.T) {
+	dir := t.TempDir()
+	node, proc := filepath.Join(dir, "kubelet"), filepath.Join(dir, "proc")
+	state := filepath.Join(node, "cpu_manager_state")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	process := func(pid, comm, cmdline string) string {
+		write(filepath.Join(proc, pid, "comm"), comm+"\n")
+		write(filepath.Join(proc, pid, "cmdline"), strings.ReplaceAll(cmdline, " ", "\x00")+"\x00")
+		return filepath.Join(proc, pid)
+	}
+	want := func(what string) {
+		t.Helper()
+		switch err := notHeld(proc, state); {
+		case (err == nil) != (what == ""):
+			t.Errorf("got %v, want %q", err, what)
+		case err != nil && !strings.Contains(err.Error(), what):
+			t.Errorf("got %v, want %q", err, what)
+		}
+	}
+	write(state, "{}")
+	want("")
+	process("11", "bash", "bash")
+	process("12", "kubelet", "/usr/bin/kubelet --root-dir=/elsewhere")
+	process("self", "kubelet", "kubelet --root-dir="+node)
+	want("")
+	kubelet := process("13", "kubelet", "/usr/bin/kubelet --v=2 --root-dir "+node)
+	want("the kubelet runs (process 13)")
+	if err := os.RemoveAll(kubelet); err != nil {
+		t.Fatal(err)
+	}
+	want("")
+	editor := process("14", "vi", "vi "+state)
+	if err := os.Mkdir(filepath.Join(editor, "fd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(state, filepath.Join(editor, "fd", "3")); err != nil {
+		t.Fatal(err)
+	}
+	want("process 14 (vi) has it open")
+	proc = filepath.Join(dir, "nowhere")
+	want("")
+}
+
+// TestReplaceAll: all files or none, and those that were there stay.
+func TestReplaceAll(t *testing.T) {
+	dir := t.TempDir()
+	name := func(s string) string { return filepath.Join(dir, s) }
+	if err := os.WriteFile(name("a"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := []*replacement{{path: name("a"), data: []byte("new")}, {path: name("b"), data: []byte("too")}}
+	if err := replaceAll(files); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"a": "new", "b": "too", "a.before-1": "old"} {
+		if got, err := os.ReadFile(name(path)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	if files[0].kept != name("a.before-1") || files[1].kept != "" {
+		t.Errorf("kept as %q and %q", files[0].kept, files[1].kept)
+	}
+	unwritable := []*replacement{{path: name("a"), data: []byte("x")}, {path: name("nowhere/c"), data: nil}}
+	if err := replaceAll(unwritable); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("got %v", err)
+	}
+	if got, err := os.ReadFile(name("a")); err != nil || string(got) != "new" {
+		t.Errorf("a is %q, %v", got, err)
+	}
+	if _, err := os.Stat(name("a" + newSuffix)); !os.IsNotExist(err) {
+		t.Errorf("what was written for nothing is still there: %v", err)
+	}
+	if err := os.Symlink(name("a"), name("link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceAll([]*replacement{{path: name("link"), data: nil}}); err == nil {
+		t.Error("a symbolic link was replaced")
+	}
+}
