@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
@@ -32,11 +33,16 @@ func (a *Agent) newNode(gates podspec.Gates) (*realNode, error) {
 	if err != nil {
 		return nil, err
 	}
+	fresh, _, err := node.Adopt(a.place.machine, a.place.policy, a.place.inventory, nil)
+	if err != nil {
+		return nil, err
+	}
 	return &realNode{pods: pods, plugin: nri.New(nri.Config{
 		Engine: a.engine, Pods: pods, Cgroups: cgroups{cgroup.FS{Root: c.CgroupRoot}}, Observer: a.metrics.NewRuntime(), Log: a.log,
 		Operation: a.flows.WithOperation, Now: time.Now, After: time.After,
 		Socket: c.NRI.Socket, Name: c.NRI.PluginName, Index: c.NRI.PluginIndex, TakeOver: c.NRI.TakeOver,
 		Timeout: time.Duration(c.NRI.Timeout), Period: a.place.period, Grace: grace,
+		Fresh: a.engine.State().Generation() <= fresh.Generation(),
 	})}, nil
 }
 

@@ -139,7 +139,8 @@ func (p *Plugin) place(ctx context.Context, pod *api.PodSandbox, c *api.Containe
 	p.config.Engine.ContainerCreated(pod.GetUid(), c.GetName())
 	p.table.heard(pod.GetUid(), p.config.Now())
 	updates, stranded := p.table.compare(s, c.GetId())
-	p.table.expect(c.GetId(), updates, p.config.Now())
+	p.carry(c.GetId(), updates)
+	p.replied = p.config.Now() // What it is created with is on its way, too.
 	p.table.containers[c.GetId()] = &container{
 		id: c.GetId(), pod: pod.GetUid(), name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), setting: setting,
 	}
@@ -182,7 +183,7 @@ func (p *Plugin) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *ap
 	}
 	s := p.config.Engine.State()
 	updates, stranded := p.table.compare(s, c.GetId())
-	p.table.expect(c.GetId(), updates, p.config.Now())
+	p.carry(c.GetId(), updates)
 	p.say(ctx, stranded)
 	own := converge.Update{ID: c.GetId(), Pod: known.pod, Container: known.name, Before: known.setting, After: desired(s, known.pod, known.name)}
 	return updatesOf(append(updates, own)), nil
@@ -210,7 +211,7 @@ func (p *Plugin) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	updates, stranded := p.table.compare(p.config.Engine.State(), "")
-	p.table.expect(stopping, updates, p.config.Now())
+	p.carry(stopping, updates)
 	p.say(ctx, stranded)
 	return updatesOf(updates), nil
 }

@@ -72,6 +72,8 @@ type Config struct {
 	Period time.Duration
 	// Grace is how long a pod whose source cannot tell of it keeps what it holds without a sandbox.
 	Grace time.Duration
+	// Fresh tells that the engine's state never held anything: then CPUs that containers have are not of ours.
+	Fresh bool
 	// TakeOver manages containers that run on CPUs of which nothing is known here.
 	TakeOver bool
 }
@@ -104,8 +106,11 @@ type Plugin struct {
 	link    *linked
 	// lost is when the connection ended, or the start.
 	lost time.Time
-	// aside says why this node is not managed.
+	// replied is when a reply was given last that says where containers run.
+	replied time.Time
+	// aside says why this node is not managed; fresh is Config.Fresh until the first Synchronize.
 	aside error
+	fresh bool
 }
 
 type refused struct {
@@ -135,7 +140,7 @@ func New(c Config) *Plugin {
 	if c.Operation == nil {
 		c.Operation = func(ctx context.Context) context.Context { return ctx }
 	}
-	p := &Plugin{config: c, kick: make(chan struct{}, 1), refused: map[string]refused{}, resized: map[string]bool{}}
+	p := &Plugin{config: c, kick: make(chan struct{}, 1), refused: map[string]refused{}, resized: map[string]bool{}, fresh: c.Fresh}
 	p.lost = c.Now()
 	p.table = newTable(p.lost)
 	return p
@@ -192,6 +197,15 @@ func (p *Plugin) answer(ctx context.Context, hook string) (context.Context, func
 		cancel()
 		p.config.Observer.Hook(hook, p.config.Now().Sub(begin), *err)
 	}
+}
+
+// carry notes that a reply carries updates, those of an operation. Lock held.
+func (p *Plugin) carry(operation string, updates []converge.Update) {
+	now := p.config.Now()
+	if len(updates) > 0 {
+		p.replied = now
+	}
+	p.table.expect(operation, updates, now)
 }
 
 // say tells of containers that have nowhere to go.

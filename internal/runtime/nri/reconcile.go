@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -23,17 +24,35 @@ func (p *Plugin) Reconcile(ctx context.Context) (soon bool) {
 	if !p.managing() {
 		return false
 	}
-	p.mu.Lock()
-	running := p.table.pods()
-	p.mu.Unlock()
-	asked, cancel := context.WithTimeout(ctx, p.config.Timeout)
-	p.adopt(asked, running)
-	cancel()
-	soon = p.release(ctx)
+	adopting := p.adoptLate(ctx)
+	releasing := p.release(ctx)
 	p.look(ctx)
-	p.push(ctx)
+	waiting := p.push(ctx)
 	p.keepQuotas(ctx)
-	return soon
+	return adopting || releasing || waiting
+}
+
+// calm is after how long a reply is certainly carried out that was given last.
+const calm = 3 * time.Second
+
+// adoptLate plans what runs and holds nothing. It is the only way in which CPUs are given away outside of
+// the runtime's order of hooks, so it waits until no reply is on its way that could give them to others,
+// and tells whether it does.
+func (p *Plugin) adoptLate(ctx context.Context) (waiting bool) {
+	s := p.config.Engine.State()
+	p.mu.Lock()
+	uids := slices.DeleteFunc(p.table.pods(), func(uid string) bool { _, known := s.Grant(uid); return known })
+	waiting = p.config.Now().Sub(p.replied) < calm
+	p.mu.Unlock()
+	if len(uids) == 0 {
+		return false
+	}
+	if !waiting {
+		asked, cancel := context.WithTimeout(ctx, p.config.Timeout)
+		defer cancel()
+		p.adopt(asked, uids)
+	}
+	return waiting
 }
 
 // managing tells whether the table is what the runtime has, and ours.
@@ -181,21 +200,26 @@ func (p *Plugin) look(ctx context.Context) {
 	}
 }
 
-// push updates what does not run where it should, if the runtime stands that.
-func (p *Plugin) push(ctx context.Context) {
+// push updates what does not run where it should, if the runtime stands that. Containers for which a reply
+// is still on its way are left for the next round: nobody knows which of two would be the last. It tells
+// whether there are such.
+func (p *Plugin) push(ctx context.Context) (waiting bool) {
 	p.mu.Lock()
 	link := p.link
 	if link == nil || !link.synchronised || !link.mayUpdate || link.flight != nil {
 		p.mu.Unlock()
-		return
+		return false
 	}
 	s := p.config.Engine.State()
 	updates, stranded := p.table.compare(s, "")
+	all := len(updates)
+	updates = slices.DeleteFunc(updates, func(u converge.Update) bool { return p.table.containers[u.ID].waits(p.config.Now()) })
+	waiting = len(updates) < all
 	messages := updatesOf(updates)
 	if len(messages) == 0 {
 		p.mu.Unlock()
 		p.say(ctx, stranded)
-		return
+		return waiting
 	}
 	link.flight = &flight{generation: s.Generation(), done: make(chan struct{})}
 	p.table.expect(flying, updates, p.config.Now())
@@ -203,6 +227,7 @@ func (p *Plugin) push(ctx context.Context) {
 	p.say(ctx, stranded)
 	failed, err := link.UpdateContainers(messages)
 	p.landed(ctx, link, updates, failed, err)
+	return waiting
 }
 
 // flying is the operation of updates that nobody asked for.

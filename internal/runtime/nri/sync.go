@@ -24,7 +24,7 @@ func (p *Plugin) Synchronize(ctx context.Context, pods []*api.PodSandbox, contai
 	missed := p.adopt(ctx, oldest(created))
 	p.mu.Lock()
 	updates, stranded := p.table.compare(p.config.Engine.State(), "")
-	p.table.expect(stopping, updates, p.config.Now())
+	p.carry(stopping, updates)
 	p.mu.Unlock()
 	p.say(ctx, stranded)
 	p.synchronised(ctx, missed, updates)
@@ -60,26 +60,24 @@ func (p *Plugin) observe(ctx context.Context, pods []*api.PodSandbox, containers
 	return created
 }
 
-// foreign stands aside when containers run on CPUs that somebody else gave them: nothing that runs
-// is known here, and something has a cpuset of which nothing is known either.
+// foreign stands aside when containers run on CPUs that somebody else gave them: this state never held
+// anything, and something has a cpuset.
 func (p *Plugin) foreign(ctx context.Context) bool {
 	p.mu.Lock()
+	fresh := p.fresh && !p.config.TakeOver
+	p.fresh = false
 	s := p.config.Engine.State()
 	var strange *container
-	ours := false
+	var who string
 	for _, c := range p.table.containers {
-		_, known := s.Grant(c.pod)
-		ours = ours || known
-		if !known && !c.setting.CPUs.IsEmpty() && !c.setting.CPUs.Equal(s.SharedCPUs()) {
-			strange = c
+		if fresh && !c.setting.CPUs.IsEmpty() && !c.setting.CPUs.Equal(s.SharedCPUs()) {
+			strange, who = c, p.table.who(c.pod)
 		}
 	}
-	if p.config.TakeOver || ours || strange == nil {
-		p.mu.Unlock()
+	p.mu.Unlock()
+	if strange == nil {
 		return false
 	}
-	who := p.table.who(strange.pod)
-	p.mu.Unlock()
 	p.standAside(ctx, who, strange.name, strange.setting)
 	return true
 }

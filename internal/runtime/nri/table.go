@@ -135,8 +135,24 @@ func (t *table) compare(s *node.State, but string) (updates []converge.Update, s
 			updates = append(updates, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
 		}
 	}
+	updates = append(updates, t.unset(s, observed, updates)...)
 	converge.Order(updates)
 	return updates, stranded
+}
+
+// unset are the updates of containers without a cpuset that should run everywhere, and do: they get one, so
+// that what is written is what is wanted.
+func (t *table) unset(s *node.State, observed []converge.Observed, updates []converge.Update) []converge.Update {
+	var more []converge.Update
+	for _, o := range observed {
+		if !t.containers[o.ID].setting.CPUs.IsEmpty() || slices.ContainsFunc(updates, func(u converge.Update) bool { return u.ID == o.ID }) {
+			continue
+		}
+		if want := desired(s, o.Pod, o.Container); !want.CPUs.IsEmpty() && want.CPUs.Equal(o.CPUs) {
+			more = append(more, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: want})
+		}
+	}
+	return more
 }
 
 // observed is the container as converge sees it. Without a cpuset it runs everywhere. A quota that is
@@ -179,18 +195,21 @@ func (t *table) confirm(operation string, failed ...string) {
 	}
 }
 
-// see takes what the kernel was told. While an update may still be on its way, that may be the old or
-// the new value.
+// waits tells whether an update may still be on its way.
+func (c *container) waits(now time.Time) bool { return c.pending != "" && now.Sub(c.asked) < settling }
+
+// settling is after how long a runtime has done, or will never do, what a reply asked for.
+const settling = 15 * time.Second
+
+// see takes what the kernel was told. While an update is on its way that may be the old value.
 func (c *container) see(file converge.Setting, now time.Time) {
-	if c.pending != "" && now.Sub(c.asked) < settling {
+	arrived := file.CPUs.Equal(c.next.CPUs) && file.Mems == c.next.Mems
+	if c.waits(now) && !arrived {
 		c.setting = either(file, c.next)
 		return
 	}
 	c.setting, c.pending = file, ""
 }
-
-// settling is after how long a runtime has done, or will never do, what a reply asked for.
-const settling = 15 * time.Second
 
 // oldest orders pods by when their first container was made: who runs longest is planned first.
 func oldest(created map[string]int64) []string {

@@ -1,0 +1,20 @@
+package nri
+
+import (
+	"context"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Serve has one connection.
+func (p *Plugin) Serve(ctx context.Context) (bool, error) { return p.serve(ctx) }
+
+// Loop is the reconcile loop.
+func (p *Plugin) Loop(ctx context.Context) error { return p.reconcile(ctx) }
+
+// Refusal and StandsUpdates are what their names say.
+func Refusal(pod request.Pod, r *node.Refusal) error { return refusal(pod, r) }
+
+// StandsUpdates is standsUpdates.
+func StandsUpdates(runtime, release, nri string) bool { return standsUpdates(runtime, release, nri) }
