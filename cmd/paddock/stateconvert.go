@@ -58,10 +58,13 @@ TARGET is one of ` + targets + `.
 
 Name both files of the node. They are replaced in place, unless --save names another
 directory, and what was there is kept beside them as NAME.before-1. Stop the kubelet first.
+With --kubelet-config, the new kubelet's, they are written only if it would start on them.
 
 From kubelet to paddock --save names the file, --machine and --kubelet-config are those of the
 agent, and --pods must name every running pod. From paddock to kubelet FILE is the state of
-the agent, --machine its machine, and --save the directory.`,
+the agent, --machine its machine, and --save the directory.
+
+Exit codes: 0 done, 1 error, 2 the new kubelet would not start on it.`,
 		Example: `  systemctl stop kubelet
   paddock state convert --to kubelet-1.35 --dry-run /var/lib/kubelet/*_manager_state
   paddock state convert --to kubelet-1.35 /var/lib/kubelet/*_manager_state`,
@@ -170,6 +173,9 @@ func (c *stateConvertCommand) write(old, now *doctor.State, remarks []doctor.Rem
 	if err != nil {
 		return err
 	}
+	if err := c.verify(files, to); err != nil {
+		return err
+	}
 	table := view.Table{Columns: []view.Column{{Title: "POD"}, {Title: "WHAT THE KUBELET DOES WHEN IT STARTS"}}}
 	for _, uid := range old.Pods() {
 		table.Row(podName(pods, uid), doctor.Fate(old, uid, to))
@@ -179,6 +185,26 @@ func (c *stateConvertCommand) write(old, now *doctor.State, remarks []doctor.Rem
 		said += table.Text(styleFor(c.stdout)) + "\n"
 	}
 	return finish(c.stdout, said+remarksText(remarks, pods), toKubelet(files, c.save, texts), c.dryRun)
+}
+
+// verify holds the new files against the configuration of the new kubelet, if that is known.
+func (c *stateConvertCommand) verify(files map[kubeletstate.Manager][]byte, to kubeletstate.Kubelet) error {
+	if c.config.name == "" {
+		return nil
+	}
+	found, err := c.machine.load(c.stdin)
+	if err != nil {
+		return err
+	}
+	policy, err := c.config.load(found.Machine, c.stdin)
+	if err != nil {
+		return err
+	}
+	policy.PodLevelManagers = to.PodLevelManagers
+	if err := doctor.Check(files, doctor.Setup{Kubelet: to, Machine: found.Machine, Policy: policy}); err != nil {
+		return &exitError{code: 2, err: fmt.Errorf("with %s: %w", c.config.name, err)}
+	}
+	return nil
 }
 
 // remarksText says what changes, losses first, and ends in an empty line.

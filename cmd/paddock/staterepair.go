@@ -122,7 +122,7 @@ func (c *stateRepairCommand) run(names []string, stdin io.Reader, stdout io.Writ
 
 // unmendable is an answer of no.
 func unmendable(err error) error {
-	if errors.Is(err, doctor.ErrUnmendable) {
+	if errors.Is(err, doctor.ErrUnmendable) || errors.Is(err, doctor.ErrRefused) {
 		return &exitError{code: 2, err: err}
 	}
 	return err

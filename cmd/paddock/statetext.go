@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,7 +98,7 @@ func (s *shownState) podTable() *view.Table {
 		}
 		var blocks []string
 		for _, b := range h.Memory {
-			blocks = append(blocks, fmt.Sprintf("%s of %s on NUMA %s", view.Bytes(int64(b.Bytes)), b.Type, nodeList(b.NUMANodes)))
+			blocks = append(blocks, fmt.Sprintf("%s of %s on NUMA %s", bytesText(b.Bytes), b.Type, nodeList(b.NUMANodes)))
 		}
 		t.Cells(view.Cell{Text: pod, Tone: view.Strong}, view.Cell{Text: container, Tone: tone}, view.Cell{Text: cpus, Tone: tone},
 			view.Cell{Text: h.NUMANodes, Tone: tone}, view.Cell{Text: strings.Join(blocks, ", "), Tone: tone})
@@ -118,6 +119,15 @@ func (s *shownState) podTable() *view.Table {
 		}
 	}
 	return t
+}
+
+// bytesText is an amount for reading. The kubelet calculates without signs and does not look for
+// what is less than nothing.
+func bytesText(bytes uint64) string {
+	if bytes > math.MaxInt64 {
+		return "-" + view.Bytes(int64(-bytes))
+	}
+	return view.Bytes(int64(bytes))
 }
 
 func nodeList(nodes []int) string {
@@ -141,12 +151,12 @@ func (s *shownState) nodeTable() *view.Table {
 		{Title: "GROUP"},
 	}}
 	for _, n := range s.NUMANodes {
-		bytes := func(b uint64) string { return view.Bytes(int64(b)) }
 		group := ""
 		if len(n.Group) > 1 {
 			group = nodeList(n.Group)
 		}
-		t.Row(strconv.Itoa(n.ID), n.Type, bytes(n.Total), bytes(n.SystemReserved), bytes(n.Allocatable), bytes(n.Reserved), bytes(n.Free),
+		t.Row(strconv.Itoa(n.ID), n.Type, bytesText(n.Total), bytesText(n.SystemReserved),
+			bytesText(n.Allocatable), bytesText(n.Reserved), bytesText(n.Free),
 			strconv.Itoa(n.Assignments), group)
 	}
 	return t

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -192,6 +193,9 @@ func (r *repair) presentMemory(m *kubeletstate.Memory, machine books) {
 	}
 }
 
+// ErrRefused is wrapped by the error of Check.
+var ErrRefused = errors.New("the kubelet would not start on it")
+
 // Check verifies files and returns an error with the faults of those on which the kubelet would not
 // start.
 func Check(files map[kubeletstate.Manager][]byte, s Setup) error {
@@ -205,7 +209,7 @@ func Check(files map[kubeletstate.Manager][]byte, s Setup) error {
 		}
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%w: %s", ErrUnmendable, strings.Join(faults, "; "))
+		return fmt.Errorf("%w: %s", ErrRefused, strings.Join(faults, "; "))
 	}
 	return nil
 }

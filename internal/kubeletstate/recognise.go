@@ -88,16 +88,10 @@ func Recognise(data []byte) (*File, error) {
 	return f, nil
 }
 
-// Guess says whose state a text most likely is, by its first bytes; it need not be whole.
-func Guess(data []byte) (Manager, bool) {
+// looksOurs tells by the first bytes whether a text that is not whole was a state.
+func looksOurs(data []byte) bool {
 	head := string(data[:min(len(data), 256)])
-	switch {
-	case strings.Contains(head, `"defaultCpuSet"`):
-		return CPUManager, true
-	case strings.Contains(head, `"machineState"`):
-		return MemoryManager, true
-	}
-	return 0, false
+	return strings.Contains(head, `"defaultCpuSet"`) || strings.Contains(head, `"machineState"`)
 }
 
 // identify finds the manager by the fields that it alone has.
@@ -112,7 +106,7 @@ func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
 		return 0, nil, fmt.Errorf("%w: it is no JSON object", ErrForeign)
 	}
 	if err := json.Unmarshal(data, &fields); err != nil {
-		if _, ours := Guess(data); ours {
+		if looksOurs(data) {
 			return 0, nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
 		}
 		return 0, nil, fmt.Errorf("%w: %w", ErrForeign, explain(err, len(data)))
