@@ -110,7 +110,10 @@ func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observ
 		return nil, nil, fmt.Errorf("state: %w", err)
 	}
 	log.InfoContext(ctx, "state opened", "found", loaded.String())
-	state, err := p.adopt(ctx, c, loaded, log)
+	state, forgotten, err := p.adopt(ctx, c, loaded, log)
+	if err == nil && forgotten > 0 {
+		err = keepCopy(ctx, kept, loaded.Data, forgotten, log)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, kept.Close())
 	}
@@ -124,14 +127,26 @@ func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observ
 	return e, kept, nil
 }
 
-// adopt makes a state of what was loaded, and names what does not hold.
-func (p *place) adopt(ctx context.Context, c Config, loaded store.Loaded, log *slog.Logger) (*node.State, error) {
+// keepCopy keeps what was loaded before a state is written that forgets pods: the machine or the
+// policy may be the wrong one by mistake.
+func keepCopy(ctx context.Context, s *store.Store, data []byte, forgotten int, log *slog.Logger) error {
+	name, err := s.Keep(data)
+	if err != nil {
+		return fmt.Errorf("%d pods are to be forgotten, and no copy of what they hold can be kept: %w", forgotten, err)
+	}
+	log.WarnContext(ctx, "pods are forgotten; what they held is kept in a copy", "pods", forgotten, "copy", name)
+	return nil
+}
+
+// adopt makes a state of what was loaded, and names what does not hold. The number is of the pods that
+// the state does not know any more.
+func (p *place) adopt(ctx context.Context, c Config, loaded store.Loaded, log *slog.Logger) (*node.State, int, error) {
 	var grants []*node.Grant
 	var generation uint64
 	if loaded.Data != nil {
 		file, err := statefile.Decode(loaded.Path, loaded.Data)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		grants, generation = file.Grants, file.Generation
 		for _, change := range file.Changes(p.machine, p.policy) {
@@ -140,7 +155,7 @@ func (p *place) adopt(ctx context.Context, c Config, loaded store.Loaded, log *s
 	}
 	state, findings, err := node.Adopt(p.machine, p.policy, p.inventory, grants)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	lines := make([]string, len(findings))
 	for i, f := range findings {
@@ -148,8 +163,8 @@ func (p *place) adopt(ctx context.Context, c Config, loaded store.Loaded, log *s
 		log.WarnContext(ctx, "a pod is touched by a change", "pod", f.Pod, "uid", f.UID, "kept", f.Kept, "what", f.What, "do", f.Do)
 	}
 	if c.Strict && len(findings) > 0 {
-		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(lines, "; "))
+		return nil, 0, fmt.Errorf("%w: %s", ErrStrict, strings.Join(lines, "; "))
 	}
 	log.InfoContext(ctx, "state adopted", "pods", len(state.Grants()), "generation", max(generation, state.Generation()))
-	return state.Resume(generation), nil
+	return state.Resume(generation), len(grants) - len(state.Grants()), nil
 }

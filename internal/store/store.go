@@ -10,6 +10,7 @@
 //	PATH.new        the generation that is being written; means nothing to a reader
 //	PATH.old        a second name of PATH while it becomes PATH.previous; means nothing either
 //	PATH.damaged-N  a PATH that was found damaged, kept for people to look at
+//	PATH.kept-N     a copy that Keep made, for people too
 //	PATH.lock       locked by the process that has the store open; never removed
 //
 // # Writing

@@ -81,7 +81,7 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 			err = s.adopt(g)
 		}
 		if err != nil {
-			tell(false, err.Error(), "delete the pod, so that it is made anew and planned on what is there now")
+			tell(false, strings.TrimPrefix(err.Error(), ErrInvariant.Error()+": "), "delete the pod, so that it is made anew and planned on what is there now")
 			continue
 		}
 		free = free.Difference(g.CPUs())

@@ -61,7 +61,7 @@ func TestAdopt(t *testing.T) {
 		{
 			name: "all CPUs of a container are offline", now: world{cpus: 8, offline: 1, reserved: cpuset.Of(0), static: true},
 			want:     "pool 2-5, shared 0,6-7",
-			findings: []string{"pod default/one is forgotten: assignments contradict each other: all CPUs of a container are gone: delete the pod"},
+			findings: []string{"pod default/one is forgotten: all CPUs of a container are gone: delete the pod"},
 		},
 		{
 			name: "its CPUs are reserved now", now: world{cpus: 8, reserved: cpuset.Of(0, 1), static: true},

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+)
+
+// Keep writes a copy of data beside the file, synced, as PATH.kept-N, and returns its name. It is for
+// a state of which something will not be written again: nothing reads the copy but people. The
+// errors are of type *Error.
+func (s *Store) Keep(data []byte) (string, error) {
+	if s.lock == nil {
+		return "", s.error("keep a copy", fs.ErrClosed)
+	}
+	for n := 1; ; n++ {
+		name := s.path + suffixKept + strconv.Itoa(n)
+		file, err := s.fsys.Create(name)
+		switch {
+		case errors.Is(err, fs.ErrExist) && n < maxKept:
+			continue
+		case err != nil:
+			return "", s.error("keep a copy as "+name, err)
+		}
+		if err := s.fill(file, data); err != nil {
+			_ = s.fsys.Remove(name) // what could not be written is the news
+			return "", s.error("keep a copy as "+name, err)
+		}
+		return name, nil
+	}
+}
+
+func (s *Store) fill(file File, data []byte) error {
+	_, err := file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return s.fsys.SyncDir(filepath.Dir(s.path))
+}
+
+const (
+	suffixKept = ".kept-"
+	// maxKept bounds the copies: nobody looks at more.
+	maxKept = 99
+)
