@@ -172,10 +172,17 @@ func choose(n, k int) int {
 
 func whyChosen(policy node.Policy, a node.Alignment) string {
 	asked := slices.ContainsFunc(a.Families, func(f hint.Family) bool { return f.Kind != hint.Any })
+	nowhere := unsatisfiable(a.Families)
 	c := a.Choice
 	switch {
 	case c.Unsolved:
 		return c.Why
+	case nowhere != "":
+		text := nowhere + " fits nowhere, so that no set can be preferred (R-HINT-11)"
+		if c.Admit {
+			text += "; best-effort goes on with the others"
+		}
+		return text
 	case !asked:
 		return "nothing has a preference: all NUMA nodes will do (R-HINT-51)"
 	case c.Preferred && policy.PreferClosest && policy.Topology != node.TopologySingleNUMANode:
@@ -190,6 +197,16 @@ func whyChosen(policy node.Policy, a node.Alignment) string {
 	return "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less (R-HINT-62)"
 }
 
+// unsatisfiable names the first resource that fits nowhere.
+func unsatisfiable(families []hint.Family) string {
+	for _, f := range families {
+		if f.Kind == hint.None {
+			return f.Resource
+		}
+	}
+	return ""
+}
+
 // verdict is what is to be said of one set; the smaller, the nearer it was to being chosen.
 type verdict struct {
 	nodes   mask.Mask
@@ -199,8 +216,9 @@ type verdict struct {
 }
 
 // losersOf looks at the sets of the sizes that count: the chosen one's, and those that are preferred.
+// Where a resource fits nowhere, no set is nearer than another.
 func losersOf(s *node.State, a node.Alignment) []Loser {
-	if a.Choice.Unsolved {
+	if a.Choice.Unsolved || unsatisfiable(a.Families) != "" {
 		return nil
 	}
 	var nodes mask.Mask
@@ -285,14 +303,12 @@ func judge(s *node.State, a node.Alignment, m mask.Mask) verdict {
 // outrun says what the chosen set is better in than m, where everything fits and is preferred.
 func outrun(s *node.State, c hint.Choice, m mask.Mask) string {
 	switch {
-	case !c.Admit:
-		return "all fits, but some resource fits nowhere at all"
 	case m.Len() > c.Mask.Len():
 		return "all fits, on more NUMA nodes (R-HINT-53)"
 	case s.Policy().PreferClosest && s.Policy().Topology != node.TopologySingleNUMANode && spread(s, m) > spread(s, c.Mask):
 		return "all fits, farther apart (R-HINT-54)"
 	}
-	return "all fits, as well; the lowest wins (R-HINT-53)"
+	return "all fits as well, and the lowest wins (R-HINT-53)"
 }
 
 func spread(s *node.State, m mask.Mask) int {

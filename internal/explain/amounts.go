@@ -105,7 +105,7 @@ func (x *search) subjects() []string {
 func (x *search) most(pod request.Pod, resource, who string) (request.Pod, bool) {
 	unit, want := x.unit(resource), highest(pod, resource, who, x.pools(resource))
 	fits := func(n int64) (request.Pod, bool) {
-		lowered, ok := lower(pod, resource, who, n*unit, x.pools(resource))
+		lowered, ok := lower(pod, resource, who, n*unit, unit, x.pools(resource))
 		if !ok || lowered.Equal(pod) || x.plan(x.state, lowered) == nil {
 			return pod, false
 		}
@@ -214,9 +214,10 @@ func sums(s *node.State, resource string) []int64 {
 func (x *search) less(resources []string) (Proposal, bool) {
 	least := x.pod
 	for _, resource := range resources {
-		lowered, ok := lower(least, resource, "", x.unit(resource), x.pools(resource))
+		unit := x.unit(resource)
+		lowered, ok := lower(least, resource, "", unit, unit, x.pools(resource))
 		for n := int64(2); !ok && n <= 64; n *= 2 {
-			lowered, ok = lower(least, resource, "", n*x.unit(resource), x.pools(resource))
+			lowered, ok = lower(least, resource, "", n*unit, unit, x.pools(resource))
 		}
 		if !ok {
 			return Proposal{}, false

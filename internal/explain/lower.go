@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -41,29 +42,34 @@ func highest(pod request.Pod, resource, who string, pool bool) int64 {
 	return most
 }
 
-// lower returns the pod with no more than limit of a resource: of a pool, for the pod as a whole,
-// with slices as large as that allows; else for each container, or for the one called who. False
-// when no division of the pool would do.
-func lower(pod request.Pod, resource, who string, limit int64, pool bool) (request.Pod, bool) {
+// lower returns the pod with no more than limit of a resource: of a pool, for the pod as a whole; else
+// for each container, or for the one called who. The slices of a pool are as large, in units, as
+// leaves the containers that share as much of it as they have now, in proportion. False when no
+// division of the pool would do.
+func lower(pod request.Pod, resource, who string, limit, unit int64, pool bool) (request.Pod, bool) {
 	if !pool {
 		return capped(pod, resource, who, limit), true
 	}
-	if limit < 1 || limit > budgetOf(pod, resource) {
+	budget := budgetOf(pod, resource)
+	if limit < 1 || limit > budget {
 		return pod, false
 	}
+	rest := max(unit, int64(float64(divide(pod, resource, budget).Rest)*(float64(limit)/float64(budget)))/unit*unit)
 	pod = Change{Resource: resource, To: limit}.apply(pod)
-	// The largest cap of the slices that leaves everybody something.
-	low, high := int64(0), limit
+	if divides(pod, resource, limit, rest) {
+		return pod, true
+	}
+	low, high := int64(0), limit/unit
 	for low < high {
 		middle := low + (high-low+1)/2
-		if divides(capped(pod, resource, "", middle), resource, limit) {
+		if divides(capped(pod, resource, "", middle*unit), resource, limit, rest) {
 			low = middle
 		} else {
 			high = middle - 1
 		}
 	}
-	pod = capped(pod, resource, "", max(low, 1))
-	return pod, divides(pod, resource, limit)
+	pod = capped(pod, resource, "", max(low, 1)*unit)
+	return pod, divides(pod, resource, limit, rest)
 }
 
 // capped limits what containers ask for themselves.
@@ -76,8 +82,8 @@ func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
 	return pod
 }
 
-// divides tells whether the budget can be divided, by the managers and by the rules of the API.
-func divides(pod request.Pod, resource string, budget int64) bool {
+// divide is the arithmetic of a pool (layoutPool of package node).
+func divide(pod request.Pod, resource string, budget int64) layout.Layout {
 	list := make([]layout.Claim, len(pod.Containers))
 	for i, c := range pod.Containers {
 		n, ok := asked(c, resource)
@@ -85,11 +91,21 @@ func divides(pod request.Pod, resource string, budget int64) bool {
 			ok = len(c.Memory) > 0
 		}
 		list[i] = layout.Claim{Lane: c.Lane, Exclusive: ok, Amount: n}
-		if isMemory(resource) && resource != "memory" {
+		if isMemory(resource) && resource != machine.Memory {
 			list[i].Indifferent = !slices.Contains(c.HugePages, resource)
 		}
 	}
-	l := layout.Divide(budget, list)
+	return layout.Divide(budget, list)
+}
+
+// divides tells whether the budget can be divided, by the managers and by the rules of the API, so that
+// containers that share have at least rest.
+func divides(pod request.Pod, resource string, budget, rest int64) bool {
+	l := divide(pod, resource, budget)
+	shares := slices.ContainsFunc(l.Pieces, func(p layout.Piece) bool { return p.Part == layout.Rest })
+	if shares && l.Rest < rest && (resource == request.CPU || resource == machine.Memory) {
+		return false
+	}
 	if l.Overdrawn || l.Empty != layout.NotEmpty {
 		return false
 	}

@@ -63,7 +63,9 @@ func containerPicks(s *node.State, g *node.Grant) []Pick {
 		}
 		pick.cpus(s, c.CPUs, why)
 		for _, b := range c.Memory {
-			pick.Memory = append(pick.Memory, Amount{b.Type, b.Size})
+			if b.Size > 0 { // What a standard init container had may be a later one's now.
+				pick.Memory = append(pick.Memory, Amount{b.Type, b.Size})
+			}
 		}
 		if !c.MemoryNodes.IsEmpty() {
 			pick.MemoryNUMANodes, pick.WhyMemory = c.MemoryNodes.Nodes(), whyMemory(c, c.MemoryNodes)

@@ -93,7 +93,7 @@ func (r Remedies) Plans() int {
 // Bounds, in plans. What they end is told in Remedies.Tried.
 const (
 	maxAmountPlans = 250
-	maxPodPlans    = 400
+	maxPodPlans    = 150
 	// maxSteps bounds, over all plans of one kind of change, the steps of hint.Merge.
 	maxSteps = 200_000
 )

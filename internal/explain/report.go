@@ -258,7 +258,8 @@ type Largest struct {
 	Policy string `json:"policy"`
 	// Now tells that it is the node's own policy.
 	Now bool `json:"now,omitempty"`
-	// CPUs is the most CPUs, with Memory bytes: as little as will do. LostCPUs is how much less that is than
+	// CPUs is the most CPUs, with Memory bytes: as little as will do of 1 MiB and the amounts at which
+	// memory prefers one NUMA node more. LostCPUs is how much less that is than
 	// without alignment, as LostBytes is of Bytes.
 	CPUs     int   `json:"cpus"`
 	Memory   int64 `json:"withMemory"`
@@ -313,11 +314,10 @@ func (l *Largest) measure(s *node.State) {
 			unit = int64(max(1, s.Machine().CPUsPerCore()))
 		}
 		free := int64(s.AvailableCPUs().Len())
-		little := func(n int64) int64 { return p.least(n * unit) }
-		best := p.most(request.CPU, unit, free, func(n int64) bool { return p.admits(n*unit, little(n)) })
+		best := p.most(request.CPU, unit, free, func(n int64) bool { return p.least(n*unit) > 0 })
 		l.CPUs = int(best * unit)
 		if l.CPUs > 0 && p.memory {
-			l.Memory = little(best)
+			l.Memory = p.least(best * unit)
 		}
 		if p.memory {
 			each := p.perCPU()
@@ -351,25 +351,30 @@ func (p prober) admits(cpus, bytes int64) bool {
 	return p.s.Plan(pod).Refusal == nil
 }
 
-// least is as little memory as prefers as many NUMA nodes as that many CPUs do: restricted admits
-// no other.
+// least is as little memory as that many CPUs are admitted with, of the amounts at which another number
+// of NUMA nodes is preferred; 0 if they are with none. Restricted admits only what prefers as many
+// NUMA nodes as the CPUs do; best-effort, too, may find room for more memory and not for less where
+// NUMA nodes serve memory together.
 func (p prober) least(cpus int64) int64 {
-	if p.s.Policy().Topology != node.TopologyRestricted || p.s.Policy().CPU.AlignBySocket {
+	if p.admits(cpus, mebi) {
 		return mebi
 	}
-	size := 0
-	for i, sum := range sums(p.s, request.CPU) {
-		if sum >= cpus {
-			size = i + 1
-			break
+	if !p.memory || p.s.Policy().Topology == node.TopologySingleNUMANode {
+		return 0
+	}
+	sizes, amounts := sums(p.s, request.CPU), sums(p.s, machine.Memory)
+	for i, sum := range amounts {
+		same := i+1 < len(sizes) && sizes[i] < cpus && cpus <= sizes[i+1]
+		if bytes := (sum/mebi + 1) * mebi; (same || len(amounts) <= maxAllAmounts) && p.admits(cpus, bytes) {
+			return bytes
 		}
 	}
-	bytes := sums(p.s, machine.Memory)
-	if size < 2 || size-2 >= len(bytes) {
-		return mebi
-	}
-	return (bytes[size-2]/mebi + 1) * mebi
+	return 0
 }
+
+// maxAllAmounts is how many NUMA nodes a machine has on which all amounts are tried: on larger ones
+// only the one that prefers as many NUMA nodes as the CPUs.
+const maxAllAmounts = 8
 
 // perCPU is how much memory for pods the machine has for each CPU that pods can have, in whole MiB.
 func (p prober) perCPU() int64 {

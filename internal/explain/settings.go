@@ -17,8 +17,8 @@ type knob struct {
 	values []string
 	// gate is what the setting needs besides.
 	gate string
-	get    func(node.Policy) string
-	set    func(*node.Policy, string)
+	get  func(node.Policy) string
+	set  func(*node.Policy, string)
 }
 
 // knobs are in the order in which they are tried: what gives up least comes first.

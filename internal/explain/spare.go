@@ -11,8 +11,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// maxSets bounds how many sets of pods are looked at before they are planned.
-const maxSets = 100_000
+// maxVisits bounds how many sets of pods are looked at before they are planned, maxSize how many pods
+// a set has that is looked for one by one.
+const (
+	maxVisits = 10_000
+	maxSize   = 24
+)
 
 // victim is a pod that might go.
 type victim struct {
@@ -22,6 +26,7 @@ type victim struct {
 	kind string
 	// freed is what it holds of the resource that was short, by NUMA node.
 	freed []int64
+	total int64
 	// sooner is how many pods of its kind can be spared sooner.
 	sooner int
 }
@@ -39,21 +44,38 @@ func (x *search) spare() ([]Proposal, string) {
 	for _, v := range victims {
 		everybody = everybody.Release(v.grant.Pod.UID)
 	}
-	if x.plan(everybody, x.pod) == nil {
+	bound := x.newBound(victims)
+	// Where CPUs of init containers are to be reused, less can be more: on the empty node the init
+	// container may take them where its successor does not fit.
+	empty := x.plan(everybody, x.pod) == nil
+	if empty && !x.reuses() {
 		return nil, "even the empty node refuses it"
 	}
-	for size := 1; size <= len(victims); size++ {
-		found, complete := x.ofSize(victims, size)
+	for size := 1; size <= min(len(victims), maxSize); size++ {
+		found, complete := x.ofSize(victims, size, bound)
 		if found != nil {
 			return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it, and no fewer", countText(size, "pod"))
 		}
 		if !complete {
-			break
+			return x.anyhow(victims, empty)
 		}
 	}
+	if empty {
+		return nil, "even the empty node refuses it"
+	}
+	return x.anyhow(victims, empty)
+}
+
+// anyhow is for when the fewest pods are out of reach.
+func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
+	x.limit += maxPodPlans
+	x.steps = 0
 	found := x.greedy(victims)
-	if found == nil {
-		return nil, "only of more pods than the bound of the search allows"
+	switch {
+	case found == nil && empty:
+		return nil, "even the empty node refuses it"
+	case found == nil:
+		return nil, "none found within the bound of the search"
 	}
 	return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it; fewer may, the search for them reached its bound", countText(len(found), "pod"))
 }
@@ -64,7 +86,11 @@ func (x *search) victims() []victim {
 	for _, g := range x.state.Grants() {
 		kind := x.kindOf(g)
 		if kind != "" {
-			out = append(out, victim{grant: g, kind: kind, freed: x.freed(g)})
+			v := victim{grant: g, kind: kind, freed: x.freed(g)}
+			for _, n := range v.freed {
+				v.total += n
+			}
+			out = append(out, v)
 		}
 	}
 	slices.SortFunc(out, func(a, b victim) int {
@@ -120,103 +146,41 @@ func (x *search) freed(g *node.Grant) []int64 {
 	return out
 }
 
-// enough is a condition that every answer meets: after the pods are gone, as many NUMA nodes as
-// the policy allows have together what was short. It spares most of the plans.
-type enough struct {
-	free  []int64
-	nodes int
-	want  int64
-}
-
-// threshold is nil where nothing can be said before planning: about devices, about refusals that
-// name no amount, and where CPUs or memory of init containers are reused.
-func (x *search) threshold() *enough {
-	r, policy := x.refusal, x.state.Policy()
-	if r.Resource != request.CPU && !isMemory(r.Resource) || len(r.Nodes) == 0 {
-		return nil
-	}
-	if slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init }) {
-		return nil
-	}
-	e := &enough{free: make([]int64, mask.MaxNode+1), nodes: len(r.Nodes), want: r.Wanted}
-	switch {
-	case policy.Topology == node.TopologySingleNUMANode:
-		e.nodes = 1
-	case policy.Topology == node.TopologyRestricted && !policy.CPU.AlignBySocket:
-		for _, a := range x.state.Plan(x.pod).Trace.Alignments {
-			for _, f := range a.Families {
-				if a.Container == r.Container && f.Resource == r.Resource && f.Preferred > 0 {
-					e.nodes = f.Preferred
-				}
-			}
-		}
-	}
-	if r.Resource == request.CPU {
-		for _, n := range x.state.Machine().CPUNodes() {
-			e.free[n.ID] = int64(x.state.AvailableCPUs().IntersectionLen(n.CPUs))
-		}
-		return e
-	}
-	t := x.state.Machine().MemoryType(r.Resource)
-	for _, n := range x.state.Memory().Nodes() {
-		for other := range n.Group.All() {
-			if t >= 0 {
-				e.free[other] += n.Free[t] // As in freed: a group's bytes are anywhere in it.
-			}
-		}
-	}
-	return e
-}
-
-func (e *enough) met(gone []victim) bool {
-	if e == nil {
-		return true
-	}
-	var have [mask.MaxNode + 1]int64
-	copy(have[:], e.free)
-	for _, v := range gone {
-		for n, k := range v.freed {
-			have[n] += k
-		}
-	}
-	slices.Sort(have[:])
-	var sum int64
-	for i := range e.nodes {
-		sum += have[len(have)-1-i]
-	}
-	return sum >= e.want
-}
-
 // ofSize tries the sets of that many pods, those first whose most precious pod matters least.
 // complete tells whether all were tried.
-func (x *search) ofSize(victims []victim, size int) (found []victim, complete bool) {
-	threshold, seen := x.threshold(), 0
-	var walk func(gone []victim, below int) bool
-	walk = func(gone []victim, below int) bool {
-		if len(gone) == size {
-			seen++
-			if seen > maxSets || x.spent() {
-				return true
-			}
-			if !dominated(gone) && threshold.met(gone) && x.admits(gone) {
+func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victim, complete bool) {
+	visits := 0
+	gone := make([]victim, 0, size)
+	var walk func(below int) bool
+	walk = func(below int) bool {
+		missing := size - len(gone)
+		if visits++; visits > maxVisits || x.spent() {
+			return true
+		}
+		if !bound.met(gone, missing, below) {
+			return false
+		}
+		if missing == 0 {
+			if !dominated(gone) && x.admits(gone) {
 				found = slices.Clone(gone)
 				return true
 			}
 			return false
 		}
-		// The last one chosen is the most precious; the others are chosen below it.
-		missing := size - len(gone)
+		// The first one chosen is the most precious; the others are chosen below it.
 		for i := missing - 1; i < below; i++ {
 			if victims[i].sooner >= missing {
 				continue // Not all pods of its kind before it can be chosen: see dominated.
 			}
-			if walk(append(slices.Clone(gone), victims[i]), i) {
+			gone = append(gone, victims[i])
+			if walk(i) {
 				return true
 			}
+			gone = gone[:len(gone)-1]
 		}
 		return false
 	}
-	ended := walk(nil, len(victims))
+	ended := walk(len(victims))
 	return found, !ended
 }
 
@@ -244,7 +208,6 @@ func (x *search) admits(gone []victim) bool {
 
 // greedy lets pods go until the pod is admitted, and takes back whoever need not.
 func (x *search) greedy(victims []victim) []victim {
-	x.limit += maxPodPlans
 	low, high := 1, len(victims)
 	for low < high {
 		if middle := (low + high) / 2; x.admits(victims[:middle]) {

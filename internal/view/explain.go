@@ -28,7 +28,8 @@ func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Expl
 	return Explanation{Answer: planPod(p, s), Why: explain.Of(s, p), Remedies: remedies}
 }
 
-// maxNearest is how many of the sets that lost are shown if not all are asked for.
+// maxNearest is how many reasons why sets lost, and how many sets of each, are shown if not all are
+// asked for.
 const maxNearest = 3
 
 // Text prints the explanation for people: the answer and what would change it, then the way to it.
@@ -68,6 +69,9 @@ type explanation struct {
 func (w *explanation) line(format string, args ...any) { fmt.Fprintf(&w.out, format+"\n", args...) }
 
 func (w *explanation) heading(title, about string) {
+	if about != "" {
+		title += ":"
+	}
 	w.line("\n%s%s", w.style.Paint(Strong, title), space(w.style.Paint(Faint, about)))
 }
 
@@ -238,19 +242,31 @@ func (w *explanation) alignment(a explain.Alignment) {
 	w.losers(a.Losers)
 }
 
+// losers shows sets that lost for the same reason in one line, the nearest first.
 func (w *explanation) losers(losers []explain.Loser) {
-	shown := losers
-	if !w.verbose && len(shown) > maxNearest {
-		shown = shown[:maxNearest]
+	var whys []string
+	sets := map[string][]string{}
+	for _, l := range losers {
+		if sets[l.Why] == nil {
+			whys = append(whys, l.Why)
+		}
+		sets[l.Why] = append(sets[l.Why], mask.Of(l.NUMANodes...).String())
 	}
 	var rows [][]Cell
-	for _, l := range shown {
-		rows = append(rows, []Cell{{"not " + mask.Of(l.NUMANodes...).String(), Faint}, {l.Why, Faint}})
+	for i, why := range whys {
+		list := sets[why]
+		if !w.verbose && i == maxNearest {
+			w.table(rows)
+			w.line("  %s", w.style.Paint(Faint, "and "+count(len(whys)-i, "reason")+" more (-v)"))
+			return
+		}
+		text := strings.Join(list, ", ")
+		if few := maxNearest; !w.verbose && len(list) > few {
+			text = fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
+		}
+		rows = append(rows, []Cell{{"not " + text, Faint}, {why, Faint}})
 	}
 	w.table(rows)
-	if more := len(losers) - len(shown); more > 0 {
-		w.line("  %s", w.style.Paint(Faint, "and "+count(more, "set")+" more (-v)"))
-	}
 }
 
 func (w *explanation) picks(admitted bool, picks []explain.Pick) {

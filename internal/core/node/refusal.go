@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -367,10 +368,14 @@ func (s *State) accountCPU(d *draft) []NodeAccount {
 	accounts := make([]NodeAccount, 0, len(s.machine.CPUNodes()))
 	allocatable, available := s.AllocatableCPUs(), d.available()
 	own := Grant{Pod: d.pod, Pool: d.pool, Containers: d.containers}
+	held := make([]cpuset.Set, len(s.grants))
+	for i, g := range s.grants {
+		held[i] = g.CPUs()
+	}
 	for _, n := range s.machine.CPUNodes() {
 		a := NodeAccount{Node: n.ID, Total: int64(allocatable.IntersectionLen(n.CPUs)), Free: int64(available.IntersectionLen(n.CPUs))}
-		for _, g := range s.grants {
-			if k := int64(g.CPUs().IntersectionLen(n.CPUs)); k > 0 {
+		for i, g := range s.grants {
+			if k := int64(held[i].IntersectionLen(n.CPUs)); k > 0 {
 				a.Holders = append(a.Holders, Holder{Pod: g.Pod.ID(), Amount: k, Nodes: mask.Of(n.ID)})
 			}
 		}

@@ -1,0 +1,192 @@
+package explain
+
+import (
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// bound is a condition that every set of pods meets whose absence admits the pod: after they are gone,
+// as many NUMA nodes as the policy allows have together what was short. It is what spares nearly
+// all plans. The zero bound is met by every set.
+type bound struct {
+	want  int64
+	nodes int // how many NUMA nodes count
+	free  []int64
+	// top[i][k] is what the k pods that free most among the first i would free, by NUMA node, and
+	// total[i][k] in sum: the most that k of these pods can do.
+	top   [][][]int64
+	total [][]int64
+}
+
+// newBound is empty where nothing can be said before planning: about devices, about refusals
+// that name no amount, and where CPUs or memory of init containers are reused.
+func (x *search) newBound(victims []victim) *bound {
+	r := x.refusal
+	if r.Resource != request.CPU && !isMemory(r.Resource) || len(r.Nodes) == 0 || x.reuses() {
+		return &bound{}
+	}
+	b := &bound{want: r.Wanted, nodes: x.mostNodes(), free: x.free()}
+	b.sum(victims)
+	return b
+}
+
+// reuses tells whether the container that was refused may depend on where an init container is.
+func (x *search) reuses() bool {
+	return x.refusal.Container != "" && slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
+}
+
+// mostNodes is how many NUMA nodes may hold what was short.
+func (x *search) mostNodes() int {
+	policy := x.state.Policy()
+	switch {
+	case policy.Topology == node.TopologySingleNUMANode:
+		return 1
+	case policy.Topology != node.TopologyRestricted || policy.CPU.AlignBySocket:
+		return len(x.state.Machine().Nodes())
+	}
+	if x.refusal.Resource == request.CPU {
+		for i, sum := range sums(x.state, request.CPU) {
+			if sum >= x.refusal.Wanted {
+				return i + 1
+			}
+		}
+		return len(x.state.Machine().Nodes())
+	}
+	amounts := memoryTogether(x.pod)
+	if c, i := x.pod.Container(x.refusal.Container); i >= 0 {
+		amounts = c.Memory
+	}
+	return fewest(x.state, amounts)
+}
+
+// fewest is how many NUMA nodes amounts of memory prefer (R-HINT-32, step 2).
+func fewest(s *node.State, amounts request.Amounts) int {
+	var needs []hint.Need
+	for _, a := range amounts {
+		need := hint.Need{Resource: a.Resource, Amount: a.Value, Offer: make([]int64, s.Machine().NodeMask().Highest()+1)}
+		t := s.Machine().MemoryType(a.Resource)
+		for _, n := range s.Memory().Capacity().Nodes() {
+			if t >= 0 {
+				need.Offer[n.ID] = n.Types[t].Allocatable
+			}
+		}
+		needs = append(needs, need)
+	}
+	if size, ok := hint.MinSize(s.Machine().NodeMask(), needs); ok {
+		return size
+	}
+	return len(s.Machine().Nodes())
+}
+
+// free is what each NUMA node has now of what was short; a group's bytes count on each of its nodes.
+func (x *search) free() []int64 {
+	m := x.state.Machine()
+	out := make([]int64, m.NodeMask().Highest()+1)
+	if x.refusal.Resource == request.CPU {
+		for _, n := range m.CPUNodes() {
+			out[n.ID] = int64(x.state.AvailableCPUs().IntersectionLen(n.CPUs))
+		}
+		return out
+	}
+	t := m.MemoryType(x.refusal.Resource)
+	for _, n := range x.state.Memory().Nodes() {
+		for other := range n.Group.All() {
+			if t >= 0 {
+				out[other] += n.Free[t]
+			}
+		}
+	}
+	return out
+}
+
+// sum fills top and total.
+func (b *bound) sum(victims []victim) {
+	most := min(maxSize, len(victims))
+	best := make([][]int64, len(b.free)+1) // the largest so far, by NUMA node, the sum last
+	for i := range len(victims) + 1 {
+		tops, totals := make([][]int64, most+1), make([]int64, most+1)
+		for k := range tops {
+			tops[k] = make([]int64, len(b.free))
+		}
+		for n := range best {
+			var sum int64
+			for k, v := range best[n] {
+				if sum += v; n < len(b.free) {
+					tops[k+1][n] = sum
+				} else {
+					totals[k+1] = sum
+				}
+			}
+			for k := len(best[n]); k < most; k++ { // Fewer pods than that: all of them.
+				if n < len(b.free) {
+					tops[k+1][n] = sum
+				} else {
+					totals[k+1] = sum
+				}
+			}
+		}
+		b.top, b.total = append(b.top, tops), append(b.total, totals)
+		if i == len(victims) {
+			return
+		}
+		for n := range best {
+			v := victims[i].total
+			if n < len(b.free) {
+				v = victims[i].freed[n]
+			}
+			best[n] = insert(best[n], v, most)
+		}
+	}
+}
+
+// insert keeps the most largest values, in falling order.
+func insert(list []int64, v int64, most int) []int64 {
+	at, _ := slices.BinarySearchFunc(list, v, func(x, v int64) int {
+		if x > v {
+			return -1
+		}
+		return 1
+	})
+	list = slices.Insert(list, at, v)
+	return list[:min(len(list), most)]
+}
+
+// met tells whether more pods out of the first below could still make up for what is missing.
+func (b *bound) met(gone []victim, more, below int) bool {
+	if b.want == 0 {
+		return true
+	}
+	var now, then [mask.MaxNode + 1]int64
+	copy(now[:], b.free)
+	for _, v := range gone {
+		for n, k := range v.freed[:len(b.free)] {
+			now[n] += k
+		}
+	}
+	then = now
+	for n, k := range b.top[below][more] {
+		then[n] += k
+	}
+	return b.largest(then) >= b.want && b.largest(now)+b.total[below][more] >= b.want
+}
+
+// largest is what the nodes that have most have together.
+func (b *bound) largest(have [mask.MaxNode + 1]int64) int64 {
+	list := have[:len(b.free)]
+	if b.nodes == 1 {
+		return slices.Max(list)
+	}
+	if b.nodes < len(list) {
+		slices.Sort(list)
+		list = list[len(list)-b.nodes:]
+	}
+	var sum int64
+	for _, n := range list {
+		sum += n
+	}
+	return sum
+}

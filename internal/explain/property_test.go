@@ -1,0 +1,372 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// drawn is a random node on which some pods are, and the script that makes it.
+type drawn struct {
+	t      *rapid.T
+	n      *scenario.Node
+	script []string
+	pods   int
+}
+
+func (d *drawn) intn(low, high int, label string) int {
+	return rapid.IntRange(low, high).Draw(d.t, label)
+}
+
+func (d *drawn) pick(label string, values ...string) string {
+	return rapid.SampledFrom(values).Draw(d.t, label)
+}
+
+func (d *drawn) do(line string, input ...string) string {
+	words := strings.Fields(line)
+	c := scenario.Command{Name: words[0], Args: words[1:], Input: input}
+	d.script = append(d.script, c.String()+"\n----\n")
+	return d.n.Run(c)
+}
+
+func (d *drawn) fatalf(format string, args ...any) {
+	d.t.Helper()
+	d.t.Fatalf("%s\n\nas a scenario:\n\n%s", fmt.Sprintf(format, args...), strings.Join(d.script, "\n"))
+}
+
+func drawNode(t *rapid.T) *drawn {
+	d := &drawn{t: t, n: scenario.New(nil)}
+	d.do(fmt.Sprintf("machine sockets=%d numa=%d cores=%d threads=%d memory=%dGi hugepages-2Mi=%d distances=10,%d",
+		d.intn(1, 2, "sockets"), d.intn(1, 3, "numa"), d.intn(1, 6, "cores"), d.intn(1, 2, "threads"),
+		d.intn(1, 6, "memory"), d.intn(0, 1, "pages")*128, d.intn(11, 21, "distance")))
+	config := "topology=" + d.pick("topology", "best-effort", "restricted", "restricted", "single-numa-node", "single-numa-node", "none") +
+		" scope=" + d.pick("scope", "pod", "container") + " cpu=static"
+	memory := d.pick("memory", " memory=Static", " memory=Static", "")
+	options := d.pick("options", "", "", "", " options=full-pcpus-only", " options=distribute-cpus-across-numa", " options=align-by-socket", " options=strict-cpu-reservation",
+		" options=prefer-align-cpus-by-uncorecache", " topology-options=prefer-closest-numa-nodes")
+	gates := " gates=CPUManagerPolicyAlphaOptions"
+	for _, c := range []string{config + memory + options + gates, config + memory + gates, config, "scope=pod cpu=none"} {
+		if d.do("config " + c); d.n.State() != nil {
+			break
+		}
+	}
+	if d.n.State() == nil {
+		d.fatalf("no settings are legal")
+	}
+	for range d.intn(0, 6, "pods") {
+		if name := d.pod(6); name != "" {
+			d.do("admit " + name)
+		}
+	}
+	return d
+}
+
+// pod describes a pod whose containers want up to a part of the machine, and returns its name, or
+// nothing when the API server would refuse it.
+func (d *drawn) pod(part int) string {
+	name := fmt.Sprintf("p%d", d.pods)
+	d.pods++
+	most := max(2, 2*len(d.n.State().Machine().CPUs())/part)
+	level := d.intn(0, 1, "pod level") == 1
+	cpus, mib, pages := 0, 0, 0
+	var lines []string
+	container := func(lane, name string) {
+		kind := "whole"
+		if level {
+			kind = d.pick("kind", "whole", "whole", "shared", "fraction")
+		}
+		if kind == "shared" {
+			lines = append(lines, lane+" "+name)
+			return
+		}
+		n, m := d.intn(1, most, "cpus"), 128*d.intn(1, d.intn(1, 24, "most memory"), "memory")
+		cpus, mib = cpus+n, mib+m
+		text := fmt.Sprintf("%s %s cpu=%d", lane, name, n)
+		if kind == "fraction" {
+			text = fmt.Sprintf("%s %s cpu=%dm", lane, name, n*1000-500)
+		}
+		text += fmt.Sprintf(" memory=%dMi", m)
+		if d.intn(0, 4, "huge pages") == 4 {
+			p := d.intn(1, 30, "pages")
+			pages += p
+			text += fmt.Sprintf(" hugepages-2Mi=%dMi", 2*p)
+		}
+		lines = append(lines, text)
+	}
+	for i := range d.intn(0, 2, "inits") {
+		container(d.pick("lane", "init", "sidecar"), fmt.Sprintf("i%d", i))
+	}
+	for i := range d.intn(1, 2, "apps") {
+		container("app", fmt.Sprintf("c%d", i))
+	}
+	line := "pod " + name
+	if level {
+		line += fmt.Sprintf(" cpu=%d memory=%dMi", max(1, cpus+d.intn(0, 2, "more cpus")), max(1, mib+512*d.intn(0, 2, "more memory")))
+		if pages > 0 {
+			line += fmt.Sprintf(" hugepages-2Mi=%dMi", 2*pages)
+		}
+	}
+	if answer := d.do(line, lines...); strings.HasPrefix(answer, "invalid") || strings.Contains(answer, "error:") {
+		return ""
+	}
+	return name
+}
+
+// state is the node with priorities and ages, and a pod that is not there.
+func (d *drawn) state() (*node.State, request.Pod, bool) {
+	name := d.pod(3)
+	if name == "" {
+		return nil, request.Pod{}, false
+	}
+	pod, err := d.n.Request(name)
+	if err != nil {
+		d.fatalf("%v", err)
+	}
+	old := d.n.State()
+	grants := make([]*node.Grant, len(old.Grants()))
+	for i, g := range old.Grants() {
+		changed := *g
+		changed.Pod.Priority = int32(d.intn(-1, 1, "priority"))
+		changed.Pod.Created = int64(d.intn(0, 2, "created"))
+		grants[i] = &changed
+	}
+	s, err := node.Restore(old.Machine(), old.Policy(), grants)
+	if err != nil {
+		d.fatalf("%v", err)
+	}
+	if s, err = s.WithDevices(old.Devices().Inventory()); err != nil {
+		d.fatalf("%v", err)
+	}
+	return s, pod, true
+}
+
+// setChecks makes rapid's default that of this package, unless the command line says something else.
+func setChecks(t *testing.T, n string) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f == checks })
+	if given {
+		return
+	}
+	old := checks.Value.String()
+	if err := checks.Value.Set(n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Value.Set(old); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestProposalsAreAdmitted: whatever is proposed, applied, is admitted, and whoever is told to go
+// could not be fewer, and not be spared better.
+func TestProposalsAreAdmitted(t *testing.T) {
+	setChecks(t, "600")
+	refused, proposed := 0, map[explain.Kind]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawNode(t)
+		s, pod, ok := d.state()
+		if !ok {
+			return
+		}
+		before := s.Plan(pod).Refusal
+		r := explain.Search(s, pod)
+		if before == nil {
+			if len(r.Proposals)+len(r.Tried) > 0 {
+				d.fatalf("an admitted pod has remedies: %+v", r)
+			}
+			return
+		}
+		refused++
+		for _, p := range r.Proposals {
+			proposed[p.Kind]++
+			d.checkProposal(s, pod, p)
+		}
+		d.checkSpared(s, pod, r)
+	})
+	t.Logf("%d refused, proposals: %v", refused, proposed)
+	if refused < 20 || len(proposed) < 3 {
+		t.Errorf("too few cases: %d refused, proposals %v", refused, proposed)
+	}
+}
+
+func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal) {
+	changed, asked, err := p.Apply(s, pod)
+	if err != nil {
+		d.fatalf("%s: %v", p.Text, err)
+	}
+	if err := changed.Check(); err != nil {
+		d.fatalf("%s: %v", p.Text, err)
+	}
+	if r := changed.Plan(asked).Refusal; r != nil {
+		d.fatalf("%s, and it is refused: %v", p.Text, r)
+	}
+	if p.Text == "" || p.Outcome == "" {
+		d.fatalf("a proposal says nothing: %+v", p)
+	}
+	if p.Kind != explain.Amounts {
+		return
+	}
+	for _, c := range p.Changes {
+		if c.To < 1 || c.From == c.To {
+			d.fatalf("%s: %+v", p.Text, c)
+		}
+	}
+	// Of one amount of one container, a step more is refused: it is the most.
+	unit := int64(1) << 20
+	if c := p.Changes[0]; len(p.Changes) == 1 && c.Container != "" && c.To < c.From && (c.Resource == machine.Memory || c.Resource == request.CPU) {
+		if c.Resource == request.CPU {
+			if unit = 1; s.Policy().CPU.FullPCPUsOnly {
+				unit = int64(s.Machine().CPUsPerCore())
+			}
+		}
+		if s.Policy().Scope == node.PodScope && pod.Kind == request.PodLevel || c.To+unit >= c.From {
+			return
+		}
+		more := explain.Proposal{Changes: []explain.Change{{Container: c.Container, Resource: c.Resource, From: c.From, To: c.To + unit}}}
+		if _, asked, _ := more.Apply(s, pod); s.Plan(asked).Refusal == nil {
+			d.fatalf("%s, and %d is admitted", p.Text, c.To+unit)
+		}
+	}
+}
+
+// checkSpared compares with all sets of pods.
+func (d *drawn) checkSpared(s *node.State, pod request.Pod, r explain.Remedies) {
+	var said string
+	for _, t := range r.Tried {
+		if t.What == "the absence of pods" {
+			said = t.Found
+		}
+	}
+	want := spared(s, pod)
+	var got []string
+	for _, p := range r.Proposals {
+		for _, a := range p.Without {
+			got = append(got, a.Pod)
+		}
+	}
+	slices.Sort(got)
+	switch {
+	case strings.Contains(said, "bound"):
+	case (want == nil) != (got == nil) || len(got) != len(want):
+		d.fatalf("without %v, of %v would be as well; it says %q", got, want, said)
+	case !slices.Equal(got, want):
+		d.fatalf("without %v, %v can be spared better; it says %q", got, want, said)
+	}
+}
+
+// spared goes through all sets of pods: fewest first, then by the pods that matter most.
+func spared(s *node.State, pod request.Pod) []string {
+	grants := slices.Clone(s.Grants())
+	slices.SortFunc(grants, func(a, b *node.Grant) int {
+		switch {
+		case a.Pod.Priority != b.Pod.Priority:
+			return int(a.Pod.Priority - b.Pod.Priority)
+		case a.Pod.Created != b.Pod.Created:
+			return int(b.Pod.Created - a.Pod.Created)
+		}
+		return int(b.Sequence) - int(a.Sequence)
+	})
+	best := 0
+	for set := 1; set < 1<<len(grants); set++ {
+		if best != 0 && (bits.OnesCount(uint(set)) > bits.OnesCount(uint(best)) || bits.OnesCount(uint(set)) == bits.OnesCount(uint(best)) && set > best) {
+			continue
+		}
+		without := s
+		for i, g := range grants {
+			if set>>i&1 == 1 {
+				without = without.Release(g.Pod.UID)
+			}
+		}
+		if without.Plan(pod).Refusal == nil {
+			best = set
+		}
+	}
+	var names []string
+	for i, g := range grants {
+		if best>>i&1 == 1 {
+			names = append(names, g.Pod.ID())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestDecisionHolds: an explanation is the same each time, prints, is JSON, and what it says of the
+// merge is so: a set that lost is not the one that won, and where all fits on one NUMA node that
+// is preferred as well, it is higher or farther.
+func TestDecisionHolds(t *testing.T) {
+	setChecks(t, "400")
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawNode(t)
+		s, pod, ok := d.state()
+		if !ok {
+			return
+		}
+		plan := s.Plan(pod)
+		first, second := encoded(d, s, plan), encoded(d, s, s.Plan(pod))
+		if first != second {
+			d.fatalf("two explanations of one decision:\n%s\n%s", first, second)
+		}
+		decision := explain.Of(s, plan)
+		if len(decision.Alignments) != len(plan.Trace.Alignments) || len(decision.Asks.Containers) != len(pod.Containers) {
+			d.fatalf("something is left out: %s", first)
+		}
+		for i, a := range decision.Alignments {
+			d.checkAlignment(a, plan.Trace.Alignments[i])
+		}
+		for _, line := range strings.Split(view.ExplanationOf(s, plan, nil).Text(view.Style{}, true), "\n") {
+			if strings.HasSuffix(line, " ") || strings.ContainsRune(line, '\uFFFD') {
+				d.fatalf("a line ends in a space, or does not print: %q", line)
+			}
+		}
+	})
+}
+
+func encoded(d *drawn, s *node.State, plan *node.Plan) string {
+	text, err := json.Marshal(view.ExplanationOf(s, plan, nil))
+	if err != nil {
+		d.fatalf("%v", err)
+	}
+	return string(text)
+}
+
+func (d *drawn) checkAlignment(a explain.Alignment, asked node.Alignment) {
+	for _, l := range a.Losers {
+		if a.Admitted && slices.Equal(l.NUMANodes, a.NUMANodes) {
+			d.fatalf("%v won and lost", a.NUMANodes)
+		}
+		for _, f := range asked.Families {
+			has := true
+			for _, n := range l.NUMANodes {
+				has = has && f.Universe.Has(n)
+			}
+			if l.Fits && len(f.Explicit) == 0 && f.Universe != 0 && !has {
+				d.fatalf("%v is told to fit, and %s cannot be there", l.NUMANodes, f.Resource)
+			}
+		}
+		if !a.Admitted && l.Fits && !strings.Contains(l.Why, "prefers") && len(l.NUMANodes) == 1 {
+			d.fatalf("%v fits, and nobody objects, and nothing was chosen: %s", l.NUMANodes, l.Why)
+		}
+	}
+	for _, f := range a.Fits {
+		if f.Sets == "" {
+			d.fatalf("nothing is said of %s", f.Resource)
+		}
+	}
+}
