@@ -53,33 +53,39 @@ func verdicts(t *testing.T) []verdict {
 	return all
 }
 
-// setups makes the setup of a verdict: a kubelet 1.36 with its configuration.
+// setups makes setups, and reads each machine once.
 type setups map[string]*machine.Machine
 
+func (s setups) machine(t *testing.T, name string) *machine.Machine {
+	t.Helper()
+	if s[name] == nil {
+		path := filepath.Join(golden, "machines", strings.TrimPrefix(name, "@")+".json")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := discover.Read(path, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s[name] = found.Machine
+	}
+	return s[name]
+}
+
+// of is the setup of a verdict: a kubelet 1.36 with its configuration.
 func (s setups) of(t *testing.T, v *verdict) doctor.Setup {
 	t.Helper()
-	if s[v.Machine] == nil {
-		name := filepath.Join(golden, "machines", strings.TrimPrefix(v.Machine, "@")+".json")
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := discover.Read(name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s[v.Machine] = found.Machine
-	}
+	m := s.machine(t, v.Machine)
 	config, err := kubeletcfg.FromJSON(v.KubeletConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := config.Resolve(s[v.Machine])
+	policy, err := config.Resolve(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet := kubeletstate.Kubelet{Minor: 36, PodLevelManagers: policy.PodLevelManagers}
-	return doctor.Setup{Kubelet: kubelet, Machine: s[v.Machine], Policy: &policy}
+	return doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: 36, PodLevelManagers: policy.PodLevelManagers}, Machine: m, Policy: &policy}
 }
 
 func managerOf(v *verdict) kubeletstate.Manager {
