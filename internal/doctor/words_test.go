@@ -47,7 +47,9 @@ func TestWords(t *testing.T) {
 		{"1.37 without its gate", cpuFile(t, 3, "0,3", "1-2", pool), kubeletstate.Kubelet{Minor: 37}, false, doctor.Unsure, "it is not documented whether 1.37 without the gate"},
 		{"1.37, newer part", cpuFile(t, 4, "0,3", "1", pool), kubeletstate.Kubelet{Minor: 37, PodLevelManagers: true}, false, doctor.Starts, ""},
 		{
-			"1.35 on a file of 1.37", cpuFile(t, 4, "0,3", "1", pool), kubeletstate.Kubelet{Minor: 35}, false, doctor.Refuses,
+			"1.35 on a file of 1.37", cpuFile(t, 4, "0,3", "1", pool),
+			kubeletstate.Kubelet{Minor: 35},
+			false, doctor.Refuses,
 			"CPU 2 is leaked: neither in the shared pool nor any container's; held 2 by the pool of pod a, and this kubelet (1.35) does not count pools",
 		},
 		{"the part for older kubelets", cpuFile(t, 4, "0,3", "1-2", pool), off, false, doctor.Starts, "reads the part for older ones, which has no pools"},
