@@ -69,24 +69,31 @@ func TestRestartAfterAChange(t *testing.T) {
 			follow(t, a, "a 4", "b 1")
 			b.disk.Kill()
 			c.change(b)
-			b.config.Strict = true
-			before, _ := b.disk.Peek(b.config.State)
-			b.log.take()
-			a, err := b.try(b.disk)
-			after, _ := b.disk.Peek(b.config.State)
-			switch {
-			case c.finds && (!errors.Is(err, ErrStrict) || string(before) != string(after)):
-				t.Errorf("strict: error %v, state unchanged %t", err, string(before) == string(after))
-			case !c.finds && err != nil:
-				t.Error(err)
-			case !c.finds:
-				_ = a.Close()
-			}
-			b.config.Strict = false
+			startStrictly(t, b, c.finds)
 			a = b.start()
 			same(t, "held", holds(a.engine.State()), c.held)
 			contains(t, "log", b.log.take(), c.log...)
 		})
+	}
+}
+
+// startStrictly tries a start with strict set, which must fail, and change nothing, if there is anything
+// to find.
+func startStrictly(t *testing.T, b *bench, finds bool) {
+	t.Helper()
+	b.config.Strict = true
+	defer func() { b.config.Strict = false }()
+	before, _ := b.disk.Peek(b.config.State)
+	b.log.take()
+	a, err := b.try(b.disk)
+	after, _ := b.disk.Peek(b.config.State)
+	switch {
+	case finds && (!errors.Is(err, ErrStrict) || string(before) != string(after)):
+		t.Errorf("strict: error %v, state unchanged %t", err, string(before) == string(after))
+	case !finds && err != nil:
+		t.Error(err)
+	case !finds:
+		_ = a.Close()
 	}
 }
 
