@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/podspec"
@@ -101,11 +100,7 @@ func (x *explainCommand) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	asked, err := podspec.Request(pods[last], at.gates)
-	if err != nil {
-		return err
-	}
-	explained, err := explainOne(state, asked, func() ([]explain.Place, error) { return places(candidates[1:], pods[last]) })
+	explained, err := explainOne(state, pods[last], at.gates, func() ([]explain.Place, error) { return places(candidates[1:], pods[last]) })
 	if err != nil {
 		return err
 	}
@@ -143,7 +138,11 @@ func (x *explainCommand) upTo(pods []*v1.Pod) ([]*v1.Pod, error) {
 }
 
 // explainOne plans and explains a pod. Other nodes are read only when the pod is refused.
-func explainOne(state *node.State, asked request.Pod, others func() ([]explain.Place, error)) (view.Explanation, error) {
+func explainOne(state *node.State, pod *v1.Pod, gates podspec.Gates, others func() ([]explain.Place, error)) (view.Explanation, error) {
+	asked, err := podspec.Request(pod, gates)
+	if err != nil {
+		return view.Explanation{}, err
+	}
 	var again string
 	if g, known := state.Grant(asked.UID); known {
 		again = "the pod is on the node since generation " + fmt.Sprint(g.Sequence) + " and keeps what it has; this is how it would be decided anew"
@@ -161,14 +160,15 @@ func explainOne(state *node.State, asked request.Pod, others func() ([]explain.P
 		return view.Explanation{}, err
 	}
 	remedies := explain.Search(state, asked, elsewhere...)
+	dropIllegal(&remedies, pod, gates)
 	return view.ExplanationOf(state, plan, &remedies), nil
 }
 
 // explainAll explains plans that were made one after the other.
-func explainAll(state *node.State, plans []*node.Plan) ([]view.Explanation, error) {
+func explainAll(state *node.State, plans []*node.Plan, pods []*v1.Pod, gates podspec.Gates) ([]view.Explanation, error) {
 	var out []view.Explanation
-	for _, plan := range plans {
-		e, err := explainOne(state, plan.Pod, func() ([]explain.Place, error) { return nil, nil })
+	for i, plan := range plans {
+		e, err := explainOne(state, pods[i], gates, func() ([]explain.Place, error) { return nil, nil })
 		if err != nil {
 			return nil, err
 		}

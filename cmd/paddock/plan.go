@@ -109,7 +109,7 @@ func (p *planCommand) run(paths []string) error {
 	}
 	answer := view.PlanOf(found.Name, said, plans, state)
 	if p.explain {
-		if answer.Explanations, err = explainAll(before, plans); err != nil {
+		if answer.Explanations, err = explainAll(before, plans, pods, gates); err != nil {
 			return err
 		}
 	}

@@ -289,9 +289,9 @@ func judge(s *node.State, a node.Alignment, m mask.Mask) verdict {
 	}
 	v.faults = 100*len(faults) + len(dislikes)
 	v.loser.Fits = len(faults) == 0
-	switch texts := append(faults, dislikes...); {
+	switch {
 	case len(faults) > 0:
-		v.loser.Why = strings.Join(texts, "; ")
+		v.loser.Why = strings.Join(slices.Concat(faults, dislikes), "; ")
 	case len(dislikes) > 0:
 		v.loser.Why = "all fits, but " + strings.Join(dislikes, "; ")
 	default:
