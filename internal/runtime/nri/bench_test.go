@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bench is a node of eight CPUs, four on each of two NUMA nodes, two threads a core: a runtime that does what
 // containerd does, its pods, and an agent that can be taken away. CPU 0 is reserved.
 type bench struct {
+	ctx    context.Context
 	plugin *nri.Plugin
 	engine *engine.Engine
 	disk   *node.State // what a new agent starts from
@@ -38,14 +39,15 @@ type bench struct {
 	clock  time.Time
 	config func(*nri.Config)
 
-	source map[string]request.Pod // what the kubelet lists
-	deaf   error                  // why it does not
-	looked int
-	runs   map[string]*running // the runtime's containers, by id
-	boxes  map[string]*api.PodSandbox
-	quotas map[string]bool // cgroups that have one
-	link   *link
-	lastID int
+	source  map[string]request.Pod // what the kubelet lists
+	deaf    error                  // why it does not
+	looked  int
+	planned int
+	runs    map[string]*running // the runtime's containers, by id
+	boxes   map[string]*api.PodSandbox
+	quotas  map[string]bool // cgroups that have one
+	link    *link
+	lastID  int
 	// lose tells which of the updates that may fail get lost; nil: none.
 	lose func(*api.ContainerUpdate) bool
 	// fail makes the first creation fail after the reply, and between happens before a reply is carried
@@ -75,8 +77,9 @@ func (o *observed) Away(d time.Duration)                       { o.away += d }
 func (o *observed) Repaired(n int)                             { o.repaired += n }
 
 // newBench is a node whose agent is there and synchronised.
-func newBench(change ...func(*nri.Config)) *bench {
+func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {
 	b := &bench{
+		ctx:    ctx,
 		source: map[string]request.Pod{}, runs: map[string]*running{}, boxes: map[string]*api.PodSandbox{}, quotas: map[string]bool{},
 		observed: observed{hooks: map[string]int{}}, clock: time.Unix(1_800_000_000, 0),
 		policy: node.Policy{
@@ -133,7 +136,7 @@ func (b *bench) boot() {
 	}
 	log := slog.New(slog.NewTextHandler(&b.said, nil))
 	b.engine = engine.New(s.Resume(generation), engine.Config{
-		Store: store{b}, Observer: silent{}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.clock },
+		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.clock },
 		Encode: func(s *node.State) ([]byte, error) { b.disk = s; return nil, nil },
 	})
 	c := nri.Config{
@@ -149,11 +152,12 @@ type store struct{ *bench }
 
 func (store) Write([]byte) error { return nil }
 
-type silent struct{}
+// decisions counts what the engine was asked.
+type decisions struct{ *bench }
 
-func (silent) Decided(engine.Decision) {}
-func (silent) Wrote(engine.Write)      {}
-func (silent) Released(string)         {}
+func (d decisions) Decided(engine.Decision) { d.planned++ }
+func (decisions) Wrote(engine.Write)        {}
+func (decisions) Released(string)           {}
 
 // pods is nri.Pods.
 type pods struct{ *bench }
@@ -230,13 +234,13 @@ func (l *link) RuntimeNRIVersion() string { return "v0.12.3" }
 // connect lets the plugin serve a connection, and the runtime synchronise it.
 func (b *bench) connect() {
 	b.link = &link{bench: b, up: make(chan struct{}), ended: make(chan struct{})}
-	b.link.ctx, b.link.cancel = context.WithCancel(context.Background())
+	b.link.ctx, b.link.cancel = context.WithCancel(b.ctx)
 	go func(l *link) {
 		defer close(l.ended)
 		_, _ = b.plugin.Serve(l.ctx)
 	}(b.link)
 	<-b.link.up
-	_, err := b.plugin.Configure(context.Background(), "", "containerd", "2.4.2+unknown")
+	_, err := b.plugin.Configure(b.ctx, "", "containerd", "2.4.2+unknown")
 	b.broke(err)
 	var boxes []*api.PodSandbox
 	var containers []*api.Container
@@ -248,7 +252,7 @@ func (b *bench) connect() {
 		r.c.Linux.Resources = resources(r.setting)
 		containers = append(containers, r.c)
 	}
-	updates, err := b.plugin.Synchronize(context.Background(), boxes, containers)
+	updates, err := b.plugin.Synchronize(b.ctx, boxes, containers)
 	b.broke(err)
 	b.apply(updates)
 	if b.plugin.Ready() == nil {
@@ -378,7 +382,7 @@ func (b *bench) run(uid string) error {
 	box := &api.PodSandbox{Id: fmt.Sprint("box-", b.lastID), Uid: uid, Name: uid, Namespace: "default", Linux: &api.LinuxPodSandbox{CgroupParent: "/kubepods/pod" + uid}}
 	b.quotas[box.GetLinux().GetCgroupParent()] = true
 	if b.link != nil {
-		if err := b.plugin.RunPodSandbox(context.Background(), box); err != nil {
+		if err := b.plugin.RunPodSandbox(b.ctx, box); err != nil {
 			return err
 		}
 	}
@@ -405,12 +409,12 @@ func (b *bench) create(box *api.PodSandbox, name string) (string, error) {
 	}
 	r := &running{c: c}
 	if b.link != nil {
-		adjust, updates, err := b.plugin.CreateContainer(context.Background(), box, c)
+		adjust, updates, err := b.plugin.CreateContainer(b.ctx, box, c)
 		if err != nil {
 			return id, err
 		}
 		if b.fail != nil && b.fail() {
-			b.broke(b.plugin.RemoveContainer(context.Background(), box, c))
+			b.broke(b.plugin.RemoveContainer(b.ctx, box, c))
 			return b.create(box, name)
 		}
 		if b.between != nil {
@@ -425,7 +429,7 @@ func (b *bench) create(box *api.PodSandbox, name string) (string, error) {
 	b.runs[id] = r
 	b.noMoreThan(before)
 	if b.link != nil {
-		return id, b.plugin.StartContainer(context.Background(), box, c)
+		return id, b.plugin.StartContainer(b.ctx, box, c)
 	}
 	return id, nil
 }
@@ -438,13 +442,13 @@ func (b *bench) exit(id string) {
 		return
 	}
 	box := b.boxes[r.c.GetPodSandboxId()]
-	updates, err := b.plugin.StopContainer(context.Background(), box, r.c)
+	updates, err := b.plugin.StopContainer(b.ctx, box, r.c)
 	b.broke(err)
 	if b.between != nil {
 		b.between()
 	}
 	b.apply(updates)
-	b.broke(b.plugin.RemoveContainer(context.Background(), box, r.c))
+	b.broke(b.plugin.RemoveContainer(b.ctx, box, r.c))
 }
 
 // stop ends a pod's containers and its sandbox.
@@ -459,8 +463,8 @@ func (b *bench) stop(uid string) {
 		}
 		delete(b.boxes, id)
 		if b.link != nil {
-			b.broke(b.plugin.StopPodSandbox(context.Background(), box))
-			b.broke(b.plugin.RemovePodSandbox(context.Background(), box))
+			b.broke(b.plugin.StopPodSandbox(b.ctx, box))
+			b.broke(b.plugin.RemovePodSandbox(b.ctx, box))
 		}
 	}
 }

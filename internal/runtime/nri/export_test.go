@@ -2,6 +2,7 @@ package nri
 
 import (
 	"context"
+	"io"
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -18,3 +19,10 @@ func Refusal(pod request.Pod, r *node.Refusal) error { return refusal(pod, r) }
 
 // StandsUpdates is standsUpdates.
 func StandsUpdates(runtime, release, nri string) bool { return standsUpdates(runtime, release, nri) }
+
+// HangUp closes the connection, as it is when a runtime dies.
+func (p *Plugin) HangUp() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link.Link.(io.Closer).Close()
+}

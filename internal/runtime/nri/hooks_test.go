@@ -36,7 +36,7 @@ func (b *bench) mustRun(t *testing.T, uids ...string) {
 // A neighbour leaves the CPUs of an exclusive container in the reply to its creation, keeps away
 // while the pod is there, and comes back when it is gone.
 func TestNeighbourMoves(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(burstable("b"), guaranteed("g", 2))
@@ -65,7 +65,7 @@ func TestNeighbourMoves(t *testing.T) {
 // Init containers lend their CPUs to the containers after them; a container that stops and starts again has the
 // same ones.
 func TestContainersComeAndGo(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	pod := guaranteed("g", 2)
@@ -89,7 +89,7 @@ func TestContainersComeAndGo(t *testing.T) {
 
 // A sandbox that is made anew keeps the grant, also when the source cannot be asked for a moment.
 func TestSandboxMadeAnew(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 2), guaranteed("h", 2))
@@ -119,7 +119,7 @@ func TestSandboxMadeAnew(t *testing.T) {
 
 // A pod that is gone from the list while its containers still run keeps everything.
 func TestGoneFromTheListAndRunning(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 2))
@@ -133,7 +133,7 @@ func TestGoneFromTheListAndRunning(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 4), guaranteed("h", 4))
@@ -147,12 +147,12 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("%q is not in: %s", part, err)
 		}
 	}
-	looked, generation := b.looked, b.engine.State().Generation()
+	looked, planned := b.looked, b.planned
 	if again := b.run("h"); again == nil || again.Error() != err.Error() {
 		t.Errorf("again: %v", again)
 	}
-	if b.looked != looked+1 || b.engine.State().Generation() != generation {
-		t.Errorf("a retry cost %d lookups and came to generation %d, want one lookup and %d", b.looked-looked, b.engine.State().Generation(), generation)
+	if b.looked != looked+1 || b.planned != planned {
+		t.Errorf("a retry cost %d lookups and %d plans, want one lookup", b.looked-looked, b.planned-planned)
 	}
 	b.stop("g")
 	delete(b.source, "g")
@@ -161,7 +161,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestUnknownPod(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	err := b.run("nobody")
@@ -171,7 +171,7 @@ func TestUnknownPod(t *testing.T) {
 }
 
 func TestNoPoolForSharedContainers(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.policy.ReservedCPUs, b.policy.CPU.StrictReservation = cpuset.Of(0, 1, 2, 3), true
 	b.policy.Topology = 0
 	b.start()
@@ -187,7 +187,7 @@ func TestNoPoolForSharedContainers(t *testing.T) {
 
 // A resize reaches the container without touching what is pinned, and it is said what it would need.
 func TestResize(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 2))
@@ -219,7 +219,7 @@ func TestResize(t *testing.T) {
 
 // Somebody writes to a container's cgroup. The next round repairs it.
 func TestDrift(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 2), burstable("b"))
@@ -235,7 +235,7 @@ func TestDrift(t *testing.T) {
 
 // A container that the pod did not have when it was admitted runs on the node's shared pool.
 func TestEphemeralContainer(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 2))
@@ -249,7 +249,7 @@ func TestEphemeralContainer(t *testing.T) {
 }
 
 func TestStandsAsideForTheKubelet(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(burstable("b"))
@@ -268,7 +268,7 @@ func TestStandsAsideForTheKubelet(t *testing.T) {
 }
 
 func TestAccountIsBounded(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	for _, uid := range []string{"p", "q", "r", "s"} {

@@ -1,7 +1,6 @@
 package nri_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -29,13 +28,13 @@ type history struct {
 // everything runs where it should, and what is gone holds nothing.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{bench: newBench(), pinned: map[string]cpuset.Set{}}
+		h := &history{bench: newBench(t.Context()), pinned: map[string]cpuset.Set{}}
 		h.policy.Scope = rapid.SampledFrom([]node.Scope{node.PodScope, node.ContainerScope}).Draw(t, "scope")
 		h.lose = func(*api.ContainerUpdate) bool { return rapid.IntRange(0, 3).Draw(t, "lost") == 0 }
 		h.fail = func() bool { return rapid.IntRange(0, 5).Draw(t, "fails") == 0 }
 		h.between = func() {
 			if rapid.IntRange(0, 3).Draw(t, "looks in between") == 0 {
-				h.plugin.Reconcile(context.Background())
+				h.plugin.Reconcile(t.Context())
 			}
 		}
 		h.start()
@@ -64,7 +63,7 @@ func TestHistories(t *testing.T) {
 				h.disconnect()
 				h.boot()
 			},
-			"reconcile": func(*rapid.T) { h.plugin.Reconcile(context.Background()) },
+			"reconcile": func(*rapid.T) { h.plugin.Reconcile(h.ctx) },
 			"deaf": func(t *rapid.T) {
 				h.deaf = rapid.SampledFrom([]error{nil, nil, errors.New("the kubelet restarts")}).Draw(t, "deaf")
 			},
@@ -151,7 +150,7 @@ func (h *history) end(t *rapid.T) {
 	}
 	for range 3 {
 		h.clock = h.clock.Add(time.Minute)
-		h.plugin.Reconcile(context.Background())
+		h.plugin.Reconcile(t.Context())
 	}
 	h.hold(t)
 	s := h.engine.State()

@@ -100,7 +100,7 @@ func (b *bench) play(t *testing.T, m message) (*api.ContainerAdjustment, []*api.
 
 // What a stock node sends, its kubelet's managers being off.
 func TestRecordedStockNode(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.listed(t, "none-pods")
@@ -125,7 +125,7 @@ func TestRecordedStockNode(t *testing.T) {
 // cpuset.mems and quota, container by container. It admitted them by name; their sandboxes came in another
 // order.
 func TestRecordedKubeletAgrees(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.listed(t, "static-pod-restricted-pods")
@@ -158,7 +158,7 @@ func TestRecordedKubeletAgrees(t *testing.T) {
 
 // Under the static policy containers come pinned: nothing of them is touched.
 func TestRecordedStaticKubelet(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.listed(t, "static-pod-restricted-pods")
@@ -174,7 +174,7 @@ func TestRecordedStaticKubelet(t *testing.T) {
 
 // Pods are resized in place. What is pinned stays, and what it would take is said.
 func TestRecordedResize(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.listed(t, "apiserver-resize-pods1")

@@ -17,7 +17,7 @@ import (
 func TestAwayAndBack(t *testing.T) {
 	for name, restart := range map[string]bool{"connection lost": false, "agent restarted": true} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench()
+			b := newBench(t.Context())
 			b.start()
 			defer b.check(t)
 			b.list(guaranteed("g", 2), burstable("b"), guaranteed("h", 2))
@@ -52,7 +52,7 @@ func TestAwayAndBack(t *testing.T) {
 
 // What is gone when the agent comes back is released.
 func TestGoneWhileAway(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	b.list(guaranteed("g", 2))
@@ -74,7 +74,7 @@ func TestGoneWhileAway(t *testing.T) {
 
 // The source is not there when the agent comes back: what runs unpinned is planned when it is.
 func TestSourceComesLater(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.list(guaranteed("g", 2))
 	b.mustRun(t, "g")
 	b.deaf = context.DeadlineExceeded
@@ -93,7 +93,7 @@ func TestSourceComesLater(t *testing.T) {
 // Containers that run pinned by nobody known are the kubelet's, unless that was said to be otherwise.
 func TestPinnedByOthers(t *testing.T) {
 	for _, takeOver := range []bool{false, true} {
-		b := newBench(func(c *nri.Config) { c.TakeOver = takeOver })
+		b := newBench(t.Context(), func(c *nri.Config) { c.TakeOver = takeOver })
 		b.list(burstable("b"))
 		b.mustRun(t, "b")
 		b.runs[b.of("b")[0]].setting = converge.Setting{CPUs: cpuset.Of(0, 7)}
@@ -112,7 +112,7 @@ func TestPinnedByOthers(t *testing.T) {
 
 // An old runtime is never sent what it did not ask for; the next reply carries it.
 func TestOldRuntime(t *testing.T) {
-	b := newBench()
+	b := newBench(t.Context())
 	b.start()
 	defer b.check(t)
 	if _, err := b.plugin.Configure(t.Context(), "", "containerd", "1.7.27"); err != nil {
@@ -156,7 +156,7 @@ func TestStandsUpdates(t *testing.T) {
 // waits, and is told to try again if it takes too long.
 func TestLateUpdateNeverOverlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench()
+		b := newBench(t.Context())
 		b.start()
 		b.list(guaranteed("g", 3), burstable("b"), guaranteed("h", 2))
 		b.mustRun(t, "g", "b")
@@ -164,7 +164,7 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 		delete(b.source, "g")
 		b.link.hold = make(chan struct{})
 		rounds := make(chan struct{})
-		go func() { b.plugin.Reconcile(context.Background()); close(rounds) }()
+		go func() { b.plugin.Reconcile(t.Context()); close(rounds) }()
 		synctest.Wait() // The update for b, to all CPUs, is under way.
 		err := b.run("h")
 		if err == nil || !strings.Contains(err.Error(), "still under way") {
