@@ -36,7 +36,7 @@ func (s *Store) fill(file File, data []byte) error {
 	if err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	return s.fsys.SyncDir(filepath.Dir(s.path))
