@@ -33,7 +33,7 @@ var world struct {
 	work    string
 	machine string
 	node    *node
-	hooks   []string
+	hooks   map[string]histogram
 }
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	world.work = work
+	world.work, world.hooks = work, map[string]histogram{}
 	code := m.Run()
 	if world.node != nil {
 		world.node.collectHooks()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +31,7 @@ type node struct {
 }
 
 const (
-	patience     = time.Minute
+	patience     = 3 * time.Minute
 	podResSocket = "/run/paddock/podresources.sock"
 	metricsURL   = "http://127.0.0.1:9925"
 	kubeletFile  = "/etc/paddock/kubelet.json"
@@ -97,6 +98,9 @@ func (n *node) reset(ctx context.Context) error {
 	if _, err := n.observe(ctx); err != nil {
 		return fmt.Errorf("containerd does not answer: %w", err)
 	}
+	if err := n.stopKubelet(ctx); err != nil {
+		return err
+	}
 	if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpForget, wire.Nothing{}); err != nil {
 		return err
 	}
@@ -106,17 +110,41 @@ func (n *node) reset(ctx context.Context) error {
 		return err
 	}
 	n.running = false
-	_, err := n.exec(ctx, "/bin/rm", "-rf", "/var/lib/paddock", "/etc/paddock")
+	_, err := n.exec(ctx, "/bin/rm", "-rf", "/var/lib/paddock", "/etc/paddock", "/var/lib/kubelet", "/etc/kubelet")
 	return err
 }
 
 // startAgent starts the agent with the configuration that is there.
 func (n *node) startAgent(ctx context.Context) error {
-	err := n.start(ctx, "agent", metricsURL+"/readyz", "/in/paddock", "agent", "--runtime", "nri", "--kubelet-config", kubeletFile,
-		"--state", stateFile, "--kubelet-url", "http://127.0.0.1:10255", "--listen", strings.TrimPrefix(metricsURL, "http://"),
-		"--podresources-socket", podResSocket, "--log-level", "debug")
+	err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(standInPods)...)
 	n.running = err == nil
 	return err
+}
+
+// awaitAgent waits until the agent, if it runs, manages the node.
+func (n *node) awaitAgent(ctx context.Context) error {
+	deadline := time.Now().Add(patience)
+	for n.running {
+		answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/readyz"})
+		if err == nil && answer.Code == http.StatusOK {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the agent is not ready: %s: %w", answer.Stdout, err)
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agentArgv is the agent beside a kubelet that lists its pods at url.
+func (n *node) agentArgv(url string) []string {
+	return []string{
+		"/in/paddock", "agent", "--runtime", "nri", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url,
+		"--listen", strings.TrimPrefix(metricsURL, "http://"), "--podresources-socket", podResSocket, "--log-level", "debug",
+	}
 }
 
 // configure writes the agent's KubeletConfiguration.
@@ -152,7 +180,8 @@ func (n *node) saveLogs(t *testing.T) {
 	defer cancel()
 	for name, argv := range map[string][]string{
 		"agent.log": {"/bin/cat", "/var/log/agent.log"}, "containerd.log": {"/bin/cat", "/var/log/containerd.log"},
-		"dmesg.log": {"/bin/dmesg"}, "state.json": {"/bin/cat", stateFile}, "ps.log": {"/bin/ps"},
+		"kubelet.log": {"/bin/cat", "/var/log/kubelet.log"},
+		"dmesg.log":   {"/bin/dmesg"}, "state.json": {"/bin/cat", stateFile}, "ps.log": {"/bin/ps"},
 		"cgroups.log": {"/bin/sh", "-c", "cd /sys/fs/cgroup/kubepods && grep -r . --include=cpuset.cpus --include=cpuset.mems --include=cpu.max --include=cgroup.procs ."},
 	} {
 		ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Argv: argv, Timeout: patience})

@@ -30,15 +30,20 @@ func containersOf(o wire.Observation, uid string) []wire.Container {
 	return found
 }
 
-// renderPod shows a pod's cgroup and its containers in the order of the spec.
-func renderPod(o wire.Observation, pod *v1.Pod, containers []wire.Container) []string {
-	lines := []string{pod.Name + ": no cgroup"}
+// podLine shows a pod's cgroup. The agent may lift its quota a moment after the pod runs, so that
+// only what waits shows it.
+func podLine(o wire.Observation, pod *v1.Pod) string {
 	for _, p := range o.Pods {
 		if p.UID == string(pod.UID) {
-			lines[0] = fmt.Sprintf("%s: quota %s", pod.Name, quota(p.CPUMax))
+			return fmt.Sprintf("%s: quota %s", pod.Name, quota(p.CPUMax))
 		}
 	}
-	var names []string
+	return pod.Name + ": no cgroup"
+}
+
+// containerLines show a pod's containers in the order of the spec.
+func containerLines(pod *v1.Pod, containers []wire.Container) []string {
+	var lines, names []string
 	width := 0
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		names = append(names, c.Name)
@@ -72,7 +77,7 @@ func (n *node) renderAll(o wire.Observation) []string {
 	for _, name := range slices.Sorted(maps.Keys(n.pods)) {
 		pod := n.pods[name]
 		if running := containersOf(o, string(pod.UID)); len(running) > 0 {
-			lines = append(lines, renderPod(o, pod, running)...)
+			lines = append(append(lines, podLine(o, pod)), containerLines(pod, running)...)
 		}
 	}
 	if len(lines) == 0 {
@@ -83,8 +88,9 @@ func (n *node) renderAll(o wire.Observation) []string {
 
 // refusal is an error of CRI: what the runtime puts around the agent's words is left out.
 func refusal(text string) []string {
-	if i := strings.LastIndex(text, "paddock: "); i >= 0 {
-		text = text[i+len("paddock: "):]
+	const before = "code = Unknown desc = "
+	if i := strings.LastIndex(text, before); i >= 0 {
+		text = text[i+len(before):]
 	}
 	lines := []string{"refused:"}
 	for line := range strings.Lines(strings.TrimSpace(text)) {

@@ -42,7 +42,7 @@ func playFile(t *testing.T, machine, name string) {
 	for i, b := range blocks {
 		want := b.String()
 		if b.Command.Name != "" {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			begin := time.Now()
 			b.Answer = n.answer(ctx, b.Command)
 			t.Logf("%5.1f s  line %d: %s %s", time.Since(begin).Seconds(), b.Line, b.Command.Name, strings.Join(b.Command.Args, " "))

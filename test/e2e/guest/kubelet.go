@@ -29,7 +29,7 @@ const (
 	criSocket = "/run/containerd/containerd.sock"
 	// podsAddress is the kubelet's read-only port.
 	podsAddress = "127.0.0.1:10255"
-	podTimeout  = 90 * time.Second
+	podTimeout  = 4 * time.Minute
 
 	labelUID       = "io.kubernetes.pod.uid"
 	labelContainer = "io.kubernetes.container.name"
@@ -218,17 +218,42 @@ func (k *kubelet) remove(in wire.PodName) (wire.Nothing, error) {
 	return wire.Nothing{}, errors.Join(err, k.removeAll(p), removeCgroup(filepath.Join(cgroups, parent(p.spec))))
 }
 
-// forget removes every pod.
+// forget removes every pod, those of a real kubelet too.
 func (k *kubelet) forget(wire.Nothing) (wire.Nothing, error) {
 	k.mu.Lock()
 	uids := slices.Sorted(maps.Keys(k.pods))
 	k.mu.Unlock()
-	var errs []error
-	for _, uid := range uids {
-		_, err := k.remove(wire.PodName{UID: uid})
-		errs = append(errs, err)
+	var all sync.WaitGroup
+	errs := make([]error, len(uids))
+	for i, uid := range uids {
+		all.Go(func() { _, errs[i] = k.remove(wire.PodName{UID: uid}) })
 	}
-	return wire.Nothing{}, errors.Join(errs...)
+	all.Wait()
+	return wire.Nothing{}, errors.Join(append(errs, k.removeForeign())...)
+}
+
+// removeForeign removes the sandboxes that somebody else made, with their cgroups.
+func (k *kubelet) removeForeign() error {
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	listed, err := k.runtime.ListPodSandbox(ctx, &runtimev1.ListPodSandboxRequest{})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range listed.Items {
+		_, err := k.runtime.StopPodSandbox(ctx, &runtimev1.StopPodSandboxRequest{PodSandboxId: s.Id})
+		errs = append(errs, gone(err))
+		_, err = k.runtime.RemovePodSandbox(ctx, &runtimev1.RemovePodSandboxRequest{PodSandboxId: s.Id})
+		errs = append(errs, gone(err))
+	}
+	dirs, err := containerDirs()
+	for name, dir := range dirs {
+		if strings.HasPrefix(name, "pod") {
+			errs = append(errs, removeCgroup(dir))
+		}
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 func (k *kubelet) stopAll(p *pod) error {
@@ -284,10 +309,10 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 			continue
 		}
 		if old := p.containers[in.Name]; old != "" {
-			if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: old, Timeout: 5}); gone(err) != nil {
+			if _, err := k.runtime.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: old, Timeout: 5}); err != nil && gone(err) != nil {
 				return result, err
 			}
-			if _, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: old}); gone(err) != nil {
+			if _, err := k.runtime.RemoveContainer(ctx, &runtimev1.RemoveContainerRequest{ContainerId: old}); err != nil && gone(err) != nil {
 				return result, err
 			}
 		}

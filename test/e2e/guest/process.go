@@ -56,7 +56,7 @@ func (ps *processes) start(in wire.Process) (wire.Nothing, error) {
 		case <-time.After(100 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			return wire.Nothing{}, fmt.Errorf("%s is not ready after %s: %w", in.Name, in.Timeout, err)
+			return wire.Nothing{}, fmt.Errorf("%s is not ready after %s: %w: %s", in.Name, in.Timeout, err, p.output(in.Name))
 		}
 	}
 }

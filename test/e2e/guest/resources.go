@@ -55,8 +55,11 @@ func podAmounts(pod *v1.Pod) amounts {
 	}
 	own := amountsOf(*pod.Spec.Resources)
 	for _, f := range [][2]*int64{
-		{&own.cpuRequest, &sum.cpuRequest}, {&own.cpuLimit, &sum.cpuLimit}, {&own.memoryRequest, &sum.memoryRequest},
-		{&own.memoryLimit, &sum.memoryLimit}, {&own.huge, &sum.huge},
+		{&own.cpuRequest, &sum.cpuRequest},
+		{&own.cpuLimit, &sum.cpuLimit},
+		{&own.memoryRequest, &sum.memoryRequest},
+		{&own.memoryLimit, &sum.memoryLimit},
+		{&own.huge, &sum.huge},
 	} {
 		if *f[0] < 0 {
 			*f[0] = *f[1]
@@ -129,14 +132,14 @@ func qos(pod *v1.Pod) v1.PodQOSClass {
 			levels = append(levels, c.Resources)
 		}
 	}
-	guaranteed, any := true, false
+	guaranteed, asks := true, false
 	for _, level := range levels {
 		a := amountsOf(level)
-		any = any || a.cpuRequest > 0 || a.memoryRequest > 0
+		asks = asks || a.cpuRequest > 0 || a.memoryRequest > 0
 		guaranteed = guaranteed && a.cpuLimit > 0 && a.memoryLimit > 0 && a.cpuRequest == a.cpuLimit && a.memoryRequest == a.memoryLimit
 	}
 	switch {
-	case !any:
+	case !asks:
 		return v1.PodQOSBestEffort
 	case guaranteed:
 		return v1.PodQOSGuaranteed

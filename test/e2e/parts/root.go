@@ -40,7 +40,7 @@ var programs = []string{"/bin/busybox", "/usr/sbin/runc"}
 // it that the content follows from.
 func (m *maker) makeRoot(ctx context.Context, k kernel, containerd string) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintln(sum, k.release, Containerd, imageSize, modules)
+	sum.Write(fmt.Appendln(nil, k.release, Containerd, imageSize, modules))
 	for _, name := range []string{"initramfs-init.sh", "init.sh", "containerd.toml"} {
 		data, err := files.ReadFile("files/" + name)
 		if err != nil {
@@ -232,7 +232,7 @@ func (c *cpio) end() []byte {
 
 func (c *cpio) entry(name string, mode int, data []byte) {
 	c.inode++
-	fmt.Fprintf(c, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", c.inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0)
+	c.Write(fmt.Appendf(nil, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", c.inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0))
 	c.WriteString(name)
 	c.WriteByte(0)
 	c.pad()

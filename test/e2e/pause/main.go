@@ -1,8 +1,6 @@
 // Command pause is the only program of the only image of the end-to-end tests.
 //
-//	pause                 waits for SIGTERM, as a sandbox and as a container
-//	pause exit            ends at once, as an init container
-//	pause brief           ends after a second, for an init container that is looked at
+//	pause                 waits for SIGTERM, as a sandbox and as any container
 //	pause burn N DURATION keeps N threads busy
 //	pause huge BYTES      touches huge pages of 2 MiB
 package main
@@ -35,11 +33,6 @@ func run(args []string) error {
 		return nil
 	}
 	switch {
-	case args[0] == "exit":
-		return nil
-	case args[0] == "brief":
-		time.Sleep(time.Second)
-		return nil
 	case args[0] == "burn" && len(args) == 3:
 		return burn(args[1], args[2])
 	case args[0] == "huge" && len(args) == 2:
@@ -64,7 +57,7 @@ func burn(threads, duration string) error {
 		all.Go(func() {
 			runtime.LockOSThread()
 			for time.Now().Before(end) {
-				for range 1 << 16 { //nolint:revive // the work is to have none
+				for range 1 << 16 {
 				}
 			}
 		})
@@ -89,6 +82,6 @@ func huge(bytes string) error {
 	if err != nil {
 		return err
 	}
-	os.Stdout.Write(maps)
-	return nil
+	_, err = os.Stdout.Write(maps)
+	return err
 }

@@ -206,7 +206,7 @@ func (v *VM) wait(ctx context.Context, reply chan wire.Reply, timeout time.Durat
 }
 
 // callTimeout is more than anything takes that ends.
-const callTimeout = 3 * time.Minute
+const callTimeout = 6 * time.Minute
 
 // Do asks the guest program for an operation of package wire.
 func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {

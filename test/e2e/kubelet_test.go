@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/test/e2e/vm"
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+const (
+	manifests   = "/etc/kubelet/manifests"
+	kubeletURL  = "http://127.0.0.1:10250" // the read-only port; 10255 is the stand-in's
+	standInPods = "http://127.0.0.1:10255"
+)
+
+// manifest is a pod that both a kubelet and the agent place, one after the other.
+type manifest struct {
+	name, amounts string
+	containers    []string
+}
+
+var pods = []manifest{
+	{"ctr", "", []string{"app main cpu=2 memory=128Mi"}},
+	{"pool", "cpu=3 memory=512Mi", []string{"app excl cpu=2 memory=128Mi", "app rest"}},
+	{"burst", "cpu=500m..2 memory=128Mi..256Mi", []string{"app a", "app b cpu=250m.. memory=64Mi.."}},
+}
+
+func (m manifest) pod(t *testing.T) *v1.Pod {
+	t.Helper()
+	pod, err := parsePod(append([]string{m.name}, strings.Fields(m.amounts)...), m.containers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		c.Image, c.ImagePullPolicy, c.Command = wire.Image, v1.PullNever, []string{"/pause"}
+	}
+	return pod
+}
+
+// TestKubeletDecidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet
+// without managers beside the agent: every container has the same CPUs and memory nodes.
+func TestKubeletDecidesTheSame(t *testing.T) {
+	if !*kubelet {
+		t.Skip("needs a real kubelet: make e2e-kubelet")
+	}
+	n := boot(t, "2numa")
+	for _, words := range [][]string{
+		{"topology=restricted", "scope=pod"}, {"topology=single-numa-node", "scope=container"}, {"topology=best-effort", "scope=pod"},
+	} {
+		t.Run(strings.Join(words, ","), func(t *testing.T) {
+			s, err := parseSettings(words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			static := n.underKubelet(t, s, false)
+			agent := n.underKubelet(t, s, true)
+			if !maps.Equal(static, agent) {
+				t.Errorf("the kubelet's own managers:\n%s\nthe agent:\n%s", lines(static), lines(agent))
+			}
+			t.Logf("both:\n%s", lines(agent))
+		})
+	}
+}
+
+func lines(placed map[string]string) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(placed)) {
+		fmt.Fprintf(&out, "  %s  %s\n", name, placed[name])
+	}
+	return out.String()
+}
+
+// TestKubeletWithManagersIsLeftAlone: beside a kubelet under its static policy the agent manages
+// nothing, and says what to change.
+func TestKubeletWithManagersIsLeftAlone(t *testing.T) {
+	if !*kubelet {
+		t.Skip("needs a real kubelet: make e2e-kubelet")
+	}
+	n := boot(t, "2numa")
+	alone := n.underKubelet(t, defaults, false)
+	if err := n.configure(t.Context(), defaults); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.startKubelet(t, defaults, false); err != nil {
+		t.Fatal(err)
+	}
+	n.place(t, pods[:1])
+	// It never gets ready.
+	argv := n.agentArgv(kubeletURL)
+	if err := n.start(t.Context(), "agent", "log:this node is not managed", argv...); err != nil {
+		t.Fatal(err)
+	}
+	have := n.place(t, pods)
+	answer, err := vm.Do[wire.Ended](t.Context(), n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/readyz"})
+	if err != nil || answer.Code == 200 || !strings.Contains(answer.Stdout, "cpuManagerPolicy: none") {
+		t.Errorf("readyz answers %d %q, %v", answer.Code, answer.Stdout, err)
+	}
+	if !maps.Equal(alone, have) {
+		t.Errorf("alone:\n%s\nbeside the agent:\n%s", lines(alone), lines(have))
+	}
+}
+
+// underKubelet runs the pods under a kubelet and says where their containers are. With an agent the
+// kubelet's managers are off.
+func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]string {
+	t.Helper()
+	ctx := t.Context()
+	if err := n.reset(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.startKubelet(t, s, agent); err != nil {
+		t.Fatal(err)
+	}
+	if agent {
+		if err := n.configure(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
+			t.Fatal(err)
+		}
+		n.running = true
+	}
+	placed := n.place(t, pods)
+	n.collectHooks()
+	n.running = false
+	if err := n.reset(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return placed
+}
+
+func (n *node) startKubelet(t *testing.T, s settings, managersOff bool) error {
+	t.Helper()
+	ctx := t.Context()
+	data, err := s.kubeletConfiguration()
+	if err != nil {
+		return err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		return err
+	}
+	more := map[string]any{
+		"staticPodPath": manifests, "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock", "cgroupDriver": "cgroupfs",
+		"failSwapOn": false, "authentication": map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": map[string]any{"enabled": false}},
+		"authorization": map[string]any{"mode": "AlwaysAllow"}, "readOnlyPort": 10250, "port": 10251, "fileCheckFrequency": "1s",
+		"imageGCHighThresholdPercent": 100,
+	}
+	if managersOff {
+		for key, value := range map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "topologyManagerPolicy": "none"} {
+			more[key] = value
+		}
+		more["featureGates"] = map[string]bool{"PodLevelResourceManagers": false}
+		delete(object, "reservedMemory")
+	}
+	maps.Copy(object, more)
+	if data, err = json.Marshal(object); err != nil {
+		return err
+	}
+	if _, err := n.exec(ctx, "/bin/mkdir", "-p", manifests); err != nil {
+		return err
+	}
+	if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: "/etc/kubelet/config.json", Data: data, Mode: 0o644}); err != nil {
+		return err
+	}
+	return n.start(ctx, "kubelet", "http://127.0.0.1:10248/healthz", "/in/kubelet", "--config", "/etc/kubelet/config.json", "--hostname-override", "e2enode", "-v", "2")
+}
+
+// place gives a kubelet one static pod after the other, and says where their containers are.
+func (n *node) place(t *testing.T, pods []manifest) map[string]string {
+	t.Helper()
+	placed := map[string]string{}
+	for _, m := range pods {
+		pod := m.pod(t)
+		data, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := vm.Do[wire.Nothing](t.Context(), n.vm, wire.OpWrite, wire.File{Path: manifests + "/" + m.name + ".json", Data: data, Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range n.await(t, pod) {
+			placed[m.name+"/"+c.Name] = fmt.Sprintf("cpus %s  mems %s  quota %s", c.AllowedCPUs, c.AllowedMems, quota(c.Files["cpu.max"]))
+		}
+	}
+	return placed
+}
+
+// await waits until all containers of a pod run.
+func (n *node) await(t *testing.T, pod *v1.Pod) []wire.Container {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		o, err := n.observe(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if running := containersOf(o, string(pod.UID)); len(running) == len(pod.Spec.Containers) {
+			return running
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			t.Fatalf("pod %s does not run: %v", pod.Name, err)
+		}
+	}
+}
+
+func (n *node) stopKubelet(ctx context.Context) error {
+	_, err := n.stop(ctx, "kubelet", syscall.SIGKILL)
+	return err
+}
