@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/podres"
 	"github.com/paddock-project/paddock/internal/podsource/manifests"
@@ -19,6 +23,7 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/web"
 )
 
 var (
@@ -36,6 +41,7 @@ type Agent struct {
 	keeper  *keeper
 	node    *realNode // in place of runtime and keeper
 	metrics *telemetry.Telemetry
+	web     *web.Web
 	health  *health
 	log     *slog.Logger
 	flows   *telemetry.Operations
@@ -63,17 +69,15 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	if c.Runtime == RuntimeNRI {
 		checks = append(checks, telemetry.Check{Name: "runtime", Ready: a.runtimeReady})
 	}
-	a.metrics = telemetry.New(telemetry.Config{
-		Machine: p.machine, Policy: p.policy, Build: build,
-		Snapshot: func() *engine.Snapshot {
-			if a.engine == nil {
-				return nil
-			}
-			return a.engine.Snapshot()
-		},
-		Checks: checks,
-	})
-	e, lock, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health}, log)
+	snapshot := func() *engine.Snapshot {
+		if a.engine == nil {
+			return nil
+		}
+		return a.engine.Snapshot()
+	}
+	a.metrics = telemetry.New(telemetry.Config{Machine: p.machine, Policy: p.policy, Build: build, Snapshot: snapshot, Checks: checks})
+	a.web = web.New(web.Config{Machine: nodeName(c.Machine), Policy: p.said, Snapshot: snapshot, Now: time.Now, After: time.After})
+	e, lock, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health, a.web}, log)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,8 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 			return fmt.Errorf("listen: %w", err)
 		}
 		a.log.InfoContext(flow, "metrics and health", "address", listener.Addr().String())
-		group.Go(func() error { return telemetry.Serve(ctx, listener, a.metrics.Handler(a.config.Profile), a.log) })
+		handler := a.web.Handler(ctx, a.metrics.Handler(a.config.Profile))
+		group.Go(func() error { return telemetry.Serve(ctx, listener, handler, a.log) })
 	}
 	if socket := a.config.PodResources.Socket; socket != "" {
 		server, err := podres.NewServer(a.engine, podres.Options{
@@ -181,6 +186,14 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 		group.Go(func() error { return server.Serve(ctx, listener) })
 	}
 	return nil
+}
+
+// nodeName is what the map calls the node: this host, or the recorded machine.
+func nodeName(machine string) string {
+	if host, err := os.Hostname(); machine == discover.LiveName && err == nil {
+		return host
+	}
+	return strings.TrimSuffix(filepath.Base(machine), ".json")
 }
 
 // observers tells several.

@@ -37,6 +37,8 @@ type Observer interface {
 // Decision is the answer to one admission.
 type Decision struct {
 	Plan *node.Plan
+	// Base is the state that was asked: asked again it gives the same plan.
+	Base *node.State
 	// Took is the time for deciding, without the write.
 	Took time.Duration
 	// Err is set where the plan was good and could not be written.
@@ -45,6 +47,8 @@ type Decision struct {
 
 // Write is one write of the state.
 type Write struct {
+	// State is what was written, or could not be.
+	State      *node.State
 	Generation uint64
 	Bytes      int
 	Took       time.Duration
@@ -114,7 +118,7 @@ func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error)
 	begin := e.config.Now()
 	plan := base.Plan(pod)
 	next, err := base.Apply(plan)
-	decision := Decision{Plan: plan, Took: e.config.Now().Sub(begin), Err: err}
+	decision := Decision{Plan: plan, Base: base, Took: e.config.Now().Sub(begin), Err: err}
 	if err == nil && (next != base || e.doubtful[pod.UID]) {
 		decision.Err = e.persist(ctx, next, gone)
 	}
@@ -248,7 +252,7 @@ func (e *Engine) write(ctx context.Context, s *node.State) error {
 	} else {
 		err = fmt.Errorf("%w: %w", ErrNotWritten, err)
 	}
-	e.config.Observer.Wrote(Write{Generation: s.Generation(), Bytes: len(data), Took: end.Sub(begin), At: end, Err: err})
+	e.config.Observer.Wrote(Write{State: s, Generation: s.Generation(), Bytes: len(data), Took: end.Sub(begin), At: end, Err: err})
 	if err != nil {
 		e.config.Log.ErrorContext(ctx, "state not written", "generation", s.Generation(), "error", err)
 	}

@@ -138,7 +138,7 @@ func (m *Map) occupy(pod int, g *node.Grant) {
 	}
 }
 
-// tagOf is the name of a slot: A … Z, AA, AB …
+// tagOf is the name of a slot: A to Z, AA, AB and so on.
 func tagOf(slot int) string {
 	var letters []byte
 	for n := slot + 1; n > 0; n = (n - 1) / 26 {
@@ -152,35 +152,45 @@ func tagOf(slot int) string {
 // and others -1. Pods that were in the state before keep theirs; others get the lowest that is
 // free, in order of admission, so that a pod keeps its colour while it lives. before may be nil.
 func NextSlots(before *node.State, slots []int32, s *node.State) []int32 {
-	kept := map[string]int32{}
+	var old []*node.Grant
 	if before != nil {
-		for i, g := range before.Grants() {
-			kept[g.Pod.UID] = slots[i]
-		}
+		old = before.Grants()
 	}
 	next := make([]int32, len(s.Grants()))
-	taken := map[int32]bool{}
 	var fresh []int
+	var taken []bool
 	for i, g := range s.Grants() {
-		slot, known := kept[g.Pod.UID]
+		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
+			old, slots = old[1:], slots[1:]
+		}
 		next[i] = noPod
 		switch {
-		case known && slot != noPod:
-			next[i], taken[slot] = slot, true
+		case len(old) > 0 && old[0].Pod.UID == g.Pod.UID && slots[0] != noPod:
+			next[i] = slots[0]
+			taken = mark(taken, slots[0])
 		case holdsAnything(g):
 			fresh = append(fresh, i)
 		}
 	}
 	slices.SortStableFunc(fresh, func(a, b int) int { return cmp.Compare(s.Grants()[a].Sequence, s.Grants()[b].Sequence) })
-	free := int32(0)
+	free := 0
 	for _, i := range fresh {
-		for taken[free] {
+		for free < len(taken) && taken[free] {
 			free++
 		}
-		next[i] = free
+		next[i] = int32(free)
 		free++
 	}
 	return next
+}
+
+// mark sets a bit of a list that grows as needed.
+func mark(taken []bool, slot int32) []bool {
+	for int(slot) >= len(taken) {
+		taken = append(taken, false)
+	}
+	taken[slot] = true
+	return taken
 }
 
 func holdsAnything(g *node.Grant) bool {
@@ -202,8 +212,11 @@ func (m Map) Summary() string {
 		use  Use
 		word string
 	}{
-		{UseExclusive, "exclusive"}, {UsePooled, "in pods' pools"}, {UseIdle, "in pools and out of use"},
-		{UseReserved, "reserved"}, {UseShared, "in the node's shared pool"},
+		{UseExclusive, "exclusive"},
+		{UsePooled, "in pods' pools"},
+		{UseIdle, "in pools and out of use"},
+		{UseReserved, "reserved"},
+		{UseShared, "in the node's shared pool"},
 	} {
 		if n := counts[p.use]; n > 0 {
 			parts = append(parts, strconv.Itoa(n)+" "+p.word)
@@ -218,10 +231,10 @@ func (m Map) about(c MapCPU) string {
 		", socket " + strconv.Itoa(c.Socket) + ": "
 	if c.pod != noPod {
 		pod := m.Pods[c.pod].Pod
-		switch c.Use {
-		case UseExclusive:
+		switch {
+		case c.Use == UseExclusive:
 			text += "container " + c.Container + " of pod " + pod + " has it alone"
-		case UsePooled:
+		case c.Use == UsePooled:
 			text += "shared by containers of pod " + pod
 		default:
 			text += "in the pool of pod " + pod + ", where no container runs on it"
@@ -231,10 +244,10 @@ func (m Map) about(c MapCPU) string {
 		}
 		return text
 	}
-	switch c.Use {
-	case UseReserved:
+	switch {
+	case c.Use == UseReserved:
 		return text + "reserved for the system"
-	case UseNone:
+	case c.Use == UseNone:
 		return text + "not managed"
 	}
 	return text + "in the node's shared pool"

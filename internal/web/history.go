@@ -1,0 +1,114 @@
+package web
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// Kept is how many states are kept.
+const Kept = 1000
+
+// moment is a state in the history.
+type moment struct {
+	state *node.State
+	// slots are the pods' places in the palette; see view.NextSlots.
+	slots []int32
+	at    time.Time
+}
+
+// history are the states that were, ascending by generation.
+type history struct{ moments []moment }
+
+// add keeps a state, unless it is not newer than the last one.
+func (h *history) add(s *node.State, at time.Time) bool {
+	last := h.last()
+	if last.state != nil && s.Generation() <= last.state.Generation() {
+		return false
+	}
+	if len(h.moments) >= 2*Kept { // Readers have slices of it: what they read never changes.
+		h.moments = slices.Clone(h.moments[len(h.moments)-Kept:])
+	}
+	h.moments = append(h.moments, moment{s, view.NextSlots(last.state, last.slots, s), at})
+	return true
+}
+
+func (h *history) last() moment {
+	if len(h.moments) == 0 {
+		return moment{}
+	}
+	return h.moments[len(h.moments)-1]
+}
+
+// kept are the last moments, for reading.
+func (h *history) kept() []moment {
+	return slices.Clip(h.moments[max(0, len(h.moments)-Kept):])
+}
+
+// find returns the moment of a generation.
+func find(moments []moment, generation uint64) (moment, bool) {
+	i := after(moments, generation)
+	if i == 0 || moments[i-1].state.Generation() != generation {
+		return moment{}, false
+	}
+	return moments[i-1], true
+}
+
+// after is the position of the first moment of a later generation.
+func after(moments []moment, generation uint64) int {
+	i, _ := slices.BinarySearchFunc(moments, generation, func(m moment, g uint64) int {
+		if m.state.Generation() <= g {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// maxNames is how many pods a change names.
+const maxNames = 3
+
+// changeText says what became different between two states; before is nil for the first one.
+func changeText(before, s *node.State) string {
+	if before == nil {
+		return "the first state that was seen, with " + strconv.Itoa(len(s.Grants())) + " pods"
+	}
+	var came, went, other []string
+	old := before.Grants()
+	for _, g := range s.Grants() {
+		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
+			went, old = append(went, old[0].Pod.ID()), old[1:]
+		}
+		if len(old) == 0 || old[0].Pod.UID != g.Pod.UID {
+			came = append(came, g.Pod.ID())
+			continue
+		}
+		if old[0] != g {
+			other = append(other, g.Pod.ID())
+		}
+		old = old[1:]
+	}
+	for _, g := range old {
+		went = append(went, g.Pod.ID())
+	}
+	var parts []string
+	for _, p := range []struct {
+		word string
+		pods []string
+	}{{"admitted ", came}, {"released ", went}, {"gave back a part: ", other}} {
+		if n := len(p.pods); n > maxNames {
+			p.pods = append(p.pods[:maxNames:maxNames], "and "+strconv.Itoa(n-maxNames)+" more")
+		}
+		if len(p.pods) > 0 {
+			parts = append(parts, p.word+strings.Join(p.pods, ", "))
+		}
+	}
+	if parts == nil {
+		return "nothing that pods hold"
+	}
+	return strings.Join(parts, "; ")
+}
