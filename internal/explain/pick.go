@@ -23,6 +23,9 @@ type Pick struct {
 	Memory          []Amount `json:"memory,omitempty"`
 	MemoryNUMANodes []int    `json:"memoryNUMANodes,omitempty"`
 	WhyMemory       string   `json:"whyMemory,omitempty"`
+
+	// Devices are ids by resource, those that init containers left first, then those that are near.
+	Devices map[string][]string `json:"devices,omitempty"`
 }
 
 func picksOf(s *node.State, p *node.Plan) []Pick {
@@ -73,7 +76,13 @@ func containerPicks(s *node.State, g *node.Grant) []Pick {
 				pick.WhyMemory = "where the pod's pool is (R-MEM-53)"
 			}
 		}
-		if pick.CPUs != "" || pick.MemoryNUMANodes != nil {
+		for _, h := range c.Devices {
+			if pick.Devices == nil {
+				pick.Devices = map[string][]string{}
+			}
+			pick.Devices[h.Resource] = h.IDs
+		}
+		if pick.CPUs != "" || pick.MemoryNUMANodes != nil || pick.Devices != nil {
 			picks = append(picks, pick)
 		}
 	}

@@ -295,6 +295,10 @@ func (w *explanation) picks(admitted bool, picks []explain.Pick) {
 				text = amountsText(p.Memory)
 			}
 			rows = append(rows, []Cell{{Text: who}, {Text: text + " on NUMA " + nodeList(p.MemoryNUMANodes)}, {p.WhyMemory, Faint}})
+			who = ""
+		}
+		if len(p.Devices) > 0 {
+			rows = append(rows, []Cell{{Text: who}, {Text: devicesText(p.Devices)}, {"what init containers left first, then the nearest to where it was aligned", Faint}})
 		}
 	}
 	w.table(rows)
