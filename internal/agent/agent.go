@@ -76,7 +76,9 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		return a.engine.Snapshot()
 	}
 	a.metrics = telemetry.New(telemetry.Config{Machine: p.machine, Policy: p.policy, Build: build, Snapshot: snapshot, Checks: checks})
-	a.web = web.New(web.Config{Machine: nodeName(c.Machine), Policy: p.said, Snapshot: snapshot, Now: time.Now, After: time.After})
+	a.web = web.New(web.Config{
+		Machine: nodeName(c.Machine), Policy: p.said, Snapshot: snapshot, Now: time.Now, After: time.After, Everywhere: c.Map == MapEverywhere,
+	})
 	e, lock, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health, a.web}, log)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,8 @@ type Config struct {
 	CgroupRoot string `json:"cgroupRoot"`
 	// Listen is the address for metrics and health, "host:port"; empty: none.
 	Listen string `json:"listen"`
+	// Map is who may see the live map on Listen: MapLoopback, or MapEverywhere.
+	Map string `json:"map"`
 	// Profile serves /debug/pprof on Listen.
 	Profile      bool               `json:"profile"`
 	PodResources PodResourcesConfig `json:"podResources"`
@@ -72,6 +74,12 @@ type NRIConfig struct {
 	// TakeOver manages containers that run on CPUs of which the state knows nothing: after a lost state.
 	TakeOver bool `json:"takeOver"`
 }
+
+// The map names pods. Those who are on the node may see it, or everybody who reaches the address.
+const (
+	MapLoopback   = "loopback"
+	MapEverywhere = "everywhere"
+)
 
 // KubeletConfig is the kubelet's list of pods; see kubelet.Address.
 type KubeletConfig struct {
@@ -112,7 +120,7 @@ var ErrConfig = errors.New("configuration of the agent is not usable")
 // DefaultConfig is what holds where nothing is said.
 func DefaultConfig() Config {
 	return Config{
-		Machine: "live", State: "/var/lib/paddock/state.json", Runtime: RuntimeSim, Listen: "127.0.0.1:9925",
+		Machine: "live", State: "/var/lib/paddock/state.json", Runtime: RuntimeSim, Listen: "127.0.0.1:9925", Map: MapLoopback,
 		PodResources: PodResourcesConfig{
 			Socket: podres.DefaultSocket, CallsPerSecond: podres.DefaultLimit.PerSecond, Burst: podres.DefaultLimit.Burst,
 		},
@@ -140,6 +148,7 @@ func (c Config) Check() error {
 		}
 	}
 	want(c.Machine != "", "machine", `want "live" or the name of a file`)
+	want(c.Map == MapLoopback || c.Map == MapEverywhere, "map", "%q is unknown; want loopback or everywhere", c.Map)
 	want(c.State != "", "state", "want the name of a file, which is made if it is not there")
 	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; want sim or nri", c.Runtime)
 	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")

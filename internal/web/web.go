@@ -8,9 +8,9 @@
 // again gives the same answer.
 //
 // The page is part of the program and loads nothing from elsewhere; its content security policy
-// allows nothing else. Where the listener is on the loopback interface, requests for another
-// host name are refused, so that a foreign page cannot read the node through a name that it makes
-// point here.
+// allows nothing else. It names pods, so it is for those who are on the node: it answers on the
+// loopback interface alone unless Config says otherwise, and there to this host's names alone, so
+// that a foreign page cannot read it through a name that it makes point here.
 package web
 
 import (
@@ -45,6 +45,8 @@ type Config struct {
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
+	// Everywhere answers on every interface, not on loopback alone.
+	Everywhere bool
 }
 
 // Web observes the engine and serves what it saw. It is safe for use by several goroutines.
@@ -98,7 +100,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	static := func(name string) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, files, name) }
 	}
-	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, guard(h)) }
+	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, w.guard(h)) }
 	handle("GET /{$}", static("index.html"))
 	handle("GET /page.js", static("page.js"))
 	handle("GET /page.css", static("page.css"))
@@ -116,8 +118,8 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	return mux
 }
 
-// guard sets what a browser may do with an answer, and refuses names that are not this host's.
-func guard(next http.Handler) http.Handler {
+// guard sets what a browser may do with an answer, and refuses those who have no business here.
+func (w *Web) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		h := rw.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "+
@@ -127,25 +129,34 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if !ownName(r) {
-			fail(rw, http.StatusForbidden, "this address answers to localhost and to IP addresses only")
+		if why := w.unwelcome(r); why != "" {
+			fail(rw, http.StatusForbidden, why)
 			return
 		}
 		next.ServeHTTP(rw, r)
 	})
 }
 
-// ownName tells whether a request that came in on the loopback interface asks for this host.
-func ownName(r *http.Request) bool {
+// unwelcome says why a request is refused, or nothing.
+func (w *Web) unwelcome(r *http.Request) string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if local == nil || !local.IP.IsLoopback() {
-		return true
+	switch {
+	case local == nil:
+		return ""
+	case !local.IP.IsLoopback():
+		if w.config.Everywhere {
+			return ""
+		}
+		return "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless the agent is configured with map: everywhere"
 	}
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return host == "" || strings.EqualFold(host, "localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil
+	if host == "" || strings.EqualFold(host, "localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil {
+		return ""
+	}
+	return "this address answers to localhost and to IP addresses only"
 }
 
 // Wrote is engine.Observer's: a state was written.

@@ -2,9 +2,11 @@ package web
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -192,6 +194,26 @@ func TestForeignNames(t *testing.T) {
 		if answer.Body.Close(); answer.StatusCode != want {
 			t.Errorf("host %q: %d", host, answer.StatusCode)
 		}
+	}
+}
+
+// TestLoopbackOnly: from elsewhere nobody sees names, unless that is wanted; what is not ours answers
+// everywhere.
+func TestLoopbackOnly(t *testing.T) {
+	r := newRig(t)
+	ask := func(path string) int {
+		q := httptest.NewRequest(http.MethodGet, path, nil)
+		elsewhere := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9925}
+		recorder := httptest.NewRecorder()
+		r.web.Handler(t.Context(), http.HandlerFunc(next)).ServeHTTP(recorder, q.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, elsewhere)))
+		return recorder.Code
+	}
+	if page, metrics := ask("/"), ask("/metrics"); page != http.StatusForbidden || metrics != http.StatusOK {
+		t.Errorf("page %d, metrics %d", page, metrics)
+	}
+	r.web.config.Everywhere = true
+	if page := ask("/"); page != http.StatusOK {
+		t.Errorf("everywhere: %d", page)
 	}
 }
 
