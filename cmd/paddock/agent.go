@@ -75,6 +75,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim, or nri for containerd and CRI-O")
 	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")
 	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`")
+	flags.StringVar(&v.CgroupRoot, "cgroup-root", v.CgroupRoot, "the `DIR` where cgroups are mounted")
 	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for metrics and health; empty: none")
 	flags.BoolVar(&v.Profile, "profile", v.Profile, "serve /debug/pprof on the listen address")
 	flags.StringVar(&v.PodResources.Socket, "podresources-socket", v.PodResources.Socket, "the `PATH` of the PodResources API; empty: none")
@@ -101,7 +102,8 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"strict": func() { config.Strict = given.Strict }, "pods": func() { config.Pods = given.Pods },
 		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
 		"nri-socket": func() { config.NRI.Socket = given.NRI.Socket }, "kubelet-url": func() { config.Kubelet.URL = given.Kubelet.URL },
-		"profile": func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
+		"cgroup-root": func() { config.CgroupRoot = given.CgroupRoot },
+		"profile":     func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
 		"log-format": func() { config.Log.Format = given.Log.Format }, "log-level": func() { config.Log.Level = given.Log.Level },
 	} {
 		if cmd.Flags().Changed(name) {

@@ -95,7 +95,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newTopologyCommand(), newPlanCommand(), newExplainCommand(), newReportCommand(), newReplayCommand(), newAgentCommand(), newPodsCommand(), newMapCommand(), newStateCommand(), newCheckConfigCommand())
+	root.AddCommand(newTopologyCommand(), newPlanCommand(), newExplainCommand(), newReportCommand(), newReplayCommand(), newAgentCommand(), newVerifyCommand(), newPodsCommand(), newMapCommand(), newStateCommand(), newCheckConfigCommand())
 	return root
 }
 

@@ -121,6 +121,12 @@ func (f FS) LiftQuota(path string) (bool, error) {
 	return true, write(f.quotaFile(path), none)
 }
 
+// QuotaLifted tells whether a cgroup has no CFS quota.
+func (f FS) QuotaLifted(path string) (bool, error) {
+	quota, err := f.quota(path)
+	return quota < 0, err
+}
+
 // write writes to a file that is there: the kernel makes the files of cgroups, nobody else.
 func write(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:forbidigo // it is the kernel's file: there is nothing to sync or to replace

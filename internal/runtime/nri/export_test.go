@@ -2,6 +2,7 @@ package nri
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -24,5 +25,9 @@ func StandsUpdates(runtime, release, nri string) bool { return standsUpdates(run
 func (p *Plugin) HangUp() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link.Link.(io.Closer).Close()
+	c, closes := p.link.Link.(io.Closer)
+	if !closes {
+		return errors.New("the connection cannot be closed")
+	}
+	return c.Close()
 }

@@ -97,7 +97,7 @@ type Plugin struct {
 	config Config
 	kick   chan struct{}
 
-	mu    sync.Mutex // never held while anybody outside is asked but the engine for its state
+	mu    sync.Mutex // never held while anybody is asked but the engine
 	table *table
 	// refused remembers by UID which request was refused, when.
 	refused map[string]refused

@@ -252,10 +252,14 @@ func (p *Plugin) landed(ctx context.Context, link *linked, updates []converge.Up
 		p.config.Log.ErrorContext(ctx, "containers not updated; the next round tries again", "failed", len(ids), "error", err)
 		return
 	}
-	p.config.Observer.Repaired(len(updates))
+	repaired := 0
 	for _, u := range updates {
+		if !u.After.CPUs.Contains(u.Before.CPUs) { // Others only get what became free.
+			repaired++
+		}
 		p.config.Log.DebugContext(ctx, "container updated", "uid", u.Pod, "container", u.Container, "from", u.Before.CPUs.String(), "to", u.After.CPUs.String())
 	}
+	p.config.Observer.Repaired(repaired)
 }
 
 // keepQuotas lifts the quota of pods again, of those that should have none.

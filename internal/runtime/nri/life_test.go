@@ -1,0 +1,140 @@
+package nri_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// run starts a pod as a runtime does: sandbox, then containers, the standard init containers ending in
+// between. Without a connection nobody is asked.
+func (b *bench) run(uid string) error {
+	b.lastID++
+	box := &api.PodSandbox{Id: fmt.Sprint("box-", b.lastID), Uid: uid, Name: uid, Namespace: "default", Linux: &api.LinuxPodSandbox{CgroupParent: "/kubepods/pod" + uid}}
+	b.quotas[box.GetLinux().GetCgroupParent()] = true
+	if b.link != nil {
+		if err := b.plugin.RunPodSandbox(b.ctx, box); err != nil {
+			return err
+		}
+	}
+	b.boxes[box.GetId()] = box
+	for _, c := range b.source[uid].Containers {
+		id, err := b.create(box, c.Name)
+		if err != nil {
+			return err
+		}
+		if c.Lane == request.Init {
+			b.exit(id)
+		}
+	}
+	return nil
+}
+
+// create creates and starts a container.
+func (b *bench) create(box *api.PodSandbox, name string) (string, error) {
+	b.lastID++
+	id := fmt.Sprint("c-", b.lastID)
+	c := &api.Container{
+		Id: id, PodSandboxId: box.GetId(), Name: name, CreatedAt: int64(b.lastID), State: api.ContainerState_CONTAINER_RUNNING,
+		Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/pod" + box.GetUid() + "/" + id},
+	}
+	r := &running{c: c}
+	if b.link != nil {
+		adjust, updates, err := b.plugin.CreateContainer(b.ctx, box, c)
+		if err != nil {
+			return id, err
+		}
+		if b.fail != nil && b.fail() {
+			b.broke(b.plugin.RemoveContainer(b.ctx, box, c))
+			return b.create(box, name)
+		}
+		if b.between != nil {
+			b.between()
+		}
+		b.apply(updates)
+		if a := adjust.GetLinux().GetResources(); a != nil {
+			r.setting = b.set(r.setting, a)
+		}
+	}
+	before := b.overlaps()
+	b.runs[id] = r
+	b.noMoreThan(before)
+	if b.link != nil {
+		return id, b.plugin.StartContainer(b.ctx, box, c)
+	}
+	return id, nil
+}
+
+// exit ends a container.
+func (b *bench) exit(id string) {
+	r := b.runs[id]
+	delete(b.runs, id)
+	if b.link == nil {
+		return
+	}
+	box := b.boxes[r.c.GetPodSandboxId()]
+	updates, err := b.plugin.StopContainer(b.ctx, box, r.c)
+	b.broke(err)
+	if b.between != nil {
+		b.between()
+	}
+	b.apply(updates)
+	b.broke(b.plugin.RemoveContainer(b.ctx, box, r.c))
+}
+
+// stop ends a pod's containers and its sandbox.
+func (b *bench) stop(uid string) {
+	for _, id := range b.of(uid) {
+		b.exit(id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.boxes)) {
+		box := b.boxes[id]
+		if box.GetUid() != uid {
+			continue
+		}
+		delete(b.boxes, id)
+		if b.link != nil {
+			b.broke(b.plugin.StopPodSandbox(b.ctx, box))
+			b.broke(b.plugin.RemovePodSandbox(b.ctx, box))
+		}
+	}
+}
+
+// of are the ids of a pod's containers.
+func (b *bench) of(uid string) []string {
+	var ids []string
+	for id, r := range b.runs {
+		if b.boxes[r.c.GetPodSandboxId()].GetUid() == uid {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// guaranteed is a pod with an exclusive container app of that many CPUs and a sharing one, log.
+func guaranteed(uid string, cpus int) request.Pod {
+	memory := request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
+	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
+		{Name: "app", Lane: request.App, CPUs: cpus, Memory: memory, Equivalent: true},
+		{Name: "log", Lane: request.App, Sharing: request.FractionalCPU, Memory: memory, Equivalent: true},
+	}}
+}
+
+func burstable(uid string) request.Pod {
+	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Containers: []request.Container{
+		{Name: "web", Lane: request.App, Sharing: request.QoSNotGuaranteed},
+	}}
+}
+
+// list puts pods into the source.
+func (b *bench) list(all ...request.Pod) {
+	for _, p := range all {
+		b.source[p.UID] = p
+	}
+}
