@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/cgroup"
+)
+
+// TestNodeWithoutRuntime: an agent whose runtime and kubelet are not there says so, is not ready, and ends when it is
+// told to.
+func TestNodeWithoutRuntime(t *testing.T) {
+	b := newBench(t)
+	b.config.Runtime, b.config.Pods = RuntimeNRI, nil
+	b.config.NRI.Socket = filepath.Join(t.TempDir(), "nri.sock")
+	kubelet := httptest.NewServer(http.NotFoundHandler())
+	kubelet.Close()
+	b.config.Kubelet.URL = kubelet.URL
+	a, err := b.try(b.disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Runtime() != nil || a.runtimeReady() == nil {
+		t.Error("it drives a simulated runtime, or is ready without one")
+	}
+	said := b.log.when("no connection to the runtime")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.Run(ctx) }()
+	<-said
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestCgroupsOfSystemd reads and lifts by the names that a runtime with the systemd driver gives.
+func TestCgroupsOfSystemd(t *testing.T) {
+	c := verifying(t, map[string]string{
+		"kubepods.slice/kubepods-podu1.slice/cpu.max":                              "300000 100000",
+		"kubepods.slice/kubepods-podu1.slice/cri-containerd-aaa.scope/cpu.max":     "max 100000",
+		"kubepods.slice/kubepods-podu1.slice/cri-containerd-aaa.scope/cpuset.cpus": "1-2",
+		"kubepods.slice/kubepods-podu1.slice/cri-containerd-aaa.scope/cpuset.mems": "0",
+	})
+	files := cgroups{cgroup.FS{Root: c.CgroupRoot}}
+	s, err := files.Read("kubepods-podu1.slice:cri-containerd:aaa")
+	if err != nil || s.CPUs.String() != "1-2" || s.Mems.String() != "{0}" || !s.LiftQuota {
+		t.Errorf("read %+v, %v", s, err)
+	}
+	if changed, err := files.LiftQuota("kubepods-podu1.slice"); !changed || err != nil {
+		t.Errorf("lifted %v, %v", changed, err)
+	}
+	if _, err := files.Read("/none"); err == nil {
+		t.Error("a cgroup that is not there was read")
+	}
+}
