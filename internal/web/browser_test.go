@@ -233,6 +233,25 @@ func TestPageSurvivesARestart(t *testing.T) {
 	b.quiet()
 }
 
+// TestPageFull: 250 pods on 512 CPUs are all there, and one more is seen.
+func TestPageFull(t *testing.T) {
+	b := newBrowser(t)
+	r := newRigOf(t, 256)
+	server := r.serve()
+	for i := range 250 {
+		r.admit(fmt.Sprintf("pod-%03d-%s", i, strings.Repeat("n", i)), 2)
+	}
+	b.run(chromedp.Navigate(server.URL))
+	b.await(cells + `.length === 512 && document.querySelectorAll('#pods button').length === 250`)
+	b.await(`new Set([...` + cells + `].map((c) => c.dataset.pod)).size === 251`)
+	r.release("pod-000-")
+	r.admit("one-more", 2)
+	t.Logf("an admission is seen after %v", b.await(`document.getElementById('pods').textContent.includes('default/one-more') && document.getElementById('cpu0').dataset.pod === 'uid-one-more'`))
+	b.await(`document.documentElement.scrollWidth <= window.innerWidth`)
+	b.picture("full")
+	b.quiet()
+}
+
 // TestPageDark: the dark page is as complete; it is here to be looked at.
 func TestPageDark(t *testing.T) {
 	b := newBrowser(t)

@@ -31,7 +31,7 @@ func (d *disk) Write([]byte) error {
 	return nil
 }
 
-// rig is an engine on a machine of 8 CPUs on two NUMA nodes, with a web that sees it.
+// rig is an engine on a machine of two NUMA nodes, with a web that sees it.
 type rig struct {
 	t      *testing.T
 	disk   disk
@@ -41,13 +41,17 @@ type rig struct {
 	clock  time.Time
 }
 
-func newRig(t *testing.T) *rig {
+// newRig has 8 CPUs.
+func newRig(t *testing.T) *rig { return newRigOf(t, 4) }
+
+// newRigOf has as many cores on each NUMA node, of one thread.
+func newRigOf(t *testing.T, cores int) *rig {
 	t.Helper()
 	var d machine.Description
 	for n := range 2 {
 		node := machine.NodeDescription{ID: n, Memory: 8 << 30}
-		for i := range 4 {
-			node.Cores = append(node.Cores, machine.CoreDescription{Threads: []int{4*n + i}, Uncore: machine.NoUncore})
+		for i := range cores {
+			node.Cores = append(node.Cores, machine.CoreDescription{Threads: []int{cores*n + i}, Uncore: i / 8})
 		}
 		d.Nodes = append(d.Nodes, node)
 	}
