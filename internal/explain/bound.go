@@ -35,8 +35,10 @@ func (x *search) newBound(victims []victim) *bound {
 }
 
 // reuses tells whether the container that was refused may depend on where an init container is.
-func (x *search) reuses() bool {
-	return x.refusal.Container != "" && slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
+func (x *search) reuses() bool { return x.refusal.Container != "" && x.hasInits() }
+
+func (x *search) hasInits() bool {
+	return slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
 }
 
 // mostNodes is how many NUMA nodes may hold what was short.
