@@ -30,10 +30,25 @@ type manifest struct {
 	containers    []string
 }
 
+// These are without what a kubelet is known to do otherwise: under scope container it
+// refuses containers that share.
 var pods = []manifest{
 	{"ctr", "", []string{"app main cpu=2 memory=128Mi"}},
 	{"pool", "cpu=3 memory=512Mi", []string{"app excl cpu=2 memory=128Mi", "app rest"}},
 	{"burst", "cpu=500m..2 memory=128Mi..256Mi", []string{"app a", "app b cpu=250m.. memory=64Mi.."}},
+}
+
+var containerPods = []manifest{
+	pods[0],
+	{"pool", "cpu=3 memory=512Mi", []string{"app excl cpu=2 memory=128Mi", "app second cpu=1 memory=128Mi"}},
+	pods[2],
+}
+
+func podsOf(s settings) []manifest {
+	if s["scope"] == "container" {
+		return containerPods
+	}
+	return pods
 }
 
 func (m manifest) pod(t *testing.T) *v1.Pod {
@@ -133,7 +148,7 @@ func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]str
 		}
 		n.running = true
 	}
-	placed := n.place(t, pods)
+	placed := n.place(t, podsOf(s))
 	n.collectHooks()
 	n.running = false
 	if err := n.reset(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,12 +87,16 @@ func (n *node) renderAll(o wire.Observation) []string {
 	return lines
 }
 
+// bytesOfNode are amounts that no pod asked for: what a kernel leaves of a NUMA node.
+var bytesOfNode = regexp.MustCompile(`\b[0-9]{8,}\b`)
+
 // refusal is an error of CRI: what the runtime puts around the agent's words is left out.
 func refusal(text string) []string {
 	const before = "code = Unknown desc = "
 	if i := strings.LastIndex(text, before); i >= 0 {
 		text = text[i+len(before):]
 	}
+	text = bytesOfNode.ReplaceAllString(text, "…")
 	lines := []string{"refused:"}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		if line = strings.TrimRight(line, " \n"); line != "" {
