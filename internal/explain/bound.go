@@ -26,7 +26,7 @@ type bound struct {
 // that name no amount, and where CPUs or memory of init containers are reused.
 func (x *search) newBound(victims []victim) *bound {
 	r := x.refusal
-	if r.Resource != request.CPU && !isMemory(r.Resource) || len(r.Nodes) == 0 || x.reuses() {
+	if r.Resource != request.CPU && !isMemory(r.Resource) || len(r.Nodes) == 0 || x.erratic() {
 		return &bound{}
 	}
 	b := &bound{want: r.Wanted, nodes: x.mostNodes(), free: x.free()}
@@ -34,11 +34,17 @@ func (x *search) newBound(victims []victim) *bound {
 	return b
 }
 
-// reuses tells whether the container that was refused may depend on where an init container is.
-func (x *search) reuses() bool { return x.refusal.Container != "" && x.hasInits() }
-
-func (x *search) hasInits() bool {
-	return slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
+// erratic tells whether less can be more for the pod: whether its containers, served one by one, may
+// end on worse places where there is more room. What an init container leaves is to be reused where
+// it is, and under best-effort a container may make a group of NUMA nodes that the next cannot have.
+func (x *search) erratic() bool {
+	policy := x.state.Policy()
+	if len(x.pod.Containers) < 2 || policy.Scope == node.PodScope && policy.Topology != node.TopologyNone && x.pod.Kind == request.PodLevel {
+		return false
+	}
+	loose := policy.Topology == node.TopologyNone || policy.Topology == node.TopologyBestEffort
+	return policy.StaticMemory && loose ||
+		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
 }
 
 // mostNodes is how many NUMA nodes may hold what was short.

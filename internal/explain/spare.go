@@ -45,10 +45,8 @@ func (x *search) spare() ([]Proposal, string) {
 		everybody = everybody.Release(v.grant.Pod.UID)
 	}
 	bound := x.newBound(victims)
-	// Where CPUs or memory of init containers are to be reused, less can be more: on the empty node the
-	// init container may take them where its successor does not fit.
 	empty := x.plan(everybody, x.pod) == nil
-	if empty && !x.hasInits() {
+	if empty && !x.erratic() {
 		return nil, "even the empty node refuses it"
 	}
 	for size := 1; size <= min(len(victims), maxSize); size++ {
