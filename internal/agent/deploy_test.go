@@ -1,0 +1,305 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/kubeletcfg"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+const (
+	deployed = "../../deploy/"
+	base     = deployed + "base/"
+)
+
+// object decodes a manifest strictly: a field that Kubernetes does not know is an error.
+func object[T any](t *testing.T, name string, document int) T {
+	t.Helper()
+	documents := bytes.Split(read(t, base+name), []byte("\n---\n"))
+	if document >= len(documents) {
+		t.Fatalf("%s has %d documents", name, len(documents))
+	}
+	var decoded T
+	if err := yaml.UnmarshalStrict(documents[document], &decoded); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return decoded
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// deployedConfig is the agent's configuration of the ConfigMap, as the agent reads it.
+func deployedConfig(t *testing.T) Config {
+	t.Helper()
+	files := object[v1.ConfigMap](t, "configmap.yaml", 0)
+	c, err := ReadConfig("agent.yaml", []byte(files.Data["agent.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestBase: the kustomization names what is there, and every object belongs to the same few names.
+func TestBase(t *testing.T) {
+	var k struct {
+		APIVersion, Kind string
+		Resources        []string
+	}
+	if err := yaml.UnmarshalStrict(read(t, base+"kustomization.yaml"), &k); err != nil {
+		t.Fatal(err)
+	}
+	there, err := filepath.Glob(base + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := []string{"kustomization.yaml"}
+	named = append(named, k.Resources...)
+	slices.Sort(named)
+	for i := range there {
+		there[i] = filepath.Base(there[i])
+	}
+	if !slices.Equal(named, there) {
+		t.Errorf("kustomization.yaml and its resources are %q, the files %q", named, there)
+	}
+	space, account := object[v1.Namespace](t, "namespace.yaml", 0), object[v1.ServiceAccount](t, "serviceaccount.yaml", 0)
+	files, set := object[v1.ConfigMap](t, "configmap.yaml", 0), object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
+	for _, o := range []string{account.Namespace, files.Namespace, set.Namespace} {
+		same(t, "namespace", o, space.Name)
+	}
+	role, binding := object[rbacv1.ClusterRole](t, "rbac.yaml", 0), object[rbacv1.ClusterRoleBinding](t, "rbac.yaml", 1)
+	same(t, "rules", fmt.Sprint(role.Rules), fmt.Sprint([]rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes/pods"}}}))
+	same(t, "role", binding.RoleRef.Kind+" "+binding.RoleRef.Name, role.Kind+" "+role.Name)
+	same(t, "subjects", fmt.Sprint(binding.Subjects), fmt.Sprint([]rbacv1.Subject{{Kind: account.Kind, Name: account.Name, Namespace: account.Namespace}}))
+	same(t, "account", set.Spec.Template.Spec.ServiceAccountName, account.Name)
+	same(t, "selector", fmt.Sprint(set.Spec.Selector.MatchLabels), fmt.Sprint(set.Spec.Template.Labels))
+}
+
+// TestDeployedPrivileges holds what the DaemonSet may do to what deploy/README.md gives reasons for.
+func TestDeployedPrivileges(t *testing.T) {
+	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
+	spec := set.Spec.Template.Spec
+	if spec.HostPID || spec.HostIPC || len(spec.Containers) != 1 || len(spec.InitContainers) != 0 {
+		t.Error("it shares the host's processes or memory, or has containers besides the agent")
+	}
+	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+		t.Error("the account's token is mounted twice")
+	}
+	same(t, "security context of the pod", fmt.Sprint(spec.SecurityContext), fmt.Sprint((*v1.PodSecurityContext)(nil)))
+	got, err := yaml.Marshal(spec.Containers[0].SecurityContext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "security context", string(got), `allowPrivilegeEscalation: false
+capabilities:
+  drop:
+  - ALL
+privileged: false
+readOnlyRootFilesystem: true
+runAsGroup: 0
+runAsNonRoot: false
+runAsUser: 0
+seccompProfile:
+  type: RuntimeDefault
+`)
+	readme := string(read(t, deployed+"README.md"))
+	for _, v := range spec.Volumes {
+		if v.HostPath != nil && !strings.Contains(readme, "| `"+v.HostPath.Path+"`") {
+			t.Errorf("deploy/README.md does not say why %s is mounted", v.HostPath.Path)
+		}
+	}
+	for name, file := range map[string]string{"the DaemonSet": "base/daemonset.yaml", "the account": "base/rbac.yaml"} {
+		if strings.Contains(string(read(t, deployed+file)), "privileged: true") {
+			t.Errorf("%s is privileged", name)
+		}
+	}
+}
+
+// mountOf is the mount that a path of the agent's is in, and the volume.
+func mountOf(t *testing.T, spec v1.PodSpec, file string) (v1.VolumeMount, v1.Volume) {
+	t.Helper()
+	for _, m := range spec.Containers[0].VolumeMounts {
+		if file != m.MountPath && !strings.HasPrefix(file, m.MountPath+"/") {
+			continue
+		}
+		i := slices.IndexFunc(spec.Volumes, func(v v1.Volume) bool { return v.Name == m.Name })
+		if i < 0 {
+			t.Fatalf("no volume %s", m.Name)
+		}
+		return m, spec.Volumes[i]
+	}
+	t.Fatalf("%s is in no volume", file)
+	return v1.VolumeMount{}, v1.Volume{}
+}
+
+// TestDeployedPaths: what the configuration names is where the DaemonSet mounts it, writable where it is written.
+func TestDeployedPaths(t *testing.T) {
+	c, files := deployedConfig(t), object[v1.ConfigMap](t, "configmap.yaml", 0)
+	spec := object[appsv1.DaemonSet](t, "daemonset.yaml", 0).Spec.Template.Spec
+	args := spec.Containers[0].Args
+	if len(args) != 3 || args[0] != "agent" || args[1] != "--config" {
+		t.Fatalf("arguments %q", args)
+	}
+	for _, want := range []struct {
+		file, host string // host: a directory of the node; or the volume that it is
+		writable   bool
+	}{
+		{args[2], "config", false},
+		{c.KubeletConfig, "config", false},
+		{c.Kubelet.TokenFile, "token", false},
+		{c.NRI.Socket, path.Dir(DefaultConfig().NRI.Socket), false},
+		{c.CgroupRoot, DefaultConfig().CgroupRoot, true},
+		{c.State, path.Dir(DefaultConfig().State), true},
+		{c.PodResources.Socket, path.Dir(DefaultConfig().PodResources.Socket), true},
+	} {
+		m, v := mountOf(t, spec, want.file)
+		host := v.Name
+		if v.HostPath != nil {
+			host = v.HostPath.Path
+		}
+		if host != want.host || m.ReadOnly == want.writable {
+			t.Errorf("%s is in %s, read-only %t; want %s, writable %t", want.file, host, m.ReadOnly, want.host, want.writable)
+		}
+		if v.ConfigMap != nil && (v.ConfigMap.Name != files.Name || files.Data[path.Base(want.file)] == "") {
+			t.Errorf("the ConfigMap %s has no %s", v.ConfigMap.Name, want.file)
+		}
+		if v.Projected != nil && v.Projected.Sources[0].ServiceAccountToken.Path != path.Base(want.file) {
+			t.Errorf("no token at %s", want.file)
+		}
+	}
+	if len(spec.Containers[0].VolumeMounts) != len(spec.Volumes) || len(spec.Volumes) != 6 {
+		t.Error("a volume is mounted that the agent has no use for")
+	}
+}
+
+// TestDeployedProbes: they ask where the agent listens, and what it serves.
+func TestDeployedProbes(t *testing.T) {
+	c := deployedConfig(t)
+	spec := object[appsv1.DaemonSet](t, "daemonset.yaml", 0).Spec.Template.Spec
+	served := telemetry.New(telemetry.Config{}).Handler(false)
+	for want, probe := range map[string]*v1.Probe{"/healthz": spec.Containers[0].LivenessProbe, "/readyz": spec.Containers[0].ReadinessProbe} {
+		ask := probe.HTTPGet
+		same(t, "probe", net.JoinHostPort(ask.Host, ask.Port.String())+ask.Path, c.Listen+want)
+		answer := httptest.NewRecorder()
+		served.ServeHTTP(answer, httptest.NewRequest("GET", ask.Path, nil))
+		if answer.Code != 200 {
+			t.Errorf("%s answers %d", ask.Path, answer.Code)
+		}
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil || !net.ParseIP(host).IsLoopback() || !strings.Contains(c.Kubelet.URL, "//127.0.0.1:") || !spec.HostNetwork {
+		t.Errorf("listens on %s, asks %s, host's network %t: loopback is the node's in its network only", c.Listen, c.Kubelet.URL, spec.HostNetwork)
+	}
+}
+
+// TestFirstPod: on every machine there is, the policy of the ConfigMap is one that a kubelet would
+// start with, and gives the pod of the README CPUs of one NUMA node.
+func TestFirstPod(t *testing.T) {
+	config, err := kubeletcfg.Read("policy.yaml", []byte(object[v1.ConfigMap](t, "configmap.yaml", 0).Data["policy.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, notes, err := podspec.ReadFiles([]string{deployed + "first-pod.yaml"}, nil)
+	if err != nil || len(pods) != 1 || len(notes) != 0 {
+		t.Fatalf("%d pods, %v, %v", len(pods), notes, err)
+	}
+	machines, err := filepath.Glob("../../examples/machines/*.json")
+	if err != nil || len(machines) < 10 {
+		t.Fatalf("%d machines, %v", len(machines), err)
+	}
+	for _, name := range machines {
+		found, err := discover.Read(name, read(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy, err := config.Resolve(found.Machine)
+		if err != nil || len(config.Warnings(found.Machine)) > 0 {
+			t.Errorf("%s: %v, %v", name, err, config.Warnings(found.Machine))
+			continue
+		}
+		pod := podspec.Default(pods[0].Pod, gatesOf(policy))
+		checkFirst(t, name, pod, found.Machine, policy)
+	}
+}
+
+// checkFirst admits the pod on an empty node.
+func checkFirst(t *testing.T, name string, pod *v1.Pod, m *machine.Machine, policy node.Policy) {
+	t.Helper()
+	s, _, err := node.Adopt(m, policy, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := podspec.Request(pod, gatesOf(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.Apply(s.Plan(asked)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	g := s.Grants()[0]
+	_, i := g.Pod.Container("worker")
+	_, k := g.Pod.Container("helper")
+	worker, mems := s.Cgroup(g, i)
+	helper, _ := s.Cgroup(g, k)
+	if worker.Len() != 2 || helper.Len() != 1 || !worker.Intersection(helper).IsEmpty() || mems.Len() != 1 {
+		t.Errorf("%s: the worker has %s with memory of %s, the helper %s", name, worker, mems, helper)
+	}
+}
+
+// TestContainerfile: a static binary alone, of the Go version that go.mod asks for, built of what is not built.
+func TestContainerfile(t *testing.T) {
+	text := string(read(t, deployed+"Containerfile"))
+	build, image, two := strings.Cut(text, "\nFROM scratch\n")
+	if !two || strings.Contains(image, "\nFROM ") || strings.Contains(image, "\nRUN ") || strings.Count(image, "COPY ") != 1 {
+		t.Error("the image is not one file on scratch")
+	}
+	contains(t, "build", build, "CGO_ENABLED=0", "-trimpath", "./cmd/paddock")
+	contains(t, "image", image, "USER 0:0", `ENTRYPOINT ["/paddock"]`)
+	wanted := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(read(t, "../../go.mod"))
+	contains(t, "build", build, "golang:"+string(wanted[1])+" AS build")
+	ignored := map[string]bool{}
+	for _, line := range strings.Fields(string(read(t, "../../.gitignore"))) {
+		ignored[line] = true
+	}
+	left := map[string]bool{}
+	for line := range strings.Lines(string(read(t, "../../.dockerignore"))) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && !ignored[line] {
+			left[line] = true
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf(".dockerignore leaves out what belongs to the repository: %q", slices.Sorted(maps.Keys(left)))
+	}
+	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
+	image = set.Spec.Template.Spec.Containers[0].Image
+	contains(t, "deploy/README.md", string(read(t, deployed+"README.md")), "-t "+image, "save "+image)
+}
