@@ -160,7 +160,6 @@ func explainOne(state *node.State, pod *v1.Pod, gates podspec.Gates, others func
 		return view.Explanation{}, err
 	}
 	remedies := explain.Search(state, asked, elsewhere...)
-	dropIllegal(&remedies, pod, gates)
 	return view.ExplanationOf(state, plan, &remedies), nil
 }
 

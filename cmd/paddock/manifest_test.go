@@ -1,11 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
@@ -67,19 +72,166 @@ func admit(t *testing.T, state *node.State, pod *v1.Pod, gates podspec.Gates, te
 	}
 }
 
-// TestIllegalProposalsAreLeftOut: a container that shares requests memory, which the pod must have.
-func TestIllegalProposalsAreLeftOut(t *testing.T) {
+// TestProposalsLeaveRoomForThoseThatShare: a container that shares requests memory, which the pod
+// must have: less than that no API server takes.
+func TestProposalsLeaveRoomForThoseThatShare(t *testing.T) {
 	sources, _, err := podspec.ReadFiles([]string{"testdata/sharing.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for free, want := range map[int64]string{
+		3 << 30: "1 would admit it",
+		1 << 30: "none admits it that the API server takes: of less, the containers request more memory together than the pod (R-DEM-94)",
+	} {
+		state, gates := small(t, free)
+		e, err := explainOne(state, podspec.Default(sources[0].Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
+		if err != nil || e.Remedies == nil {
+			t.Fatal(e.Answer, err)
+		}
+		if got := e.Remedies.Tried[0].Found; got != want {
+			t.Errorf("%d bytes: %s, want %s", free, got, want)
+		}
+		for _, p := range e.Remedies.Proposals {
+			if p.Kind == explain.Amounts {
+				admit(t, state, podspec.Default(withAmounts(sources[0].Pod, p.Changes), gates), gates, p.Text)
+			}
+		}
+	}
+}
+
+// small is a node with 8 CPUs and so much memory.
+func small(t *testing.T, bytes int64) (*node.State, podspec.Gates) {
+	t.Helper()
+	d := machine.NodeDescription{Memory: bytes}
+	for i := range 8 {
+		d.Cores = append(d.Cores, machine.CoreDescription{Threads: []int{i}})
+	}
+	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{d}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := node.New(m, node.Policy{
+		Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, StaticMemory: true, PodLevelResources: true, PodLevelManagers: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state, gatesOf(state.Policy())
+}
+
+// TestRuleOfTheAPI: what is asked of a request.Pod after a change of the budget is what the API asks
+// of the manifest.
+func TestRuleOfTheAPI(t *testing.T) {
 	gates := podspec.Gates{PodLevelResources: true, PodLevelManagers: true}
-	r := explain.Remedies{Proposals: []explain.Proposal{
-		{Kind: explain.Amounts, Text: "too little", Changes: []explain.Change{{Resource: "memory", From: 4 << 30, To: 1 << 30}}},
-		{Kind: explain.Amounts, Text: "enough", Changes: []explain.Change{{Resource: "memory", From: 4 << 30, To: 3 << 30}}},
-	}}
-	dropIllegal(&r, sources[0].Pod, gates)
-	if len(r.Proposals) != 1 || r.Proposals[0].Text != "enough" || len(r.Tried) != 1 {
-		t.Errorf("left: %+v, tried: %+v", r.Proposals, r.Tried)
+	agreed := map[bool]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		pod := podspec.Default(drawPodLevel(t), gates)
+		if len(podspec.Validate(pod, gates)) > 0 {
+			t.Skip("not valid to begin with")
+		}
+		asked, err := podspec.Request(pod, gates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := rapid.SampledFrom([]string{"cpu", "memory", "hugepages-2Mi"}).Draw(t, "resource")
+		to := rapid.Int64Range(1, 12).Draw(t, "to")
+		if resource != "cpu" {
+			to <<= 21
+		}
+		change := explain.Proposal{Changes: []explain.Change{{Resource: resource, To: to}}}
+		_, changed, err := change.Apply(nil, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		invalid := podspec.Validate(withAmounts(pod, change.Changes), gates)
+		why := explain.AgainstAPI(changed)
+		if _, has := pod.Spec.Resources.Requests[v1.ResourceName(resource)]; has && (len(invalid) == 0) != (why == "") {
+			t.Fatalf("the API says %v, here it is %q", invalid, why)
+		}
+		agreed[why == ""]++
+	})
+	if agreed[true] < 10 || agreed[false] < 10 {
+		t.Errorf("too few cases: %v", agreed)
+	}
+}
+
+// drawPodLevel is a Guaranteed pod with a budget.
+func drawPodLevel(t *rapid.T) *v1.Pod {
+	list := func(label string, most int64, odd bool) v1.ResourceList {
+		l := v1.ResourceList{}
+		for _, name := range []v1.ResourceName{"cpu", "memory", "hugepages-2Mi"} {
+			n := rapid.Int64Range(0, most).Draw(t, label+" "+string(name))
+			switch {
+			case n == 0:
+			case name == "cpu" && odd:
+				l[name] = *resource.NewMilliQuantity(n*500, resource.DecimalSI)
+			case name == "cpu":
+				l[name] = *resource.NewQuantity(n, resource.DecimalSI)
+			default:
+				l[name] = *resource.NewQuantity(n<<21, resource.BinarySI)
+			}
+		}
+		return l
+	}
+	pod := &v1.Pod{}
+	pod.Namespace, pod.Name = "default", "drawn"
+	budget := list("budget", 12, false)
+	budget["cpu"] = *resource.NewQuantity(rapid.Int64Range(1, 12).Draw(t, "budget of CPUs"), resource.DecimalSI)
+	budget["memory"] = *resource.NewQuantity(rapid.Int64Range(1, 12).Draw(t, "budget of memory")<<21, resource.BinarySI)
+	pod.Spec.Resources = &v1.ResourceRequirements{Requests: budget, Limits: budget.DeepCopy()}
+	always := v1.ContainerRestartPolicyAlways
+	for i := range rapid.IntRange(1, 4).Draw(t, "containers") {
+		name := fmt.Sprintf("c%d", i)
+		c := v1.Container{Name: name}
+		c.Resources.Requests = list(name, 5, rapid.Bool().Draw(t, name+" odd"))
+		c.Resources.Limits = c.Resources.Requests.DeepCopy()
+		if rapid.Bool().Draw(t, name+" shares") { // Its limits are its own, or none.
+			for _, resource := range []v1.ResourceName{"cpu", "memory"} {
+				delete(c.Resources.Limits, resource)
+			}
+		}
+		if rapid.Bool().Draw(t, name+" requests nothing") {
+			delete(c.Resources.Requests, "memory")
+		}
+		switch lane := rapid.IntRange(0, 2).Draw(t, name+" lane"); {
+		case i == 0 || lane == 2:
+			pod.Spec.Containers = append(pod.Spec.Containers, c)
+		case lane == 1:
+			c.RestartPolicy = &always
+			fallthrough
+		default:
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+		}
+	}
+	return pod
+}
+
+// withAmounts is the pod with other requests and limits, where it has them.
+func withAmounts(pod *v1.Pod, changes []explain.Change) *v1.Pod {
+	pod = pod.DeepCopy()
+	for _, c := range changes {
+		if c.Container == "" && pod.Spec.Resources != nil {
+			setAmount(pod.Spec.Resources, c)
+		}
+		for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				if list[i].Name == c.Container {
+					setAmount(&list[i].Resources, c)
+				}
+			}
+		}
+	}
+	return pod
+}
+
+func setAmount(r *v1.ResourceRequirements, c explain.Change) {
+	format := resource.DecimalSI
+	if c.Resource != request.CPU {
+		format = resource.BinarySI
+	}
+	for _, list := range []v1.ResourceList{r.Requests, r.Limits} {
+		if _, has := list[v1.ResourceName(c.Resource)]; has {
+			list[v1.ResourceName(c.Resource)] = *resource.NewQuantity(c.To, format)
+		}
 	}
 }

@@ -41,7 +41,24 @@ func (x *search) amounts() ([]Proposal, string) {
 	if x.spent() {
 		return nil, "none found within the bound of the search"
 	}
+	if why := x.barred(resources); why != "" {
+		return nil, "none admits it that the API server takes: of less, " + why
+	}
 	return nil, "none admits it, however little"
+}
+
+// barred is why the API server sets an end to the lowering of a pool; empty: nothing does.
+func (x *search) barred(resources []string) string {
+	for _, resource := range resources {
+		if !x.pools(resource) {
+			continue
+		}
+		least := Change{Resource: resource, To: x.unit(resource)}.apply(x.pod)
+		if why := AgainstAPI(capped(least, resource, "", 0)); why != "" { // Of those that share: slices can be small.
+			return why
+		}
+	}
+	return ""
 }
 
 // resources are what can be lowered, the one that was short first.
@@ -274,7 +291,7 @@ func (x *search) raised(resource string) (Proposal, bool) {
 	default:
 		return Proposal{}, false
 	}
-	if x.plan(x.state, pod) == nil {
+	if AgainstAPI(pod) != "" || x.plan(x.state, pod) == nil {
 		return Proposal{}, false
 	}
 	return x.amountProposal(pod), true

@@ -106,21 +106,7 @@ func divides(pod request.Pod, resource string, budget, rest int64) bool {
 	if shares && l.Rest < rest && (resource == request.CPU || resource == machine.Memory) {
 		return false
 	}
-	if l.Overdrawn || l.Empty != layout.NotEmpty {
-		return false
-	}
-	if resource != request.CPU {
-		return true
-	}
-	// R-DEM-94 and R-DEM-96: what sharing containers request counts as well.
-	requests := claims(pod, func(c request.Container) int64 { return c.CPURequest })
-	most := int64(0)
-	for _, c := range pod.Containers {
-		if c.Lane == request.App {
-			most = max(most, c.CPULimit)
-		}
-	}
-	return layout.Budget(requests) <= budget*1000 && most <= budget*1000
+	return !l.Overdrawn && l.Empty == layout.NotEmpty && AgainstAPI(pod) == ""
 }
 
 // apply sets one amount. What the request says a second time, in thousandths, follows.
@@ -152,8 +138,17 @@ func (c Change) apply(pod request.Pod) request.Pod {
 		at.Devices = at.Devices.With(c.Resource, c.To)
 	default:
 		at.Memory = at.Memory.With(c.Resource, c.To)
+		at.MemoryRequest, at.MemoryLimit = restated(at.MemoryRequest, c), restated(at.MemoryLimit, c)
 	}
 	return pod
+}
+
+// restated has the amount of a change where one was stated.
+func restated(stated request.Amounts, c Change) request.Amounts {
+	if _, is := stated.Get(c.Resource); !is {
+		return stated
+	}
+	return stated.With(c.Resource, c.To)
 }
 
 // adopt returns pod with the amounts of one resource as they are in from.

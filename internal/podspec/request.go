@@ -122,6 +122,9 @@ func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *fiel
 			return err
 		}
 	}
+	if out.Kind == request.PodLevel {
+		rc.MemoryRequest, rc.MemoryLimit = statedMemory(c.Resources.Requests), statedMemory(c.Resources.Limits)
+	}
 	if rc.Devices, err = devicesOf(c, at.Child("limits")); err != nil {
 		return err
 	}
@@ -219,6 +222,24 @@ func memoryIn(list v1.ResourceList, exact bool, at *field.Path) (request.Amounts
 		out = append(out, request.Amount{Resource: string(name), Value: n})
 	}
 	return out, nil
+}
+
+// statedMemory is the memory and the huge pages of a list in bytes, rounded up. Nothing is refused for
+// them: what is too large for a number is the largest, what is negative is left out.
+func statedMemory(list v1.ResourceList) request.Amounts {
+	var out request.Amounts
+	for _, name := range sortedNames(list) {
+		q := list[name]
+		if !isMemory(name) || q.Sign() <= 0 {
+			continue
+		}
+		n, err := bytesOf(q, false)
+		if err != nil {
+			n = math.MaxInt64
+		}
+		out = append(out, request.Amount{Resource: string(name), Value: n})
+	}
+	return out
 }
 
 func sortedNames(list v1.ResourceList) []v1.ResourceName {

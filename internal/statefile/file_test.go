@@ -294,6 +294,10 @@ func TestStrangeNames(t *testing.T) {
 	}
 }
 
+// declared are the fields that are no state: a rule of the API asks about them before there is a
+// grant.
+var declared = []string{"MemoryRequest", "MemoryLimit"}
+
 // everyField has a value other than zero for every field that is state. A field that is new
 // anywhere in it is empty here, and must be written before it is filled.
 func everyField() (*node.Grant, node.Policy) {
@@ -328,8 +332,9 @@ func TestEveryFieldSurvives(t *testing.T) {
 	g, p := everyField()
 	for _, v := range []any{*g, g.Pod, g.Pod.Containers[0], g.Containers[0], g.Containers[0].Affinity, g.Containers[0].Devices[0], g.PoolMemory[0], p, p.CPU} {
 		for i := range reflect.TypeOf(v).NumField() {
-			if reflect.ValueOf(v).Field(i).IsZero() {
-				t.Errorf("%T.%s is empty in everyField: write it to the file and give it a value there", v, reflect.TypeOf(v).Field(i).Name)
+			name := reflect.TypeOf(v).Field(i).Name
+			if reflect.ValueOf(v).Field(i).IsZero() && !slices.Contains(declared, name) {
+				t.Errorf("%T.%s is empty in everyField: write it to the file and give it a value there", v, name)
 			}
 		}
 	}

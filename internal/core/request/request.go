@@ -178,6 +178,11 @@ type Container struct {
 	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set; for people
 	// and quota, not for placement.
 	CPURequest, CPULimit int64
+	// MemoryRequest and MemoryLimit are memory and huge pages in bytes as a container of a
+	// PodLevel pod states them, pinned or not, positive values only. The API compares them with the
+	// pod-level budget (R-DEM-94 to R-DEM-96), which is all that they are for: no placement
+	// looks at them, Equal does not either, and they are not kept with a grant.
+	MemoryRequest, MemoryLimit Amounts
 }
 
 // Exclusive tells whether the container qualifies for CPUs of its own.
@@ -220,7 +225,7 @@ func (p Pod) Container(name string) (Container, int) {
 	return p.Containers[i], i
 }
 
-// Equal tells whether both ask for the same.
+// Equal tells whether both ask the managers for the same.
 func (p Pod) Equal(q Pod) bool {
 	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name && p.QoS == q.QoS && p.Kind == q.Kind &&
 		p.BudgetCPUs == q.BudgetCPUs && p.BudgetCPUMilli == q.BudgetCPUMilli && p.CPULimit == q.CPULimit &&
