@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/explain"
@@ -24,6 +25,7 @@ import (
 type explainCommand struct {
 	machines, states, configs, devices []string
 	pod                                string
+	agent                              string
 	verbose                            bool
 	output                             outputFlag
 	stdin                              io.Reader
@@ -34,7 +36,7 @@ type explainCommand struct {
 func newExplainCommand() *cobra.Command {
 	var x explainCommand
 	cmd := &cobra.Command{
-		Use:   "explain PODS...",
+		Use:   "explain PODS... | explain NAMESPACE/NAME --agent",
 		Short: "Say why a pod gets what it gets, or what would admit it",
 		Long: `Explain shows the way of one decision: what the pod asks for and by which rules, how its pool is
 divided, where each resource fits, what the Topology Manager chose and why the nearest other
@@ -50,14 +52,22 @@ To ask several nodes, give --machine several times, and --state, --kubelet-confi
 once for all or once for each machine, in the same order; "" is an empty state. The first
 machine is the one that is explained.
 
-Exit codes: 0 the pod is admitted, 1 error, 2 it is refused.`,
+With --agent it asks the agent of a running node, about one pod by its name: since when it holds what it
+holds, and the decision that admitted it; or when it was refused, and what would admit it on the
+node as it is now. The agent answers on its listen address, to those who are on the node.
+
+Exit codes: 0 the pod is admitted or held, 1 error, 2 it is refused.`,
 		Example: `  paddock explain --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/ --pod default/analytics
   kubectl get pod database -o json | paddock explain --machine node7.json --state node7.state -
-  paddock explain pod.yaml --machine node7.json --state node7.state --machine node8.json --state node8.state`,
+  paddock explain pod.yaml --machine node7.json --state node7.state --machine node8.json --state node8.state
+  paddock explain default/database --agent`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if cmd.Flags().Changed("agent") {
+				return x.askAgent(cmd, args)
+			}
 			return x.run(args)
 		},
 	}
@@ -67,6 +77,8 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is refused.`,
 	flags.StringArrayVar(&x.configs, "kubelet-config", nil, "how the node decides: a KubeletConfiguration `FILE`; without it a usual one")
 	flags.StringArrayVar(&x.devices, "devices", nil, "the node's devices: an inventory `FILE`")
 	flags.StringVar(&x.pod, "pod", "", "which pod, as `NAMESPACE/NAME`; needed where there are several")
+	flags.StringVar(&x.agent, "agent", "", "ask the agent that listens on `HOST:PORT` about the pod NAMESPACE/NAME")
+	flags.Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
 	flags.BoolVarP(&x.verbose, "verbose", "v", false, "leave nothing out")
 	x.output.register(cmd, "text", "json", "yaml")
 	return cmd

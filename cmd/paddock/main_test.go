@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script, one file a behaviour. Beside testscript's own
 // commands there are "exits CODE paddock …" and "await REGEXP paddock …", which repeats the command
 // until its output matches. $MACHINES is the directory of the example
-// machines; [sysfs] holds where the live machine can be read. With -rewrite, what
+// machines, $LISTEN an address where nobody listens; [sysfs] holds where the live machine can be read. With -rewrite, what
 // "cmp stdout FILE" compares with is written into the scripts.
 func TestScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../examples/machines")
@@ -39,7 +40,12 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
 			env.Setenv("EXAMPLES", filepath.Dir(machines))
-			return nil
+			free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed in the next line.
+			if err != nil {
+				return err
+			}
+			env.Setenv("LISTEN", free.Addr().String())
+			return free.Close()
 		},
 		Condition: func(condition string) (bool, error) {
 			if condition != "sysfs" {

@@ -61,7 +61,7 @@ var rooms = []room{
 	{"cgroup", []string{"core/..."}, adviceEdge},
 	{"podres", []string{"core/...", "engine"}, adviceEdge},
 	{"telemetry", []string{"core/...", "engine"}, adviceEdge},
-	{"web", []string{"core/...", "engine", "view"}, adviceEdge},
+	{"web", []string{"core/...", "engine", "explain", "view"}, adviceEdge},
 
 	{"agent", []string{"..."}, "agent wires the parts together; commands are above it"},
 	{"cmd/paddock", []string{"..."}, "a command parses, calls and prints"},

@@ -330,7 +330,12 @@ func TestDecisionHolds(t *testing.T) {
 		for i, a := range decision.Alignments {
 			d.checkAlignment(a, plan.Trace.Alignments[i])
 		}
-		for _, line := range strings.Split(view.ExplanationOf(s, plan, nil).Text(view.Style{}, true), "\n") {
+		text := view.ExplanationOf(s, plan, nil).Text(view.Style{}, true)
+		var read view.Explanation
+		if err := json.Unmarshal([]byte(first), &read); err != nil || read.Text(view.Style{}, true) != text {
+			d.fatalf("%v, the document reads\n%s\nand the explanation\n%s", err, read.Text(view.Style{}, true), text)
+		}
+		for _, line := range strings.Split(text, "\n") {
 			if strings.HasSuffix(line, " ") || strings.ContainsRune(line, '\uFFFD') {
 				d.fatalf("a line ends in a space, or does not print: %q", line)
 			}

@@ -15,6 +15,9 @@ import (
 type Explanation struct {
 	Machine string `json:"machine,omitempty"`
 	Policy  string `json:"policy,omitempty"`
+	// Standing says, in sentences, how the pod stands on a node that runs, where the answer is not all
+	// of it: since when, or what was decided at another time.
+	Standing []string `json:"standing,omitempty"`
 	// Answer is what the pod gets, or why it gets nothing.
 	Answer PlanPod          `json:"answer"`
 	Why    explain.Decision `json:"why"`
@@ -41,6 +44,9 @@ func (e Explanation) Text(style Style, verbose bool) string {
 		w.line("%s  %s\n", style.Paint(Faint, "Policy"), style.Paint(Plain, e.Policy))
 	}
 	w.answer(e.Answer)
+	for _, sentence := range e.Standing {
+		w.line("  %s", style.Paint(Plain, sentence))
+	}
 	if e.Remedies != nil {
 		w.remedies(*e.Remedies)
 	}
@@ -93,11 +99,14 @@ func (w *explanation) answer(p PlanPod) {
 		w.out.WriteString(p.refusal(w.style))
 		return
 	}
-	word := "admitted"
-	if p.Known {
+	word, tone := "admitted", Good
+	switch {
+	case !p.Admitted: // It fits, and could not be admitted for a reason that is no decision's.
+		word, tone = "not admitted", Bad
+	case p.Known:
 		word = "held"
 	}
-	w.line("%s %s", w.style.Paint(Good, word), w.style.Paint(Strong, p.Pod))
+	w.line("%s %s", w.style.Paint(tone, word), w.style.Paint(Strong, p.Pod))
 }
 
 func (w *explanation) remedies(r explain.Remedies) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -181,16 +182,23 @@ func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
 // state that was asked, so the plan that admitted it is made again.
 func (w *Web) podAt(m moment, p view.MapPod) Pod {
 	g, _ := m.state.Grant(p.UID)
-	w.mu.Lock()
-	admitted, seen := w.admitted[p.UID]
-	w.mu.Unlock()
-	out := Pod{MapPod: p, Anew: !seen || admitted.base.Generation() >= g.Sequence}
-	base := m.state.Release(p.UID)
-	if !out.Anew {
-		base, out.Since = admitted.base, &admitted.at
-	}
+	base, since := w.origin(m.state, g)
 	w.work.Lock()
 	defer w.work.Unlock()
-	out.Explanation = view.ExplanationOf(base, base.Plan(g.Pod), nil).Text(view.Style{}, false)
-	return out
+	return Pod{
+		MapPod: p, Since: since, Anew: since == nil,
+		Explanation: view.ExplanationOf(base, base.Plan(g.Pod), nil).Text(view.Style{}, false),
+	}
+}
+
+// origin is the state on which a pod was admitted, and when. Where that is not known it is s
+// without the pod, and nil.
+func (w *Web) origin(s *node.State, g *node.Grant) (*node.State, *time.Time) {
+	w.mu.Lock()
+	admitted, seen := w.admitted[g.Pod.UID]
+	w.mu.Unlock()
+	if !seen || admitted.base.Generation() >= g.Sequence {
+		return s.Release(g.Pod.UID), nil
+	}
+	return admitted.base, &admitted.at
 }

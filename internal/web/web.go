@@ -3,9 +3,10 @@
 //
 // It is told of every state that was written (engine.Observer), keeps the last Kept of them, which
 // share what they have in common, and never changes anything: there is no way to ask for it. What is
-// costly, the picture and the explanation of a decision, is made when somebody asks, one at a
-// time. An explanation is not stored either: the state before the decision is, and planning
-// again gives the same answer.
+// costly, the picture, the explanation of a decision and the search for what would admit a pod that
+// was refused, is made when somebody asks, one at a time, and the engine never waits for it. An
+// explanation is not stored either: the state before the decision is, and planning again gives
+// the same answer.
 //
 // The page is part of the program and loads nothing from elsewhere; its content security policy
 // allows nothing else. It names pods, so it is for those who are on the node: it answers on the
@@ -65,6 +66,7 @@ type Web struct {
 
 	work     sync.Mutex // serialises what is costly
 	rendered rendered
+	searched searched
 }
 
 // admission is when a pod was admitted, and the state that was asked.
@@ -112,6 +114,8 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	handle("GET /api/state", w.serveState)
 	handle("GET /api/history", w.serveHistory)
 	handle("GET /api/refusals", w.serveRefusals)
+	handle("GET /api/refusals/{number}", w.serveRefusal)
+	handle("GET /api/explain", w.serveExplain)
 	handle("GET /api/pods/{uid}", w.servePod)
 	handle("GET /events", func(rw http.ResponseWriter, r *http.Request) { w.serveEvents(ctx, rw, r) })
 	mux.Handle("/", next)

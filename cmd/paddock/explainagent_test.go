@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExplainAsksStrangers: whoever it is that listens there, the error says what came and what to do.
+func TestExplainAsksStrangers(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection was followed") }))
+	defer elsewhere.Close()
+	says := func(status int, text string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			rw.WriteHeader(status)
+			_, _ = rw.Write([]byte(text))
+		}
+	}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"forbidden":    {says(http.StatusForbidden, `{"error": "on the loopback interface only\u001b[2J"}`), "on the loopback interface only\uFFFD[2J"},
+		"no such page": {says(http.StatusNotFound, "404 page not found\n"), "it answers 404 Not Found, and not as an agent of Paddock does"},
+		"a page":       {says(http.StatusOK, "<html>"), "the answer is no explanation"},
+		"other JSON":   {says(http.StatusOK, `{"status": "ok"}`), "the answer is no explanation"},
+		"nothing":      {says(http.StatusOK, ""), "the answer is no explanation"},
+		"a redirection": {func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, elsewhere.URL, http.StatusFound)
+		}, "it answers 302 Found"},
+		"no end": {func(rw http.ResponseWriter, _ *http.Request) {
+			for chunk := bytes.Repeat([]byte(" "), 1<<20); ; {
+				if _, err := rw.Write(chunk); err != nil {
+					return
+				}
+			}
+		}, "the answer is larger than 8 MiB"},
+		"half an answer": {func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Length", "100")
+			says(http.StatusOK, `{"answer":`)(rw, r)
+		}, "no answer: unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.answer)
+			defer server.Close()
+			address := strings.TrimPrefix(server.URL, "http://")
+			var stdout, stderr bytes.Buffer
+			if code := run([]string{"explain", "default/x", "--agent=" + address}, strings.NewReader(""), &stdout, &stderr); code != 1 || stdout.Len() > 0 {
+				t.Errorf("exit code %d, output %s", code, stdout.String())
+			}
+			if got := stderr.String(); !strings.HasPrefix(got, "paddock: agent at "+address+": ") || !strings.Contains(got, c.want) || strings.Count(got, "\n") != 1 {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestExplainWaitsNotForever: an agent that takes the question and is silent.
+func TestExplainWaitsNotForever(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	_, err := fetchExplained(t.Context(), strings.TrimPrefix(server.URL, "http://"), "default/x", 50*time.Millisecond)
+	if err == nil || err.Error() != "no answer within 50ms; is this the agent's listen address?" {
+		t.Errorf("got %v", err)
+	}
+}

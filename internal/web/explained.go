@@ -1,0 +1,309 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// Explained is the answer about one pod, to /api/explain and to /api/refusals/{number}: how it stands, in
+// Standing, and the decision about it. Of a pod that is held, Answer is what it holds. Of one that
+// was refused, the decision is the one that would be made on the node as it is now, with what
+// would admit it; where it would be admitted by now, the one that refused it.
+type Explained struct {
+	view.Explanation
+	Held bool `json:"held"`
+	// Since is when it was admitted; absent where that was before the agent started, or never.
+	Since           *time.Time `json:"since,omitempty"`
+	SinceGeneration uint64     `json:"sinceGeneration,omitempty"`
+	// Anew tells that the decision is not known: the explanation is of what would be decided if the
+	// pod came to the node anew.
+	Anew bool `json:"anew,omitempty"`
+	// Refused is the newest refusal of a pod of that name.
+	Refused *RefusedWhen `json:"refused,omitempty"`
+	// WouldAdmit tells that a pod that was refused would be admitted by now.
+	WouldAdmit bool `json:"wouldAdmit,omitempty"`
+}
+
+// RefusedWhen is when a pod was refused, for the same reason each time.
+type RefusedWhen struct {
+	Number int       `json:"number"`
+	UID    string    `json:"uid"`
+	Reason string    `json:"reason"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	Times  int       `json:"times"`
+}
+
+// searched are the remedies that were asked for last.
+type searched struct {
+	state    *node.State
+	pod      *node.Plan
+	remedies explain.Remedies
+}
+
+const (
+	// maxName is longer than the name of any pod.
+	maxName = 1024
+	// maxNear is how many names are offered for one that is not there.
+	maxNear = 3
+)
+
+func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("pod")
+	if namespace, rest, ok := strings.Cut(name, "/"); !ok || namespace == "" || rest == "" || len(name) > maxName {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("pod %q: want NAMESPACE/NAME, such as /api/explain?pod=default/database", name[:min(len(name), maxName)]))
+		return
+	}
+	m, there := w.now()
+	if !there {
+		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
+		return
+	}
+	grants := grantsOf(m.state, name)
+	w.mu.Lock()
+	list := w.refusals.list
+	w.mu.Unlock()
+	i := newest(list, name)
+	switch {
+	case len(grants) > 0:
+		w.costly(rw, r, func() any { return w.heldOf(m, grants, list[:i+1]) })
+	case i >= 0:
+		w.costly(rw, r, func() any { return w.refusedOf(m, list[i]) })
+	default:
+		fail(rw, http.StatusNotFound, unknown(m.state, list, name))
+	}
+}
+
+// serveRefusal explains one entry of the list of refusals.
+func (w *Web) serveRefusal(rw http.ResponseWriter, r *http.Request) {
+	text := r.PathValue("number")
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("refusal %q is no number", text))
+		return
+	}
+	m, there := w.now()
+	if !there {
+		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
+		return
+	}
+	w.mu.Lock()
+	list := w.refusals.list
+	w.mu.Unlock()
+	i := slices.IndexFunc(list, func(n refusal) bool { return n.number == number })
+	if i < 0 {
+		fail(rw, http.StatusNotFound, fmt.Sprintf("refusal %d is not kept; the last %d are, and of the same refusal again the last time", number, maxRefusals))
+		return
+	}
+	w.costly(rw, r, func() any { return w.refusedOf(m, list[i]) })
+}
+
+// costly answers with what is made one at a time, and not made any more for somebody who has
+// gone while waiting.
+func (w *Web) costly(rw http.ResponseWriter, r *http.Request, document func() any) {
+	w.work.Lock()
+	if r.Context().Err() != nil {
+		w.work.Unlock()
+		return
+	}
+	made := document()
+	w.work.Unlock()
+	answer(rw, made)
+}
+
+// grantsOf are the pods of a name, the newest first. There are two while one takes the place of
+// another.
+func grantsOf(s *node.State, name string) []*node.Grant {
+	var out []*node.Grant
+	for _, g := range s.Grants() {
+		if g.Pod.ID() == name {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b *node.Grant) int { return cmp.Compare(b.Sequence, a.Sequence) })
+	return out
+}
+
+// newest is the position of the last refusal of a pod of that name, or -1.
+func newest(list []refusal, name string) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].plan.Pod.ID() == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// heldOf explains the first of the grants. If there are refusals, the last one is of that name.
+func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explained {
+	g := grants[0]
+	base, since := w.origin(m.state, g)
+	plan := base.Plan(g.Pod)
+	e := view.ExplanationOf(m.state, m.state.Plan(g.Pod), nil)
+	e.Machine, e.Policy = w.config.Machine, w.config.Policy
+	e.Why, e.Answer.Notes = explain.Of(base, plan), append(e.Answer.Notes, plan.Trace.Notes...)
+	out := Explained{Explanation: e, Held: true, Since: since, SinceGeneration: g.Sequence, Anew: since == nil}
+	if since != nil {
+		out.say("since %s, generation %d; this is the decision that admitted it", stamp(*since), g.Sequence)
+	} else {
+		out.say("since generation %d, before this agent started: %s", g.Sequence, holds(m.state, g))
+		out.say("how that was decided is not known any more; this is how it would be decided anew on the node as it is now")
+		if plan.Refusal != nil {
+			out.Why.Picks = nil
+			out.say("decided anew it would be refused: %v", plan.Refusal)
+		}
+	}
+	for _, other := range grants[1:] {
+		out.say("another pod of that name, UID %s, is held since generation %d: %s", other.Pod.UID, other.Sequence, holds(m.state, other))
+	}
+	if len(refusals) == 0 {
+		return out
+	}
+	n := refusals[len(refusals)-1]
+	out.Refused = n.when()
+	who := "it"
+	if n.plan.Pod.UID != g.Pod.UID {
+		who = "another pod of that name, UID " + n.plan.Pod.UID + ","
+	}
+	out.say("%s was refused %s: %s", who, n.often(), n.reason())
+	return out
+}
+
+// refusedOf explains a refusal on the node as it is now.
+func (w *Web) refusedOf(m moment, n refusal) Explained {
+	now := m.state
+	if s := w.config.Snapshot(); s != nil {
+		now = without(s.State, s.Unreleased)
+	}
+	plan := now.Plan(n.plan.Pod)
+	var out Explained
+	switch {
+	case plan.Refusal != nil:
+		remedies := w.search(now, n.plan)
+		out.Explanation = view.ExplanationOf(now, plan, &remedies)
+	case n.plan.Refusal != nil:
+		out.Explanation = view.ExplanationOf(n.base, n.plan, nil)
+	default: // It fitted, and could not be written.
+		out.Explanation = view.ExplanationOf(now, plan, nil)
+		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
+	}
+	out.Machine, out.Policy, out.Refused = w.config.Machine, w.config.Policy, n.when()
+	out.say("refused %s", n.often())
+	if plan.Refusal == nil || n.plan.Refusal == nil || n.plan.Refusal.Error() != plan.Refusal.Error() {
+		out.say("the reason was: %s", n.reason())
+	}
+	switch {
+	case plan.Known:
+		out.say("it was admitted after that, and is held since generation %d: %s", plan.Grant.Sequence, holds(now, plan.Grant))
+	case plan.Refusal == nil:
+		out.WouldAdmit = true
+		out.say("on the node as it is now it would be admitted: %s", holds(now, plan.Grant))
+	default:
+		out.say("this is how it is decided on the node as it is now, generation %d", now.Generation())
+	}
+	return out
+}
+
+// search looks for remedies, unless they are those that were asked for last. It is called with work
+// held.
+func (w *Web) search(s *node.State, refused *node.Plan) explain.Remedies {
+	if w.searched.state == nil || w.searched.state != s || w.searched.pod != refused {
+		w.searched = searched{s, refused, explain.Search(s, refused.Pod)}
+	}
+	return w.searched.remedies
+}
+
+// without is the state that pods which are gone do not burden any more.
+func without(s *node.State, gone []string) *node.State {
+	for _, uid := range gone {
+		s = s.Release(uid)
+	}
+	return s
+}
+
+// say adds a sentence about how the pod stands.
+func (e *Explained) say(format string, args ...any) {
+	e.Standing = append(e.Standing, fmt.Sprintf(format, args...))
+}
+
+// stamp is a time as sentences have it.
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func (n refusal) when() *RefusedWhen {
+	return &RefusedWhen{Number: n.number, UID: n.plan.Pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
+}
+
+// often says when a pod was refused: "3 times since …, last at …".
+func (n refusal) often() string {
+	if n.times == 1 {
+		return "at " + stamp(n.last)
+	}
+	return fmt.Sprintf("%d times since %s, last at %s", n.times, stamp(n.first), stamp(n.last))
+}
+
+func (n refusal) reason() string {
+	if n.plan.Refusal != nil {
+		return n.plan.Refusal.Error()
+	}
+	return n.err.Error()
+}
+
+// holds says what a pod has, in a few words.
+func holds(s *node.State, g *node.Grant) string {
+	cpus := g.CPUs()
+	if cpus.IsEmpty() {
+		return "no CPUs of its own"
+	}
+	return fmt.Sprintf("CPUs %s on NUMA %s", cpus, strings.Trim(s.Machine().NodesOf(cpus).String(), "{}"))
+}
+
+// unknown says what is known where the name is not.
+func unknown(s *node.State, list []refusal, name string) string {
+	var names []string
+	for _, g := range s.Grants() {
+		names = append(names, g.Pod.ID())
+	}
+	refused := map[string]bool{}
+	for _, n := range list {
+		if id := n.plan.Pod.ID(); !refused[id] {
+			refused[id] = true
+			names = append(names, id)
+		}
+	}
+	text := fmt.Sprintf("no pod %q is held on this node or was refused lately; pods held: %d, refused lately: %d", name, len(s.Grants()), len(refused))
+	if near := nearest(names, name); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return text
+}
+
+// nearest are the names most like one: the same name in another namespace, then those that begin alike,
+// for at least half of its length.
+func nearest(names []string, name string) []string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	_, short, _ := strings.Cut(name, "/")
+	like := func(other string) int {
+		_, s, _ := strings.Cut(other, "/")
+		n := 0
+		for n < min(len(s), len(short)) && s[n] == short[n] {
+			n++
+		}
+		if s == short {
+			n++
+		}
+		return n
+	}
+	names = slices.DeleteFunc(names, func(other string) bool { return 2*like(other) < len(short) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(like(b), like(a)) })
+	return names[:min(len(names), maxNear)]
+}

@@ -1,0 +1,230 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// explained asks about a pod by its name.
+func (r *rig) explained(name string) Explained {
+	r.t.Helper()
+	return read[Explained](r, "/api/explain?pod="+url.QueryEscape(name))
+}
+
+// stands fails unless the sentences about the pod hold all of the texts.
+func (e Explained) stands(t *testing.T, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if !strings.Contains(strings.Join(e.Standing, "\n"), text) {
+			t.Errorf("%q is not said: %q", text, e.Standing)
+		}
+	}
+}
+
+// TestExplainHeld: what the pod holds, since when, and the very decision that admitted it.
+func TestExplainHeld(t *testing.T) {
+	r := newRig(t)
+	r.admit("a", 2)
+	before := r.engine.State()
+	plan, err := r.engine.Admit(t.Context(), pod("b", 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.release("a")
+	e := r.explained("default/b")
+	want := view.ExplanationOf(before, plan, nil).Text(view.Style{}, true)
+	_, way, _ := strings.Cut(want, "\n")
+	got := e.Text(view.Style{}, true)
+	if !e.Held || e.Anew || e.Since == nil || e.Refused != nil || !strings.HasSuffix(got, way) || !strings.Contains(got, "held default/b\n") {
+		t.Errorf("got %+v\n%s\nwant the way\n%s", e, got, way)
+	}
+	e.stands(t, ", generation 2; this is the decision that admitted it")
+
+	restarted := &rig{t: t, engine: r.engine, web: New(r.web.config)}
+	e = restarted.explained("default/b")
+	if !e.Held || !e.Anew || e.Since != nil || e.Answer.Containers[0].CPUs != plan.Grant.CPUs().String() {
+		t.Errorf("after a restart: %+v", e)
+	}
+	e.stands(t, "since generation 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is not known any more")
+}
+
+// TestExplainRefused: what would admit it, on the node as it is; whether it would be admitted by now;
+// and that it was.
+func TestExplainRefused(t *testing.T) {
+	r := newRig(t)
+	r.admit("a", 3)
+	r.admit("large", 6)
+	r.admit("large", 6)
+	e := r.explained("default/large")
+	if e.Held || e.WouldAdmit || e.Refused == nil || e.Refused.Times != 2 || e.Answer.Refusal == nil || e.Remedies == nil {
+		t.Fatalf("%+v", e)
+	}
+	e.stands(t, "refused 2 times since ", "on the node as it is now")
+	text := e.Text(view.Style{}, false)
+	for _, want := range []string{"Machine rig\n", "refused default/large: ", "  without default/a ", "  ask for 5 CPUs instead of 6 in container c ", "tried, in "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	number := fmt.Sprintf("/api/refusals/%d", e.Refused.Number)
+	if same := read[Explained](r, number); same.Text(view.Style{}, true) != e.Text(view.Style{}, true) {
+		t.Errorf("%s: %s", number, same.Text(view.Style{}, true))
+	}
+
+	r.release("a")
+	e = r.explained("default/large")
+	if e.Held || !e.WouldAdmit || e.Remedies != nil || e.Answer.Refusal == nil {
+		t.Errorf("when there is room: %+v", e)
+	}
+	e.stands(t, "the reason was: ", "it would be admitted: CPUs 0-5 on NUMA 0-1")
+
+	r.admit("large", 6)
+	if e = r.explained("default/large"); !e.Held || e.Refused == nil {
+		t.Errorf("when it is admitted: %+v", e)
+	}
+	e.stands(t, "this is the decision that admitted it", "it was refused 2 times since ")
+	read[Explained](r, number).stands(t, "it was admitted after that, and is held since generation ")
+}
+
+// TestExplainNotWritten: a pod that fits and could not be written is not told to be admitted.
+func TestExplainNotWritten(t *testing.T) {
+	r := newRig(t)
+	r.disk.broken.Store(true)
+	r.admit("unlucky", 1)
+	r.disk.broken.Store(false)
+	e := r.explained("default/unlucky")
+	if e.Held || !e.WouldAdmit || e.Answer.Admitted || !strings.Contains(e.Text(view.Style{}, false), "not admitted default/unlucky\n") {
+		t.Errorf("%+v", e)
+	}
+	e.stands(t, "no space left on device")
+}
+
+// TestExplainTwoOfAName: one is held, one was refused, as when a pod is made anew.
+func TestExplainTwoOfAName(t *testing.T) {
+	r := newRig(t)
+	r.admit("a", 5)
+	again := pod("a", 5)
+	again.UID = "uid-again"
+	if plan, err := r.engine.Admit(t.Context(), again); err != nil || plan.Refusal == nil {
+		t.Fatal(plan, err)
+	}
+	e := r.explained("default/a")
+	if !e.Held || e.Answer.UID != "uid-a" || e.Refused == nil || e.Refused.UID != "uid-again" {
+		t.Errorf("%+v", e)
+	}
+	e.stands(t, "another pod of that name, UID uid-again, was refused at ")
+	again.UID, again.Containers[0].CPUs = "uid-small", 1
+	if _, err := r.engine.Admit(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	e = r.explained("default/a")
+	if e.Answer.UID != "uid-small" {
+		t.Errorf("%+v", e)
+	}
+	e.stands(t, "another pod of that name, UID uid-a, is held since generation 1: CPUs 0-4 on NUMA 0-1")
+}
+
+// TestExplainUnknown: what is asked wrongly, and what is not there, with the nearest names. Markup
+// stays text.
+func TestExplainUnknown(t *testing.T) {
+	r := newRig(t)
+	evil := `<img src=x onerror="alert(1)">`
+	r.admit("database-7f9c", 1)
+	r.admit("data", 1)
+	r.admit(evil, 9)
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/api/explain":        {http.StatusBadRequest, "want NAMESPACE/NAME"},
+		"/api/explain?pod=a":  {http.StatusBadRequest, "want NAMESPACE/NAME"},
+		"/api/explain?pod=/a": {http.StatusBadRequest, "want NAMESPACE/NAME"},
+		"/api/explain?pod=a/" + strings.Repeat("n", maxName): {http.StatusBadRequest, "want NAMESPACE/NAME"},
+		"/api/explain?pod=default/database-1234":             {http.StatusNotFound, "pods held: 2, refused lately: 1; did you mean default/database-7f9c?"},
+		"/api/explain?pod=other/data":                        {http.StatusNotFound, "did you mean default/data, default/database-7f9c?"},
+		"/api/explain?pod=default/x":                         {http.StatusNotFound, `no pod "default/x" is held`},
+		"/api/explain?pod=" + url.QueryEscape("x/"+evil+"s"): {http.StatusNotFound, "did you mean default/" + evil},
+		"/api/refusals/x":                                    {http.StatusBadRequest, "no number"},
+		"/api/refusals/99":                                   {http.StatusNotFound, "refusal 99 is not kept"},
+	} {
+		answer := r.get(path)
+		var said struct{ Error string }
+		if err := json.Unmarshal(answer.Body.Bytes(), &said); err != nil || answer.Code != want.status || !strings.Contains(said.Error, want.text) {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+		}
+		if kind := answer.Header().Get("Content-Type"); kind != "application/json" || strings.Contains(answer.Body.String(), "<img") {
+			t.Errorf("%s: %s, %s", path, kind, answer.Body)
+		}
+	}
+	if e := r.explained("default/" + evil); e.Answer.Pod != "default/"+evil || e.Remedies == nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestRefusalsThatAreNotKept: the number of a refusal that others have pushed out.
+func TestRefusalsThatAreNotKept(t *testing.T) {
+	r := newRig(t)
+	for i := range maxRefusals + 1 {
+		r.admit(fmt.Sprintf("l%d", i), 9)
+	}
+	if answer := r.get("/api/refusals/1"); answer.Code != http.StatusNotFound {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	if e := read[Explained](r, "/api/refusals/2"); e.Answer.Pod != "default/l1" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestExplainBlocksNobody: while explanations are made, pods are admitted and pages are told; and for
+// a reader who has gone nothing is made.
+func TestExplainBlocksNobody(t *testing.T) {
+	r := newRig(t)
+	r.serve()
+	stream := r.follow()
+	stream.next()
+	for i := range maxRefusals {
+		r.admit(fmt.Sprintf("l%d", i), 9)
+	}
+	r.web.work.Lock() // An explanation is being made, for as long as this test likes.
+	ctx, leave := context.WithCancel(t.Context())
+	answers := make(chan *httptest.ResponseRecorder, maxRefusals)
+	h := r.web.Handler(t.Context(), http.NotFoundHandler())
+	for i := range maxRefusals {
+		go func() {
+			recorder := httptest.NewRecorder()
+			h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("/api/refusals/%d", i+1), nil))
+			answers <- recorder
+		}()
+	}
+	if !r.admit("small", 1) {
+		t.Error("small is refused")
+	}
+	for {
+		_, data := stream.next()
+		var change Change
+		if err := json.Unmarshal([]byte(data), &change); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(change.Moments); n > 0 && strings.Contains(change.Moments[n-1].Change, "default/small") {
+			break
+		}
+	}
+	leave()
+	r.web.work.Unlock()
+	for range maxRefusals {
+		if made := <-answers; made.Body.Len() > 0 {
+			t.Fatalf("for nobody: %s", made.Body)
+		}
+	}
+	if r.web.searched.state != nil {
+		t.Error("remedies were searched for nobody")
+	}
+}
