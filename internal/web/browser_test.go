@@ -157,7 +157,45 @@ func TestPage(t *testing.T) {
 	r.admit("large", 9)
 	b.await(`document.querySelectorAll('#refusals details').length === 1 && document.getElementById('refusals').textContent.includes('default/large')`)
 	b.run(chromedp.Click("#refusals summary", chromedp.ByQuery))
+	b.await(`[...document.querySelectorAll('#refusals .proposals li')].some((p) => p.textContent === 'ask for 5 CPUs instead of 9 in container c CPUs on NUMA nodes 0-1')`)
 	b.picture("page")
+	b.quiet()
+}
+
+// TestPageRefusal: what would admit a pod is asked for when its refusal is opened, with the keyboard as
+// well, and of the others nothing; the refusal stays open and keeps the focus when it comes again.
+func TestPageRefusal(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("first", 4)
+	evil := `<img src=x onerror="document.title='owned'">` + strings.Repeat("n", 253)
+	r.admit("other", 9)
+	r.admit(evil, 6)
+	b.run(chromedp.Navigate(server.URL))
+	b.await(`document.querySelectorAll('#refusals details').length === 2 && !document.querySelector('.proposals')`)
+	b.run(chromedp.Focus("#refusals summary", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter))
+	const status = `(document.querySelector('#refusals [role=status]') || {textContent: ''}).textContent`
+	b.await(`document.querySelectorAll('.proposals').length === 1 && /^\d changes would admit it/.test(` + status + `)`)
+	b.await(`document.querySelector('.remedies').textContent.includes('without default/first') && document.querySelector('.remedies').textContent.includes('Tried, in ')`)
+	b.await(`!document.querySelector('img') && document.documentElement.scrollWidth <= window.innerWidth`)
+	b.picture("refusal")
+
+	r.admit(evil, 6)
+	const first = `document.querySelector('#refusals > details')`
+	b.await(first + `.textContent.includes('(2 times)') && ` + first + `.open && document.activeElement === ` + first + `.querySelector('summary')`)
+	b.await(`document.querySelectorAll('.proposals').length === 1`)
+
+	r.release("first")
+	b.run(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Enter))
+	b.await(status + ` === 'By now it would be admitted.'`)
+	b.await(`document.title === 'rig – Paddock'`)
+
+	r.web.mu.Lock() // As when others have pushed it out, and the page has not heard of it yet.
+	r.web.refusals.list = nil
+	r.web.mu.Unlock()
+	b.run(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Enter))
+	b.await(status + `.includes('is not kept')`)
 	b.quiet()
 }
 

@@ -237,21 +237,69 @@
 
   async function listRefusals() {
     const list = await ask('api/refusals');
-    const open = new Set([...document.querySelectorAll('#refusals details[open]')].map((d) => d.dataset.number));
+    const before = new Map([...$('refusals').children].map((d) => [d.dataset.key, d]));
+    const inside = document.activeElement && document.activeElement.closest('#refusals > details');
     $('refusals-count').textContent = String(list.length);
-    $('refusals').replaceChildren(...(list.length ? list.map((r) => refusalParts(r, open)) : [element('p', { class: 'faint' }, 'Nobody since the agent started.')]));
+    // What is the same stays as it is, with what was found for it.
+    $('refusals').replaceChildren(...(list.length ? list.map((r) => {
+      const old = before.get(r.uid + r.first);
+      return old && old.dataset.number === String(r.number) ? old : refusalParts(r, Boolean(old && old.open));
+    }) : [element('p', { class: 'faint' }, 'Nobody since the agent started.')]));
+    const again = inside && [...$('refusals').children].find((d) => d.dataset.key === inside.dataset.key);
+    if (again) again.querySelector('summary').focus();
+  }
+
+  // inTurn does one thing after the other: what is costly for the agent is asked for one at a time.
+  let turn = Promise.resolve();
+  const inTurn = (work) => (turn = turn.then(work, work));
+
+  // proposals asks what would admit a pod that was refused, when somebody opens the refusal.
+  function proposals(refusal, into) {
+    if (!refusal.open) return;
+    const said = element('p', { role: 'status' });
+    into.replaceChildren(said);
+    said.textContent = 'Looking for what would admit it …';
+    inTurn(async () => {
+      if (!refusal.open || !refusal.isConnected || said.parentNode !== into) return;
+      try {
+        const found = await ask('api/refusals/' + encodeURIComponent(refusal.dataset.number));
+        const remedies = found.remedies || { proposals: [], tried: [] };
+        said.textContent = verdict(found, remedies);
+        into.append(...remedyParts(found, remedies));
+      } catch (e) {
+        said.textContent = e.message;
+      }
+    });
+  }
+
+  function verdict(found, remedies) {
+    const n = remedies.proposals.length;
+    if (found.wouldAdmit) return 'By now it would be admitted.';
+    if (!found.remedies) return 'It was admitted after that.';
+    return n === 0 ? 'Nothing that was tried would admit it.' : n + (n === 1 ? ' change' : ' changes') + ' would admit it, planned on the node as it is now:';
+  }
+
+  function remedyParts(found, remedies) {
+    const plans = remedies.tried.reduce((sum, t) => sum + t.plans, 0);
+    return [
+      remedies.proposals.length ? element('ul', { class: 'proposals', 'aria-label': 'What would admit it' }, ...remedies.proposals.map((p) =>
+        element('li', {}, element('span', { class: 'do' }, p.text), ' ', element('span', { class: 'faint' }, p.outcome)))) : null,
+      element('ul', { class: 'faint', 'aria-label': 'How it stands' }, ...(found.standing || []).map((s) => element('li', {}, s))),
+      remedies.tried.length ? element('p', { class: 'faint' }, 'Tried, in ' + plans + (plans === 1 ? ' plan: ' : ' plans: ') + remedies.tried.map((t) => t.what + ' (' + t.found + ')').join('; ')) : null,
+    ].filter((e) => e);
   }
 
   function refusalParts(r, open) {
+    const remedies = element('div', { class: 'remedies' });
     const account = r.refusal && r.refusal.nodes ? element('table', {},
       element('thead', {}, element('tr', {}, ...['NUMA node', 'For pods', 'Free', 'Held by'].map((t) => element('th', { scope: 'col' }, t)))),
       element('tbody', {}, ...r.refusal.nodes.map((n) => element('tr', {}, element('th', { scope: 'row' }, String(n.numaNode)),
         element('td', {}, amount(r.refusal.resource, n.total)), element('td', {}, amount(r.refusal.resource, n.free)),
         element('td', {}, (n.holders || []).map((h) => h.pod + ' ' + amount(r.refusal.resource, h.amount)).join(', ')))))) : null;
-    return element('details', { 'data-number': r.uid + r.first, open: open.has(r.uid + r.first) && '' },
+    return element('details', { 'data-key': r.uid + r.first, 'data-number': r.number, open: open && '', ontoggle: (e) => proposals(e.target, remedies) },
       element('summary', {}, element('span', { class: 'bad' }, r.refusal ? r.refusal.reason : 'not written'), ' ' + r.pod + (r.times > 1 ? ' (' + r.times + ' times)' : '') + ', ' + when(r.last)),
       element('p', {}, r.error || (r.refusal ? (r.refusal.container ? 'container ' + r.refusal.container + ': ' : '') + r.refusal.message + ' (' + r.refusal.rule + ')' : '')),
-      account || '', r.explanation ? element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, r.explanation) : '');
+      remedies, account || '', r.explanation ? element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, r.explanation) : '');
   }
 
   const amount = (resource, n) => (resource === 'memory' || (resource || '').startsWith('hugepages-') ? bytes(n) : String(n));
