@@ -76,7 +76,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")
 	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`")
 	flags.StringVar(&v.CgroupRoot, "cgroup-root", v.CgroupRoot, "the `DIR` where cgroups are mounted")
-	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for metrics and health; empty: none")
+	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for the live map, metrics and health; empty: none")
+	flags.StringVar(&v.Map, "map", v.Map, "who may see the live map on the listen address: loopback, those on the node, or everywhere")
 	flags.BoolVar(&v.Profile, "profile", v.Profile, "serve /debug/pprof on the listen address")
 	flags.StringVar(&v.PodResources.Socket, "podresources-socket", v.PodResources.Socket, "the `PATH` of the PodResources API; empty: none")
 	flags.StringVar(&v.Log.Format, "log-format", v.Log.Format, "text or json")
@@ -103,6 +104,7 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
 		"nri-socket": func() { config.NRI.Socket = given.NRI.Socket }, "kubelet-url": func() { config.Kubelet.URL = given.Kubelet.URL },
 		"cgroup-root": func() { config.CgroupRoot = given.CgroupRoot },
+		"map":         func() { config.Map = given.Map },
 		"profile":     func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
 		"log-format": func() { config.Log.Format = given.Log.Format }, "log-level": func() { config.Log.Level = given.Log.Level },
 	} {

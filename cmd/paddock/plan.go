@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -244,11 +245,27 @@ func save(name string, state *node.State) error {
 	if err != nil {
 		return err
 	}
+	if err := writable(name); err != nil {
+		return err
+	}
 	temporary := name + ".tmp"
 	if err := os.WriteFile(temporary, data, 0o600); err != nil { //nolint:forbidigo // the file is the user's, not the agent's state
 		return err
 	}
 	return os.Rename(temporary, name) //nolint:forbidigo // as above
+}
+
+// writable says what is in the way of a file of that name, where the system's own words are of the
+// temporary file.
+func writable(name string) error {
+	dir := filepath.Dir(name)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: there is no directory %s to write into: make it (mkdir -p %s), or name another place", name, dir, dir)
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory: name a file in it, such as %s", name, filepath.Join(name, "node.json"))
+	}
+	return nil
 }
 
 func (p *planCommand) print(plan view.Plan) error {

@@ -33,6 +33,9 @@ const maxKept = 99
 func replaceAll(files []*replacement) error {
 	fsys := store.OS()
 	for _, f := range files {
+		if err := writable(f.path); err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
 		if err := notHeld("/proc", f.path); err != nil {
 			return err
 		}

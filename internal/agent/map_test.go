@@ -19,7 +19,10 @@ func TestMapSeesThePods(t *testing.T) {
 		"/api/history":  `"change":"admitted default/db"`,
 		"/api/pods/db":  "admitted default/db",
 		"/api/refusals": `"pod":"default/large"`,
-		"/metrics":      "paddock_build_info",
+
+		"/api/explain?pod=default/db":    `"held":true`,
+		"/api/explain?pod=default/large": `"proposals":[{`,
+		"/metrics":                       "paddock_build_info",
 	} {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))

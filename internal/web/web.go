@@ -151,7 +151,7 @@ func (w *Web) unwelcome(r *http.Request) string {
 		if w.config.Everywhere {
 			return ""
 		}
-		return "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless the agent is configured with map: everywhere"
+		return "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless the agent runs with map: everywhere in its configuration, or --map everywhere"
 	}
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
