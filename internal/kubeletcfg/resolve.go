@@ -94,6 +94,6 @@ func (r *resolution) warnPodLevel() {
 	case r.policy.Topology == node.TopologyNone:
 		r.warn(field, "pods get no pool of their own under topologyManagerPolicy none")
 	case r.policy.Scope != node.PodScope:
-		r.warn(field, "pods get no pool of their own under topologyManagerScope container: set it to pod")
+		r.warn(field, "pods get no pool of their own under topologyManagerScope container: each container is aligned by itself (R-DEM-100)")
 	}
 }
