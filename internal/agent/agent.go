@@ -62,7 +62,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	ctx = flows.WithOperation(ctx)
 	log.InfoContext(ctx, "policy", "policy", p.said)
 	for _, w := range p.warnings {
-		log.WarnContext(ctx, "setting without effect", "setting", w)
+		log.WarnContext(ctx, "about a setting", "setting", w)
 	}
 	a := &Agent{config: c, place: p, health: &health{}, log: log, flows: flows}
 	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}}
