@@ -185,9 +185,14 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 		c := v1.Container{Name: name}
 		c.Resources.Requests = list(name, 5, rapid.Bool().Draw(t, name+" odd"))
 		c.Resources.Limits = c.Resources.Requests.DeepCopy()
-		if rapid.Bool().Draw(t, name+" shares") { // Its limits are its own, or none.
+		if rapid.Bool().Draw(t, name+" shares") { // Its limits are above its requests, or none.
+			above := list(name+" above", 5, false)
 			for _, resource := range []v1.ResourceName{"cpu", "memory"} {
-				delete(c.Resources.Limits, resource)
+				limit, limited := above[resource]
+				limit.Add(c.Resources.Requests[resource])
+				if c.Resources.Limits[resource] = limit; !limited {
+					delete(c.Resources.Limits, resource)
+				}
 			}
 		}
 		if rapid.Bool().Draw(t, name+" requests nothing") {
