@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -169,7 +170,7 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 			}
 		}
 	}
-	for id := range told {
+	for _, id := range slices.Sorted(maps.Keys(told)) {
 		v.differ("%s: the PodResources API tells of it, and the state does not know it", id)
 	}
 }

@@ -28,7 +28,8 @@ func (t *Telemetry) NewRuntime() *Runtime {
 	out := &Runtime{
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "paddock_runtime_hook_duration_seconds", Help: "Time of the answer to a question of the container runtime.",
-			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 17),
+			// A runtime waits 2 s by default, then it cuts us off.
+			Buckets: []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2, 5},
 		}, []string{"hook"}),
 		errors:    r.vector("paddock_runtime_hook_errors_total", "Questions of the container runtime that were answered with an error, refusals among them.", []string{"hook"}, hooks),
 		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
