@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -72,6 +73,7 @@ func newClient(a Address) (*client, error) {
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/pods"
 	}
+	warm()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: a.Insecure}
 	if a.CAFile != "" {
 		pem, err := os.ReadFile(a.CAFile)
@@ -136,6 +138,20 @@ func advice(status int) string {
 	}
 	return ""
 }
+
+// warm reads a list with everything in it that pods usually have, once. What the decoder learns of a type
+// when it meets it first takes longer than a list, and else a pod that starts would wait for it.
+var warm = sync.OnceFunc(func() {
+	const list = `{"kind":"PodList","items":[{
+		"metadata":{"ownerReferences":[{}],"labels":{"a":"b"},"creationTimestamp":null},
+		"spec":{"volumes":[{"projected":{"sources":[{}]}}],"tolerations":[{}],"securityContext":{},"resources":{"requests":{"cpu":"1"}},
+			"containers":[{"resources":{"limits":{"cpu":"1"}},"env":[{"valueFrom":{"fieldRef":{}}}],"ports":[{}],"volumeMounts":[{}],
+				"livenessProbe":{"httpGet":{}},"securityContext":{}}]},
+		"status":{"conditions":[{}],"containerStatuses":[{"state":{"running":{}}}]}}]}`
+	if _, err := decode("", []byte(list)); err != nil {
+		panic(err) // It is a constant.
+	}
+})
 
 // decode reads a PodList. Fields that are not known are of a newer kubelet and left out.
 func decode(from string, data []byte) ([]v1.Pod, error) {
