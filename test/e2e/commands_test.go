@@ -25,6 +25,9 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	"agent-start": (*node).cmdAgentStart,
 	// containerd-restart [KILL]
 	"containerd-restart": (*node).cmdContainerd,
+	// kubelet-stop; kubelet-start: whether /pods answers
+	"kubelet-stop":  (*node).cmdKubelet,
+	"kubelet-start": (*node).cmdKubelet,
 	// run NAME [amounts], and its containers: a pod; without containers a known one again
 	"run": (*node).cmdRun,
 	// run-hidden: the same, and /pods does not show it
@@ -47,6 +50,10 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	"huge": (*node).cmdHuge,
 	// podresources: what the API says
 	"podresources": (*node).cmdPodResources,
+	// verify: what paddock verify says
+	"verify": (*node).cmdVerify,
+	// tamper POD/CONTAINER FILE VALUE: writes a cgroup file behind everybody's back
+	"tamper": (*node).cmdTamper,
 	// churn N: pods come and go
 	"churn": (*node).cmdChurn,
 }
@@ -78,7 +85,7 @@ func (n *node) answer(ctx context.Context, c scenario.Command) []string {
 }
 
 // comesBack are the commands after which the agent has something to repair.
-var comesBack = map[string]bool{"agent-start": true, "containerd-restart": true}
+var comesBack = map[string]bool{"agent-start": true, "containerd-restart": true, "tamper": true}
 
 func (n *node) cmdAgent(ctx context.Context, c scenario.Command) ([]string, error) {
 	s, err := parseSettings(c.Args)
@@ -126,6 +133,11 @@ func (n *node) cmdContainerd(ctx context.Context, c scenario.Command) ([]string,
 	}
 	// A pod that starts before the agent is connected again would start unpinned.
 	return nil, n.awaitAgent(ctx)
+}
+
+func (n *node) cmdKubelet(ctx context.Context, c scenario.Command) ([]string, error) {
+	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpServe, wire.Serve{Away: c.Name == "kubelet-stop"})
+	return nil, err
 }
 
 func (n *node) cmdRun(ctx context.Context, c scenario.Command) ([]string, error) {
@@ -249,14 +261,17 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 		if same++; now != before {
 			before, same = now, 0
 		}
-		if same >= 4 && len(broken) == 0 || time.Now().After(deadline) {
+		if same >= unchanged && len(broken) == 0 || time.Now().After(deadline) {
 			return lines, nil // What is broken still is found behind every command.
 		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil {
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
 }
+
+// unchanged is how often in a row all must be the same: for longer than the agent's period.
+const unchanged = 4
 
 func pause(ctx context.Context, d time.Duration) error {
 	select {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,13 +9,14 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/test/e2e/vm"
+	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// TestAgentIsKilledDuringAnAdmission kills the agent at another moment of every admission, while a
+// killedDuringAnAdmission kills the agent at another moment of every admission, while a
 // neighbour runs on all CPUs. Whatever containerd made of it, when the agent is back the pod runs
 // where it should, or can be run now; no rule is broken then, and nothing is left in the end.
-func TestAgentIsKilledDuringAnAdmission(t *testing.T) {
-	n := boot(t, "2numa")
+func killedDuringAnAdmission(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.must(t, "agent topology=restricted scope=pod")
 	n.must(t, "run best", "app a")
@@ -44,6 +46,45 @@ func TestAgentIsKilledDuringAnAdmission(t *testing.T) {
 	n.must(t, "remove kill0 kill1 kill2 kill3 best")
 	n.must(t, "settle")
 	n.nothingHeld(t)
+}
+
+func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, error) {
+	return n.verify(ctx, standInPods)
+}
+
+// verify asks paddock verify, which asks the kubelet at url.
+func (n *node) verify(ctx context.Context, url string) ([]string, error) {
+	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Timeout: patience, Argv: []string{
+		"/in/paddock", "verify", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url, "--podresources-socket", podResSocket,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return append(strings.Split(strings.TrimSpace(ended.Stdout+ended.Stderr), "\n"), fmt.Sprintf("exit %d", ended.Code)), nil
+}
+
+func (n *node) cmdTamper(ctx context.Context, c scenario.Command) ([]string, error) {
+	pod, name, err := n.known(c.Args)
+	if err != nil || len(c.Args) != 3 {
+		return nil, fmt.Errorf("want POD/CONTAINER FILE VALUE: %w", err)
+	}
+	o, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, seen := range containersOf(o, string(pod.UID)) {
+		if seen.Name != name {
+			continue
+		}
+		for _, p := range o.Pods {
+			if p.UID == string(pod.UID) {
+				file := wire.File{Path: "/sys/fs/cgroup" + p.Path + "/" + seen.ID + "/" + c.Args[1], Data: []byte(c.Args[2])}
+				_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, file)
+				return nil, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s does not run", c.Args[0])
 }
 
 // nothingHeld waits until the agent holds nothing any more.

@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-project/paddock/test/e2e/vm"
@@ -19,6 +22,12 @@ const hookMetric = "paddock_runtime_hook_duration_seconds_bucket"
 
 // histogram counts answers by upper bound in seconds, cumulated.
 type histogram map[float64]uint64
+
+// hooks are the histograms of all agents, by hook.
+type hooks struct {
+	mu  sync.Mutex
+	all map[string]histogram
+}
 
 // collectHooks keeps the histograms of an agent that is about to end.
 func (n *node) collectHooks() {
@@ -32,12 +41,12 @@ func (n *node) collectHooks() {
 		return // It was killed on purpose.
 	}
 	for line := range strings.Lines(answer.Stdout) {
-		addHook(world.hooks, strings.TrimSpace(line))
+		world.hooks.add(strings.TrimSpace(line))
 	}
 }
 
-// addHook takes a line like NAME{hook="CreateContainer",le="0.0016"} 12.
-func addHook(all map[string]histogram, line string) {
+// add takes a line like NAME{hook="CreateContainer",le="0.0016"} 12.
+func (h *hooks) add(line string) {
 	labels, ok := strings.CutPrefix(line, hookMetric+"{")
 	if !ok {
 		return
@@ -62,40 +71,59 @@ func addHook(all map[string]histogram, line string) {
 	if err != nil {
 		return
 	}
-	if all[hook] == nil {
-		all[hook] = histogram{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil {
+		h.all = map[string]histogram{}
 	}
-	all[hook][le] += uint64(n)
+	if h.all[hook] == nil {
+		h.all[hook] = histogram{}
+	}
+	h.all[hook][le] += uint64(n)
 }
 
-// printHooks prints how long the agent's answers took: for each part of the answers the bound that
-// they were below of.
-func printHooks(out io.Writer, all map[string]histogram) error {
-	if len(all) == 0 {
+// How long 99 of 100 answers to a hook should take at most, and any may: then a runtime cuts us off.
+const (
+	longest99 = 0.05
+	longest   = 2.0
+)
+
+// of is the bound that a part of the answers was below of, in seconds.
+func (h histogram) of(part float64) float64 {
+	bounds := slices.Sorted(maps.Keys(h))
+	count := float64(h[bounds[len(bounds)-1]])
+	for _, le := range bounds {
+		if float64(h[le]) >= part*count {
+			return le
+		}
+	}
+	return 0
+}
+
+// print says how long the agents' answers took. The error tells of a hook that took too long for a
+// runtime. What is longer than it should be is marked only: how fast an emulated CPU is nobody knows.
+func (h *hooks) print(out io.Writer) error {
+	if len(h.all) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "\nhooks, emulated CPUs    count      50%%      99%%     100%%\n"); err != nil {
-		return err
-	}
-	for _, hook := range slices.Sorted(maps.Keys(all)) {
-		h := all[hook]
-		bounds := slices.Sorted(maps.Keys(h))
-		count := h[bounds[len(bounds)-1]]
+	var slow []error
+	lines := []string{"", fmt.Sprintf("%-22s %6s %9s %9s %9s", "hooks, emulated CPUs", "count", "50% <", "99% <", "all <")}
+	for _, hook := range slices.Sorted(maps.Keys(h.all)) {
+		one := h.all[hook]
+		count := one[math.Inf(1)]
 		if count == 0 {
 			continue
 		}
-		line := fmt.Sprintf("  %-20s %6d", hook, count)
-		for _, part := range []float64{0.5, 0.99, 1} {
-			for _, le := range bounds {
-				if float64(h[le]) >= part*float64(count) {
-					line += fmt.Sprintf("  <%6.1fms", le*1000)
-					break
-				}
-			}
+		p50, p99, p100 := one.of(0.5), one.of(0.99), one.of(1)
+		line := fmt.Sprintf("  %-20s %6d %6.1f ms %6.1f ms %6.1f ms", hook, count, p50*1000, p99*1000, p100*1000)
+		if p99 > longest99 {
+			line += fmt.Sprintf("  over %.0f ms", longest99*1000)
 		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
-			return err
+		lines = append(lines, line)
+		if p100 > longest {
+			slow = append(slow, fmt.Errorf("%s: an answer took more than %.0f s, after which a runtime goes on without us", hook, longest))
 		}
 	}
-	return nil
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return errors.Join(append(slow, err)...)
 }

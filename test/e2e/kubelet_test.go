@@ -65,29 +65,36 @@ func (m manifest) pod(t *testing.T) *v1.Pod {
 	return pod
 }
 
-// TestKubeletDecidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet
-// without managers beside the agent: every container has the same CPUs and memory nodes.
-func TestKubeletDecidesTheSame(t *testing.T) {
+// besideKubelet is what needs a real kubelet.
+func (m *machine) besideKubelet(t *testing.T) {
+	t.Helper()
 	if !*kubelet {
-		t.Skip("needs a real kubelet: make e2e-kubelet")
+		t.Log("nothing is tried beside a real kubelet: make e2e-kubelet does")
+		return
 	}
-	n := boot(t, "2numa")
 	for _, words := range [][]string{
 		{"topology=restricted", "scope=pod"}, {"topology=single-numa-node", "scope=container"}, {"topology=best-effort", "scope=pod"},
 	} {
-		t.Run(strings.Join(words, ","), func(t *testing.T) {
-			s, err := parseSettings(words)
-			if err != nil {
-				t.Fatal(err)
-			}
-			static := n.underKubelet(t, s, false)
-			agent := n.underKubelet(t, s, true)
-			if !maps.Equal(static, agent) {
-				t.Errorf("the kubelet's own managers:\n%s\nthe agent:\n%s", lines(static), lines(agent))
-			}
-			t.Logf("both:\n%s", lines(agent))
-		})
+		m.run(t, "kubelet-decides-the-same,"+strings.Join(words, ","), func(t *testing.T, n *node) { decidesTheSame(t, n, words) })
 	}
+	m.run(t, "kubelet-with-managers-is-left-alone", leavesKubeletAlone)
+	m.run(t, "kubelet-restarts", outlivesKubelet)
+}
+
+// decidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet without
+// managers beside the agent: every container has the same CPUs and memory nodes.
+func decidesTheSame(t *testing.T, n *node, words []string) {
+	t.Helper()
+	s, err := parseSettings(words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	static := n.underKubelet(t, s, false)
+	agent := n.underKubelet(t, s, true)
+	if !maps.Equal(static, agent) {
+		t.Errorf("the kubelet's own managers:\n%s\nthe agent:\n%s", lines(static), lines(agent))
+	}
+	t.Logf("both:\n%s", lines(agent))
 }
 
 func lines(placed map[string]string) string {
@@ -98,13 +105,10 @@ func lines(placed map[string]string) string {
 	return out.String()
 }
 
-// TestKubeletWithManagersIsLeftAlone: beside a kubelet under its static policy the agent manages
+// leavesKubeletAlone: beside a kubelet under its static policy the agent manages
 // nothing, and says what to change.
-func TestKubeletWithManagersIsLeftAlone(t *testing.T) {
-	if !*kubelet {
-		t.Skip("needs a real kubelet: make e2e-kubelet")
-	}
-	n := boot(t, "2numa")
+func leavesKubeletAlone(t *testing.T, n *node) {
+	t.Helper()
 	alone := n.underKubelet(t, defaults, false)
 	if err := n.configure(t.Context(), defaults); err != nil {
 		t.Fatal(err)
@@ -128,9 +132,69 @@ func TestKubeletWithManagersIsLeftAlone(t *testing.T) {
 	}
 }
 
+// outlivesKubelet restarts a kubelet, and then the agent while there is none: no container moves.
+func outlivesKubelet(t *testing.T, n *node) {
+	t.Helper()
+	ctx := t.Context()
+	n.beginUnderKubelet(t, defaults, true)
+	before := n.place(t, pods)
+	if err := n.stopKubelet(ctx); err != nil {
+		t.Fatal(err)
+	}
+	n.stays(t, "without a kubelet", before)
+	n.must(t, "agent-stop KILL")
+	if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
+		t.Fatal(err)
+	}
+	n.running = true
+	n.stays(t, "the agent started anew without a kubelet", before)
+	if err := n.startKubelet(t, defaults, true); err != nil {
+		t.Fatal(err)
+	}
+	n.stays(t, "with the kubelet back", before)
+	said, err := n.verify(ctx, kubeletURL)
+	if want := fmt.Sprintf("%d containers run as they should", len(before)); err != nil || said[0] != want {
+		t.Errorf("paddock verify says %q, %v; want %q", said, err, want)
+	}
+}
+
+// stays looks for a while whether every container runs where it ran.
+func (n *node) stays(t *testing.T, when string, before map[string]string) {
+	t.Helper()
+	for range 5 {
+		now := map[string]string{}
+		for _, m := range pods {
+			for _, c := range n.await(t, m.pod(t)) {
+				now[m.name+"/"+c.Name] = placeOf(c)
+			}
+		}
+		if !maps.Equal(before, now) {
+			t.Fatalf("%s:\n%s\nbefore:\n%s", when, lines(now), lines(before))
+		}
+		if err := pause(t.Context(), time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func placeOf(c wire.Container) string {
+	return fmt.Sprintf("cpus %s  mems %s  quota %s", c.AllowedCPUs, c.AllowedMems, quota(c.Files["cpu.max"]))
+}
+
 // underKubelet runs the pods under a kubelet and says where their containers are. With an agent the
 // kubelet's managers are off.
 func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]string {
+	t.Helper()
+	n.beginUnderKubelet(t, s, agent)
+	placed := n.place(t, podsOf(s))
+	if err := n.reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return placed
+}
+
+// beginUnderKubelet starts a kubelet, and an agent beside it.
+func (n *node) beginUnderKubelet(t *testing.T, s settings, agent bool) {
 	t.Helper()
 	ctx := t.Context()
 	if err := n.reset(ctx); err != nil {
@@ -139,22 +203,16 @@ func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]str
 	if err := n.startKubelet(t, s, agent); err != nil {
 		t.Fatal(err)
 	}
-	if agent {
-		if err := n.configure(ctx, s); err != nil {
-			t.Fatal(err)
-		}
-		if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
-			t.Fatal(err)
-		}
-		n.running = true
+	if !agent {
+		return
 	}
-	placed := n.place(t, podsOf(s))
-	n.collectHooks()
-	n.running = false
-	if err := n.reset(ctx); err != nil {
+	if err := n.configure(ctx, s); err != nil {
 		t.Fatal(err)
 	}
-	return placed
+	if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
+		t.Fatal(err)
+	}
+	n.running = true
 }
 
 func (n *node) startKubelet(t *testing.T, s settings, managersOff bool) error {
@@ -208,7 +266,7 @@ func (n *node) place(t *testing.T, pods []manifest) map[string]string {
 			t.Fatal(err)
 		}
 		for _, c := range n.await(t, pod) {
-			placed[m.name+"/"+c.Name] = fmt.Sprintf("cpus %s  mems %s  quota %s", c.AllowedCPUs, c.AllowedMems, quota(c.Files["cpu.max"]))
+			placed[m.name+"/"+c.Name] = placeOf(c)
 		}
 	}
 	return placed

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -100,7 +101,7 @@ func (n *node) cmdHuge(ctx context.Context, c scenario.Command) ([]string, error
 	return lines, nil
 }
 
-// cmdChurn runs and removes pods of four kinds, three at a time, and looks for what may not be
+// cmdChurn runs pods of four kinds, removes the third last meanwhile, and looks for what may not be
 // after every one.
 func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, error) {
 	kinds := [][]string{
@@ -120,20 +121,27 @@ func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, erro
 	for i := range total {
 		kind := kinds[i%len(kinds)]
 		name := fmt.Sprintf("churn%02d", i)
+		removed := make(chan error, 1)
+		if len(alive) > 2 {
+			first := n.pods[alive[0]]
+			delete(n.pods, first.Name)
+			alive = alive[1:]
+			go func() {
+				_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpRemove, wire.PodName{UID: string(first.UID)})
+				removed <- err
+			}()
+		} else {
+			removed <- nil
+		}
 		args := append([]string{name}, strings.Fields(kind[0])...)
 		lines, err := n.cmdRun(ctx, scenario.Command{Name: "run", Args: args, Input: kind[1:]})
-		if err != nil {
+		if err := errors.Join(err, <-removed); err != nil {
 			return lines, err
 		}
 		if strings.HasPrefix(lines[0], "refused") {
 			return append([]string{name}, lines...), nil
 		}
-		if alive = append(alive, name); len(alive) > 2 {
-			if _, err := n.cmdRemove(ctx, scenario.Command{Args: alive[:1]}); err != nil {
-				return nil, err
-			}
-			alive = alive[1:]
-		}
+		alive = append(alive, name)
 		if broken := n.invariants(ctx); len(broken) > 0 {
 			return append([]string{name}, broken...), nil
 		}

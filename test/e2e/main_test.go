@@ -24,16 +24,11 @@ var (
 // limit is for everything: tests that hang end.
 const limit = 40 * time.Minute
 
-// world is what all tests share: the parts, and one machine at a time.
+// world is what the machines share.
 var world struct {
-	sync.Mutex
-	parts   *parts.Parts
-	err     error
-	tried   bool
-	work    string
-	machine string
-	node    *node
-	hooks   map[string]histogram
+	work  string
+	parts func() (*parts.Parts, error)
+	hooks hooks
 }
 
 func TestMain(m *testing.M) {
@@ -47,16 +42,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	world.work, world.hooks = work, map[string]histogram{}
+	world.work, world.parts = work, sync.OnceValues(findParts)
 	code := m.Run()
-	if world.node != nil {
-		world.node.collectHooks()
-		if err := world.node.vm.Kill(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	if err := printHooks(os.Stdout, world.hooks); err != nil {
+	if err := world.hooks.print(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
 	}
 	if err := os.RemoveAll(work); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,66 +54,100 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// findParts skips the test where machines cannot be had.
-func findParts(t *testing.T) *parts.Parts {
+func findParts() (*parts.Parts, error) {
+	source, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return nil, err
+	}
+	return parts.Find(context.Background(), parts.Options{
+		Source: source, Work: world.work, Kubelet: *kubelet,
+		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "e2e: "+format+"\n", args...) },
+	})
+}
+
+// machine is one of testdata/machines with the node that runs on it. It belongs to one test.
+type machine struct {
+	name string
+	node *node
+}
+
+// open makes a machine for a test, whose end is the machine's. It is booted when it is needed first.
+// The test is skipped where machines cannot be had.
+func open(t *testing.T, name string) *machine {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("machines are not booted in a short run")
 	}
-	if !world.tried {
-		world.tried = true
-		source, err := filepath.Abs(filepath.Join("..", ".."))
-		if err != nil {
-			t.Fatal(err)
-		}
-		world.parts, world.err = parts.Find(context.Background(), parts.Options{
-			Source: source, Work: world.work, Kubelet: *kubelet,
-			Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "e2e: "+format+"\n", args...) },
-		})
+	_, err := world.parts()
+	if errors.Is(err, parts.ErrUnavailable) {
+		t.Skipf("NOT TESTED: %v", err)
 	}
-	if errors.Is(world.err, parts.ErrUnavailable) {
-		t.Skipf("NOT TESTED: %v", world.err)
-	}
-	if world.err != nil {
-		t.Fatal(world.err)
-	}
-	return world.parts
-}
-
-// boot returns the machine of that name, with containerd on it and nothing else.
-func boot(t *testing.T, name string) *node {
-	t.Helper()
-	p := findParts(t)
-	world.Lock()
-	defer world.Unlock()
-	if world.machine != name {
-		if world.node != nil {
-			world.node.collectHooks()
-			if err := world.node.vm.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			world.node, world.machine = nil, ""
-		}
-		m, err := vm.ReadMachine(filepath.Join("testdata", "machines", name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		n, err := newNode(context.Background(), m, p, filepath.Join(world.work, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(os.Stderr, "e2e: %s is up after %.1f s\n", name, time.Since(begin).Seconds())
-		world.node, world.machine = n, name
-	}
-	n := world.node
-	if err := n.reset(t.Context()); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	m := &machine{name: name}
 	t.Cleanup(func() {
-		if t.Failed() {
-			n.saveLogs(t)
+		if err := m.shut(); err != nil {
+			t.Error(err)
 		}
 	})
-	return n
+	return m
+}
+
+// ready returns the node with containerd on it and nothing else. A machine that went down before is
+// booted anew.
+func (m *machine) ready(t *testing.T) *node {
+	t.Helper()
+	if m.node != nil && m.node.vm.Down() {
+		m.node = nil
+	}
+	if m.node == nil {
+		if err := m.boot(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.node.reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m.node
+}
+
+func (m *machine) boot() error {
+	p, err := world.parts()
+	if err != nil {
+		return err
+	}
+	description, err := vm.ReadMachine(filepath.Join("testdata", "machines", m.name+".json"))
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	// Not the context of one test: the machine outlives it.
+	if m.node, err = newNode(context.Background(), description, p, filepath.Join(world.work, m.name)); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "e2e: %s is up after %.1f s\n", m.name, time.Since(begin).Seconds())
+	return nil
+}
+
+func (m *machine) shut() error {
+	if m.node == nil {
+		return nil
+	}
+	m.node.collectHooks()
+	return m.node.vm.Kill()
+}
+
+// run is t.Run of something that is played on the machine. Logs are kept if it fails.
+func (m *machine) run(t *testing.T, name string, play func(*testing.T, *node)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		n := m.ready(t)
+		t.Cleanup(func() {
+			if t.Failed() {
+				n.saveLogs(t)
+			}
+		})
+		play(t, n)
+	})
 }

@@ -180,8 +180,8 @@ func (n *node) saveLogs(t *testing.T) {
 	defer cancel()
 	for name, argv := range map[string][]string{
 		"agent.log": {"/bin/cat", "/var/log/agent.log"}, "containerd.log": {"/bin/cat", "/var/log/containerd.log"},
-		"kubelet.log": {"/bin/cat", "/var/log/kubelet.log"},
-		"dmesg.log":   {"/bin/dmesg"}, "state.json": {"/bin/cat", stateFile}, "ps.log": {"/bin/ps"},
+		"kubelet.log": {"/bin/cat", "/var/log/kubelet.log"}, "metrics.log": {"/bin/wget", "-qO-", metricsURL + "/metrics"},
+		"dmesg.log": {"/bin/dmesg"}, "state.json": {"/bin/cat", stateFile}, "ps.log": {"/bin/ps"},
 		"cgroups.log": {"/bin/sh", "-c", "cd /sys/fs/cgroup/kubepods && grep -r . --include=cpuset.cpus --include=cpuset.mems --include=cpu.max --include=cgroup.procs ."},
 	} {
 		ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Argv: argv, Timeout: patience})

@@ -88,7 +88,7 @@ func (n *node) renderAll(o wire.Observation) []string {
 }
 
 // bytesOfNode are amounts that no pod asked for: what a kernel leaves of a NUMA node.
-var bytesOfNode = regexp.MustCompile(`\b[0-9]{8,}\b`)
+var bytesOfNode = regexp.MustCompile(`\b[0-9]{6,}\b`)
 
 // refusal is an error of CRI: what the runtime puts around the agent's words is left out.
 func refusal(text string) []string {

@@ -47,7 +47,7 @@ func (s settings) kubeletConfiguration() ([]byte, error) {
 		"cpuManagerPolicy":          s["cpu"],
 		"memoryManagerPolicy":       s["memory"],
 		"reservedSystemCPUs":        s["reserved-cpus"],
-		"cpuManagerReconcilePeriod": "1s",
+		"cpuManagerReconcilePeriod": "500ms",
 	}
 	if s["options"] != "" {
 		options := map[string]string{}

@@ -29,7 +29,7 @@ const (
 	criSocket = "/run/containerd/containerd.sock"
 	// podsAddress is the kubelet's read-only port.
 	podsAddress = "127.0.0.1:10255"
-	podTimeout  = 4 * time.Minute
+	podTimeout  = 2 * time.Minute
 
 	labelUID       = "io.kubernetes.pod.uid"
 	labelContainer = "io.kubernetes.container.name"
@@ -42,6 +42,8 @@ type kubelet struct {
 
 	mu   sync.Mutex
 	pods map[string]*pod
+	// away tells that /pods does not answer.
+	away bool
 }
 
 type pod struct {
@@ -50,8 +52,10 @@ type pod struct {
 	attempt uint32
 	sandbox string
 	config  *runtimev1.PodSandboxConfig
-	// containers are the IDs of those that were created in the sandbox.
+	// containers are the IDs of those that were created in the sandbox, ended the init containers among
+	// them that are done. Both are for the lock.
 	containers map[string]string
+	ended      map[string]bool
 	attempts   map[string]uint32
 }
 
@@ -77,10 +81,16 @@ func newKubelet() (*kubelet, error) {
 
 func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
 	k.mu.Lock()
+	if k.away {
+		k.mu.Unlock()
+		panic(http.ErrAbortHandler) // The connection ends without an answer.
+	}
 	list := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{}}
 	for _, uid := range slices.Sorted(maps.Keys(k.pods)) {
 		if p := k.pods[uid]; !p.hidden {
-			list.Items = append(list.Items, *p.spec)
+			pod := *p.spec
+			pod.Status = p.status()
+			list.Items = append(list.Items, pod)
 		}
 	}
 	k.mu.Unlock()
@@ -88,6 +98,31 @@ func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
 	if err := json.NewEncoder(w).Encode(list); err != nil {
 		fmt.Println("guest: /pods:", err)
 	}
+}
+
+// status tells of the containers that run. The lock is held.
+func (p *pod) status() v1.PodStatus {
+	status := v1.PodStatus{Phase: v1.PodRunning}
+	of := func(containers []v1.Container) (all []v1.ContainerStatus) {
+		for _, c := range containers {
+			if id := p.containers[c.Name]; id != "" && !p.ended[c.Name] {
+				all = append(all, v1.ContainerStatus{
+					Name: c.Name, ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+				})
+			}
+		}
+		return all
+	}
+	status.InitContainerStatuses, status.ContainerStatuses = of(p.spec.Spec.InitContainers), of(p.spec.Spec.Containers)
+	return status
+}
+
+// serve has /pods answer, or not.
+func (k *kubelet) serve(in wire.Serve) (wire.Nothing, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.away = in.Away
+	return wire.Nothing{}, nil
 }
 
 // run makes the pod run, or tries again; a pod that is known keeps its UID.
@@ -109,7 +144,9 @@ func (k *kubelet) run(in wire.Run) (wire.RunResult, error) {
 	if err := makeCgroup(filepath.Join(cgroups, parent(p.spec)), podLimits(p.spec)); err != nil {
 		return result, err
 	}
-	p.config, p.containers = sandboxConfig(p), map[string]string{}
+	k.mu.Lock()
+	p.config, p.containers, p.ended = sandboxConfig(p), map[string]string{}, map[string]bool{}
+	k.mu.Unlock()
 	answer, err := k.runtime.RunPodSandbox(ctx, &runtimev1.RunPodSandboxRequest{Config: p.config})
 	p.attempt++
 	if err != nil {
@@ -143,7 +180,9 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 	})
 	p.attempts[c.Name]++
 	if err == nil {
+		k.mu.Lock()
 		p.containers[c.Name] = created.ContainerId
+		k.mu.Unlock()
 		_, err = k.runtime.StartContainer(ctx, &runtimev1.StartContainerRequest{ContainerId: created.ContainerId})
 	}
 	if err != nil {
@@ -172,6 +211,9 @@ func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Contai
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		return nil, fmt.Errorf("init container %s: %w", name, err)
 	}
+	k.mu.Lock()
+	p.ended[name] = true
+	k.mu.Unlock()
 	for {
 		answer, err := k.runtime.ContainerStatus(ctx, &runtimev1.ContainerStatusRequest{ContainerId: id})
 		if err != nil {
@@ -218,9 +260,10 @@ func (k *kubelet) remove(in wire.PodName) (wire.Nothing, error) {
 	return wire.Nothing{}, errors.Join(err, k.removeAll(p), removeCgroup(filepath.Join(cgroups, parent(p.spec))))
 }
 
-// forget removes every pod, those of a real kubelet too.
+// forget removes every pod, those of a real kubelet too, and has /pods answer.
 func (k *kubelet) forget(wire.Nothing) (wire.Nothing, error) {
 	k.mu.Lock()
+	k.away = false
 	uids := slices.Sorted(maps.Keys(k.pods))
 	k.mu.Unlock()
 	var all sync.WaitGroup
@@ -283,7 +326,9 @@ func (k *kubelet) removeAll(p *pod) error {
 		errs = append(errs, gone(err))
 	}
 	_, err := k.runtime.RemovePodSandbox(ctx, &runtimev1.RemovePodSandboxRequest{PodSandboxId: p.sandbox})
+	k.mu.Lock()
 	p.sandbox, p.containers = "", nil
+	k.mu.Unlock()
 	return errors.Join(append(errs, gone(err))...)
 }
 

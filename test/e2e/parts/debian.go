@@ -65,8 +65,9 @@ func (m *maker) apt(ctx context.Context) error {
 	return nil
 }
 
-// kernel is an unpacked kernel package.
-type kernel struct{ image, modules, release string }
+// kernel is an unpacked kernel package. Modules is where its modules are, builtin names those that
+// the image has.
+type kernel struct{ image, modules, release, builtin string }
 
 // findKernel takes the newest kernel that is kept, and downloads one if there is none. A kernel
 // is not what is tested: an older one that is here already is good enough.
@@ -94,9 +95,9 @@ func openKernel(dir string) (kernel, error) {
 	k := kernel{image: images[0], release: release}
 	// A newer Debian has its modules below usr.
 	for _, lib := range []string{"lib", "usr/lib"} {
-		modules := filepath.Join(dir, lib, "modules", release, "kernel")
-		if _, err := os.Stat(modules); err == nil {
-			k.modules = modules
+		modules := filepath.Join(dir, lib, "modules", release)
+		if builtin, err := os.ReadFile(filepath.Join(modules, "modules.builtin")); err == nil {
+			k.modules, k.builtin = filepath.Join(modules, "kernel"), string(builtin)
 			return k, nil
 		}
 	}

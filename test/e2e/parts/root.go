@@ -177,6 +177,9 @@ func (m *maker) makeInitramfs(ctx context.Context, k kernel, name string) error 
 	archive.file("bin/busybox", busybox)
 	var order strings.Builder
 	for _, module := range modules {
+		if strings.Contains(k.builtin, "kernel/"+module+".ko\n") {
+			continue
+		}
 		data, err := m.readModule(ctx, filepath.Join(k.modules, module+".ko"))
 		if err != nil {
 			return err

@@ -47,7 +47,13 @@ const (
 	OpInContainer  = "in-container" // InContainer, Ended
 	OpPodResources = "podresources" // PodResources, []Assigned
 	OpGet          = "get"          // Get, Ended
+	OpServe        = "serve"        // Serve, Nothing
 )
+
+// Serve tells whether the stand-in of the kubelet answers on /pods.
+type Serve struct {
+	Away bool `json:"away,omitempty"`
+}
 
 // Nothing is no input or no output.
 type Nothing struct{}
