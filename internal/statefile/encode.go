@@ -119,6 +119,7 @@ func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
 	w.count("sequence", g.Sequence)
 	writeName(&w, "qos", qosNames, p.QoS)
 	writeName(&w, "kind", kindNames, p.Kind)
+	w.flag("estimated", p.Estimated)
 	w.number("budgetCPUs", int64(p.BudgetCPUs))
 	w.number("budgetCPUMilli", p.BudgetCPUMilli)
 	w.amounts("budgetMemory", p.BudgetMemory)

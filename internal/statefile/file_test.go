@@ -53,6 +53,7 @@ func example(tb testing.TB) *node.State {
 		{UID: "22222222-0000-4000-8000-000000000000", Namespace: "kube-system", Name: "agent", QoS: request.Burstable, Containers: []request.Container{
 			{Name: "agent", Lane: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
 		}},
+		estimated("44444444-0000-4000-8000-000000000000", 2, 1),
 	} {
 		plan := s.Plan(pod)
 		if plan.Refusal != nil {
@@ -63,6 +64,15 @@ func example(tb testing.TB) *node.State {
 		}
 	}
 	return s.RemoveContainer("11111111-0000-4000-8000-000000000000", "first")
+}
+
+// estimated is a pod of which only the cgroup's numbers are known.
+func estimated(uid string, cpus, gibibytes int64) request.Pod {
+	return request.Pod{
+		UID: uid, Namespace: "prod", Name: "guess", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
+		BudgetCPUs: int(cpus), BudgetCPUMilli: 1000 * cpus, CPULimit: 1000 * cpus, BudgetMemory: memory(gibibytes),
+		Containers: []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}},
+	}
 }
 
 func encoded(tb testing.TB, s *node.State) []byte {
@@ -91,6 +101,30 @@ func TestForm(t *testing.T) {
 	}
 	if _, err := statefile.Decode(golden, want); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOlderFileIsRead reads a file that was written before the form knew of estimates: it has the same bytes
+// when it is written again, and its pods are what they were.
+func TestOlderFileIsRead(t *testing.T) {
+	const name = "testdata/v1-before-estimates.json"
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := statefile.Decode(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := statefile.EncodeFile(f)
+	if err != nil || !bytes.Equal(again, data) {
+		t.Errorf("%v, written again as\n%s", err, again)
+	}
+	s := example(t)
+	for _, g := range f.Grants {
+		if now, known := s.Grant(g.Pod.UID); !known || !now.Pod.Equal(g.Pod) || g.Pod.Estimated {
+			t.Errorf("pod %s is read as %s", g.Pod.ID(), g.Pod)
+		}
 	}
 }
 
@@ -227,7 +261,7 @@ func TestHandMade(t *testing.T) {
 		{`"lane":"app"`, `"lane":"app","asks":{}`, statefile.ErrDamaged, "where"},
 		{`"preferred":true`, `"preferred":false`, statefile.ErrDamaged, "where"},
 		{`"name":"db"`, `"name":7`, statefile.ErrDamaged, "string"},
-		{`"sequence":2`, `"sequence":9`, statefile.ErrDamaged, "was admitted as number 9, in a state of generation 5"},
+		{`"sequence":2`, `"sequence":9`, statefile.ErrDamaged, "was admitted as number 9, in a state of generation 6"},
 		{`"sequence":2`, `"sequence":-2`, statefile.ErrDamaged, "sequence"},
 		{`"sequence":2`, `"sequence":18446744073709551616`, statefile.ErrDamaged, "sequence"},
 		{`"uid":"2`, `"uid":"0`, statefile.ErrDamaged, "stands after"},
@@ -306,7 +340,7 @@ func everyField() (*node.Grant, node.Policy) {
 	grant := &node.Grant{
 		Pod: request.Pod{
 			UID: "u", Namespace: "s", Name: "n", QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
-			BudgetCPUMilli: 2, CPULimit: 3, Priority: -7, Created: 8, Containers: []request.Container{{
+			BudgetCPUMilli: 2, CPULimit: 3, Estimated: true, Priority: -7, Created: 8, Containers: []request.Container{{
 				Name: "c", Lane: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
 				HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
 			}},

@@ -51,6 +51,7 @@ var sharingNames = names[request.Sharing]{
 	{request.FractionalCPU, "fractional-cpu"},
 	{request.NoCPURequest, "no-cpu-request"},
 	{request.GateOff, "gate-off"},
+	{request.Estimated, "estimated"},
 }
 
 var topologyNames = names[node.TopologyPolicy]{

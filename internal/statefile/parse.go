@@ -57,6 +57,7 @@ type (
 		Sequence       uint64           `json:"sequence"`
 		QoS            string           `json:"qos"`
 		Kind           string           `json:"kind"`
+		Estimated      bool             `json:"estimated"`
 		BudgetCPUs     int              `json:"budgetCPUs"`
 		BudgetCPUMilli int64            `json:"budgetCPUMilli"`
 		BudgetMemory   map[string]int64 `json:"budgetMemory"`
@@ -153,7 +154,7 @@ func (x *podText) grant(r *reader) *node.Grant {
 		Pod: request.Pod{
 			UID: x.UID, Namespace: x.Namespace, Name: x.Name, QoS: value(r, qosNames, x.QoS), Kind: value(r, kindNames, x.Kind),
 			BudgetCPUs: x.BudgetCPUs, BudgetMemory: amountsOf(x.BudgetMemory), BudgetCPUMilli: x.BudgetCPUMilli, CPULimit: x.CPULimit,
-			Priority: x.Priority, Created: x.Created,
+			Estimated: x.Estimated, Priority: x.Priority, Created: x.Created,
 			Containers: make([]request.Container, len(x.Containers)),
 		},
 		Sequence: x.Sequence, Pool: r.cpus(x.Pool), PoolMemory: r.blocks(x.PoolMemory),

@@ -95,6 +95,9 @@ func answer(c hint.Choice) hint.Choice {
 // has room for a rest.
 func pods(number int) *rapid.Generator[request.Pod] {
 	return rapid.Custom(func(t *rapid.T) request.Pod {
+		if rapid.IntRange(0, 5).Draw(t, "estimated") == 0 {
+			return estimated(fmt.Sprintf("uid-%d", number), rapid.Int64Range(0, 3).Draw(t, "cpus"), rapid.Int64Range(1, 2).Draw(t, "memory"))
+		}
 		p := request.Pod{
 			UID: fmt.Sprintf("uid-%d", number), Namespace: "default", Name: fmt.Sprintf("pod-%d", number),
 			QoS: rapid.SampledFrom([]request.QoS{request.Guaranteed, request.Guaranteed, request.Burstable}).Draw(t, "qos"),

@@ -79,6 +79,10 @@ func (s *State) Plan(pod request.Pod) *Plan {
 	return p
 }
 
+// EstimatedNote is the remark on every decision about a pod whose request is estimated.
+const EstimatedNote = "the request is estimated from cgroup numbers, because the pod's specification was not to be had: " +
+	"what the pod gets it gets as a whole, and no container has anything for itself"
+
 // draft collects what an admission takes. It is dropped as a whole on a refusal.
 type draft struct {
 	s     *State
@@ -107,6 +111,9 @@ func (d *draft) plan() *Refusal {
 		}
 	}
 	d.noteOtherDevices()
+	if d.pod.Estimated {
+		d.note(EstimatedNote)
+	}
 	switch {
 	case policy.Topology == TopologyNone:
 		return d.planEach(func(int) (hint.Choice, *Refusal) { return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil })

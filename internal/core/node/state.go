@@ -177,7 +177,8 @@ func (s *State) Release(uid string) *State {
 
 // RemoveContainer takes back what one container holds and the pod's other containers do not
 // need: CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100,
-// R-MEM-60, R-MEM-61). Containers and pods that are unknown change nothing.
+// R-MEM-60, R-MEM-61). Containers and pods that are unknown change nothing, and so does one of a pod whose
+// request is estimated: nobody knows whether it was the last.
 func (s *State) RemoveContainer(uid, name string) *State {
 	at, found := s.find(uid)
 	if !found {
@@ -185,7 +186,7 @@ func (s *State) RemoveContainer(uid, name string) *State {
 	}
 	old := s.grants[at]
 	_, i := old.Pod.Container(name)
-	if i < 0 || old.Containers[i].Removed {
+	if i < 0 || old.Containers[i].Removed || old.Pod.Estimated {
 		return s
 	}
 	g := *old

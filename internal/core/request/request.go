@@ -134,6 +134,7 @@ const (
 	FractionalCPU            // R-DEM-23
 	NoCPURequest             // R-DEM-23
 	GateOff                  // R-DEM-26
+	Estimated                // the pod's request is estimated: what its containers ask for is not known
 )
 
 // String is the reason in words, with the rule.
@@ -149,6 +150,8 @@ func (s Sharing) String() string {
 		return "it requests no cpu (R-DEM-23)"
 	case GateOff:
 		return "the pod has pod-level resources and feature gate PodLevelResourceManagers is off (R-DEM-26)"
+	case Estimated:
+		return "what it asks for is not known: its pod is estimated from cgroup numbers"
 	case NotShared:
 	}
 	return "it has exclusive CPUs"
@@ -204,6 +207,10 @@ type Pod struct {
 	BudgetCPUMilli int64
 	// CPULimit is the pod-level cpu limit in thousandths of a CPU, 0 where not set.
 	CPULimit int64
+	// Estimated tells that nobody had the pod's specification: what it asks for as a whole was read
+	// from the numbers of its cgroup, and its containers are not known. The only one in Containers is
+	// AnyContainer, which stands for each of them and has nothing for itself.
+	Estimated bool
 	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
 	// first when room is wanted. They ask for nothing.
 	Priority int32
@@ -216,8 +223,16 @@ type Pod struct {
 // ID is "namespace/name", how people know the pod.
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// Container returns the container of that name and its position.
+// AnyContainer is the name of the container that stands for all those of a pod whose request is
+// estimated. No container of Kubernetes can have it.
+const AnyContainer = "*"
+
+// Container returns the container of that name and its position. Of a pod whose request is estimated it
+// is AnyContainer whatever the name.
 func (p Pod) Container(name string) (Container, int) {
+	if p.Estimated && name != "" {
+		name = AnyContainer
+	}
 	i := slices.IndexFunc(p.Containers, func(c Container) bool { return c.Name == name })
 	if i < 0 {
 		return Container{}, -1
@@ -229,7 +244,7 @@ func (p Pod) Container(name string) (Container, int) {
 func (p Pod) Equal(q Pod) bool {
 	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name && p.QoS == q.QoS && p.Kind == q.Kind &&
 		p.BudgetCPUs == q.BudgetCPUs && p.BudgetCPUMilli == q.BudgetCPUMilli && p.CPULimit == q.CPULimit &&
-		p.Priority == q.Priority && p.Created == q.Created &&
+		p.Estimated == q.Estimated && p.Priority == q.Priority && p.Created == q.Created &&
 		slices.Equal(p.BudgetMemory, q.BudgetMemory) && slices.EqualFunc(p.Containers, q.Containers, Container.equal)
 }
 

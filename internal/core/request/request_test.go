@@ -66,6 +66,26 @@ func TestContainerIsFoundByName(t *testing.T) {
 	}
 }
 
+// TestAnyContainerStandsForAll: of a pod whose request is estimated nobody knows the names.
+func TestAnyContainerStandsForAll(t *testing.T) {
+	p := Pod{Estimated: true, Containers: []Container{{Name: AnyContainer, Sharing: Estimated}}}
+	for _, name := range []string{"app", "debugger", AnyContainer} {
+		if got, at := p.Container(name); at != 0 || got.Name != AnyContainer {
+			t.Errorf("%s is %+v at %d", name, got, at)
+		}
+	}
+	if _, at := p.Container(""); at != -1 {
+		t.Errorf("no name is container %d", at)
+	}
+	if _, at := (Pod{Estimated: true}).Container("app"); at != -1 {
+		t.Errorf("of no containers one is found at %d", at)
+	}
+	p.Estimated = false
+	if _, at := p.Container("app"); at != -1 {
+		t.Errorf("it stands for a container of a pod that is known, at %d", at)
+	}
+}
+
 func TestNames(t *testing.T) {
 	var got []string
 	for _, s := range []interface{ String() string }{
@@ -79,7 +99,7 @@ func TestNames(t *testing.T) {
 	}
 	for s, want := range map[Sharing]string{
 		NotShared: "exclusive", QoSNotGuaranteed: "R-DEM-20", NotEquivalent: "R-DEM-22", FractionalCPU: "R-DEM-23",
-		NoCPURequest: "requests no cpu", GateOff: "PodLevelResourceManagers",
+		NoCPURequest: "requests no cpu", GateOff: "PodLevelResourceManagers", Estimated: "estimated from cgroup numbers",
 	} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("%q does not say %q", s, want)
@@ -90,7 +110,7 @@ func TestNames(t *testing.T) {
 func full() Pod {
 	return Pod{
 		UID: "u", Namespace: "n", Name: "p", QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}},
-		BudgetCPUMilli: 1, CPULimit: 1, Priority: 1, Created: 1, Containers: []Container{{
+		BudgetCPUMilli: 1, CPULimit: 1, Estimated: true, Priority: 1, Created: 1, Containers: []Container{{
 			Name: "c", Lane: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true, HugePages: []Resource{"hugepages-2Mi"},
 			Devices:    Amounts{{"example.com/gpu", 1}},
 			CPURequest: 1, CPULimit: 1,

@@ -57,6 +57,9 @@ func (p Pod) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s) %s %s: budget cpus=%d %s, cpu %dm/%dm",
 		p.ID(), p.UID, p.QoS, p.Kind, p.BudgetCPUs, p.BudgetMemory, p.BudgetCPUMilli, p.CPULimit)
+	if p.Estimated {
+		b.WriteString(", estimated")
+	}
 	for _, c := range p.Containers {
 		b.WriteString("; " + c.String())
 	}

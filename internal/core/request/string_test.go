@@ -18,6 +18,10 @@ func TestPodReadsInOneLine(t *testing.T) {
 	if got := pod.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	estimated := Pod{UID: "u", Namespace: "ns", Name: "b", Estimated: true}
+	if got, want := estimated.String(), "ns/b (u) BestEffort plain: budget cpus=0 none, cpu 0m/0m, estimated"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 func TestAmountsReadInTheLargestExactUnit(t *testing.T) {
