@@ -38,6 +38,11 @@ needs no cluster, no root and no container. With --runtime nri it is a plugin of
 and the kubelet, whose own managers are off, lists the pods: every container is created with
 its CPUs, memory nodes and quota, and a pod that does not fit is refused before it starts.
 
+A pod that the kubelet does not list yet, or that it cannot be asked about, waits: nothing is guessed. With
+--estimate it starts all the same. What it asks for is read from its cgroup's numbers: a Guaranteed pod gets
+them as a whole, as one pool, where the policy has pools, any other runs on the node's shared pool, and no
+container has CPUs of its own. The state says so for as long as the pod runs.
+
 Killed and started again it holds what it held. SIGTERM and SIGINT end it within a second;
 a second one at once.`,
 		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
@@ -75,6 +80,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim, or nri for containerd and CRI-O")
 	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")
 	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`")
+	flags.BoolVar(&v.Estimate, "estimate", v.Estimate, "with --runtime nri: where the kubelet does not list a pod or cannot be asked, estimate its request from its cgroup's numbers, and mark it so")
 	flags.StringVar(&v.CgroupRoot, "cgroup-root", v.CgroupRoot, "the `DIR` where cgroups are mounted")
 	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for the live map, metrics and health; empty: none")
 	flags.StringVar(&v.Map, "map", v.Map, "who may see the live map on the listen address: loopback, those on the node, or everywhere")
@@ -103,6 +109,7 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"strict": func() { config.Strict = given.Strict }, "pods": func() { config.Pods = given.Pods },
 		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
 		"nri-socket": func() { config.NRI.Socket = given.NRI.Socket }, "kubelet-url": func() { config.Kubelet.URL = given.Kubelet.URL },
+		"estimate":    func() { config.Estimate = given.Estimate },
 		"cgroup-root": func() { config.CgroupRoot = given.CgroupRoot },
 		"map":         func() { config.Map = given.Map },
 		"profile":     func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },

@@ -86,7 +86,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	a.engine, a.close = e, sync.OnceValue(lock.Close)
 	gates := podspec.Gates{PodLevelResources: p.policy.PodLevelResources, PodLevelManagers: p.policy.PodLevelManagers}
 	if c.Runtime == RuntimeNRI {
-		if a.node, err = a.newNode(gates); err != nil {
+		if a.node, err = a.newNode(ctx, gates); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
 		return a, nil

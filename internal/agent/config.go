@@ -41,6 +41,9 @@ type Config struct {
 	// NRI and Kubelet are the runtime and where its pods are listed, for the runtime nri.
 	NRI     NRIConfig     `json:"nri"`
 	Kubelet KubeletConfig `json:"kubelet"`
+	// Estimate reads what a pod asks for from the numbers of its cgroup where the kubelet does not list it
+	// or cannot be asked, for the runtime nri; otherwise such a pod waits until it is listed.
+	Estimate bool `json:"estimate"`
 	// CgroupRoot is where the cgroups are mounted.
 	CgroupRoot string `json:"cgroupRoot"`
 	// Listen is the address for metrics and health, "host:port"; empty: none.
@@ -152,6 +155,7 @@ func (c Config) Check() error {
 	want(c.State != "", "state", "want the name of a file, which is made if it is not there")
 	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; want sim or nri", c.Runtime)
 	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")
+	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "the runtime sim has its pods from manifests, and nothing to estimate; leave it out, or set runtime: nri")
 	if c.Runtime == RuntimeNRI {
 		c.checkNode(want)
 	}

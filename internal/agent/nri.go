@@ -27,7 +27,7 @@ type realNode struct {
 	pods   *kubelet.Source
 }
 
-func (a *Agent) newNode(gates podspec.Gates) (*realNode, error) {
+func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (*realNode, error) {
 	c := a.config
 	pods, err := kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gates, After: time.After, Log: a.log})
 	if err != nil {
@@ -37,13 +37,28 @@ func (a *Agent) newNode(gates podspec.Gates) (*realNode, error) {
 	if err != nil {
 		return nil, err
 	}
+	estimate := a.estimate(ctx)
 	return &realNode{pods: pods, plugin: nri.New(nri.Config{
 		Engine: a.engine, Pods: pods, Cgroups: cgroups{cgroup.FS{Root: c.CgroupRoot}}, Observer: a.metrics.NewRuntime(), Log: a.log,
 		Operation: a.flows.WithOperation, Now: time.Now, After: time.After,
-		Socket: c.NRI.Socket, Name: c.NRI.PluginName, Index: c.NRI.PluginIndex, TakeOver: c.NRI.TakeOver,
+		Socket: c.NRI.Socket, Name: c.NRI.PluginName, Index: c.NRI.PluginIndex, TakeOver: c.NRI.TakeOver, Estimate: estimate,
 		Timeout: time.Duration(c.NRI.Timeout), Period: a.place.period, Grace: grace,
 		Fresh: a.engine.State().Generation() <= fresh.Generation(),
 	})}, nil
+}
+
+// estimate is nri.Config's: only what the kubelet does not list, or cannot be asked about, is estimated. A pod
+// that it lists and that cannot be understood is not.
+func (a *Agent) estimate(ctx context.Context) func(error) bool {
+	if !a.config.Estimate {
+		return nil
+	}
+	p := a.place.policy
+	if p.Topology == node.TopologyNone || p.Scope != node.PodScope || !p.PodLevelManagers {
+		a.log.WarnContext(ctx, "about a setting", "setting", "estimate: the policy has no pools, so a pod that is not listed runs on the node's shared pool; "+
+			"pools need a topologyManagerPolicy other than none, topologyManagerScope: pod and the feature gate PodLevelResourceManagers")
+	}
+	return func(err error) bool { return !errors.Is(err, kubelet.ErrUnusablePod) }
 }
 
 // run drives the node until ctx ends.

@@ -2,12 +2,16 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 )
 
 // TestNodeWithoutRuntime: an agent whose runtime and kubelet are not there says so, is not ready, and ends when it is
@@ -16,9 +20,9 @@ func TestNodeWithoutRuntime(t *testing.T) {
 	b := newBench(t)
 	b.config.Runtime, b.config.Pods = RuntimeNRI, nil
 	b.config.NRI.Socket = filepath.Join(t.TempDir(), "nri.sock")
-	kubelet := httptest.NewServer(http.NotFoundHandler())
-	kubelet.Close()
-	b.config.Kubelet.URL = kubelet.URL
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	b.config.Kubelet.URL = server.URL
 	a, err := b.try(b.disk)
 	if err != nil {
 		t.Fatal(err)
@@ -55,5 +59,35 @@ func TestCgroupsOfSystemd(t *testing.T) {
 	}
 	if _, err := files.Read("/none"); err == nil {
 		t.Error("a cgroup that is not there was read")
+	}
+}
+
+// TestWhatIsEstimated: nothing unless asked for; then what the kubelet does not list or cannot be asked about,
+// but no pod that it lists and that cannot be used. Where the policy has no pools the start says so.
+func TestWhatIsEstimated(t *testing.T) {
+	for _, c := range []struct {
+		estimate bool
+		policy   string
+		warns    bool
+	}{
+		{false, usualPolicy, false},
+		{true, usualPolicy, true},
+		{true, usualPolicy + "topologyManagerScope: pod\nfeatureGates: {PodLevelResourceManagers: true}\n", false},
+	} {
+		b := newBench(t)
+		b.config.Runtime, b.config.Pods, b.config.Estimate = RuntimeNRI, nil, c.estimate
+		b.policy(c.policy)
+		a := b.start()
+		said := b.log.take()
+		if got := strings.Contains(said, "estimate: the policy has no pools"); got != c.warns {
+			t.Errorf("%+v: it warns is %v: %s", c, got, said)
+		}
+		estimates := a.estimate(t.Context())
+		if (estimates != nil) != c.estimate {
+			t.Errorf("%+v: it estimates is %v", c, !c.estimate)
+		}
+		if estimates != nil && (!estimates(kubelet.ErrUnknownPod) || !estimates(io.ErrUnexpectedEOF) || estimates(fmt.Errorf("pod: %w", kubelet.ErrUnusablePod))) {
+			t.Errorf("%+v: the wrong errors lead to an estimate", c)
+		}
 	}
 }

@@ -14,8 +14,12 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// ErrUnknownPod is wrapped by Lookup's error for a pod that the kubelet does not list.
-var ErrUnknownPod = errors.New("the kubelet does not list the pod")
+// Errors that Lookup's errors wrap: for a pod that the kubelet does not list, and for one that it lists and
+// that cannot be understood. Any other error is of a kubelet that could not be asked.
+var (
+	ErrUnknownPod  = errors.New("the kubelet does not list the pod")
+	ErrUnusablePod = errors.New("its specification is not usable")
+)
 
 // The default times.
 const (
@@ -170,7 +174,7 @@ func (s *Source) ask(ctx context.Context) (map[string]entry, error) {
 func (s *Source) read(pod *v1.Pod) entry {
 	asked, err := podspec.Request(podspec.Default(pod, s.options.Gates), s.options.Gates)
 	if err != nil {
-		return entry{request.Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name}, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)}
+		return entry{request.Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name}, fmt.Errorf("pod %s/%s: %w: %w", pod.Namespace, pod.Name, ErrUnusablePod, err)}
 	}
 	return entry{pod: asked}
 }

@@ -42,6 +42,9 @@ func TestLookup(t *testing.T) {
 			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
+			if errors.Is(err, kubelet.ErrUnusablePod) != (c.name == "not understood") {
+				t.Errorf("error %v is of the wrong kind", err)
+			}
 			if err == nil && (pod.UID != "p" || pod.Name != "n-p" || pod.Containers[0].CPUs != 2) {
 				t.Errorf("pod %+v", pod)
 			}

@@ -18,7 +18,11 @@ const mostAccount = 600
 
 // refusal is the error that a user sees as an event of the pod.
 func refusal(pod request.Pod, r *node.Refusal) error {
-	return fmt.Errorf("%w %s: %w (%s)%s", ErrRefused, pod.ID(), r, r.Rule, account(r))
+	how := ""
+	if pod.Estimated {
+		how = " (estimated from cgroup numbers, because it is not listed; it will be asked for again)"
+	}
+	return fmt.Errorf("%w %s%s: %w (%s)%s", ErrRefused, pod.ID(), how, r, r.Rule, account(r))
 }
 
 // account says what every NUMA node has and who holds the rest, as far as there is room.

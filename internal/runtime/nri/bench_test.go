@@ -40,6 +40,7 @@ type bench struct {
 	config func(*nri.Config)
 
 	source  map[string]request.Pod // what the kubelet lists
+	hidden  map[string]request.Pod // what it does not, though they run
 	deaf    error                  // why it does not
 	looked  int
 	planned int
@@ -80,7 +81,7 @@ func (o *observed) Repaired(n int)                             { o.repaired += n
 func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {
 	b := &bench{
 		ctx:    ctx,
-		source: map[string]request.Pod{}, runs: map[string]*running{}, boxes: map[string]*api.PodSandbox{}, quotas: map[string]bool{},
+		source: map[string]request.Pod{}, hidden: map[string]request.Pod{}, runs: map[string]*running{}, boxes: map[string]*api.PodSandbox{}, quotas: map[string]bool{},
 		observed: observed{hooks: map[string]int{}}, clock: time.Unix(1_800_000_000, 0),
 		policy: node.Policy{
 			Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true,
@@ -320,7 +321,7 @@ func (b *bench) apply(updates []*api.ContainerUpdate) {
 	}
 }
 
-// overlaps are the containers that run on CPUs that another one has for its own.
+// overlaps are the containers that run on CPUs that another one has for its own, or another pod for its pool.
 func (b *bench) overlaps() map[[2]string]bool {
 	found := map[[2]string]bool{}
 	if b.link == nil {
@@ -333,11 +334,12 @@ func (b *bench) overlaps() map[[2]string]bool {
 			continue
 		}
 		_, i := g.Pod.Container(r.c.GetName())
-		if i < 0 || g.Isolation(i) != node.ContainerIsolation {
+		if i < 0 || g.Isolation(i) == node.HostIsolation {
 			continue
 		}
 		for other, o := range b.runs {
-			if other != id && o.everywhere().Intersects(r.everywhere()) {
+			pooled := g.Isolation(i) == node.PodIsolation && b.boxes[o.c.GetPodSandboxId()].GetUid() == g.Pod.UID
+			if other != id && !pooled && o.everywhere().Intersects(r.everywhere()) {
 				found[[2]string{id, other}] = true
 			}
 		}

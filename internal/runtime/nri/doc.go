@@ -16,6 +16,11 @@
 // a whole, which NRI cannot. It sends updates of its own to runtimes whose NRI is known to
 // stand it (0.12.1); with others they wait for the next reply.
 //
+// Where the source of pods does not list a pod that starts, and Config.Estimate agrees, its request is estimated
+// from what RunPodSandbox shows of its cgroup. Such a pod gets as a whole what its numbers say, one pool for all its
+// containers, or runs on the node's shared pool; it is marked in the state, and it is not moved when
+// it is listed later.
+//
 // What is believed of a container is what was told to it and confirmed; in doubt it is the union of
 // what it may run on, so that it counts as shrinking until that is certain. The cgroup file system, read
 // by the reconcile loop, has the last word.

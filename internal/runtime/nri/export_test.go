@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -17,6 +19,11 @@ func (p *Plugin) Loop(ctx context.Context) error { return p.reconcile(ctx) }
 
 // Refusal and StandsUpdates are what their names say.
 func Refusal(pod request.Pod, r *node.Refusal) error { return refusal(pod, r) }
+
+// Estimate is estimate.
+func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
+	return estimate(sandbox, s)
+}
 
 // StandsUpdates is standsUpdates.
 func StandsUpdates(runtime, release, nri string) bool { return standsUpdates(runtime, release, nri) }

@@ -20,7 +20,7 @@ func (p *Plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err er
 	p.mu.Lock()
 	p.enter(pod)
 	p.mu.Unlock()
-	grant, err := p.admit(ctx, pod)
+	grant, err := p.admit(ctx, pod, p.lookupOrEstimate)
 	if err != nil {
 		p.mu.Lock()
 		delete(p.table.sandboxes, pod.GetId())
@@ -39,9 +39,9 @@ func (p *Plugin) enter(pod *api.PodSandbox) {
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
 
-// admit makes sure that a pod holds something, and that it is durable. The error is for the user; it wraps
-// ErrRefused for a refusal.
-func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox) (*node.Grant, error) {
+// admit makes sure that a pod holds something, and that it is durable. ask finds out what it asks for. The
+// error is for the user; it wraps ErrRefused for a refusal.
+func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, ask func(context.Context, *api.PodSandbox) (asked, error)) (*node.Grant, error) {
 	uid := sandbox.GetUid()
 	s := p.config.Engine.State()
 	if g, known := s.Grant(uid); known {
@@ -51,28 +51,32 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox) (*node.Gran
 		}
 		return g, nil
 	}
-	pod, err := p.config.Pods.Lookup(ctx, uid)
+	a, err := ask(ctx, sandbox)
 	if err != nil {
 		return nil, fmt.Errorf("paddock: pod %s (uid %s) is not known yet: %w; it will be tried again", podName(sandbox), uid, err)
 	}
 	p.mu.Lock()
 	before, again := p.refused[uid]
 	p.mu.Unlock()
-	if again && before.generation == s.Generation() && before.pod.Equal(pod) {
+	if again && before.generation == s.Generation() && before.pod.Equal(a.pod) {
 		return nil, before.err
 	}
-	plan, err := p.config.Engine.Admit(ctx, pod)
+	plan, err := p.config.Engine.Admit(ctx, a.pod)
 	if err != nil {
 		return nil, fmt.Errorf("paddock: pod %s: %w; it will be tried again", podName(sandbox), err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if plan.Refusal != nil {
-		err := refusal(pod, plan.Refusal)
-		p.refused[uid] = refused{pod: pod, generation: s.Generation(), err: err}
+		err := refusal(a.pod, plan.Refusal)
+		p.refused[uid] = refused{pod: a.pod, generation: s.Generation(), err: err}
 		return nil, err
 	}
 	delete(p.refused, uid)
+	if a.unlisted != nil {
+		delete(p.told, uid)
+		p.sayEstimate(ctx, a, plan.Grant)
+	}
 	return plan.Grant, nil
 }
 
@@ -93,7 +97,7 @@ func (p *Plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *ap
 	}
 	grant, known := p.config.Engine.State().Grant(pod.GetUid())
 	if !known { // Its sandbox was made without us.
-		if grant, err = p.admit(ctx, pod); err != nil {
+		if grant, err = p.admit(ctx, pod, p.lookupOrEstimate); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -48,7 +48,7 @@ func TestNeighbourMoves(t *testing.T) {
 	if b.quotas["/kubepods/podg"] {
 		t.Error("the pod's quota is not lifted")
 	}
-	if !b.quotas["/kubepods/podb"] {
+	if !b.quotas["/kubepods/burstable/podb"] {
 		t.Error("a pod without exclusive containers lost its quota")
 	}
 	b.plugin.Reconcile(t.Context())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
@@ -15,7 +16,11 @@ import (
 // between. Without a connection nobody is asked.
 func (b *bench) run(uid string) error {
 	b.lastID++
-	box := &api.PodSandbox{Id: fmt.Sprint("box-", b.lastID), Uid: uid, Name: uid, Namespace: "default", Linux: &api.LinuxPodSandbox{CgroupParent: "/kubepods/pod" + uid}}
+	pod, listed := b.source[uid]
+	if !listed {
+		pod = b.hidden[uid]
+	}
+	box := &api.PodSandbox{Id: fmt.Sprint("box-", b.lastID), Uid: uid, Name: uid, Namespace: "default", Linux: linux(pod)}
 	b.quotas[box.GetLinux().GetCgroupParent()] = true
 	if b.link != nil {
 		if err := b.plugin.RunPodSandbox(b.ctx, box); err != nil {
@@ -23,7 +28,7 @@ func (b *bench) run(uid string) error {
 		}
 	}
 	b.boxes[box.GetId()] = box
-	for _, c := range b.source[uid].Containers {
+	for _, c := range pod.Containers {
 		id, err := b.create(box, c.Name)
 		if err != nil {
 			return err
@@ -33,6 +38,31 @@ func (b *bench) run(uid string) error {
 		}
 	}
 	return nil
+}
+
+// linux is what a runtime shows of the cgroup that a kubelet makes for a pod of whole CPUs.
+func linux(pod request.Pod) *api.LinuxPodSandbox {
+	var cpus, memory int64
+	for _, c := range pod.Containers {
+		bytes, _ := c.Memory.Get(machine.Memory)
+		cpus, memory = cpus+int64(c.CPUs), memory+bytes
+	}
+	if pod.QoS != request.Guaranteed {
+		return &api.LinuxPodSandbox{CgroupParent: "/kubepods/burstable/pod" + pod.UID, PodResources: numbers(2, 0, 0, memory)}
+	}
+	return &api.LinuxPodSandbox{CgroupParent: "/kubepods/pod" + pod.UID, PodResources: numbers(1024*cpus, 100_000*cpus, 100_000, memory)}
+}
+
+// numbers are a cgroup's, as a runtime shows them. A quota or memory limit of 0 is not shown.
+func numbers(shares, quota, period, memory int64) *api.LinuxResources {
+	r := &api.LinuxResources{Memory: &api.LinuxMemory{}, Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(shares))}}
+	if quota != 0 {
+		r.Cpu.Quota, r.Cpu.Period = api.Int64(quota), api.UInt64(uint64(period))
+	}
+	if memory != 0 {
+		r.Memory.Limit = api.Int64(memory)
+	}
+	return r
 }
 
 // create creates and starts a container.
@@ -132,9 +162,19 @@ func burstable(uid string) request.Pod {
 	}}
 }
 
+// hide makes pods known that the source does not list.
+func (b *bench) hide(all ...request.Pod) {
+	for _, p := range all {
+		b.hidden[p.UID] = p
+	}
+}
+
 // list puts pods into the source.
 func (b *bench) list(all ...request.Pod) {
 	for _, p := range all {
 		b.source[p.UID] = p
 	}
 }
+
+// grace is as long as a pod that nobody can tell of keeps what it holds.
+func (b *bench) grace() time.Duration { return 31 * time.Second }

@@ -74,6 +74,9 @@ type Config struct {
 	Grace time.Duration
 	// Fresh tells that the engine's state never held anything: then CPUs that containers have are not of ours.
 	Fresh bool
+	// Estimate tells of the error of a Lookup whether what the pod asks for is read from the numbers of its
+	// cgroup instead. Nil: never.
+	Estimate func(error) bool
 	// TakeOver manages containers that run on CPUs of which nothing is known here.
 	TakeOver bool
 }
@@ -101,9 +104,10 @@ type Plugin struct {
 	table *table
 	// refused remembers by UID which request was refused, when.
 	refused map[string]refused
-	// resized are pods whose request changed; told is for which request it was said what it needs.
-	resized map[string]bool
-	link    *linked
+	// resized are pods whose request changed; told are those whose request was estimated and of which it was
+	// said, once they were listed, what they would get.
+	resized, told map[string]bool
+	link          *linked
 	// lost is when the connection ended, or the start.
 	lost time.Time
 	// replied is when a reply was given last that says where containers run.
@@ -140,7 +144,7 @@ func New(c Config) *Plugin {
 	if c.Operation == nil {
 		c.Operation = func(ctx context.Context) context.Context { return ctx }
 	}
-	p := &Plugin{config: c, kick: make(chan struct{}, 1), refused: map[string]refused{}, resized: map[string]bool{}, fresh: c.Fresh}
+	p := &Plugin{config: c, kick: make(chan struct{}, 1), refused: map[string]refused{}, resized: map[string]bool{}, told: map[string]bool{}, fresh: c.Fresh}
 	p.lost = c.Now()
 	p.table = newTable(p.lost)
 	return p

@@ -12,13 +12,16 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
 // history is a random life of a node.
 type history struct {
 	*bench
 	uids []string
-	// pinned is what containers with CPUs of their own ran on first.
+	// estimates tells whether what is not listed is estimated.
+	estimates bool
+	// pinned is what containers with CPUs of their own, or of their pod's estimated pool, ran on first.
 	pinned map[string]cpuset.Set
 }
 
@@ -28,7 +31,12 @@ type history struct {
 // everything runs where it should, and what is gone holds nothing.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{bench: newBench(t.Context()), pinned: map[string]cpuset.Set{}}
+		h := &history{pinned: map[string]cpuset.Set{}, estimates: rapid.Bool().Draw(t, "estimates")}
+		h.bench = newBench(t.Context(), func(c *nri.Config) {
+			if h.estimates {
+				c.Estimate = func(error) bool { return true }
+			}
+		})
 		h.policy.Scope = rapid.SampledFrom([]node.Scope{node.PodScope, node.ContainerScope}).Draw(t, "scope")
 		h.lose = func(*api.ContainerUpdate) bool { return rapid.IntRange(0, 3).Draw(t, "lost") == 0 }
 		h.fail = func() bool { return rapid.IntRange(0, 5).Draw(t, "fails") == 0 }
@@ -63,6 +71,11 @@ func TestHistories(t *testing.T) {
 				h.disconnect()
 				h.boot()
 			},
+			"appear": func(t *rapid.T) {
+				if pod, hidden := h.hidden[h.any(t)]; hidden {
+					h.list(pod)
+				}
+			},
 			"reconcile": func(*rapid.T) { h.plugin.Reconcile(h.ctx) },
 			"deaf": func(t *rapid.T) {
 				h.deaf = rapid.SampledFrom([]error{nil, nil, errors.New("the kubelet restarts")}).Draw(t, "deaf")
@@ -89,7 +102,11 @@ func (h *history) runOne(t *rapid.T) {
 	if cpus := rapid.IntRange(0, 4).Draw(t, "CPUs"); cpus > 0 {
 		pod = guaranteed(uid, cpus)
 	}
-	h.list(pod)
+	if rapid.IntRange(0, 3).Draw(t, "hidden") == 0 {
+		h.hide(pod)
+	} else {
+		h.list(pod)
+	}
 	_ = h.run(uid) // It may be refused.
 }
 
@@ -121,13 +138,18 @@ func (h *history) hold(t *rapid.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
+	for _, g := range s.Grants() {
+		if g.Pod.Estimated && (!h.estimates || g.LiftsPodQuota(s.Policy()) || g.Isolation(0) == node.ContainerIsolation) {
+			t.Fatalf("pod %s is estimated, which is %v here, and has %s", g.Pod.ID(), h.estimates, g.CPUs())
+		}
+	}
 	for id, r := range h.runs {
 		g, known := s.Grant(h.boxes[r.c.GetPodSandboxId()].GetUid())
 		if !known || r.setting.CPUs.IsEmpty() {
 			continue
 		}
 		_, i := g.Pod.Container(r.c.GetName())
-		if i < 0 || g.Isolation(i) != node.ContainerIsolation || !r.setting.CPUs.Equal(g.Containers[i].CPUs) {
+		if i < 0 || g.Isolation(i) == node.HostIsolation || !r.setting.CPUs.Equal(g.Containers[i].CPUs) {
 			continue
 		}
 		if first, there := h.pinned[id]; there && !first.Equal(r.setting.CPUs) {
@@ -157,7 +179,11 @@ func (h *history) end(t *rapid.T) {
 	var observed []converge.Observed
 	for id, r := range h.runs {
 		uid := h.boxes[r.c.GetPodSandboxId()].GetUid()
-		if _, known := s.Grant(uid); !known {
+		g, known := s.Grant(uid)
+		if known && g.Pod.Estimated && !g.Pool.IsEmpty() && !r.setting.CPUs.Equal(g.Pool) {
+			t.Fatalf("%s/%s runs on %s, the pool that was estimated is %s", uid, r.c.GetName(), r.setting.CPUs, g.Pool)
+		}
+		if !known {
 			if !r.setting.CPUs.Equal(s.SharedCPUs()) {
 				t.Fatalf("%s/%s holds nothing and runs on %s, want %s", uid, r.c.GetName(), r.setting.CPUs, s.SharedCPUs())
 			}
@@ -169,8 +195,19 @@ func (h *history) end(t *rapid.T) {
 		t.Fatalf("in the end something runs elsewhere: %v\n%s", report.Updates, h.said.String())
 	}
 	for _, g := range s.Grants() {
-		if _, listed := h.source[g.Pod.UID]; !listed && len(h.of(g.Pod.UID)) == 0 {
+		if _, listed := h.source[g.Pod.UID]; !listed && len(h.of(g.Pod.UID)) == 0 && !h.starting(g) {
 			t.Fatalf("pod %s is gone and holds %s", g.Pod.UID, g.CPUs())
 		}
 	}
+}
+
+// starting tells whether a pod may still get a container: its request was estimated, so that it is no news
+// that it is not listed, and it has a sandbox.
+func (h *history) starting(g *node.Grant) bool {
+	for _, box := range h.boxes {
+		if g.Pod.Estimated && box.GetUid() == g.Pod.UID {
+			return true
+		}
+	}
+	return false
 }

@@ -64,14 +64,14 @@ func (p *Plugin) managing() bool {
 
 // release takes back what pods hold that are gone. It tells whether some may be soon.
 func (p *Plugin) release(ctx context.Context) (soon bool) {
-	idle, resized := p.idle()
-	if len(idle) == 0 && len(resized) == 0 {
+	idle, resized, estimated := p.idle()
+	if len(idle) == 0 && len(resized) == 0 && len(estimated) == 0 {
 		return false
 	}
 	asked, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	listed, err := p.config.Pods.List(asked)
 	cancel()
-	if err != nil {
+	if err != nil && len(idle)+len(resized) > 0 {
 		p.config.Log.WarnContext(ctx, "the source of pods cannot tell who is gone", "error", err)
 	}
 	for _, g := range idle {
@@ -79,7 +79,8 @@ func (p *Plugin) release(ctx context.Context) (soon bool) {
 			soon = true
 			continue
 		}
-		if !p.isGone(g.Pod.UID, err == nil) {
+		// A source that did not list a pod cannot tell that it is gone.
+		if !p.isGone(g.Pod.UID, err == nil && !g.Pod.Estimated) {
 			soon = true
 			continue
 		}
@@ -94,23 +95,30 @@ func (p *Plugin) release(ctx context.Context) (soon bool) {
 		for _, uid := range resized {
 			p.sayResize(ctx, uid, listed)
 		}
+		for _, uid := range estimated {
+			p.sayListed(ctx, uid, listed)
+		}
 	}
 	return soon
 }
 
-// idle are the grants of pods without a container, and the pods whose request may have changed.
-func (p *Plugin) idle() (idle []*node.Grant, resized []string) {
+// idle are the grants of pods without a container, the pods whose request may have changed, and those whose
+// request was estimated and that were not listed since.
+func (p *Plugin) idle() (idle []*node.Grant, resized, estimated []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range p.config.Engine.State().Grants() {
 		if !p.table.hasContainer(g.Pod.UID) {
 			idle = append(idle, g)
 		}
+		if g.Pod.Estimated && !p.told[g.Pod.UID] {
+			estimated = append(estimated, g.Pod.UID)
+		}
 	}
 	for uid := range p.resized {
 		resized = append(resized, uid)
 	}
-	return idle, resized
+	return idle, resized, estimated
 }
 
 // isGone tells whether a pod that is not listed, by a source that could be asked or not, holds nothing any
@@ -142,6 +150,11 @@ func (p *Plugin) forget(listed map[string]request.Pod) {
 			delete(p.refused, uid)
 		}
 	}
+	for uid := range p.told {
+		if gone(uid) {
+			delete(p.told, uid)
+		}
+	}
 	for uid := range p.table.quiet {
 		if gone(uid) {
 			delete(p.table.quiet, uid)
@@ -157,16 +170,35 @@ func (p *Plugin) sayResize(ctx context.Context, uid string, listed map[string]re
 	s := p.config.Engine.State()
 	g, known := s.Grant(uid)
 	now, there := listed[uid]
-	if !known || !there || g.Pod.Equal(now) {
+	if !known || !there || g.Pod.Estimated || g.Pod.Equal(now) {
 		return
 	}
-	log := p.config.Log.With("pod", now.ID(), "uid", uid, "has", g.CPUs().String())
-	plan := s.Release(uid).Plan(now)
+	p.sayAnew(ctx, s, g, now, "the pod was resized")
+}
+
+// sayListed says of a pod whose request was estimated and that is listed by now what it would get.
+func (p *Plugin) sayListed(ctx context.Context, uid string, listed map[string]request.Pod) {
+	s := p.config.Engine.State()
+	g, known := s.Grant(uid)
+	now, there := listed[uid]
+	if !known || !there {
+		return
+	}
+	p.mu.Lock()
+	p.told[uid] = true
+	p.mu.Unlock()
+	p.sayAnew(ctx, s, g, now, "the pod was estimated from cgroup numbers, is listed now,")
+}
+
+// sayAnew says what a pod would get that was made anew and asked for now.
+func (p *Plugin) sayAnew(ctx context.Context, s *node.State, g *node.Grant, now request.Pod, what string) {
+	log := p.config.Log.With("pod", now.ID(), "uid", now.UID, "has", g.CPUs().String())
+	plan := s.Release(now.UID).Plan(now)
 	if plan.Refusal != nil {
-		log.WarnContext(ctx, "the pod was resized and keeps what it has: made anew it would be refused", "why", plan.Refusal.Error())
+		log.WarnContext(ctx, what+" and keeps what it has: made anew it would be refused", "why", plan.Refusal.Error())
 		return
 	}
-	log.WarnContext(ctx, "the pod was resized and keeps what it has until it is made anew", "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())
+	log.WarnContext(ctx, what+" and keeps what it has until it is made anew", "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())
 }
 
 // look reads what the kernel was told, and believes it where no update is under way.

@@ -83,7 +83,8 @@ func (p *Plugin) foreign(ctx context.Context) bool {
 }
 
 // adopt plans the pods that hold nothing yet, in that order, and returns who they were. Who is refused
-// stays on the node's shared pool.
+// stays on the node's shared pool, and so does who is not listed: that it runs there already is no harm, and
+// what an estimate gave it could not be mended.
 func (p *Plugin) adopt(ctx context.Context, uids []string) (missed []string) {
 	for _, uid := range uids {
 		if _, known := p.config.Engine.State().Grant(uid); known || ctx.Err() != nil {
@@ -102,7 +103,7 @@ func (p *Plugin) adopt(ctx context.Context, uids []string) (missed []string) {
 			continue
 		}
 		missed = append(missed, podName(pod))
-		switch _, err := p.admit(ctx, pod); {
+		switch _, err := p.admit(ctx, pod, p.lookup); {
 		case errors.Is(err, ErrRefused):
 			p.config.Log.ErrorContext(ctx, "a pod that runs cannot have what it asks for: it stays on the node's shared pool", "pod", podName(pod), "uid", uid, "error", err)
 		case err != nil:
