@@ -39,7 +39,9 @@ type shownState struct {
 type shownPod struct {
 	UID string `json:"uid"`
 	// Name is "namespace/name" where it is known.
-	Name       string           `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Estimated tells that what it asks for was read from cgroup numbers.
+	Estimated  bool             `json:"estimated,omitempty"`
 	Pool       *shownHolding    `json:"pool,omitempty"`
 	Containers []shownContainer `json:"containers"`
 }
@@ -193,7 +195,7 @@ func shownOfGrants(name string, f *statefile.File, m *machine.Machine) *shownSta
 	}
 	for _, g := range f.Grants {
 		shared = shared.Difference(g.CPUs())
-		p := shownPod{UID: g.Pod.UID, Name: g.Pod.ID(), Containers: []shownContainer{}}
+		p := shownPod{UID: g.Pod.UID, Name: g.Pod.ID(), Estimated: g.Pod.Estimated, Containers: []shownContainer{}}
 		if g.HasPool() {
 			h := holdingOf(g.Pool.String(), m)
 			h.Memory = shownMemory(g.PoolMemory)

@@ -106,6 +106,9 @@ func (s *shownState) podTable() *view.Table {
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		title := p.title()
+		if p.Estimated {
+			title += " (estimated from cgroup numbers)"
+		}
 		if p.Pool != nil {
 			row(title, "(pool)", view.Accent, *p.Pool)
 			title = ""

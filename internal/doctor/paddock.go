@@ -37,6 +37,9 @@ func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error
 	var c conversion
 	for _, g := range f.Grants {
 		s.addGrant(g)
+		if g.Pod.Estimated && g.HasPool() {
+			c.lose(g.Pod.UID, "its containers are not known, because its request was estimated from cgroup numbers: the kubelet gives its pool back for container %q, and runs its containers elsewhere", request.AnyContainer)
+		}
 		for _, h := range g.Devices() {
 			c.lose(g.Pod.UID, "its devices %s of %s have no place: the kubelet keeps them in kubelet_internal_checkpoint", strings.Join(h.IDs, ", "), h.Resource)
 		}

@@ -38,6 +38,9 @@ type Ask struct {
 func asksOf(s *node.State, pod request.Pod) Asks {
 	policy := s.Policy()
 	a := Asks{QoS: pod.QoS.String(), Kind: pod.Kind.String(), Way: way(policy, pod)}
+	if pod.Estimated {
+		a.Way = "estimated from cgroup numbers; " + a.Way
+	}
 	for _, c := range pod.Containers {
 		ask := Ask{Container: c.Name, Kind: c.Lane.String()}
 		ask.CPUs, ask.WhyCPUs = cpusOf(policy, pod, c)
@@ -94,6 +97,8 @@ func memoryOf(policy node.Policy, pod request.Pod, c request.Container) ([]Amoun
 		return nil, "the pod is not Guaranteed (R-DEM-30)"
 	case pod.Kind == request.Unmanaged:
 		return nil, "feature gate PodLevelResourceManagers is off (R-DEM-26)"
+	case pod.Estimated:
+		return nil, request.Estimated.String()
 	case pod.Kind == request.PodLevel && !c.Equivalent:
 		return nil, "its own cpu and memory requests and limits are not all set and equal (R-DEM-31)"
 	}

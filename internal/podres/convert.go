@@ -75,7 +75,7 @@ func podResources(g *node.Grant, inventory *device.Inventory) *podresourcesv1.Po
 		Memory:    blocks(g.PoolMemory),
 	}
 	for i, c := range g.Pod.Containers {
-		if c.Lane == request.Init {
+		if c.Lane == request.Init || g.Pod.Estimated { // The containers of an estimate have no names.
 			continue
 		}
 		p.Containers = append(p.Containers, &podresourcesv1.ContainerResources{
@@ -133,7 +133,7 @@ func listAlpha(s *node.State) *v1alpha1.ListPodResourcesResponse {
 	for _, g := range ordered(s) {
 		p := &v1alpha1.PodResources{Name: g.Pod.Name, Namespace: g.Pod.Namespace}
 		for i, c := range g.Pod.Containers {
-			if c.Lane != request.App {
+			if c.Lane != request.App || g.Pod.Estimated {
 				continue
 			}
 			container := &v1alpha1.ContainerResources{Name: c.Name}

@@ -252,3 +252,16 @@ func TestEncodedList(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", text(decoded.GetPodResources()), text(want.GetPodResources()))
 	}
 }
+
+// TestListEstimated: of a pod whose request is estimated nobody knows the containers, and none is told of.
+func TestListEstimated(t *testing.T) {
+	pod := podLevel("guess", 2, gib, request.Container{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated})
+	pod.Estimated = true
+	state := small(t, node.PodScope, pod)
+	if got, want := text(list(state).GetPodResources()), "default/guess: 1-2 memory=1Gi{0}\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if alpha := listAlpha(state).GetPodResources(); len(alpha) != 1 || len(alpha[0].GetContainers()) != 0 {
+		t.Errorf("v1alpha1 tells of %v", alpha)
+	}
+}

@@ -64,6 +64,8 @@ type counters struct {
 	shared  *prometheus.CounterVec // why
 	limited prometheus.Counter
 
+	estimated prometheus.Counter
+
 	writes, writeErrors, released prometheus.Counter
 	writeSeconds                  prometheus.Histogram
 	lastWrite, stateBytes         prometheus.Gauge
@@ -173,6 +175,7 @@ func (c *counters) addOwn(r registrar) {
 		prometheus.ExponentialBuckets(10e-6, 2, 20))
 	c.shared = r.vector("paddock_shared_containers_total", "Containers of Guaranteed pods that were admitted without CPUs of their own, by cause.",
 		[]string{"why"}, whys)
+	c.estimated = r.counter("paddock_estimated_pods_total", "Pods that were admitted with a request that was estimated from cgroup numbers.")
 	c.limited = r.counter("paddock_alignments_limited_total", "Searches for NUMA nodes that ended at their limit of steps.")
 	c.writes = r.counter("paddock_state_writes_total", "Attempts to write the state.")
 	c.writeErrors = r.counter("paddock_state_write_errors_total", "Attempts to write the state that failed.")

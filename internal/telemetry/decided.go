@@ -34,6 +34,9 @@ func (t *Telemetry) Decided(d engine.Decision) {
 	}
 	t.countAlignment(v)
 	if !v.plan.Known {
+		if v.pod.Estimated {
+			c.estimated.Inc()
+		}
 		t.countAssignments(v)
 		t.countShared(v)
 	}
@@ -300,8 +303,8 @@ func (t *Telemetry) countAssignments(v verdict) {
 }
 
 // whys are the causes why a container of a Guaranteed pod has no CPUs of its own, each with
-// request.Sharing's meaning; "fractional_pod_cpu" is a pod-level request that is no whole number.
-var whys = []string{"not_equivalent", "fractional_cpu", "no_cpu_request", "gate_off", "fractional_pod_cpu", other}
+// request.Sharing's meaning; "estimated" is one that stands for all of its pod, "fractional_pod_cpu" is a pod-level request that is no whole number.
+var whys = []string{"not_equivalent", "fractional_cpu", "no_cpu_request", "gate_off", "fractional_pod_cpu", "estimated", other}
 
 func (t *Telemetry) countShared(v verdict) {
 	if !v.policy.StaticCPU || v.pod.QoS != request.Guaranteed {
@@ -315,6 +318,9 @@ func (t *Telemetry) countShared(v verdict) {
 }
 
 func (v verdict) why(i int) string {
+	if v.pod.Estimated {
+		return "estimated"
+	}
 	if v.pooled && v.pod.BudgetCPUs == 0 && v.pod.BudgetCPUMilli%1000 != 0 {
 		return "fractional_pod_cpu"
 	}
@@ -330,7 +336,7 @@ func (v verdict) why(i int) string {
 		return "no_cpu_request"
 	case request.GateOff:
 		return "gate_off"
-	case request.NotShared, request.QoSNotGuaranteed:
+	case request.NotShared, request.QoSNotGuaranteed, request.Estimated:
 	}
 	return other
 }

@@ -238,3 +238,26 @@ func TestUnknownWordsMakeNoSeries(t *testing.T) {
 		t.Errorf("%d series became %d, %v rejections for other reasons", before, len(after), after[`kubelet_admission_rejections_total{reason="Other"}`])
 	}
 }
+
+// TestEstimatedPodsAreCounted: once for an admission, not for a refusal, and not again when they are asked for
+// again.
+func TestEstimatedPodsAreCounted(t *testing.T) {
+	r := newRig(emptyNode(t, configs[1]))
+	guess := func(name string, cpus int) request.Pod {
+		p := smallPod(name)
+		p.Estimated, p.BudgetCPUs, p.BudgetCPUMilli = true, cpus, int64(1000*cpus)
+		p.Containers = []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}}
+		return p
+	}
+	for _, p := range []request.Pod{smallPod("listed"), guess("a", 2), guess("a", 2), guess("b", 1), guess("large", 10_000)} {
+		if _, err := r.engine.Admit(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := get(r.handler, "/metrics").Body.String()
+	for _, want := range []string{"paddock_estimated_pods_total 2", `paddock_shared_containers_total{why="estimated"} 2`} {
+		if !strings.Contains(shown, "\n"+want+"\n") {
+			t.Errorf("%s is not there", want)
+		}
+	}
+}

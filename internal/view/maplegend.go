@@ -96,7 +96,13 @@ func (l layout) legendLine(text, note, about string, kind boxKind, x, width int)
 }
 
 // holds says in short what a pod has.
-func (p MapPod) holds() string { return holdsText(p.CPUs, p.Memory) }
+func (p MapPod) holds() string {
+	text := holdsText(p.CPUs, p.Memory)
+	if p.Estimated {
+		return text + ", estimated from cgroup numbers"
+	}
+	return text
+}
 
 func (c PlanContainer) holds() string {
 	text := holdsText(c.CPUs, c.Memory)

@@ -30,6 +30,8 @@ type PlanPod struct {
 	Admitted bool   `json:"admitted"`
 	// Known pods were on the node before and keep what they have.
 	Known bool `json:"known,omitempty"`
+	// Estimated tells that its request was read from cgroup numbers; its container "*" stands for all.
+	Estimated bool `json:"estimated,omitempty"`
 	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
 	Pool       string          `json:"poolCPUs,omitempty"`
 	PoolMemory []PlanBlock     `json:"poolMemory,omitempty"`
@@ -150,7 +152,7 @@ func PlanOf(machineName, policy string, plans []*node.Plan, s *node.State) Plan 
 func planPod(p *node.Plan, s *node.State) PlanPod {
 	out := PlanPod{
 		Pod: p.Pod.ID(), UID: p.Pod.UID, QoS: p.Pod.QoS.String(),
-		Admitted: p.Grant != nil, Known: p.Known, Notes: p.Trace.Notes,
+		Admitted: p.Grant != nil, Known: p.Known, Notes: p.Trace.Notes, Estimated: p.Pod.Estimated,
 	}
 	if p.Refusal != nil {
 		out.Refusal = planRefusal(p.Refusal)

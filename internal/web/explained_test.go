@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -226,5 +228,34 @@ func TestExplainBlocksNobody(t *testing.T) {
 	}
 	if r.web.searched.state != nil {
 		t.Error("remedies were searched for nobody")
+	}
+}
+
+// TestEstimatedPodIsMarked: on the map, in what a pod holds, and in its explanation.
+func TestEstimatedPodIsMarked(t *testing.T) {
+	r := newRig(t)
+	guess := pod("guess", 0)
+	guess.Estimated = true
+	guess.Containers = []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}}
+	if _, err := r.engine.Admit(t.Context(), guess); err != nil {
+		t.Fatal(err)
+	}
+	r.admit("known", 1)
+	text := r.explained("default/guess").Text(view.Style{}, false)
+	for _, want := range []string{"Guaranteed, plain; estimated from cgroup numbers; ", "note " + node.EstimatedNote, "what it asks for is not known"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not said:\n%s", want, text)
+		}
+	}
+	if text := r.explained("default/known").Text(view.Style{}, true); strings.Contains(text, "estimated") {
+		t.Errorf("of a pod that is known this is said:\n%s", text)
+	}
+	for path, want := range map[string]string{"/api/pods/uid-guess": `"estimated":true`, "/api/state": `"estimated":true`, "/api/map.svg": "shared pool, estimated from cgroup numbers", "/page.js": "p.estimated ?"} {
+		if shown := r.get(path); !strings.Contains(shown.Body.String(), want) {
+			t.Errorf("%s does not show %s: %d", path, want, shown.Code)
+		}
+	}
+	if shown := r.get("/api/pods/uid-known").Body.String(); strings.Contains(shown, "estimated") {
+		t.Errorf("a pod that is known is shown as %s", shown)
 	}
 }

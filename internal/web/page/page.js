@@ -103,7 +103,7 @@
     $('pods').replaceChildren(...pods.map((p) => element('li', {},
       element('button', { type: 'button', 'data-uid': p.uid, 'aria-current': Boolean(shown.chosen && shown.chosen.uid === p.uid) && 'true', onclick: () => choosePod(p.uid) },
         element('span', { class: 'tag ' + (p.slot < 0 ? 'none' : 'k' + p.slot % 7) }, p.tag || ' '),
-        element('span', { class: 'name' }, p.pod), element('span', { class: 'faint' }, p.cpus ? cpuCount(p.cpus) : 'shared pool')))));
+        element('span', { class: 'name' }, p.pod), element('span', { class: 'faint' }, (p.cpus ? cpuCount(p.cpus) : 'shared pool') + (p.estimated ? ', estimated' : ''))))));
     if (focused) {
       const again = [...document.querySelectorAll('#pods button')].find((b) => b.dataset.uid === focused);
       if (again) again.focus();
@@ -165,7 +165,7 @@
       element('td', {}, c.cpus || 'shared pool'), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
     return [
       element('h3', {}, p.pod),
-      element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('CPUs', p.cpus), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
+      element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
         ...row('Quota', p.quota), ...row('Since', p.since ? when(p.since) + ', generation ' + p.sinceGeneration : 'before the agent started; generation ' + p.sinceGeneration)),
       element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
       element('h3', {}, 'Why'),
