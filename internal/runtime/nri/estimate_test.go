@@ -202,6 +202,15 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	if said := b.said.String(); strings.Count(said, "is listed now") != 1 || !strings.Contains(said, "would_get=1") {
 		t.Errorf("it is not said once what it would get: %s", said)
 	}
+	b.list(guaranteed("g", 3))
+	b.broke(b.plugin.UpdatePodSandbox(t.Context(), &api.PodSandbox{Uid: "g"}, nil, nil))
+	for range 3 {
+		b.plugin.Reconcile(t.Context())
+	}
+	b.want(t, "resized", want)
+	if said := b.said.String(); strings.Count(said, "is listed now") != 2 || !strings.Contains(said, "would_get=3") {
+		t.Errorf("it is not said once more what it would get: %s", said)
+	}
 	b.stop("g")
 	b.plugin.Reconcile(t.Context())
 	delete(b.source, "g")
@@ -210,7 +219,8 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	b.want(t, "gone", map[string]string{"b/web": "0-7 on {}"})
 }
 
-// A pod that a source does not list is not gone as long as it has a sandbox, however long an image takes.
+// A pod that a source never listed is not gone while it has a sandbox, though an image takes minutes; but a
+// sandbox of whose end nobody was told does not keep CPUs for ever.
 func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -225,6 +235,20 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	}
 	if g, holds := b.engine.State().Grant("g"); !holds || g.Pool.String() != "2-3" {
 		t.Errorf("it holds %v", g)
+	}
+	lost := &api.PodSandbox{Id: "lost", Uid: "lost", Name: "lost", Namespace: "default", Linux: linux(guaranteed("lost", 1))}
+	if err := b.plugin.RunPodSandbox(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	for range 11 {
+		b.clock = b.clock.Add(b.grace())
+		b.plugin.Reconcile(t.Context())
+	}
+	if _, holds := b.engine.State().Grant("lost"); holds {
+		t.Error("a sandbox that was lost keeps CPUs")
+	}
+	if err := b.plugin.RunPodSandbox(t.Context(), box); err != nil {
+		t.Fatal(err)
 	}
 	b.broke(b.plugin.StopPodSandbox(t.Context(), box))
 	b.plugin.Reconcile(t.Context())

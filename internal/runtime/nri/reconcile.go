@@ -79,8 +79,7 @@ func (p *Plugin) release(ctx context.Context) (soon bool) {
 			soon = true
 			continue
 		}
-		// A source that did not list a pod cannot tell that it is gone.
-		if !p.isGone(g.Pod.UID, err == nil && !g.Pod.Estimated) {
+		if !p.isGone(g, err == nil) {
 			soon = true
 			continue
 		}
@@ -121,20 +120,28 @@ func (p *Plugin) idle() (idle []*node.Grant, resized, estimated []string) {
 	return idle, resized, estimated
 }
 
+// unlisted is how many times Config.Grace a pod keeps what it holds that was estimated, has a sandbox and no
+// container, and was never listed by a source that answers: that has not been said to be gone.
+const unlisted = 10
+
 // isGone tells whether a pod that is not listed, by a source that could be asked or not, holds nothing any
 // more. With a sandbox it is perhaps still being started or stopped, without one and without a
-// source perhaps between two.
-func (p *Plugin) isGone(uid string, asked bool) bool {
+// source perhaps between two. A source that never listed it is as good as none.
+func (p *Plugin) isGone(g *node.Grant, asked bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.table.hasContainer(uid) {
+	uid := g.Pod.UID
+	quiet := p.config.Now().Sub(p.table.quietSince(uid))
+	never := g.Pod.Estimated && !p.told[uid]
+	switch {
+	case p.table.hasContainer(uid):
 		return false // It was started meanwhile.
+	case p.table.hasSandbox(uid) && never:
+		return asked && quiet >= unlisted*p.config.Grace
+	case p.table.hasSandbox(uid):
+		return asked && quiet >= p.config.Grace
 	}
-	long := p.config.Now().Sub(p.table.quietSince(uid)) >= p.config.Grace
-	if p.table.hasSandbox(uid) {
-		return asked && long
-	}
-	return asked || long
+	return asked && !never || quiet >= p.config.Grace
 }
 
 // forget drops what is remembered of pods that are gone.
@@ -164,13 +171,17 @@ func (p *Plugin) forget(listed map[string]request.Pod) {
 
 // sayResize says of a pod that was resized in place what it would need, and whether the node has that.
 func (p *Plugin) sayResize(ctx context.Context, uid string, listed map[string]request.Pod) {
-	p.mu.Lock()
-	delete(p.resized, uid)
-	p.mu.Unlock()
 	s := p.config.Engine.State()
 	g, known := s.Grant(uid)
 	now, there := listed[uid]
-	if !known || !there || g.Pod.Estimated || g.Pod.Equal(now) {
+	estimated := known && g.Pod.Estimated
+	p.mu.Lock()
+	delete(p.resized, uid)
+	if estimated {
+		delete(p.told, uid) // What it would get is to be said again.
+	}
+	p.mu.Unlock()
+	if !known || !there || estimated || g.Pod.Equal(now) {
 		return
 	}
 	p.sayAnew(ctx, s, g, now, "the pod was resized")
