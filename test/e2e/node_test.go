@@ -141,10 +141,14 @@ func (n *node) awaitAgent(ctx context.Context) error {
 
 // agentArgv is the agent beside a kubelet that lists its pods at url.
 func (n *node) agentArgv(url string) []string {
-	return []string{
+	argv := []string{
 		"/in/paddock", "agent", "--runtime", "nri", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url,
 		"--listen", strings.TrimPrefix(metricsURL, "http://"), "--podresources-socket", podResSocket, "--log-level", "debug",
 	}
+	if n.settings["estimate"] != "" {
+		argv = append(argv, "--estimate")
+	}
+	return argv
 }
 
 // configure writes the agent's KubeletConfiguration.

@@ -191,7 +191,8 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 	return started
 }
 
-// finish looks at an init container and lets it end by itself.
+// finish looks at an init container and ends it. SIGTERM would be lost on a first process that is not
+// ready for it yet.
 func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Container, error) {
 	id := p.containers[name]
 	dir := filepath.Join(cgroups, parent(p.spec), id)
@@ -208,7 +209,7 @@ func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Contai
 	if err != nil {
 		return nil, fmt.Errorf("init container %s: %w", name, err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("init container %s: %w", name, err)
 	}
 	k.mu.Lock()
