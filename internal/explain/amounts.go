@@ -297,7 +297,7 @@ func (x *search) raised(resource string) (Proposal, bool) {
 	return x.amountProposal(pod), true
 }
 
-// changesText is "ask for 40 CPUs instead of 48 and 95Gi of memory instead of 112 GiB in container query".
+// changesText is "ask for 40 CPUs instead of 48 and 95Gi of memory instead of 112Gi in container query".
 func changesText(changes []Change) string {
 	var who []string
 	what := map[string][]string{}
@@ -314,7 +314,7 @@ func changesText(changes []Change) string {
 		if isMemory(c.Resource) {
 			text = to.Quantity() + " of " + c.Resource
 		}
-		what[name] = append(what[name], fmt.Sprintf("%s instead of %s", text, numberText(c.Resource, c.From)))
+		what[name] = append(what[name], fmt.Sprintf("%s instead of %s", text, Amount{c.Resource, c.From}.Quantity()))
 	}
 	for i, name := range who {
 		who[i] = strings.Join(what[name], " and ") + " " + name
