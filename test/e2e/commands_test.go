@@ -256,7 +256,7 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 			return nil, err
 		}
 		lines := n.renderAll(o)
-		broken := n.invariants(ctx)
+		broken := n.brokenIn(ctx, o)
 		now := strings.Join(append(lines, broken...), "\n")
 		if same++; now != before {
 			before, same = now, 0
@@ -271,7 +271,7 @@ func (n *node) cmdSettle(ctx context.Context, _ scenario.Command) ([]string, err
 }
 
 // unchanged is how often in a row all must be the same: for longer than the agent's period.
-const unchanged = 4
+const unchanged = 3
 
 func pause(ctx context.Context, d time.Duration) error {
 	select {

@@ -19,6 +19,10 @@ func (n *node) invariants(ctx context.Context) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	return n.brokenIn(ctx, o)
+}
+
+func (n *node) brokenIn(ctx context.Context, o wire.Observation) []string {
 	var broken []string
 	for _, c := range o.Containers {
 		broken = append(broken, consistent(c, n.running)...)

@@ -67,14 +67,16 @@ func findParts() (*parts.Parts, error) {
 
 // machine is one of testdata/machines with the node that runs on it. It belongs to one test.
 type machine struct {
-	name string
-	node *node
+	// name is that of its scenarios.
+	name, description string
+	node              *node
 }
 
 // open makes a machine for a test, whose end is the machine's. It is booted when it is needed first.
-// The test is skipped where machines cannot be had.
-func open(t *testing.T, name string) *machine {
+// The test is skipped where machines cannot be had, and runs beside others.
+func open(t *testing.T, name, description string) *machine {
 	t.Helper()
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("machines are not booted in a short run")
 	}
@@ -85,7 +87,7 @@ func open(t *testing.T, name string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{name: name}
+	m := &machine{name: name, description: description}
 	t.Cleanup(func() {
 		if err := m.shut(); err != nil {
 			t.Error(err)
@@ -117,7 +119,7 @@ func (m *machine) boot() error {
 	if err != nil {
 		return err
 	}
-	description, err := vm.ReadMachine(filepath.Join("testdata", "machines", m.name+".json"))
+	description, err := vm.ReadMachine(filepath.Join("testdata", "machines", m.description+".json"))
 	if err != nil {
 		return err
 	}

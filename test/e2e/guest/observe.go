@@ -41,11 +41,23 @@ func readFiles(dir string) (map[string]string, error) {
 	return files, nil
 }
 
+// errNoCgroup is wrapped where a container runs, says CRI, and has no cgroup.
+var errNoCgroup = errors.New("no cgroup")
+
 // observe reads every container that runs and every pod's cgroup. A container that ends while it
-// is read is left out.
+// is read is left out; its cgroup is gone before CRI says so.
 func (k *kubelet) observe(wire.Nothing) (wire.Observation, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		o, err := k.observeOnce(ctx)
+		if !errors.Is(err, errNoCgroup) || time.Since(begin) > 10*time.Second {
+			return o, err
+		}
+	}
+}
+
+func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 	var o wire.Observation
 	listed, err := k.runtime.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{
 		State: &runtimev1.ContainerStateValue{State: runtimev1.ContainerState_CONTAINER_RUNNING},
@@ -60,7 +72,7 @@ func (k *kubelet) observe(wire.Nothing) (wire.Observation, error) {
 	for _, c := range listed.Containers {
 		dir := dirs[c.Id]
 		if dir == "" {
-			return o, fmt.Errorf("container %s has no cgroup below %s/kubepods", c.Id, cgroups)
+			return o, fmt.Errorf("container %s: %w below %s/kubepods", c.Id, errNoCgroup, cgroups)
 		}
 		seen, err := readContainer(dir)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -17,20 +17,21 @@ var ErrUnavailable = errors.New("the virtual machine's parts cannot be had here"
 // kernelPackage depends on the package of the kernel itself.
 const kernelPackage = "linux-image-cloud-amd64"
 
-// debian are the commands that are needed, and the packages that have them.
-var debian = []struct{ file, pkg string }{
+// debian are the commands and files that are needed, and the packages that have them.
+var debian = []struct{ file, packages string }{
 	{"qemu-system-x86_64", "qemu-system-x86"},
-	{"/bin/busybox", "busybox-static"},
+	{shell, "busybox-static"},
 	{"mke2fs", "e2fsprogs"},
-	{"/usr/sbin/runc", "runc"},
+	// For runc.
+	{"gcc", "gcc libc6-dev"}, {"pkg-config", "pkg-config"}, {"/usr/include/seccomp.h", "libseccomp-dev"},
 }
 
 // installPackages makes sure of the commands.
 func (m *maker) installPackages(ctx context.Context) error {
 	var missing []string
 	for _, need := range debian {
-		if _, err := exec.LookPath(need.file); err != nil {
-			missing = append(missing, need.pkg)
+		if !there(need.file) {
+			missing = append(missing, strings.Fields(need.packages)...)
 		}
 	}
 	if len(missing) == 0 {
@@ -45,6 +46,15 @@ func (m *maker) installPackages(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
+}
+
+func there(name string) bool {
+	if filepath.IsAbs(name) {
+		_, err := os.Stat(name)
+		return err == nil
+	}
+	_, err := exec.LookPath(name)
+	return err == nil
 }
 
 // apt reads the package lists, once.

@@ -3,7 +3,6 @@ package parts
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +15,7 @@ import (
 // Versions of what is built from modules.
 const (
 	Containerd = "v2.4.2"
+	Runc       = "v1.4.3"
 	Kubelet    = "v1.36.3"
 	staging    = "v0.36.3" // of the modules that live in kubelet's repository
 )
@@ -61,7 +61,11 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := m.makeRoot(ctx, k, containerd)
+	runc, err := m.buildRunc(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := m.makeRoot(ctx, k, containerd, runc)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +158,11 @@ func tail(s string) string {
 	return s
 }
 
-// static is the environment for binaries that run anywhere. The two flags of go build keep them
-// small and the same in every directory.
+// target is the environment for binaries of the machines, static that for those without C, which need no
+// library. The two flags of go build keep them small and the same in every directory.
 var (
-	static     = []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
+	target     = []string{"GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
+	static     = append([]string{"CGO_ENABLED=0"}, target...)
 	buildFlags = []string{"build", "-p", "1", "-trimpath"}
 )
 
@@ -178,24 +183,4 @@ func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, e
 	}
 	files["image.tar"] = filepath.Join(o.Work, "image.tar")
 	return files, writeImage(files["image.tar"], files["pause"])
-}
-
-// buildContainerd builds containerd, its shim and ctr in the module itself, with the versions of
-// dependencies that it was released with.
-func (m *maker) buildContainerd(ctx context.Context) (string, error) {
-	return m.keep("containerd-"+Containerd, func(dir string) error {
-		out, err := m.run(ctx, dir, nil, "go", "mod", "download", "-json", "github.com/containerd/containerd/v2@"+Containerd)
-		if err != nil {
-			return err
-		}
-		var module struct{ Dir string }
-		if err := json.Unmarshal([]byte(out), &module); err != nil {
-			return err
-		}
-		version := strings.TrimPrefix(Containerd, "v")
-		_, err = m.run(ctx, module.Dir, static, "go", build("-tags", "no_btrfs no_zfs no_devmapper",
-			"-ldflags", "-s -w -X github.com/containerd/containerd/v2/version.Version="+version, "-o", dir+"/",
-			"./cmd/containerd", "./cmd/containerd-shim-runc-v2", "./cmd/ctr")...)
-		return err
-	})
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -33,12 +32,12 @@ var modules = []string{
 	"drivers/net/net_failover", "drivers/net/virtio_net",
 }
 
-// programs of this machine that the root file system has.
-var programs = []string{"/bin/busybox", "/usr/sbin/runc"}
+// shell is this machine's, linked to no library.
+const shell = "/bin/busybox"
 
 // makeRoot makes the initramfs and the image of the root file system. Its name has everything in
 // it that the content follows from.
-func (m *maker) makeRoot(ctx context.Context, k kernel, containerd string) (string, error) {
+func (m *maker) makeRoot(ctx context.Context, k kernel, containerd, runc string) (string, error) {
 	sum := sha256.New()
 	sum.Write(fmt.Appendln(nil, k.release, Containerd, imageSize, modules))
 	for _, name := range []string{"initramfs-init.sh", "init.sh", "containerd.toml"} {
@@ -48,10 +47,10 @@ func (m *maker) makeRoot(ctx context.Context, k kernel, containerd string) (stri
 		}
 		sum.Write(data)
 	}
-	for _, name := range programs {
+	for _, name := range []string{shell, filepath.Join(runc, "runc")} {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return "", err
 		}
 		sum.Write(data)
 	}
@@ -60,7 +59,7 @@ func (m *maker) makeRoot(ctx context.Context, k kernel, containerd string) (stri
 			return err
 		}
 		tree := filepath.Join(dir, "tree")
-		if err := m.makeTree(ctx, tree, containerd); err != nil {
+		if err := m.makeTree(ctx, tree, containerd, runc); err != nil {
 			return err
 		}
 		image := filepath.Join(dir, imageName)
@@ -72,27 +71,25 @@ func (m *maker) makeRoot(ctx context.Context, k kernel, containerd string) (stri
 	})
 }
 
-func (m *maker) makeTree(ctx context.Context, tree, containerd string) error {
+func (m *maker) makeTree(ctx context.Context, tree, containerd, runc string) error {
 	for _, dir := range []string{
-		"bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/containerd", "proc", "sys", "dev", "tmp", "run",
+		"bin", "sbin", "usr/bin", "usr/sbin", "etc/containerd", "proc", "sys", "dev", "tmp", "run",
 		"var/lib", "var/log/pods", "root", "in", "opt/cni/bin", "etc/cni/net.d",
 	} {
 		if err := os.MkdirAll(filepath.Join(tree, dir), 0o755); err != nil {
 			return err
 		}
 	}
-	for _, program := range programs {
-		if err := copyProgram(ctx, tree, program); err != nil {
+	for name, from := range map[string]string{
+		shell: shell, "usr/sbin/runc": filepath.Join(runc, "runc"), "usr/bin/containerd": filepath.Join(containerd, "containerd"),
+		"usr/bin/containerd-shim-runc-v2": filepath.Join(containerd, "containerd-shim-runc-v2"), "usr/bin/ctr": filepath.Join(containerd, "ctr"),
+	} {
+		if err := copyFile(filepath.Join(tree, name), from); err != nil {
 			return err
 		}
 	}
 	if err := m.linkApplets(ctx, tree); err != nil {
 		return err
-	}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
-		if err := copyFile(filepath.Join(tree, "usr/bin", name), filepath.Join(containerd, name)); err != nil {
-			return err
-		}
 	}
 	texts := map[string]string{
 		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/os-release": "ID=e2e\n",
@@ -115,7 +112,7 @@ func (m *maker) makeTree(ctx context.Context, tree, containerd string) error {
 }
 
 func (m *maker) linkApplets(ctx context.Context, tree string) error {
-	list, err := m.run(ctx, "", nil, "/bin/busybox", "--list")
+	list, err := m.run(ctx, "", nil, shell, "--list")
 	if err != nil {
 		return err
 	}
@@ -123,26 +120,7 @@ func (m *maker) linkApplets(ctx context.Context, tree string) error {
 		if applet == "busybox" {
 			continue
 		}
-		if err := os.Symlink("/bin/busybox", filepath.Join(tree, "bin", applet)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyProgram copies a program and the libraries that it is linked to.
-func copyProgram(ctx context.Context, tree, program string) error {
-	names := []string{program}
-	// ldd fails for a program that needs none.
-	if out, err := exec.CommandContext(ctx, "ldd", program).Output(); err == nil {
-		for word := range strings.FieldsSeq(string(out)) {
-			if strings.HasPrefix(word, "/") {
-				names = append(names, word)
-			}
-		}
-	}
-	for _, name := range names {
-		if err := copyFile(filepath.Join(tree, name), name); err != nil {
+		if err := os.Symlink(shell, filepath.Join(tree, "bin", applet)); err != nil {
 			return err
 		}
 	}
@@ -170,7 +148,7 @@ func (m *maker) makeInitramfs(ctx context.Context, k kernel, name string) error 
 	for _, dir := range []string{"bin", "lib", "proc", "sys", "dev", "disk"} {
 		archive.dir(dir)
 	}
-	busybox, err := os.ReadFile("/bin/busybox")
+	busybox, err := os.ReadFile(shell)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
