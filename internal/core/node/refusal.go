@@ -351,7 +351,7 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 		for _, b := range blocks {
 			for i := range accounts {
 				if b.Type == resource && b.Nodes.Has(accounts[i].Node) && b.Size > 0 {
-					accounts[i].Holders = append(accounts[i].Holders, Holder{Pod: pod, Amount: b.Size, Nodes: b.Nodes})
+					accounts[i].hold(pod, b)
 				}
 			}
 		}
@@ -362,6 +362,17 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	own := Grant{Pod: d.pod, PoolMemory: d.poolMemory, Containers: d.containers}
 	add(d.pod.ID()+" (this pod)", own.charged())
 	return largestFirst(accounts)
+}
+
+// hold adds a block of a pod, whose containers have one each, to what the pod holds.
+func (a *NodeAccount) hold(pod string, b memory.Block) {
+	for i := range a.Holders {
+		if h := &a.Holders[i]; h.Pod == pod && h.Nodes == b.Nodes {
+			h.Amount += b.Size
+			return
+		}
+	}
+	a.Holders = append(a.Holders, Holder{Pod: pod, Amount: b.Size, Nodes: b.Nodes})
 }
 
 func (s *State) accountCPU(d *draft) []NodeAccount {
