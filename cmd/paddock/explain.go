@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -100,6 +101,9 @@ func (x *explainCommand) run(paths []string) error {
 	at := candidates[0]
 	reading := planCommand{stdin: x.stdin, stderr: x.stderr}
 	pods, err := reading.pods(paths, at.gates, at.state.Machine())
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; manifests are read here: --pod NAMESPACE/NAME says which pod of them, and --agent asks a running node about a pod by its name", err)
+	}
 	if err != nil {
 		return err
 	}
