@@ -56,11 +56,14 @@ check: arch lint test race ## What a change must pass: import rules, format, lin
 arch: ## The import rules and the other rules of the house (internal/arch).
 	$(GO) test ./internal/arch
 
+# The end-to-end tests may print, wait, and ask the PodResources API.
 lint: $(LINT) ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
+	cd test/e2e && $(LINT) run --disable depguard,forbidigo
 
 format: $(LINT) ## Format all Go files and group their imports.
 	$(LINT) fmt
+	cd test/e2e && $(LINT) fmt
 
 race: ## All tests under the race detector; needs a C compiler.
 	CGO_ENABLED=1 $(GO) test -race $(PKG)

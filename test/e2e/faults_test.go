@@ -31,7 +31,7 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 			answer <- lines
 		}()
 		if err := pause(ctx, time.Duration(i)*400*time.Millisecond); err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 		n.must(t, "agent-stop KILL")
 		n.must(t, "agent-start")
@@ -94,16 +94,16 @@ func (n *node) nothingHeld(t *testing.T) {
 	for {
 		held, err := n.assigned(t.Context())
 		if err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 		if len(held) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("still held: %+v", held)
+			fail(t, "still held: %+v", held)
 		}
 		if err := pause(t.Context(), time.Second); err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (n *node) must(t *testing.T, first string, input ...string) []string {
 	lines := n.answer(t.Context(), command(first, input...))
 	for _, line := range lines {
 		if strings.HasPrefix(line, "error") || strings.HasPrefix(line, "refused") {
-			t.Fatalf("%s: %s", first, strings.Join(lines, "\n"))
+			fail(t, "%s: %s", first, strings.Join(lines, "\n"))
 		}
 	}
 	return lines

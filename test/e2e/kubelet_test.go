@@ -55,7 +55,7 @@ func (m manifest) pod(t *testing.T) *v1.Pod {
 	t.Helper()
 	pod, err := parsePod(append([]string{m.name}, strings.Fields(m.amounts)...), m.containers)
 	if err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	for i := range pod.Spec.Containers {
@@ -87,12 +87,12 @@ func decidesTheSame(t *testing.T, n *node, words []string) {
 	t.Helper()
 	s, err := parseSettings(words)
 	if err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	static := n.underKubelet(t, s, false)
 	agent := n.underKubelet(t, s, true)
 	if !maps.Equal(static, agent) {
-		t.Errorf("the kubelet's own managers:\n%s\nthe agent:\n%s", lines(static), lines(agent))
+		fail(t, "the kubelet's own managers:\n%s\nthe agent:\n%s", lines(static), lines(agent))
 	}
 	t.Logf("both:\n%s", lines(agent))
 }
@@ -111,24 +111,24 @@ func leavesKubeletAlone(t *testing.T, n *node) {
 	t.Helper()
 	alone := n.underKubelet(t, defaults, false)
 	if err := n.configure(t.Context(), defaults); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	if err := n.startKubelet(t, defaults, false); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	n.place(t, pods[:1])
 	// It never gets ready.
 	argv := n.agentArgv(kubeletURL)
 	if err := n.start(t.Context(), "agent", "log:this node is not managed", argv...); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	have := n.place(t, pods)
 	answer, err := vm.Do[wire.Ended](t.Context(), n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/readyz"})
 	if err != nil || answer.Code == 200 || !strings.Contains(answer.Stdout, "cpuManagerPolicy: none") {
-		t.Errorf("readyz answers %d %q, %v", answer.Code, answer.Stdout, err)
+		fail(t, "readyz answers %d %q, %v", answer.Code, answer.Stdout, err)
 	}
 	if !maps.Equal(alone, have) {
-		t.Errorf("alone:\n%s\nbeside the agent:\n%s", lines(alone), lines(have))
+		fail(t, "alone:\n%s\nbeside the agent:\n%s", lines(alone), lines(have))
 	}
 }
 
@@ -139,22 +139,22 @@ func outlivesKubelet(t *testing.T, n *node) {
 	n.beginUnderKubelet(t, defaults, true)
 	before := n.place(t, pods)
 	if err := n.stopKubelet(ctx); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	n.stays(t, "without a kubelet", before)
 	n.must(t, "agent-stop KILL")
 	if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	n.running = true
 	n.stays(t, "the agent started anew without a kubelet", before)
 	if err := n.startKubelet(t, defaults, true); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	n.stays(t, "with the kubelet back", before)
 	said, err := n.verify(ctx, kubeletURL)
 	if want := fmt.Sprintf("%d containers run as they should", len(before)); err != nil || said[0] != want {
-		t.Errorf("paddock verify says %q, %v; want %q", said, err, want)
+		fail(t, "paddock verify says %q, %v; want %q", said, err, want)
 	}
 }
 
@@ -169,10 +169,10 @@ func (n *node) stays(t *testing.T, when string, before map[string]string) {
 			}
 		}
 		if !maps.Equal(before, now) {
-			t.Fatalf("%s:\n%s\nbefore:\n%s", when, lines(now), lines(before))
+			fail(t, "%s:\n%s\nbefore:\n%s", when, lines(now), lines(before))
 		}
 		if err := pause(t.Context(), time.Second); err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]str
 	n.beginUnderKubelet(t, s, agent)
 	placed := n.place(t, podsOf(s))
 	if err := n.reset(t.Context()); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	return placed
 }
@@ -198,19 +198,19 @@ func (n *node) beginUnderKubelet(t *testing.T, s settings, agent bool) {
 	t.Helper()
 	ctx := t.Context()
 	if err := n.reset(ctx); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	if err := n.startKubelet(t, s, agent); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	if !agent {
 		return
 	}
 	if err := n.configure(ctx, s); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	n.running = true
 }
@@ -260,10 +260,10 @@ func (n *node) place(t *testing.T, pods []manifest) map[string]string {
 		pod := m.pod(t)
 		data, err := json.Marshal(pod)
 		if err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 		if _, err := vm.Do[wire.Nothing](t.Context(), n.vm, wire.OpWrite, wire.File{Path: manifests + "/" + m.name + ".json", Data: data, Mode: 0o644}); err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 		for _, c := range n.await(t, pod) {
 			placed[m.name+"/"+c.Name] = placeOf(c)
@@ -275,18 +275,18 @@ func (n *node) place(t *testing.T, pods []manifest) map[string]string {
 // await waits until all containers of a pod run.
 func (n *node) await(t *testing.T, pod *v1.Pod) []wire.Container {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		o, err := n.observe(ctx)
 		if err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 		if running := containersOf(o, string(pod.UID)); len(running) == len(pod.Spec.Containers) {
 			return running
 		}
 		if err := pause(ctx, time.Second); err != nil {
-			t.Fatalf("pod %s does not run: %v", pod.Name, err)
+			fail(t, "pod %s does not run: %v", pod.Name, err)
 		}
 	}
 }

@@ -21,14 +21,16 @@ var (
 	kubelet = flag.Bool("kubelet", os.Getenv("E2E_KUBELET") == "1", "also what needs a real kubelet; building it takes minutes, once")
 )
 
-// limit is for everything: tests that hang end.
-const limit = 40 * time.Minute
+// limit is for everything: tests that hang end. From nothing it takes half of it on a slow day.
+const limit = 55 * time.Minute
 
 // world is what the machines share.
 var world struct {
 	work  string
 	parts func() (*parts.Parts, error)
 	hooks hooks
+	// failures are what was said, by test.
+	failures failures
 }
 
 func TestMain(m *testing.M) {
@@ -48,6 +50,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
+	fmt.Print(&world.failures)
 	if err := os.RemoveAll(work); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -105,11 +108,11 @@ func (m *machine) ready(t *testing.T) *node {
 	}
 	if m.node == nil {
 		if err := m.boot(); err != nil {
-			t.Fatal(err)
+			fail(t, "%v", err)
 		}
 	}
 	if err := m.node.reset(t.Context()); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	return m.node
 }

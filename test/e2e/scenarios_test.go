@@ -38,20 +38,20 @@ func (m *machine) scenarios(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", "scenarios", m.name, "*.txt"))
 	if err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	if len(names) == 0 {
-		t.Fatalf("no scenarios of %s", m.name)
+		fail(t, "no scenarios of %s", m.name)
 	}
 	for _, name := range names {
 		m.run(t, strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T, n *node) {
 			text, err := os.ReadFile(name)
 			if err != nil {
-				t.Fatal(err)
+				fail(t, "%v", err)
 			}
 			blocks, err := scenario.Parse(name, string(text))
 			if err != nil {
-				t.Fatal(err)
+				fail(t, "%v", err)
 			}
 			differs := n.play(t, blocks)
 			if differs != "" && n.vm.Down() {
@@ -60,7 +60,7 @@ func (m *machine) scenarios(t *testing.T) {
 				differs = m.ready(t).play(t, blocks)
 			}
 			if differs != "" {
-				t.Fatalf("%s:%s", name, differs)
+				fail(t, "%s:%s", name, differs)
 			}
 			if *rewrite {
 				writeScenario(t, name, blocks)
@@ -100,6 +100,6 @@ func writeScenario(t *testing.T, name string, blocks []scenario.Block) {
 		texts[i] = b.String()
 	}
 	if err := os.WriteFile(name, []byte(strings.Join(texts, "\n")), 0o644); err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 }

@@ -23,7 +23,9 @@ var debian = []struct{ file, packages string }{
 	{shell, "busybox-static"},
 	{"mke2fs", "e2fsprogs"},
 	// For runc.
-	{"gcc", "gcc libc6-dev"}, {"pkg-config", "pkg-config"}, {"/usr/include/seccomp.h", "libseccomp-dev"},
+	{"gcc", "gcc libc6-dev"},
+	{"pkg-config", "pkg-config"},
+	{"/usr/include/seccomp.h", "libseccomp-dev"},
 }
 
 // installPackages makes sure of the commands.

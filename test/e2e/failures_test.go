@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// failures are said once more behind everything else: what a test logs stands between the lines of the
+// machines beside it, and far up.
+type failures struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// fail ends the test.
+func fail(t *testing.T, format string, args ...any) {
+	t.Helper()
+	text := fmt.Sprintf(format, args...)
+	world.failures.add(t.Name(), text)
+	t.Fatal(text)
+}
+
+func (f *failures) add(test, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.said = append(f.said, test+": "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    "))
+}
+
+func (f *failures) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out strings.Builder
+	for _, text := range f.said {
+		fmt.Fprintf(&out, "\nfailed: %s\n", text)
+	}
+	return out.String()
+}
