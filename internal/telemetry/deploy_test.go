@@ -27,10 +27,18 @@ const deploy = "../../deploy/"
 // scrapeLabels are those that Prometheus adds to every series.
 var scrapeLabels = []string{"job", "instance"}
 
+// agentOfANode has every metric that an agent can have.
+func agentOfANode(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
+	r.telemetry.NewRuntime()
+	return r
+}
+
 // exported are all series of a node as sets of labels, the name among them, and "up".
 func exported(t *testing.T) []labels.Labels {
 	t.Helper()
-	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
+	r := agentOfANode(t)
 	p := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := p.TextToMetricFamilies(get(r.handler, "/metrics").Body)
 	if err != nil {
@@ -188,12 +196,12 @@ func checkRule(r rule) error {
 	human := func(v any) string { return fmt.Sprint(v) }
 	for _, name := range []string{"summary", "description"} {
 		text := "{{$labels := .Labels}}{{$value := .Value}}" + r.Annotations[name]
-		tmpl, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"humanize": human, "humanizePercentage": human}).Parse(text)
+		tmpl, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"humanize": human, "humanizePercentage": human, "humanizeDuration": human}).Parse(text)
 		if err != nil {
 			return err
 		}
 		var b strings.Builder
-		known := map[string]string{"job": "paddock", "instance": "node", "resource_name": "cpu", "check": "state"}
+		known := map[string]string{"job": "paddock", "instance": "node", "resource_name": "cpu", "check": "state", "hook": "RunPodSandbox"}
 		if err := tmpl.Execute(&b, map[string]any{"Labels": known, "Value": 1.5}); err != nil {
 			return err
 		}
@@ -291,7 +299,7 @@ func TestREADMEListsWhatPaddockAdds(t *testing.T) {
 			listed[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[2]) + " " + strings.TrimSpace(cells[3])
 		}
 	}
-	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
+	r := agentOfANode(t)
 	there := map[string]string{}
 	for name, f := range scrape(t, r.handler) {
 		if strings.HasPrefix(name, "paddock_") {

@@ -17,6 +17,7 @@ var hooks = []string{
 type Runtime struct {
 	seconds   *prometheus.HistogramVec // hook
 	errors    *prometheus.CounterVec   // hook
+	asked     prometheus.Histogram
 	connected prometheus.Gauge
 	away      prometheus.Counter
 	repaired  prometheus.Counter
@@ -25,12 +26,13 @@ type Runtime struct {
 // NewRuntime adds the metrics of a runtime. It is called once at most.
 func (t *Telemetry) NewRuntime() *Runtime {
 	r := registrar{promauto.With(t.registry)}
+	// A runtime waits 2 s by default, then it cuts us off.
+	buckets := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2, 5}
 	out := &Runtime{
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "paddock_runtime_hook_duration_seconds", Help: "Time of the answer to a question of the container runtime.",
-			// A runtime waits 2 s by default, then it cuts us off.
-			Buckets: []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2, 5},
+			Name: "paddock_runtime_hook_duration_seconds", Help: "Time of the answer to a question of the container runtime.", Buckets: buckets,
 		}, []string{"hook"}),
+		asked:     r.histogram("paddock_pod_lookup_duration_seconds", "Time for which an answer waited for the kubelet to tell of a pod.", buckets),
 		errors:    r.vector("paddock_runtime_hook_errors_total", "Questions of the container runtime that were answered with an error, refusals among them.", []string{"hook"}, hooks),
 		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
 		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking."),
@@ -50,6 +52,9 @@ func (r *Runtime) Hook(name string, took time.Duration, err error) {
 		r.errors.WithLabelValues(name).Inc()
 	}
 }
+
+// Asked is how long an answer waited for the source of pods.
+func (r *Runtime) Asked(took time.Duration) { r.asked.Observe(took.Seconds()) }
 
 // Connected tells whether the runtime asks.
 func (r *Runtime) Connected(yes bool) {

@@ -16,6 +16,7 @@ func TestRuntime(t *testing.T) {
 	r.Hook("CreateContainer", 3*time.Millisecond, nil)
 	r.Hook("RunPodSandbox", time.Millisecond, errors.New("refused"))
 	r.Hook("nobody knows it", time.Millisecond, nil)
+	r.Asked(20 * time.Millisecond)
 	r.Away(1500 * time.Millisecond)
 	r.Repaired(2)
 	text := get(rig.handler, "/metrics").Body.String()
@@ -26,6 +27,8 @@ func TestRuntime(t *testing.T) {
 		`paddock_runtime_hook_duration_seconds_count{hook="CreateContainer"} 1`,
 		`paddock_runtime_hook_duration_seconds_count{hook="StopContainer"} 0`,
 		`paddock_runtime_hook_duration_seconds_count{hook="Other"} 1`,
+		`paddock_pod_lookup_duration_seconds_bucket{le="0.01"} 0`,
+		`paddock_pod_lookup_duration_seconds_bucket{le="0.025"} 1`,
 		`paddock_runtime_hook_errors_total{hook="RunPodSandbox"} 1`,
 		`paddock_runtime_hook_errors_total{hook="CreateContainer"} 0`,
 	} {
@@ -43,7 +46,7 @@ func TestRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		if strings.HasPrefix(p.Metric, "paddock_runtime") {
+		if strings.HasPrefix(p.Metric, "paddock_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	}

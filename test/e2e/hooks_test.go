@@ -17,13 +17,18 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// hookMetric is the histogram of every hook.
-const hookMetric = "paddock_runtime_hook_duration_seconds_bucket"
+// rows are the histograms that are shown, by what stands before their numbers; that of the hooks has a row
+// for each. An admission is nearly always part of the answer to RunPodSandbox.
+var rows = map[string]string{
+	"paddock_runtime_hook_duration_seconds_bucket": "",
+	"paddock_pod_lookup_duration_seconds_bucket":   "RunPodSandbox: asking the kubelet",
+	"paddock_admission_duration_seconds_bucket":    "RunPodSandbox: deciding, writing",
+}
 
 // histogram counts answers by upper bound in seconds, cumulated.
 type histogram map[float64]uint64
 
-// hooks are the histograms of all agents, by hook.
+// hooks are the histograms of all agents, by row.
 type hooks struct {
 	mu  sync.Mutex
 	all map[string]histogram
@@ -47,18 +52,19 @@ func (n *node) collectHooks() {
 
 // add takes a line like NAME{hook="CreateContainer",le="0.0016"} 12.
 func (h *hooks) add(line string) {
-	labels, ok := strings.CutPrefix(line, hookMetric+"{")
-	if !ok {
+	name, labels, _ := strings.Cut(line, "{")
+	row, shown := rows[name]
+	if !shown {
 		return
 	}
 	labels, count, _ := strings.Cut(labels, "} ")
-	var hook, bound string
+	var bound string
 	for label := range strings.SplitSeq(labels, ",") {
 		name, value, _ := strings.Cut(label, "=")
 		value = strings.Trim(value, `"`)
 		switch name {
 		case "hook":
-			hook = value
+			row = value
 		case "le":
 			bound = value
 		}
@@ -76,10 +82,10 @@ func (h *hooks) add(line string) {
 	if h.all == nil {
 		h.all = map[string]histogram{}
 	}
-	if h.all[hook] == nil {
-		h.all[hook] = histogram{}
+	if h.all[row] == nil {
+		h.all[row] = histogram{}
 	}
-	h.all[hook][le] += uint64(n)
+	h.all[row][le] += uint64(n)
 }
 
 // How long 99 of 100 answers to a hook should take at most, and may: then a runtime would go on without us.
@@ -108,7 +114,7 @@ func (h *hooks) print(out io.Writer) error {
 		return nil
 	}
 	var slow []error
-	lines := []string{"", fmt.Sprintf("%-22s %6s %9s %9s %9s", "hooks, emulated CPUs", "count", "50% <", "99% <", "all <")}
+	lines := []string{"", fmt.Sprintf("%-35s %6s %9s %9s %9s", "hooks, emulated CPUs", "count", "50% <", "99% <", "all <")}
 	for _, hook := range slices.Sorted(maps.Keys(h.all)) {
 		one := h.all[hook]
 		count := one[math.Inf(1)]
@@ -116,7 +122,7 @@ func (h *hooks) print(out io.Writer) error {
 			continue
 		}
 		p50, p99, p100 := one.of(0.5), one.of(0.99), one.of(1)
-		line := fmt.Sprintf("  %-20s %6d %6.1f ms %6.1f ms %6.1f ms", hook, count, p50*1000, p99*1000, p100*1000)
+		line := fmt.Sprintf("  %-33s %6d %6.1f ms %6.1f ms %6.1f ms", hook, count, p50*1000, p99*1000, p100*1000)
 		switch {
 		case p100 > longest:
 			line += fmt.Sprintf("  one over %.0f s", longest)

@@ -42,6 +42,7 @@ type bench struct {
 	source  map[string]request.Pod // what the kubelet lists
 	hidden  map[string]request.Pod // what it does not, though they run
 	deaf    error                  // why it does not
+	slow    time.Duration          // how long asking it takes
 	looked  int
 	planned int
 	runs    map[string]*running // the runtime's containers, by id
@@ -68,11 +69,13 @@ type running struct {
 
 type observed struct {
 	hooks    map[string]int
+	asked    []time.Duration
 	away     time.Duration
 	repaired int
 }
 
 func (o *observed) Hook(name string, _ time.Duration, _ error) { o.hooks[name]++ }
+func (o *observed) Asked(took time.Duration)                   { o.asked = append(o.asked, took) }
 func (o *observed) Connected(bool)                             {}
 func (o *observed) Away(d time.Duration)                       { o.away += d }
 func (o *observed) Repaired(n int)                             { o.repaired += n }
@@ -167,6 +170,7 @@ var errUnlisted = errors.New("not listed")
 
 func (p pods) Lookup(_ context.Context, uid string) (request.Pod, error) {
 	p.looked++
+	p.clock = p.clock.Add(p.slow)
 	if pod, there := p.source[uid]; there && p.deaf == nil {
 		return pod, nil
 	}

@@ -39,7 +39,9 @@ type asked struct {
 
 // lookup asks the source of pods.
 func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox) (asked, error) {
+	begin := p.config.Now()
 	pod, err := p.config.Pods.Lookup(ctx, sandbox.GetUid())
+	p.config.Observer.Asked(p.config.Now().Sub(begin))
 	return asked{pod: pod}, err
 }
 

@@ -3,6 +3,7 @@ package nri_test
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,21 @@ func TestSandboxMadeAnew(t *testing.T) {
 	b.plugin.Reconcile(t.Context())
 	if n := len(b.engine.State().Grants()); n != 0 {
 		t.Errorf("%d pods hold something although nobody knows of them and no sandbox came", n)
+	}
+}
+
+// Who waits for the kubelet is told apart from who waits for us; a pod that is held is not asked for.
+func TestTimeOfAsking(t *testing.T) {
+	b := newBench(t.Context())
+	b.start()
+	defer b.check(t)
+	b.list(guaranteed("g", 2))
+	b.slow = 20 * time.Millisecond
+	b.mustRun(t, "g")
+	b.stop("g")
+	b.mustRun(t, "g")
+	if want := []time.Duration{b.slow}; !slices.Equal(b.observed.asked, want) {
+		t.Errorf("asking took %v, want %v", b.observed.asked, want)
 	}
 }
 

@@ -43,6 +43,8 @@ type Cgroups interface {
 type Observer interface {
 	// Hook is one question of the runtime's.
 	Hook(name string, took time.Duration, err error)
+	// Asked is how long somebody waited for the source of pods to tell of one.
+	Asked(took time.Duration)
 	Connected(bool)
 	// Away is for how long pods were started without us.
 	Away(time.Duration)
