@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -89,11 +90,15 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 	v.Containers = len(running)
 	var observed []converge.Observed
 	for _, r := range running {
-		if paths[r.ID] == "" {
-			v.differ("%s: it runs, and has no cgroup below %s", who[r.ID], files.Root)
+		var setting converge.Setting
+		err := fs.ErrNotExist
+		if paths[r.ID] != "" {
+			setting, err = files.Read(paths[r.ID])
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			v.differ("%s: it runs, says the kubelet, and has no cgroup below %s", who[r.ID], files.Root)
 			continue
 		}
-		setting, err := files.Read(paths[r.ID])
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func TestVerify(t *testing.T) {
 		"unknown and loose": {map[string]string{"kubepods/burstable/podu2/ddd/cpuset.cpus": "0-7"}, []string{`container web: it holds nothing, and runs on "0-7"; want the node's shared pool "0,3-7"`}},
 		"no cgroup": {map[string]string{
 			"kubepods/podu1/bbb/cpuset.cpus": "gone", "kubepods/podu1/bbb/cpuset.mems": "gone", "kubepods/podu1/bbb/cpu.max": "gone",
-		}, []string{"container log: it runs, and has no cgroup"}},
+		}, []string{"container log: it runs, says the kubelet, and has no cgroup"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := Verify(t.Context(), verifying(t, c.change), slog.New(slog.DiscardHandler))

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -134,7 +135,7 @@ func write(name, text string) error {
 		return err
 	}
 	_, err = file.WriteString(text + "\n")
-	return errors.Join(err, file.Close())
+	return errors.Join(gone(err), file.Close())
 }
 
 func read(name string) (string, error) {
@@ -147,7 +148,16 @@ func read(name string) (string, error) {
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("%s: larger than %d bytes", name, maxFile)
 	}
-	return strings.TrimSpace(string(data)), err
+	return strings.TrimSpace(string(data)), gone(err)
+}
+
+// gone makes ENODEV, which files of a cgroup answer with that was removed after they were opened, the error of
+// one that was removed before.
+func gone(err error) error {
+	if errors.Is(err, syscall.ENODEV) {
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return err
 }
 
 // Path makes the path of a cgroup below the root of what a runtime calls it: a path, as with the cgroupfs

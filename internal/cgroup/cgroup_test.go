@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -78,6 +79,18 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := v2(t).Read("/kubepods/podgone"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a cgroup that is gone: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestRemovedWhileItIsRead(t *testing.T) {
+	err := cgroup.Gone(&fs.PathError{Op: "read", Path: "cpu.max", Err: syscall.ENODEV})
+	if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, syscall.ENODEV) {
+		t.Errorf("%v, want fs.ErrNotExist and what it was", err)
+	}
+	for _, err := range []error{nil, syscall.EACCES} {
+		if got := cgroup.Gone(err); !errors.Is(got, err) || errors.Is(got, fs.ErrNotExist) {
+			t.Errorf("%v becomes %v", err, got)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package nri
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/containerd/nri/pkg/api"
@@ -157,6 +158,7 @@ func (p *Plugin) liftQuota(ctx context.Context, g *node.Grant, parents []string)
 		}
 		changed, err := p.config.Cgroups.LiftQuota(parent)
 		switch {
+		case errors.Is(err, fs.ErrNotExist): // The pod has ended, and nobody has said so yet.
 		case err != nil:
 			p.config.Log.ErrorContext(ctx, "the pod's CFS quota is not lifted: its exclusive containers may be throttled", "pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent, "error", err)
 		case changed:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,7 +30,7 @@ var cgroupFiles = []string{
 func readFiles(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, name := range cgroupFiles {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		data, err := readCgroup(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -39,6 +40,15 @@ func readFiles(dir string) (map[string]string, error) {
 		files[name] = trim(data)
 	}
 	return files, nil
+}
+
+// readCgroup reads a file of a cgroup, which may be removed while that is done.
+func readCgroup(dir, name string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, syscall.ENODEV) {
+		err = fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return data, err
 }
 
 // errNoCgroup is wrapped where a container runs, says CRI, and has no cgroup.
@@ -120,7 +130,7 @@ func readContainer(dir string) (*wire.Container, error) {
 		return nil, err
 	}
 	c := &wire.Container{Files: files}
-	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	procs, err := readCgroup(dir, "cgroup.procs")
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +151,7 @@ func readContainer(dir string) (*wire.Container, error) {
 			c.AllowedMems = strings.TrimSpace(value)
 		}
 	}
-	stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+	stat, err := readCgroup(dir, "cpu.stat")
 	if err != nil {
 		return nil, err
 	}
