@@ -101,7 +101,7 @@ func (n *node) cmdHuge(ctx context.Context, c scenario.Command) ([]string, error
 	return lines, nil
 }
 
-// cmdChurn runs pods of four kinds, removes the third last meanwhile, and looks for what may not be
+// cmdChurn runs pods of six kinds, removes the third last meanwhile, and looks for what may not be
 // after every one.
 func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, error) {
 	kinds := [][]string{
@@ -109,6 +109,8 @@ func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, erro
 		{"", "app one cpu=1 memory=64Mi"},
 		{"", "app small cpu=100m.. memory=32Mi.."},
 		{"cpu=1 memory=96Mi", "init first cpu=1 memory=64Mi", "app own cpu=1 memory=64Mi"},
+		{"cpu=2 memory=128Mi", "app own cpu=2 memory=128Mi"},
+		{"", "app free"},
 	}
 	if len(c.Args) != 1 {
 		return nil, fmt.Errorf("want a number of pods")
