@@ -119,10 +119,10 @@ vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerabi
 # A module of its own. Needs QEMU and some Debian packages, which it installs where it may, and
 # keeps what takes long to build in ~/.cache/paddock-e2e; see test/e2e/README.md.
 e2e: ## The agent beside a real containerd, in virtual machines with several NUMA nodes.
-	cd test/e2e && $(GO) vet ./... && $(GO) test -v -count=1 -timeout 45m .
+	cd test/e2e && $(GO) vet ./... && $(GO) test -v -count=1 -timeout 60m .
 
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
-	cd test/e2e && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 45m .
+	cd test/e2e && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
 
 clean: ## Remove what was built; .tools stays.
 	rm -rf bin

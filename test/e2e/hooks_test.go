@@ -52,8 +52,8 @@ func (n *node) collectHooks() {
 
 // add takes a line like NAME{hook="CreateContainer",le="0.0016"} 12.
 func (h *hooks) add(line string) {
-	name, labels, _ := strings.Cut(line, "{")
-	row, shown := rows[name]
+	metric, labels, _ := strings.Cut(line, "{")
+	row, shown := rows[metric]
 	if !shown {
 		return
 	}
@@ -88,7 +88,7 @@ func (h *hooks) add(line string) {
 	h.all[row][le] += uint64(n)
 }
 
-// How long 99 of 100 answers to a hook should take at most, and may: then a runtime would go on without us.
+// How long 99 of 100 answers to a hook should take at most, and any may: then a runtime cuts us off.
 const (
 	longest99 = 0.05
 	longest   = 2.0
@@ -106,32 +106,28 @@ func (h histogram) of(part float64) float64 {
 	return 0
 }
 
-// print says how long the agents' answers took. The error tells of a hook whose answers take too long for
-// a runtime. What is longer than it should be is marked only, and so is a single answer that took too long:
-// how fast an emulated CPU is nobody knows, and a shared host stands still for a second now and then.
+// print says how long the agents' answers took. The error tells of a hook that took too long for a
+// runtime. What is longer than it should be is marked only: how fast an emulated CPU is nobody knows.
 func (h *hooks) print(out io.Writer) error {
 	if len(h.all) == 0 {
 		return nil
 	}
 	var slow []error
 	lines := []string{"", fmt.Sprintf("%-35s %6s %9s %9s %9s", "hooks, emulated CPUs", "count", "50% <", "99% <", "all <")}
-	for _, hook := range slices.Sorted(maps.Keys(h.all)) {
-		one := h.all[hook]
+	for _, row := range slices.Sorted(maps.Keys(h.all)) {
+		one := h.all[row]
 		count := one[math.Inf(1)]
 		if count == 0 {
 			continue
 		}
 		p50, p99, p100 := one.of(0.5), one.of(0.99), one.of(1)
-		line := fmt.Sprintf("  %-33s %6d %6.1f ms %6.1f ms %6.1f ms", hook, count, p50*1000, p99*1000, p100*1000)
-		switch {
-		case p100 > longest:
-			line += fmt.Sprintf("  one over %.0f s", longest)
-		case p99 > longest99:
+		line := fmt.Sprintf("  %-33s %6d %6.1f ms %6.1f ms %6.1f ms", row, count, p50*1000, p99*1000, p100*1000)
+		if p99 > longest99 {
 			line += fmt.Sprintf("  over %.0f ms", longest99*1000)
 		}
 		lines = append(lines, line)
-		if p99 > longest {
-			slow = append(slow, fmt.Errorf("%s: answers take more than %.0f s, after which a runtime goes on without us", hook, longest))
+		if p100 > longest {
+			slow = append(slow, fmt.Errorf("%s: an answer took more than %.0f s, after which a runtime goes on without us", row, longest))
 		}
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))

@@ -88,7 +88,7 @@ func open(t *testing.T, name, description string) *machine {
 		t.Skipf("NOT TESTED: %v", err)
 	}
 	if err != nil {
-		t.Fatal(err)
+		fail(t, "%v", err)
 	}
 	m := &machine{name: name, description: description}
 	t.Cleanup(func() {

@@ -35,7 +35,6 @@ const (
 	podResSocket = "/run/paddock/podresources.sock"
 	metricsURL   = "http://127.0.0.1:9925"
 	kubeletFile  = "/etc/paddock/kubelet.json"
-	agentFile    = "/etc/paddock/agent.yaml"
 	stateFile    = "/var/lib/paddock/state.json"
 )
 
@@ -143,7 +142,7 @@ func (n *node) awaitAgent(ctx context.Context) error {
 // agentArgv is the agent beside a kubelet that lists its pods at url.
 func (n *node) agentArgv(url string) []string {
 	argv := []string{
-		"/in/paddock", "agent", "--config", agentFile, "--runtime", "nri", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url,
+		"/in/paddock", "agent", "--runtime", "nri", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url,
 		"--listen", strings.TrimPrefix(metricsURL, "http://"), "--podresources-socket", podResSocket, "--log-level", "debug",
 	}
 	if n.settings["estimate"] != "" {
@@ -152,22 +151,14 @@ func (n *node) agentArgv(url string) []string {
 	return argv
 }
 
-// agentConfig leaves the agent half of the time that the runtime's own configuration leaves a plugin here,
-// as is usual (containerd.toml): a host that stands still for a second has no pod refused.
-const agentConfig = "nri:\n  timeout: 5s\n"
-
-// configure writes the agent's configuration and its KubeletConfiguration.
+// configure writes the agent's KubeletConfiguration.
 func (n *node) configure(ctx context.Context, s settings) error {
 	data, err := s.kubeletConfiguration()
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{kubeletFile: data, agentFile: []byte(agentConfig)} {
-		if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: name, Data: data, Mode: 0o644}); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: kubeletFile, Data: data, Mode: 0o644})
+	return err
 }
 
 // saveLogs keeps what the machine can tell, and says where.
