@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -175,7 +176,10 @@ func explainOne(state *node.State, pod *v1.Pod, gates podspec.Gates, others func
 	if err != nil {
 		return view.Explanation{}, err
 	}
-	remedies := explain.Search(state, asked, elsewhere...)
+	remedies, err := explain.Search(context.Background(), state, asked, elsewhere...)
+	if err != nil {
+		return view.Explanation{}, err
+	}
 	return view.ExplanationOf(state, plan, &remedies), nil
 }
 

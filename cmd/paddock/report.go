@@ -28,7 +28,11 @@ the largest pod of one container that each topology policy would admit now:
 			if err != nil {
 				return err
 			}
-			r := view.Report{Machine: found.Name, Policy: said, Usage: explain.Usage(state)}
+			usage, err := explain.Usage(cmd.Context(), state)
+			if err != nil {
+				return err
+			}
+			r := view.Report{Machine: found.Name, Policy: said, Usage: usage}
 			return printAs(p.stdout, p.output.value, r, func() string { return r.Text(styleFor(p.stdout)) })
 		},
 	}

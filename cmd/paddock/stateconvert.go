@@ -28,6 +28,7 @@ var stateTargets = map[string]kubeletstate.Kubelet{
 	"kubelet-1.36":          {Minor: 36, PodLevelManagers: true},
 	"kubelet-1.36-gate-off": {Minor: 36},
 	"kubelet-1.37":          {Minor: 37, PodLevelManagers: true},
+	"kubelet-1.37-gate-off": {Minor: 37},
 }
 
 // stateConvertCommand is one call of paddock state convert.
@@ -51,7 +52,7 @@ func newStateConvertCommand() *cobra.Command {
 		Long: `Convert makes the CPU and memory states of one kubelet those of another, so that an upgrade,
 a downgrade or a switched gate PodLevelResourceManagers needs no drain. It says what the new
 kubelet does with every pod, and names everything that has no place in the new files. Pools of
-pods have none before 1.36: their containers keep what they have of them.
+pods have none before 1.36 and with the gate off: their containers keep what they have of them.
 
 TARGET is one of ` + targets + `.
 1.36 and 1.37 mean kubelets with the gate on.
@@ -207,22 +208,28 @@ func (c *stateConvertCommand) verify(files map[kubeletstate.Manager][]byte, to k
 	return nil
 }
 
-// remarksText says what changes, losses first, and ends in an empty line.
+// remarksText says what changes, what a person must check first, then losses, and ends in an empty line.
 func remarksText(remarks []doctor.Remark, pods map[string]*v1.Pod) string {
+	word := func(r doctor.Remark) string {
+		switch {
+		case r.Check:
+			return "check"
+		case r.Lost:
+			return "lost"
+		}
+		return "changed"
+	}
 	var out strings.Builder
-	for _, lost := range []bool{true, false} {
+	for _, kind := range []string{"check", "lost", "changed"} {
 		for _, r := range remarks {
-			if r.Lost != lost {
+			if word(r) != kind {
 				continue
 			}
-			word, who := "changed", ""
-			if lost {
-				word = "lost"
-			}
+			who := ""
 			if r.UID != "" {
 				who = "pod " + podName(pods, r.UID) + ": "
 			}
-			fmt.Fprintf(&out, "%s: %s%s\n", word, who, r.What)
+			fmt.Fprintf(&out, "%s: %s%s\n", kind, who, r.What)
 		}
 	}
 	if len(remarks) > 0 {
@@ -286,7 +293,7 @@ func (c *stateConvertCommand) toPaddock(old *doctor.State, pods map[string]*v1.P
 		return err
 	}
 	said := fmt.Sprintf("%d pods hold something; the shared pool is %s\n", len(state.Grants()), view.CPUs(state.SharedCPUs()))
-	return finish(c.stdout, said, []*replacement{{path: c.save, data: data}}, c.dryRun)
+	return finish(c.stdout, said, []*replacement{{path: c.save, data: data, agents: true}}, c.dryRun)
 }
 
 // requestsOf are what the pods that run ask for, in the order in which they were made.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/doctor"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
@@ -32,7 +35,11 @@ func newStateRepairCommand() *cobra.Command {
 		Long: `Repair gives leaked CPUs back to the shared pool, drops pods that are not there any more
 (--pods), makes the memory books anew, and adapts the files to the machine, the configuration
 and the version of the kubelet as they are. It moves no CPU of a running pod: where that would
-be needed it says which pod is in the way.
+be needed it says which pod is in the way. It writes no CPU into the lists of two pods.
+
+Where the checksum of a file is broken nothing protects its content. The lines that begin with "check"
+then name the pods whose CPUs or memory may be wrong in it: compare them with what runs before the
+kubelet starts.
 
 It shows what changes and asks. What was there is kept beside as NAME.before-1. Name both
 files of the node, and stop the kubelet first.
@@ -79,24 +86,15 @@ func (c *stateRepairCommand) run(names []string, stdin io.Reader, stdout io.Writ
 	if c.pods.given() {
 		alive = func(uid string) bool { return pods[uid] != nil && !ended(pods[uid]) }
 	}
-	old := &doctor.State{}
-	sound := true
-	for _, text := range texts {
-		f, err := kubeletstate.Recognise(text.data)
-		if err != nil {
-			return fmt.Errorf("%s: %w; there is nothing to repair it from: drain the node and delete it", text.name, err)
-		}
-		if f.Manager != text.manager {
-			return fmt.Errorf("%s: it is a state of the %s", text.name, f.Manager)
-		}
-		old.Add(f)
-		sound = sound && doctor.Verify(text.manager, text.data, setup).Answer() == doctor.Starts
-	}
-	if sound && allAlive(old, alive) {
-		_, err := io.WriteString(stdout, "nothing to repair: the kubelet starts on it\n")
+	old, sound, err := c.read(texts, setup)
+	if err != nil {
 		return err
 	}
-	now, remarks, err := doctor.Repair(old, setup, alive, ownersOf(pods))
+	known := doctor.Pods{Alive: alive, Owners: ownersOf(pods), Init: initOf(pods)}
+	if sound && allAlive(old, alive) {
+		return nothingToRepair(stdout, old)
+	}
+	now, remarks, err := doctor.Repair(old, setup, known)
 	if err != nil {
 		return unmendable(err)
 	}
@@ -111,6 +109,54 @@ func (c *stateRepairCommand) run(names []string, stdin io.Reader, stdout io.Writ
 	if len(remarks) == 0 {
 		said = "nothing changes but version and checksum\n\n"
 	}
+	return c.write(said, files, texts, stdin, stdout)
+}
+
+// read takes files whose checksum need not hold, and tells whether the kubelet starts on them as they are
+// and nothing in them is worth repairing.
+func (c *stateRepairCommand) read(texts []stateText, setup doctor.Setup) (*doctor.State, bool, error) {
+	old, sound := &doctor.State{}, true
+	for _, text := range texts {
+		f, err := kubeletstate.Recognise(text.data)
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w; there is nothing to repair it from: drain the node and delete it", text.name, err)
+		}
+		if f.Manager != text.manager {
+			return nil, false, fmt.Errorf("%s: it is a state of the %s", text.name, f.Manager)
+		}
+		old.Add(f)
+		d := doctor.Verify(text.manager, text.data, setup)
+		sound = sound && d.Answer() == doctor.Starts && !slices.ContainsFunc(d.Findings, func(f doctor.Finding) bool { return f.Command != "" })
+	}
+	return old, sound, nil
+}
+
+// nothingToRepair says so, and which files have no checksum that would show a change.
+func nothingToRepair(stdout io.Writer, s *doctor.State) error {
+	var text strings.Builder
+	for _, m := range slices.Sorted(maps.Keys(s.Unprotected)) {
+		fmt.Fprintf(&text, "check: the content of the %s's file is not protected (%s)\n", m, s.Unprotected[m])
+	}
+	text.WriteString("nothing to repair: the kubelet starts on it\n")
+	_, err := io.WriteString(stdout, text.String())
+	return err
+}
+
+// initOf tells of the containers of pods whether they are init containers that end; nil where no pod is known.
+func initOf(pods map[string]*v1.Pod) func(uid, container string) bool {
+	if pods == nil {
+		return nil
+	}
+	return func(uid, container string) bool {
+		pod := pods[uid]
+		return pod != nil && slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool {
+			return c.Name == container && (c.RestartPolicy == nil || *c.RestartPolicy != v1.ContainerRestartPolicyAlways)
+		})
+	}
+}
+
+// write asks, unless nobody is to be asked, and writes the files.
+func (c *stateRepairCommand) write(said string, files map[kubeletstate.Manager][]byte, texts []stateText, stdin io.Reader, stdout io.Writer) error {
 	if !c.yes && !c.dryRun {
 		if err := askToWrite(stdin, stdout, said); err != nil {
 			return err

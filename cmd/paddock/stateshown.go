@@ -58,8 +58,10 @@ type shownContainer struct {
 type shownHolding struct {
 	CPUs string `json:"cpus,omitempty"`
 	// NUMANodes are those of the CPUs, if the machine is known.
-	NUMANodes string       `json:"cpuNUMANodes,omitempty"`
-	Memory    []shownBlock `json:"memory,omitempty"`
+	NUMANodes string `json:"cpuNUMANodes,omitempty"`
+	// Offline are the CPUs that the machine does not have online, if it is known.
+	Offline string       `json:"offlineCPUs,omitempty"`
+	Memory  []shownBlock `json:"memory,omitempty"`
 }
 
 type shownBlock struct {
@@ -85,6 +87,7 @@ func holdingOf(cpus string, m *machine.Machine) shownHolding {
 	h := shownHolding{CPUs: cpus}
 	if set, err := cpuset.Parse(cpus); err == nil && m != nil {
 		h.NUMANodes = nodeList(m.NodesOf(set).Nodes())
+		h.Offline = set.Difference(m.AllCPUs()).String()
 	}
 	return h
 }

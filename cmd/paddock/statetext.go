@@ -96,6 +96,9 @@ func (s *shownState) podTable() *view.Table {
 		if cpus != "" {
 			cpus = cpusText(cpus)
 		}
+		if h.Offline != "" {
+			cpus += ", offline: " + h.Offline
+		}
 		var blocks []string
 		for _, b := range h.Memory {
 			blocks = append(blocks, fmt.Sprintf("%s of %s on NUMA %s", bytesText(b.Bytes), b.Type, nodeList(b.NUMANodes)))

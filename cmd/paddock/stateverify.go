@@ -149,6 +149,7 @@ type shownFinding struct {
 	Rule    string `json:"rule"`
 	What    string `json:"what"`
 	Do      string `json:"do"`
+	Command string `json:"command,omitempty"`
 	Kubelet string `json:"kubelet,omitempty"`
 }
 
@@ -180,7 +181,7 @@ func (c *stateVerifyCommand) print(verified []verifiedState, stdout io.Writer) e
 			s.Version = f.Version.String()
 		}
 		for _, f := range v.diagnosis.Findings {
-			s.Findings = append(s.Findings, shownFinding{f.Level.String(), f.Rule, f.What, f.Do, f.Kubelet})
+			s.Findings = append(s.Findings, shownFinding{f.Level.String(), f.Rule, f.What, f.Do, f.Command, f.Kubelet})
 		}
 		shown = append(shown, s)
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paddock-project/paddock/internal/store"
 )
 
 // TestNotHeld plays processes in a directory like /proc.
@@ -47,14 +50,16 @@ func TestNotHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("")
-	editor := process("14", "vi", "vi "+state)
-	if err := os.Mkdir(filepath.Join(editor, "fd"), 0o700); err != nil {
-		t.Fatal(err)
+	for pid, c := range map[string]struct{ comm, file string }{"14": {"vi", state}, "15": {"paddock", state + lockSuffix}} {
+		at := process(pid, c.comm, c.comm)
+		if err := errors.Join(os.Mkdir(filepath.Join(at, "fd"), 0o700), os.Symlink(c.file, filepath.Join(at, "fd", "3"))); err != nil {
+			t.Fatal(err)
+		}
+		want("process " + pid + " (" + c.comm + ") has it open")
+		if err := os.RemoveAll(at); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Symlink(state, filepath.Join(editor, "fd", "3")); err != nil {
-		t.Fatal(err)
-	}
-	want("process 14 (vi) has it open")
 	proc = filepath.Join(dir, "nowhere")
 	want("")
 }
@@ -67,7 +72,7 @@ func TestReplaceAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := []*replacement{{path: name("a"), data: []byte("new")}, {path: name("b"), data: []byte("too")}}
-	if err := replaceAll(files); err != nil {
+	if err := replaceAll(store.OS(), files); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{"a": "new", "b": "too", "a.before-1": "old"} {
@@ -79,7 +84,7 @@ func TestReplaceAll(t *testing.T) {
 		t.Errorf("kept as %q and %q", files[0].kept, files[1].kept)
 	}
 	unwritable := []*replacement{{path: name("a"), data: []byte("x")}, {path: name("nowhere/c"), data: nil}}
-	if err := replaceAll(unwritable); err == nil || !strings.Contains(err.Error(), "nowhere") {
+	if err := replaceAll(store.OS(), unwritable); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v", err)
 	}
 	if got, err := os.ReadFile(name("a")); err != nil || string(got) != "new" {
@@ -91,7 +96,7 @@ func TestReplaceAll(t *testing.T) {
 	if err := os.Symlink(name("a"), name("link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceAll([]*replacement{{path: name("link"), data: nil}}); err == nil {
+	if err := replaceAll(store.OS(), []*replacement{{path: name("link"), data: nil}}); err == nil {
 		t.Error("a symbolic link was replaced")
 	}
 }

@@ -44,6 +44,26 @@ func Live(root fs.FS) (*Found, error) {
 	return f, nil
 }
 
+// Online are the CPUs that are online now (Documentation/admin-guide/cputopology.rst, "online"): one small
+// file, cheap enough to be read every second. The error wraps fs.ErrNotExist on a kernel that does not
+// tell.
+func Online(root fs.FS) (cpuset.Set, error) {
+	t := &tree{root: root}
+	const file = cpuDir + "/online"
+	text, err := t.text(file)
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	set, err := cpuset.Parse(text)
+	if err == nil && set.IsEmpty() {
+		err = errors.New("it lists no CPU")
+	}
+	if err != nil {
+		return cpuset.Set{}, fmt.Errorf("%s: %w", absolute(file), err)
+	}
+	return set, nil
+}
+
 func (t *tree) info() (*model.MachineInfo, []string, error) {
 	if len(t.numbered(cpuDir, "cpu")) == 0 {
 		return nil, nil, fmt.Errorf("/%s lists no CPU; where there is no sysfs, name a recorded file", cpuDir)

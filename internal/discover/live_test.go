@@ -152,3 +152,21 @@ func putCache(put func(path, content string), id, list string) error {
 	}
 	return nil
 }
+
+func TestOnline(t *testing.T) {
+	for _, c := range []struct{ text, want, problem string }{
+		{"sys/devices/system/cpu/online = 0-2,5", "0-2,5", ""},
+		{"sys/devices/system/cpu/online =  # nothing", "", "/sys/devices/system/cpu/online: it lists no CPU"},
+		{"sys/devices/system/cpu/online = 3-1", "", "/sys/devices/system/cpu/online: "},
+		{"cpu 0 node=0 core=0 socket=0", "", "file does not exist"},
+	} {
+		root, err := fixture(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Online(root)
+		if got.String() != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%q: %s, %v; want %q, %q", c.text, got, err, c.want, c.problem)
+		}
+	}
+}

@@ -20,10 +20,19 @@ var ErrUnmendable = errors.New("cannot be done without touching a running pod")
 type State struct {
 	CPU    *kubeletstate.CPU
 	Memory *kubeletstate.Memory
+	// Unprotected says of a file why nothing would have shown a change of its content: its checksum is
+	// broken, or it has none. A file that is not in it was whole.
+	Unprotected map[kubeletstate.Manager]string
 }
 
 // Add puts a file to the others. It is the file of another manager than those that are there.
 func (s *State) Add(f *kubeletstate.File) {
+	if why := f.Unprotected(); why != "" {
+		if s.Unprotected == nil {
+			s.Unprotected = map[kubeletstate.Manager]string{}
+		}
+		s.Unprotected[f.Manager] = why
+	}
 	if f.Manager == kubeletstate.MemoryManager {
 		s.Memory = f.Memory
 	} else {
@@ -86,7 +95,10 @@ type Remark struct {
 	UID string
 	// Lost tells that something of the old state is not in the new one.
 	Lost bool
-	What string
+	// Check tells that nothing was changed, and that a person must compare it with what runs before the
+	// kubelet starts.
+	Check bool
+	What  string
 }
 
 // Owner is the container that a V1 file knows by its id.
@@ -96,16 +108,14 @@ type Owner struct{ UID, Container string }
 // it. owners are the containers by id, for files of V1. What the old state holds stays as it
 // is; the remarks are about all that the new one has no place for.
 func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*State, []Remark, error) {
-	c := conversion{pools: to.Writes(kubeletstate.CPUManager) >= kubeletstate.CPUManager.PoolsSince()}
+	c := conversion{pools: to.CountsPools()}
 	s := &State{}
 	if old.CPU != nil {
 		cpu, err := c.byPod(old.CPU, owners)
 		if err != nil {
 			return nil, nil, err
 		}
-		if s.CPU, err = c.cpu(cpu); err != nil {
-			return nil, nil, err
-		}
+		s.CPU = c.cpu(cpu)
 	}
 	if old.Memory != nil {
 		s.Memory = c.memory(old.Memory)
@@ -156,16 +166,19 @@ func (c *conversion) byPod(old *kubeletstate.CPU, owners map[string]Owner) (*kub
 
 // cpu drops the pools where the new file has no place for them: what containers have of a pool
 // stays theirs, the rest goes back.
-func (c *conversion) cpu(old *kubeletstate.CPU) (*kubeletstate.CPU, error) {
+func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 	out := &kubeletstate.CPU{Policy: old.Policy, Default: old.Default, Entries: old.Entries, Pools: old.Pools}
 	if c.pools || len(old.Pools) == 0 {
-		return out, nil
-	}
-	b, err := readBook(old)
-	if err != nil {
-		return nil, fmt.Errorf("a list of CPUs is not one: %w", err)
+		return out
 	}
 	out.Pools = nil
+	b, err := readBook(old)
+	if err != nil { // the list is text like any other here; the new kubelet's Verify says what to do about it
+		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
+			c.lose(uid, "its pool %s is not known any more; the shared pool is left as it is, since %v", old.Pools[uid], err)
+		}
+		return out
+	}
 	shared := b.shared
 	for _, p := range b.pools {
 		var own cpuset.Builder
@@ -181,7 +194,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) (*kubeletstate.CPU, error) {
 		}
 	}
 	out.Default = shared.String()
-	return out, nil
+	return out
 }
 
 // memory drops the pools where the new file has no place for them. The new kubelet adds up the

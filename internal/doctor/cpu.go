@@ -139,11 +139,11 @@ func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
 	}
 	if len(c.ByID) > 0 {
 		d.doubt("R-ST-32", fmt.Sprintf("it is of version V1, which names containers by id; the kubelet refuses it unless the runtime has each of %s",
-			strings.Join(slices.Sorted(maps.Keys(c.ByID)), ", ")), `compare with "crictl ps -a"`)
+			strings.Join(slices.Sorted(maps.Keys(c.ByID)), ", ")), plain(`compare with "crictl ps -a"`))
 	}
 	b, err := readBook(c)
 	if err != nil {
-		d.fault("R-ST-11", d.restoring(err.Error()), "a list of CPUs is not one: "+errors.Unwrap(err).Error(), adviceDrain)
+		d.fault("R-ST-11", d.restoring(err.Error()), "a list of CPUs is not one: "+errors.Unwrap(err).Error(), d.repair())
 		return
 	}
 	if c.Policy != "static" {
@@ -154,7 +154,7 @@ func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
 	d.empty(b)
 	if s.Policy == nil || s.Machine == nil {
 		d.doubt("R-CPU-111", "which CPUs are reserved and which there are is not known, so that leaked CPUs were not looked for",
-			"name the kubelet's own configuration with --kubelet-config, and its machine with --machine")
+			plain("name the kubelet's own configuration with --kubelet-config, and its machine with --machine"))
 		return
 	}
 	if !b.shared.IsEmpty() || len(b.entries) > 0 {
@@ -168,9 +168,8 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 	if want == have {
 		return true
 	}
-	do := `set the policy back, or run "paddock state repair", or ` + adviceDrain
 	d.fault("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
-		fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written (%s)", d.Manager, want, have, s.Kubelet), do)
+		fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written (%s)", d.Manager, want, have, s.Kubelet), d.repair().after("set the policy back, or "))
 	return false
 }
 
@@ -179,7 +178,7 @@ func (d *Diagnosis) empty(b *cpuBook) {
 	if b.shared.IsEmpty() && len(b.entries) > 0 {
 		d.fault("R-CPU-110", "default cpuset cannot be empty",
 			fmt.Sprintf("the shared pool is empty: containers hold %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
-			"remove a pod with CPUs of its own and repair the file, or "+adviceDrain)
+			d.repair().after("delete a pod with CPUs of its own, and then "))
 	}
 }
 
@@ -190,13 +189,13 @@ func (d *Diagnosis) reserved(b *cpuBook, s Setup) {
 		if missing := reserved.Difference(b.shared); !missing.IsEmpty() {
 			d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
 				fmt.Sprintf("%s reserved and not in the shared pool%s", are(missing), heldBy(append(b.entries, b.pools...), missing)),
-				adviceReserved(b, missing))
+				d.adviceReserved(b, missing))
 		}
 		return
 	}
 	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
 		d.fault("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
-			fmt.Sprintf("%s reserved strictly and in the shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), adviceRepair)
+			fmt.Sprintf("%s reserved strictly and in the shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), d.repair())
 	}
 }
 
@@ -207,11 +206,11 @@ func heldBy(list []holding, cpus cpuset.Set) string {
 	return ": nobody holds them"
 }
 
-func adviceReserved(b *cpuBook, missing cpuset.Set) string {
+func (d *Diagnosis) adviceReserved(b *cpuBook, missing cpuset.Set) advice {
 	if union(b.entries).Intersects(missing) {
-		return "reserve the CPUs that were reserved before, or remove these pods, and start again; else " + adviceDrain
+		return d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then ")
 	}
-	return adviceRepair
+	return d.repair()
 }
 
 // overlaps is R-CPU-112.
@@ -219,7 +218,7 @@ func (d *Diagnosis) overlaps(b *cpuBook) {
 	for _, h := range b.entries {
 		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
 			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
-				fmt.Sprintf("%s held by %s and in the shared pool as well", are(both), h), adviceRepair)
+				fmt.Sprintf("%s held by %s and in the shared pool as well", are(both), h), d.repair())
 		}
 	}
 }
@@ -228,7 +227,7 @@ func (d *Diagnosis) overlaps(b *cpuBook) {
 func (d *Diagnosis) complete(b *cpuBook, s Setup) {
 	all := sharable(s)
 	known := b.shared.Union(union(b.entries))
-	if s.Kubelet.PodLevelManagers {
+	if s.Kubelet.CountsPools() {
 		known = known.Union(union(b.pools))
 	}
 	if known.Equal(all) {
@@ -240,7 +239,7 @@ func (d *Diagnosis) complete(b *cpuBook, s Setup) {
 		d.extra(b, s, extra, everyone, sentence)
 	}
 	if leaked := all.Difference(known); !leaked.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), adviceRepair)
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), d.repair())
 	}
 }
 
@@ -260,11 +259,11 @@ func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
 	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
 	if !absent.IsEmpty() {
 		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s in the file and not on the machine, which has %s%s", are(absent), s.Machine.AllCPUs(), who),
-			"bring them online if they are offline; else "+adviceRepair)
+			d.repair().after("bring them online if they are offline; else "))
 	}
 	if !reserved.IsEmpty() {
 		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s reserved strictly and held%s", are(reserved), who),
-			"reserve the CPUs that were reserved before, or remove these pods and repair the file; else "+adviceDrain)
+			d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
 	}
 }
 
@@ -281,7 +280,7 @@ func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
 	switch {
 	case who == "":
 		return "; the file does not tell whose they were: most likely those of a pod that is gone"
-	case s.Kubelet.PodLevelManagers:
+	case s.Kubelet.CountsPools():
 		return "; held " + who
 	}
 	return fmt.Sprintf("; held %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
@@ -291,7 +290,7 @@ func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
 func (d *Diagnosis) crossings(b *cpuBook) {
 	for _, p := range b.pools {
 		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
-			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the shared pool; the kubelet does not notice", are(both), p), adviceRepair)
+			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the shared pool; the kubelet does not notice", are(both), p), d.repair())
 		}
 	}
 	byPod := byPod(b)
@@ -300,7 +299,7 @@ func (d *Diagnosis) crossings(b *cpuBook) {
 		for _, other := range uids[i+1:] {
 			if both := byPod[uid].Intersection(byPod[other]); !both.IsEmpty() {
 				d.note("R-CPU-112", fmt.Sprintf("%s held by pod %s and by pod %s; the kubelet does not notice, and neither has them alone", are(both), uid, other),
-					"delete one of the two pods, so that it is made anew")
+					plain("delete one of the two pods, so that it is made anew"))
 			}
 		}
 	}

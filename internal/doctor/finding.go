@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/kubeletstate"
@@ -37,6 +38,10 @@ type Finding struct {
 	Rule string
 	// What is the cause, Do what a person can do about it.
 	What, Do string
+	// Command is the command of paddock that Do recommends, with the flags that are not the default, and
+	// without the files, --kubelet-config and --machine of the call that found it; empty where Do
+	// recommends none. After it has run, or where it says why it cannot, the finding is gone.
+	Command string
 	// Kubelet is what the kubelet logs; empty for what it does not notice.
 	Kubelet string
 }
@@ -72,6 +77,38 @@ type Diagnosis struct {
 	// Findings stand in the order in which the kubelet would come upon them, notes last. It
 	// stops at the first fault.
 	Findings []Finding
+
+	kubelet kubeletstate.Kubelet
+}
+
+// advice is what to do: a sentence, and the command in it.
+type advice struct{ text, command string }
+
+// plain is advice without a command.
+func plain(text string) advice { return advice{text: text} }
+
+// after puts words before the advice.
+func (a advice) after(words string) advice { return advice{words + a.text, a.command} }
+
+// drain is the advice that is always left.
+const drain = "drain the node and delete the file"
+
+// defaultKubelet is the release that the commands mean without --kubelet.
+const defaultKubelet = 36
+
+// repair advises to repair the file for the kubelet.
+func (d *Diagnosis) repair() advice {
+	command := "state repair"
+	if d.kubelet.Minor != defaultKubelet {
+		command += fmt.Sprintf(" --kubelet 1.%d", d.kubelet.Minor)
+	}
+	return advice{fmt.Sprintf(`run "paddock %s", or %s`, command, drain), command}
+}
+
+// convert advises to make the file one of the kubelet.
+func (d *Diagnosis) convert() advice {
+	command := "state convert --to " + Target(d.kubelet)
+	return advice{fmt.Sprintf(`run "paddock %s"`, command), command}
 }
 
 // Answer is what the findings come to: one fault is enough to refuse, one doubt to be unsure.
@@ -88,20 +125,20 @@ func (d *Diagnosis) Answer() Answer {
 	return Starts
 }
 
-func (d *Diagnosis) fault(rule, kubelet, what, do string) {
+func (d *Diagnosis) fault(rule, kubelet, what string, do advice) {
 	prefix := "start cpu manager error: "
 	if d.Manager == kubeletstate.MemoryManager {
 		prefix = "start memory manager error: "
 	}
-	d.Findings = append(d.Findings, Finding{Fault, rule, what, do, prefix + kubelet})
+	d.Findings = append(d.Findings, Finding{Fault, rule, what, do.text, do.command, prefix + kubelet})
 }
 
-func (d *Diagnosis) doubt(rule, what, do string) {
-	d.Findings = append(d.Findings, Finding{Level: Doubt, Rule: rule, What: what, Do: do})
+func (d *Diagnosis) doubt(rule, what string, do advice) {
+	d.Findings = append(d.Findings, Finding{Level: Doubt, Rule: rule, What: what, Do: do.text, Command: do.command})
 }
 
-func (d *Diagnosis) note(rule, what, do string) {
-	d.Findings = append(d.Findings, Finding{Level: Note, Rule: rule, What: what, Do: do})
+func (d *Diagnosis) note(rule, what string, do advice) {
+	d.Findings = append(d.Findings, Finding{Level: Note, Rule: rule, What: what, Do: do.text, Command: do.command})
 }
 
 // sort puts notes last and leaves the order otherwise.

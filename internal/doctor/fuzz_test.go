@@ -64,7 +64,7 @@ func FuzzDoctor(f *testing.F) {
 				}
 			}
 		}
-		now, _, err := doctor.Repair(old, s, nil, nil)
+		now, _, err := doctor.Repair(old, s, doctor.Pods{})
 		if err != nil {
 			return
 		}

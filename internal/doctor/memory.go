@@ -24,18 +24,18 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	if len(m.Nodes) == 0 {
 		if len(m.Entries) > 0 {
 			d.fault("R-MEM-70", "[memorymanager] machine state can not be empty when it has memory assignments",
-				"the file has memory of pods and no NUMA node", adviceRepair)
+				"the file has memory of pods and no NUMA node", d.repair())
 		}
 		return
 	}
 	if s.Policy == nil || s.Machine == nil {
 		d.doubt("R-MEM-72", "what is reserved and what the machine has is not known, so that the books were not compared with it",
-			"name the kubelet's own configuration with --kubelet-config, and its machine with --machine")
+			plain("name the kubelet's own configuration with --kubelet-config, and its machine with --machine"))
 		return
 	}
 	capacity, err := memory.NewCapacity(s.Machine, s.Policy.ReservedMemory)
 	if err != nil {
-		d.doubt("R-MEM-11", err.Error(), "correct reservedMemory")
+		d.doubt("R-MEM-11", err.Error(), plain("correct reservedMemory"))
 		return
 	}
 	d.compareBooks(m, s, capacity)
@@ -44,9 +44,9 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 // compareBooks is R-MEM-71 and R-MEM-72.
 func (d *Diagnosis) compareBooks(m *kubeletstate.Memory, s Setup, capacity *memory.Capacity) {
 	want := freshBooks(capacity)
-	if err := want.chargeAll(m, s.Kubelet.PodLevelManagers); err != nil {
+	if err := want.chargeAll(m, s.Kubelet.CountsPools()); err != nil {
 		d.fault("R-MEM-71", err.Error(), "a pod holds memory that this machine does not have: "+strings.TrimPrefix(err.Error(), "[memorymanager] "),
-			"if the machine was changed for good: "+adviceRepair)
+			d.repair().after("if the machine was changed for good: "))
 		return
 	}
 	lines := books(m.Nodes).differences(want)
@@ -54,7 +54,7 @@ func (d *Diagnosis) compareBooks(m *kubeletstate.Memory, s Setup, capacity *memo
 		return
 	}
 	d.fault("R-MEM-72", "[memorymanager] the expected machine state is different from the real one",
-		"the books differ from what the machine and the pods' entries make: "+strings.Join(lines, "; ")+d.pooled(m, s), adviceRepair)
+		"the books differ from what the machine and the pods' entries make: "+strings.Join(lines, "; ")+d.pooled(m, s), d.repair())
 }
 
 // pooled adds who else can be the cause.
@@ -68,9 +68,9 @@ func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) string {
 	switch {
 	case len(lone) > 0:
 		return fmt.Sprintf("; %d pods have a pool and no container, which the kubelet does not count (R-MEM-74)", len(lone))
-	case s.Kubelet.PodLevelManagers && len(m.Pools) > 0 && overbooked(m):
+	case s.Kubelet.CountsPools() && len(m.Pools) > 0 && overbooked(m):
 		return "; a kubelet 1.36 that restarts counts the pools of its pods once more (kubernetes#140989)"
-	case !s.Kubelet.PodLevelManagers && d.File != nil && hasPools(d.File):
+	case !s.Kubelet.CountsPools() && d.File != nil && hasPools(d.File):
 		return fmt.Sprintf("; the file has pools of pods, which this kubelet (%s) does not count", s.Kubelet)
 	}
 	return ""

@@ -99,7 +99,7 @@ func TestRepair(t *testing.T) {
 		}
 		setup, old := machines.of(t, v), &doctor.State{}
 		old.Add(f)
-		now, _, err := doctor.Repair(old, setup, nil, nil)
+		now, _, err := doctor.Repair(old, setup, doctor.Pods{})
 		if errors.Is(err, doctor.ErrUnmendable) {
 			unmendable++
 			continue
@@ -139,7 +139,7 @@ func TestRepairDropsTheDead(t *testing.T) {
 		}
 		setup, old := machines.of(t, v), &doctor.State{}
 		old.Add(f)
-		now, remarks, err := doctor.Repair(old, setup, func(string) bool { return false }, nil)
+		now, remarks, err := doctor.Repair(old, setup, doctor.Pods{Alive: func(string) bool { return false }})
 		if err != nil || len(now.Pods()) > 0 || len(remarks) < len(old.Pods()) {
 			t.Fatalf("%s: %v, %v left, %v", v.Name, err, now.Pods(), remarks)
 		}

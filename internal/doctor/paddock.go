@@ -159,7 +159,7 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 	}
 	for i, c := range pod.Containers {
 		has := &g.Containers[i]
-		has.Removed = c.Exclusive() && has.CPUs.IsEmpty() && s.CPU != nil && s.CPU.Policy == "static"
+		has.Removed = (c.Exclusive() || !g.Pool.IsEmpty()) && has.CPUs.IsEmpty() && len(has.Memory) == 0 && s.CPU != nil && s.CPU.Policy == "static"
 	}
 	return g, nil
 }

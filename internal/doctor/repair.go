@@ -12,26 +12,31 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
+// Pods is what is known of the pods of a node beside its files. Every field may be nil.
+type Pods struct {
+	// Alive tells of a pod whether it is there; nil takes all for alive.
+	Alive func(uid string) bool
+	// Owners are the containers by id, for files of V1.
+	Owners map[string]Owner
+	// Init tells of a container whether it is an init container that ends before the others start.
+	Init func(uid, container string) bool
+}
+
 // Repair makes a state on which the kubelet of the setup starts, out of one on which it does not,
-// and says what it changed. Setup needs machine and policy. alive tells of a pod whether it is
-// there; nil takes all for alive. owners are as for Convert. No CPU of a pod that is there moves: where that is not
-// possible the error wraps ErrUnmendable and names the pod.
-func Repair(old *State, s Setup, alive func(uid string) bool, owners map[string]Owner) (*State, []Remark, error) {
-	r := repair{setup: s, alive: alive}
-	now, remarks, err := Convert(r.living(old), s.Kubelet, owners)
+// and says what it changed. Setup needs machine and policy. No CPU of a pod that is there moves, and
+// no CPU is in the lists of two pods: where that is not possible the error wraps ErrUnmendable and
+// names the pods.
+//
+// A file whose content no checksum protects (State.Unprotected) is not believed where it contradicts
+// itself: the remarks with Check set name the pods whose lists may be wrong.
+func Repair(old *State, s Setup, pods Pods) (*State, []Remark, error) {
+	r := repair{setup: s, pods: pods}
+	now, err := r.state(old)
+	if why, is := old.Unprotected[kubeletstate.CPUManager]; is && errors.Is(err, ErrUnmendable) {
+		err = fmt.Errorf("%w. The content of the CPU file is not protected (%s), so that any list in it may be wrong: %s", err, why, compareCPUs)
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	r.remarks = append(r.remarks, remarks...)
-	if now.CPU != nil {
-		if err := r.cpu(now.CPU); err != nil {
-			return nil, nil, err
-		}
-	}
-	if now.Memory != nil {
-		if err := r.memory(old.Memory, now.Memory); err != nil {
-			return nil, nil, err
-		}
 	}
 	return now, r.remarks, nil
 }
@@ -39,14 +44,37 @@ func Repair(old *State, s Setup, alive func(uid string) bool, owners map[string]
 type repair struct {
 	conversion
 	setup Setup
-	alive func(uid string) bool
+	pods  Pods
+}
+
+func (r *repair) state(old *State) (*State, error) {
+	living := r.living(old)
+	if err := r.checkUnprotected(old, living); err != nil {
+		return nil, err
+	}
+	now, remarks, err := Convert(living, r.setup.Kubelet, r.pods.Owners)
+	if err != nil {
+		return nil, err
+	}
+	r.remarks = append(r.remarks, remarks...)
+	if now.CPU != nil {
+		if err := r.cpu(now.CPU); err != nil {
+			return nil, err
+		}
+	}
+	if now.Memory != nil {
+		if err := r.memory(old.Memory, now.Memory); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
 }
 
 // living is the state without the pods that are gone. A shared pool that is no list is left empty:
 // it is made anew anyway. Nothing of old is changed.
 func (r *repair) living(old *State) *State {
 	out := &State{}
-	gone := func(uid string) bool { return r.alive != nil && !r.alive(uid) }
+	gone := func(uid string) bool { return r.pods.Alive != nil && !r.pods.Alive(uid) }
 	for _, uid := range old.Pods() {
 		if gone(uid) {
 			r.lose(uid, "is not there any more: what it held is free again")
@@ -86,12 +114,15 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	}
 	b, err := readBook(c)
 	if err != nil {
-		return fmt.Errorf("%w: %w: delete that pod and name the others with --pods", ErrUnmendable, err)
+		return notAList(err)
 	}
 	if err := r.present(c, b); err != nil {
 		return err
 	}
 	if b, err = readBook(c); err != nil {
+		return err
+	}
+	if err := exclusive(b); err != nil {
 		return err
 	}
 	all := append(slices.Clone(b.entries), b.pools...)
@@ -105,6 +136,11 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	r.tellShared(b.shared, shared)
 	c.Default = shared.String()
 	return nil
+}
+
+// notAList is the error about a list that is none: it names its pod.
+func notAList(err error) error {
+	return fmt.Errorf("%w: %w: delete that pod and name the others with --pods", ErrUnmendable, err)
 }
 
 func (r *repair) tellShared(old, now cpuset.Set) {
@@ -156,7 +192,7 @@ func (r *repair) memory(old, m *kubeletstate.Memory) error {
 	}
 	r.presentMemory(m, freshBooks(capacity))
 	fresh := freshBooks(capacity)
-	if err := fresh.chargeAll(m, r.setup.Kubelet.PodLevelManagers); err != nil {
+	if err := fresh.chargeAll(m, r.setup.Kubelet.CountsPools()); err != nil {
 		return err
 	}
 	for _, line := range books(old.Nodes).differences(fresh) {

@@ -17,15 +17,9 @@ type Setup struct {
 	Policy  *node.Policy
 }
 
-// The advice that returns.
-const (
-	adviceRepair = `run "paddock state repair", or drain the node and delete the file`
-	adviceDrain  = "drain the node and delete the file"
-)
-
 // Verify says whether the kubelet would start on a file of the manager.
 func Verify(m kubeletstate.Manager, data []byte, s Setup) *Diagnosis {
-	d := &Diagnosis{Manager: m}
+	d := &Diagnosis{Manager: m, kubelet: s.Kubelet}
 	f, unread := kubeletstate.Recognise(data)
 	if unread == nil {
 		d.File = f
@@ -77,26 +71,27 @@ func attempts(failed []kubeletstate.Attempt) string {
 }
 
 // cause is the true reason why a file is not read.
-func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what, do string) {
+func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what string, do advice) {
 	f := d.File
 	switch {
 	case f == nil:
-		return "R-ST-3", fmt.Sprintf("the file is %v", unread), "restore it from a copy if there is one, else " + adviceDrain
+		return "R-ST-3", fmt.Sprintf("the file is %v", unread), plain("restore it from a copy if there is one, else " + drain)
 	case f.Manager != d.Manager:
-		return "R-ST-1", fmt.Sprintf("it is a file of the %s under the name of the %s", f.Manager, d.Manager), "put each file back under its own name"
+		return "R-ST-1", fmt.Sprintf("it is a file of the %s under the name of the %s", f.Manager, d.Manager), plain("put each file back under its own name")
 	case f.Holds() && f.Version > k.Writes(d.Manager):
-		rule, do = "R-ST-38", fmt.Sprintf(`run "paddock state convert --to %s", or %s`, Target(k), adviceDrain)
-		if k.Minor >= 36 && !k.PodLevelManagers && f.Version == d.Manager.PoolsSince() {
-			do = "turn the gate PodLevelResourceManagers on again, or " + do
+		do = d.convert()
+		do.text += ", or " + drain
+		if k.Minor >= 36 && !k.CountsPools() && f.Version == d.Manager.PoolsSince() {
+			do = do.after("turn the gate PodLevelResourceManagers on again, or ")
 		}
-		return rule, fmt.Sprintf("it is of version %s, which %s writes; this kubelet (%s) reads up to %s",
+		return "R-ST-38", fmt.Sprintf("it is of version %s, which %s writes; this kubelet (%s) reads up to %s",
 			f.Version, writers(d.Manager, f.Version), k, k.Writes(d.Manager)), do
 	case f.Version == d.Manager.PoolsSince() && f.Checksum.Stated == 0:
-		return "R-ST-25", fmt.Sprintf("it has no checksum, and version %s asks for one", f.Version), adviceRepair
+		return "R-ST-25", fmt.Sprintf("it has no checksum, and version %s asks for one", f.Version), d.repair()
 	case f.Data != nil && !f.Data.Holds():
-		return "R-37-6", fmt.Sprintf("its dataChecksum is %s: it was changed after it was written", *f.Data), adviceRepair
+		return "R-37-6", fmt.Sprintf("its dataChecksum is %s: it was changed after it was written", *f.Data), d.repair()
 	}
-	return "R-ST-20", fmt.Sprintf("its checksum is %s: it was changed after it was written", f.Checksum), adviceRepair
+	return "R-ST-20", fmt.Sprintf("its checksum is %s: it was changed after it was written", f.Checksum), d.repair()
 }
 
 // writers names the kubelets that write a version.
@@ -115,8 +110,10 @@ func Target(k kubeletstate.Kubelet) string {
 	switch {
 	case k.Minor < 36:
 		return "kubelet-1.35"
-	case k.Minor > 36:
+	case k.Minor > 36 && k.PodLevelManagers:
 		return "kubelet-1.37"
+	case k.Minor > 36:
+		return "kubelet-1.37-gate-off"
 	case k.PodLevelManagers:
 		return "kubelet-1.36"
 	}
@@ -130,17 +127,21 @@ func (d *Diagnosis) migrated(k kubeletstate.Kubelet) {
 		return
 	}
 	for _, u := range f.Unknown {
-		d.note("R-ST-3", fmt.Sprintf("field %s is of no known version; the kubelet passes over it and loses it with its next write", u.Path), "nothing, unless you know the field")
+		d.note("R-ST-3", fmt.Sprintf("field %s is of no known version; the kubelet passes over it and loses it with its next write", u.Path), plain("nothing, unless you know the field"))
 	}
+	older := f.Data != nil && d.Read.Version <= d.Manager.PoolsSince() && hasPools(f)
 	switch {
 	case k.Undocumented(d.Manager, d.Read.Version):
-		d.doubt("R-37-7", fmt.Sprintf("it is of version %s, and it is not documented whether %s reads that", f.Version, k),
-			fmt.Sprintf(`run "paddock state convert --to %s" first`, Target(k)))
-	case f.Data != nil && d.Read.Version <= d.Manager.PoolsSince() && hasPools(f):
+		d.doubt("R-37-7", fmt.Sprintf("it is of version %s, and it is not documented whether %s reads that", f.Version, k), d.convert())
+	case older && k.CountsPools():
+		do := d.convert()
+		do.text += " to keep the pools"
+		d.note("R-37-5", fmt.Sprintf("%s was written by 1.37; this kubelet reads the part for older ones, which has no pools of pods", f.Version), do)
+	case older:
 		d.note("R-37-5", fmt.Sprintf("%s was written by 1.37; this kubelet reads the part for older ones, which has no pools of pods", f.Version),
-			fmt.Sprintf(`run "paddock state convert --to %s" to keep the pools`, Target(k)))
+			plain("nothing: this kubelet has no pools, and containers keep their CPUs and memory"))
 	}
 	if f.Checksum.Stated == 0 && f.Data == nil {
-		d.note("R-ST-25", "it has no checksum, so that nobody would notice damage", "nothing: the kubelet's next write has one again")
+		d.note("R-ST-25", "it has no checksum, so nothing shows whether it was damaged", plain("nothing: the kubelet's next write has one again"))
 	}
 }

@@ -15,6 +15,10 @@ import (
 // sets are described by what they must offer.
 const most = 2016
 
+// maxJudged is how many sets of NUMA nodes are looked at in one decision: at 64 NUMA nodes
+// those of some 25 alignments.
+const maxJudged = 50_000
+
 // maxLosers is how many sets are told that were not chosen.
 const maxLosers = 64
 
@@ -26,10 +30,13 @@ type Alignment struct {
 	// NUMANodes is what was chosen; empty where no affinity is stored.
 	NUMANodes []int `json:"numaNodes,omitempty"`
 	Preferred bool  `json:"preferred"`
-	Admitted  bool  `json:"admitted"`
+	// Admitted is false where the pod is rejected for what is asked here: by the policy, or because
+	// no NUMA nodes have enough memory, which is found out when memory is placed (R-HINT-34).
+	Admitted bool `json:"admitted"`
 	// Why says by which rule it won, or why nothing could.
 	Why string `json:"why"`
-	// Losers are other sets, the nearest first.
+	// Losers are other sets, the nearest first. Where containers are aligned one by one and there
+	// are many, they are looked for at the first ones, as far as maxJudged allows, and at the last.
 	Losers []Loser `json:"losers,omitempty"`
 	// Steps is what the search cost.
 	Steps int `json:"steps"`
@@ -55,31 +62,47 @@ type Loser struct {
 	Why  string `json:"why"`
 }
 
-func alignmentOf(s *node.State, a node.Alignment) Alignment {
-	out := Alignment{
-		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit, Steps: a.Choice.Steps,
+// alignmentOf explains one alignment. It looks for losers if wanted, and says how many sets it looked at.
+func alignmentOf(s *node.State, a node.Alignment, wanted bool) (out Alignment, judged int) {
+	out = Alignment{
+		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit && !lacksMemory(a), Steps: a.Choice.Steps,
 	}
 	if a.Choice.HasMask {
 		out.NUMANodes = a.Choice.Mask.Nodes()
 	}
 	for _, f := range a.Families {
-		out.Fits = append(out.Fits, fitOf(s, f))
+		out.Fits = append(out.Fits, fitOf(s, f, a.Apart))
 	}
 	out.Why = whyChosen(s.Policy(), a)
-	out.Losers = losersOf(s, a)
-	return out
+	if wanted {
+		out.Losers, judged = losersOf(s, a)
+	}
+	return out, judged
 }
 
-func fitOf(s *node.State, f hint.Family) Fit {
+// lacksMemory tells whether memory is asked for that fits no set of NUMA nodes, and that is placed as
+// one: it is rejected when it is placed, whatever the policy (R-MEM-32, R-MEM-33).
+func lacksMemory(a node.Alignment) bool { return !a.Apart && fitsNowhere(a.Families) }
+
+// fitsNowhere tells whether one of the families is of memory for which there is no room.
+func fitsNowhere(families []hint.Family) bool {
+	return slices.ContainsFunc(families, func(f hint.Family) bool { return f.Kind == hint.Any && isMemory(f.Resource) })
+}
+
+func fitOf(s *node.State, f hint.Family, apart bool) Fit {
 	out := Fit{Resource: f.Resource, Preferred: f.Preferred}
 	switch f.Kind {
 	case hint.None:
 		out.Sets = "nowhere: " + f.Why
 		return out
 	case hint.Any:
-		out.Sets = "anywhere: no device reports a NUMA node (R-HINT-40)"
-		if isMemory(f.Resource) {
-			out.Sets = "nowhere as it is, so it has no say here and is refused when memory is placed (R-HINT-34)"
+		switch {
+		case !isMemory(f.Resource):
+			out.Sets = "anywhere: no device reports a NUMA node (R-HINT-40)"
+		case apart:
+			out.Sets = "nowhere for the containers together (Q-26)"
+		default:
+			out.Sets = "nowhere as it is (R-HINT-34)"
 		}
 		return out
 	case hint.Fits:
@@ -183,6 +206,12 @@ func whyChosen(policy node.Policy, a node.Alignment) string {
 			text += "; best-effort goes on with the others"
 		}
 		return text
+	case a.Apart && c.Admit:
+		return "no NUMA nodes have enough memory for the containers together: best-effort places each by itself (Q-26)"
+	case a.Apart:
+		return fmt.Sprintf("no NUMA nodes have enough memory for the containers together, and %s takes nothing less (Q-26)", policy.Topology)
+	case lacksMemory(a):
+		return "no NUMA nodes have enough memory (R-MEM-32, R-MEM-33)"
 	case !asked:
 		return "nothing has a preference: all NUMA nodes will do (R-HINT-51)"
 	case c.Preferred && policy.PreferClosest && policy.Topology != node.TopologySingleNUMANode:
@@ -216,10 +245,10 @@ type verdict struct {
 }
 
 // losersOf looks at the sets of the sizes that count: the chosen one's, and those that are preferred.
-// Where a resource fits nowhere, no set is nearer than another.
-func losersOf(s *node.State, a node.Alignment) []Loser {
-	if a.Choice.Unsolved || unsatisfiable(a.Families) != "" {
-		return nil
+// Where a resource fits nowhere, no set is nearer than another. It returns how many it looked at.
+func losersOf(s *node.State, a node.Alignment) (losers []Loser, judged int) {
+	if a.Choice.Unsolved || unsatisfiable(a.Families) != "" || fitsNowhere(a.Families) {
+		return nil, 0
 	}
 	var nodes mask.Mask
 	sizes := map[int]bool{}
@@ -247,11 +276,10 @@ func losersOf(s *node.State, a node.Alignment) []Loser {
 		return cmp.Or(cmp.Compare(x.faults, y.faults), cmp.Compare(x.missing, y.missing),
 			cmp.Compare(x.nodes.Len(), y.nodes.Len()), cmp.Compare(x.nodes, y.nodes))
 	})
-	var losers []Loser
 	for _, v := range nearest(verdicts)[:min(maxLosers, len(verdicts))] {
 		losers = append(losers, v.loser)
 	}
-	return losers
+	return losers, len(verdicts)
 }
 
 // nearest puts the nearest set of each size before all others: what is missing on one NUMA node is as

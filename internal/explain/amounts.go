@@ -10,10 +10,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
+// notFurther is what every search says that did not look at all there is.
+const notFurther = "not searched further"
+
 // amounts looks for the most that the pod could have of each resource, the others as they are, and,
-// where no single resource helps, of all.
+// where no single resource helps, of all. It says "none" only where no amounts at all would do; where
+// that is not known, because the search has reached its bound or cannot look at every combination, it
+// says that it was not searched further.
 func (x *search) amounts() ([]Proposal, string) {
-	x.limit = maxAmountPlans
+	x.limit = x.allowed(maxAmountPlans)
 	resources := x.resources()
 	x.what = "less " + strings.Join(resources, ", less ")
 	if len(resources) == 0 {
@@ -21,30 +26,47 @@ func (x *search) amounts() ([]Proposal, string) {
 		return nil, ""
 	}
 	var found []Proposal
+	hopeless := x.hopeless(resources)
 	for _, resource := range resources {
 		if p, ok := x.raised(resource); ok {
 			found = append(found, p)
 		}
+		if hopeless {
+			continue
+		}
 		for _, who := range x.subjects() {
-			if lowered, ok := x.most(x.pod, resource, who); ok {
+			if lowered, ok := x.most(x.pod, x.axisOf(x.pod, resource, who)); ok {
 				found = append(found, x.amountProposal(lowered))
 				break
 			}
 		}
 	}
 	if len(found) > 0 {
-		return found, fmt.Sprintf("%d would admit it", len(found))
+		return found, x.ended(fmt.Sprintf("%d would admit it", len(found)), "; larger amounts were "+notFurther)
 	}
-	if p, ok := x.less(resources); ok {
-		return []Proposal{p}, "only less of all would admit it"
+	for _, who := range x.subjects() {
+		if hopeless {
+			break
+		}
+		if p, ok := x.less(resources, who); ok {
+			return []Proposal{p}, x.ended("only less of all would admit it", "; other amounts were "+notFurther)
+		}
 	}
-	if x.spent() {
-		return nil, "none found within the bound of the search"
+	if x.cut {
+		return nil, "none found; " + notFurther
 	}
 	if why := x.barred(resources); why != "" {
 		return nil, "none admits it that the API server takes: of less, " + why
 	}
 	return nil, "none admits it, however little"
+}
+
+// ended adds what is to be said of a search that did not look at all there is.
+func (x *search) ended(said, more string) string {
+	if !x.cut {
+		return said
+	}
+	return strings.TrimPrefix(said, "only ") + more
 }
 
 // barred is why the API server sets an end to the lowering of a pool; empty: nothing does.
@@ -117,41 +139,72 @@ func (x *search) subjects() []string {
 // most is the pod with the most of one resource that is admitted, less than it asks for now.
 //
 // Admission is not monotone: 60 CPUs may fit two NUMA nodes under restricted where 40 fit none, as
-// 40 must fit one. It is between the amounts at which the preferred number of NUMA nodes changes,
-// so that each such stretch is looked at by itself, the highest first.
-func (x *search) most(pod request.Pod, resource, who string) (request.Pod, bool) {
-	unit, want := x.unit(resource), highest(pod, resource, who, x.pools(resource))
+// 40 must fit one. So every amount at which the answer can change is tried, the largest first, or, where
+// these are too many, a few of them and what lies between two of which one is admitted.
+func (x *search) most(pod request.Pod, a axis) (request.Pod, bool) {
 	fits := func(n int64) (request.Pod, bool) {
-		lowered, ok := lower(pod, resource, who, n*unit, unit, x.pools(resource))
-		if !ok || lowered.Equal(pod) || x.plan(x.state, lowered) == nil {
+		lowered, ok := x.lower(pod, a, n)
+		if !ok || sameAmounts(lowered, pod) || x.plan(x.state, lowered) == nil {
 			return pod, false
 		}
 		return lowered, true
 	}
-	top := (want - 1) / unit
-	if x.pools(resource) {
-		top = want / unit // As much for the pod, but smaller slices.
+	if len(a.values) > (x.limit-x.plans)/2 {
+		return x.roughly(pod, a, fits)
 	}
-	for _, stretch := range x.stretches(resource, unit, top) {
-		low, high := stretch[0], stretch[1]
-		best, ok := fits(high)
-		if ok {
+	for i, n := range a.values {
+		lowered, ok := fits(n)
+		switch {
+		case ok && (i == 0 || a.complete):
+			return lowered, true
+		case ok:
+			x.cut = true
+			return x.between(lowered, n, a.values[i-1], a.unit, fits), true
+		}
+	}
+	x.cut = x.cut || !a.complete
+	return pod, false
+}
+
+// samples is how many of the amounts are tried where all of them are too many.
+const samples = 8
+
+// roughly tries a few amounts, the largest first, and halves the distance between the first that is
+// admitted and the one before it.
+func (x *search) roughly(pod request.Pod, a axis, fits func(int64) (request.Pod, bool)) (request.Pod, bool) {
+	step := max(1, (len(a.values)-1)/min(samples, max(1, x.limit/2)))
+	for i := 0; i < len(a.values); i += step {
+		best, ok := fits(a.values[i])
+		x.cut = x.cut || !ok || i > 0
+		switch {
+		case ok && i == 0:
 			return best, true
+		case ok:
+			return x.between(best, a.values[i], a.values[i-step], a.unit, fits), true
 		}
-		if best, ok = fits(low); !ok {
-			continue
+	}
+	if n := len(a.values); n > 1 && (n-1)%step != 0 {
+		if best, ok := fits(a.values[n-1]); ok {
+			return x.between(best, a.values[n-1], a.values[(n-1)/step*step], a.unit, fits), true
 		}
-		for high-low > 1 {
-			middle := low + (high-low)/2
-			if p, ok := fits(middle); ok {
-				low, best = middle, p
-			} else {
-				high = middle
-			}
-		}
-		return best, true
 	}
 	return pod, false
+}
+
+// between looks for more than low, which is admitted as best, and less than high, which is not.
+func (x *search) between(best request.Pod, low, high, unit int64, fits func(int64) (request.Pod, bool)) request.Pod {
+	for high-low > unit && !x.spent() {
+		middle := low + (high-low)/2/unit*unit
+		if middle == low {
+			middle += unit
+		}
+		if p, ok := fits(middle); ok {
+			low, best = middle, p
+		} else {
+			high = middle
+		}
+	}
+	return best
 }
 
 // pools tells whether the resource is a pod-level pool's.
@@ -178,34 +231,6 @@ func (x *search) unit(resource string) int64 {
 	return 1
 }
 
-// maxStretches bounds how many stretches are looked at.
-const maxStretches = 24
-
-// stretches cut 1…top where the preferred number of NUMA nodes changes, and once or twice more, in
-// units, the highest first.
-func (x *search) stretches(resource string, unit, top int64) [][2]int64 {
-	if top < 1 {
-		return nil
-	}
-	ends := []int64{top, top / 2, top / 4}
-	for _, sum := range sums(x.state, resource) {
-		ends = append(ends, sum/unit)
-	}
-	ends = slices.DeleteFunc(ends, func(n int64) bool { return n < 1 || n > top })
-	slices.SortFunc(ends, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
-	ends = slices.Compact(ends)
-	ends = ends[:min(len(ends), maxStretches)]
-	var out [][2]int64
-	for i, end := range ends {
-		low := int64(1)
-		if i+1 < len(ends) {
-			low = ends[i+1] + 1
-		}
-		out = append(out, [2]int64{low, end})
-	}
-	return out
-}
-
 // sums are what the largest NUMA node, the two largest, … could ever have of a resource.
 func sums(s *node.State, resource string) []int64 {
 	var sizes []int64
@@ -227,38 +252,82 @@ func sums(s *node.State, resource string) []int64 {
 	return sizes
 }
 
-// less lowers all resources as far as it goes, and lets them grow again one by one.
-func (x *search) less(resources []string) (Proposal, bool) {
-	least := x.pod
+// less lowers all resources together, in one container or in all, as far as it has to, and lets them grow
+// again one by one.
+func (x *search) less(resources []string, who string) (Proposal, bool) {
+	var axes []axis
 	for _, resource := range resources {
-		unit := x.unit(resource)
-		lowered, ok := lower(least, resource, "", unit, unit, x.pools(resource))
-		for n := int64(2); !ok && n <= 64; n *= 2 {
-			lowered, ok = lower(least, resource, "", n*unit, unit, x.pools(resource))
+		if who != "" && highest(x.pod, resource, who, false) == 0 {
+			continue
 		}
-		if !ok {
-			return Proposal{}, false
-		}
-		least = lowered
+		a := x.axisOf(x.pod, resource, who)
+		x.cut = x.cut || !a.complete || !x.simple(x.pod, resource)
+		axes = append(axes, a)
 	}
-	if x.plan(x.state, least) == nil {
+	least, ok := x.smallest(axes)
+	if !ok {
 		return Proposal{}, false
 	}
-	for k, resource := range resources {
-		// The others as they were found so far; this one as much as fits.
-		whole := x.pod
-		for i, other := range resources {
-			if i != k {
-				whole = adopt(whole, least, other)
-			}
+	for _, a := range axes {
+		whole := withAmountsOf(least, x.pod, a.resource)
+		if sameAmounts(whole, least) {
+			continue
 		}
 		if x.plan(x.state, whole) != nil {
 			least = whole
-		} else if grown, ok := x.most(whole, resource, ""); ok {
+		} else if grown, ok := x.most(whole, a); ok {
 			least = grown
 		}
 	}
 	return x.amountProposal(least), true
+}
+
+// smallest goes through all combinations of amounts, the smallest first, to the first that is admitted.
+func (x *search) smallest(axes []axis) (request.Pod, bool) {
+	at := make([]int, len(axes)) // counted from the smallest value
+	for i := range axes {
+		axes[i] = x.feasible(axes[i])
+		if len(axes[i].values) == 0 {
+			return x.pod, false
+		}
+	}
+	for {
+		pod, ok := x.pod, true
+		for i, a := range axes {
+			if ok {
+				pod, ok = x.lower(pod, a, a.values[len(a.values)-1-at[i]])
+			}
+		}
+		if ok && x.plan(x.state, pod) != nil {
+			return pod, true
+		}
+		i := 0
+		for ; i < len(at); i++ {
+			if at[i]++; at[i] < len(axes[i].values) {
+				break
+			}
+			at[i] = 0
+		}
+		if i == len(at) {
+			return x.pod, false
+		}
+		if x.spent() {
+			x.cut = true
+			return x.pod, false
+		}
+	}
+}
+
+// feasible leaves amounts out that are too small for the pod's containers: more is feasible where less is.
+func (x *search) feasible(a axis) axis {
+	n, _ := slices.BinarySearchFunc(a.values, true, func(n int64, _ bool) int {
+		if _, ok := x.lower(x.pod, a, n); ok {
+			return -1
+		}
+		return 1
+	})
+	a.values = a.values[:n]
+	return a
 }
 
 func (x *search) amountProposal(pod request.Pod) Proposal {
@@ -316,8 +385,19 @@ func changesText(changes []Change) string {
 		}
 		what[name] = append(what[name], fmt.Sprintf("%s instead of %s", text, Amount{c.Resource, c.From}.Quantity()))
 	}
+	more := len(who) - maxNamed
+	if more > 1 {
+		who = who[:maxNamed]
+	}
 	for i, name := range who {
 		who[i] = strings.Join(what[name], " and ") + " " + name
 	}
-	return "ask for " + strings.Join(who, ", ")
+	text := "ask for " + strings.Join(who, ", ")
+	if more > 1 {
+		text += fmt.Sprintf(", and for less in %d more containers", more)
+	}
+	return text
 }
+
+// maxNamed is how many containers the text of a proposal names.
+const maxNamed = 8

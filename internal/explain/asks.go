@@ -140,11 +140,15 @@ func memoryTogether(pod request.Pod) request.Amounts {
 		return pod.BudgetMemory
 	}
 	var sum request.Amounts
-	for _, c := range pod.Containers {
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
 		if c.Lane != request.App {
 			continue
 		}
 		for _, a := range c.Memory {
+			if _, done := sum.Get(a.Resource); done {
+				continue
+			}
 			sum = sum.With(a.Resource, layout.Budget(claims(pod, func(c request.Container) int64 {
 				v, _ := c.Memory.Get(a.Resource)
 				return v

@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func BenchmarkSearch(b *testing.B) {
 					}
 					var r explain.Remedies
 					for b.Loop() {
-						r = explain.Search(s, pod)
+						r = searched(b, s, pod)
 					}
 					b.ReportMetric(float64(r.Plans()), "plans/op")
 					b.ReportMetric(float64(len(r.Proposals)), "proposals/op")
@@ -49,10 +50,37 @@ func BenchmarkUsage(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := filled(b, "../../examples/machines/"+name+".json", node.TopologyRestricted, node.PodScope)
 			for b.Loop() {
-				explain.Usage(s)
+				reported(b, s)
 			}
 		})
 	}
+}
+
+// tester is a test, a benchmark or a property.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Context() context.Context
+}
+
+// reported is a report that is not ended.
+func reported(t tester, s *node.State) explain.Report {
+	t.Helper()
+	r, err := explain.Usage(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// searched is a search that is not ended.
+func searched(t tester, s *node.State, pod request.Pod) explain.Remedies {
+	t.Helper()
+	r, err := explain.Search(t.Context(), s, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func exampleMachine(t testing.TB, file string) *machine.Machine {

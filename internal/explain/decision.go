@@ -29,8 +29,11 @@ type Amount struct {
 // the pod and plan it again to learn how it would be decided now.
 func Of(s *node.State, p *node.Plan) Decision {
 	d := Decision{Asks: asksOf(s, p.Pod), Divisions: divisionsOf(p)}
-	for _, a := range p.Trace.Alignments {
-		d.Alignments = append(d.Alignments, alignmentOf(s, a))
+	left := maxJudged
+	for i, a := range p.Trace.Alignments {
+		explained, judged := alignmentOf(s, a, left > 0 || i == len(p.Trace.Alignments)-1)
+		d.Alignments = append(d.Alignments, explained)
+		left -= judged
 	}
 	d.Picks = picksOf(s, p)
 	if p.Grant != nil {

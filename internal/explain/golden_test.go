@@ -10,7 +10,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/scenario"
 	"github.com/paddock-project/paddock/internal/view"
 )
@@ -89,7 +88,7 @@ func (g *golden) run(c scenario.Command) []string {
 	case "explain":
 		text = g.explain(c.Args[0], len(c.Args) > 1)
 	case "report":
-		text = view.Report{Machine: "the machine", Policy: "as configured", Usage: explain.Usage(g.state())}.Text(view.Style{})
+		text = view.Report{Machine: "the machine", Policy: "as configured", Usage: reported(g.t, g.state())}.Text(view.Style{})
 	default:
 		text = g.n.Run(c)
 	}
@@ -111,11 +110,8 @@ func (g *golden) state() *node.State {
 		changed.Pod.Priority = g.priorities[old.Pod.Name]
 		grants[i] = &changed
 	}
-	out, err := node.Restore(s.Machine(), s.Policy(), grants)
+	out, _, err := node.Adopt(s.Machine(), s.Policy(), s.Devices().Inventory(), grants) // CPUs may be offline.
 	if err != nil {
-		g.t.Fatal(err)
-	}
-	if out, err = out.WithDevices(s.Devices().Inventory()); err != nil {
 		g.t.Fatal(err)
 	}
 	return out
@@ -131,7 +127,7 @@ func (g *golden) explain(name string, verbose bool) string {
 	if plan.Refusal == nil {
 		return view.ExplanationOf(s, plan, nil).Text(view.Style{}, verbose)
 	}
-	remedies := explain.Search(s, pod)
+	remedies := searched(g.t, s, pod)
 	for _, p := range remedies.Proposals {
 		changed, asked, err := p.Apply(s, pod)
 		if err != nil {

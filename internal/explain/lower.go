@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"math"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/layout"
@@ -9,7 +10,7 @@ import (
 )
 
 // asked is what a container asks of a resource for itself, and whether it does.
-func asked(c request.Container, resource string) (int64, bool) {
+func asked(c *request.Container, resource string) (int64, bool) {
 	if resource == request.CPU {
 		return int64(c.CPUs), c.CPUs > 0
 	}
@@ -34,7 +35,8 @@ func highest(pod request.Pod, resource, who string, pool bool) int64 {
 		return budgetOf(pod, resource)
 	}
 	var most int64
-	for _, c := range pod.Containers {
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
 		if n, ok := asked(c, resource); ok && (who == "" || c.Name == who) {
 			most = max(most, n)
 		}
@@ -43,70 +45,138 @@ func highest(pod request.Pod, resource, who string, pool bool) int64 {
 }
 
 // lower returns the pod with no more than limit of a resource: of a pool, for the pod as a whole; else
-// for each container, or for the one called who. The slices of a pool are as large, in units, as
-// leaves the containers that share as much of it as they have now, in proportion. False when no
-// division of the pool would do.
-func lower(pod request.Pod, resource, who string, limit, unit int64, pool bool) (request.Pod, bool) {
-	if !pool {
-		return capped(pod, resource, who, limit), true
+// for each container, or for the one called who. The slices of a pool are as large as leaves the
+// containers that share as much of it as they have now, in proportion, or, where that cannot be, a
+// part of it at all. False when no division of the pool would do.
+func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool) {
+	if !a.pool {
+		return capped(pod, a.resource, a.who, limit), true
 	}
-	budget := budgetOf(pod, resource)
+	budget := budgetOf(pod, a.resource)
 	if limit < 1 || limit > budget {
 		return pod, false
 	}
-	rest := max(unit, int64(float64(divide(pod, resource, budget).Rest)*(float64(limit)/float64(budget)))/unit*unit)
-	pod = Change{Resource: resource, To: limit}.apply(pod)
-	if divides(pod, resource, limit, rest) {
-		return pod, true
+	p := pieces(pod, a.resource)
+	unit := a.unit
+	if a.resource == request.CPU {
+		unit = 1 // Slices are no whole cores (R-CPU-70 is about the pool).
 	}
-	low, high := int64(0), limit/unit
+	fair := max(unit, int64(float64(p.divide(budget, math.MaxInt64).Rest)*(float64(limit)/float64(budget)))/a.unit*a.unit)
+	for _, rest := range []int64{fair, 1} {
+		most, ok := p.largestSlice(limit, rest, unit)
+		if !ok {
+			continue
+		}
+		pod = Change{Resource: a.resource, To: limit}.apply(pod)
+		if most < math.MaxInt64 {
+			pod = capped(pod, a.resource, "", most)
+		}
+		return pod, AgainstAPI(pod) == ""
+	}
+	return pod, false
+}
+
+// capped limits what containers ask for themselves.
+func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
+	var changes []Change
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		if n, ok := asked(c, resource); ok && n > limit && (who == "" || c.Name == who) {
+			changes = append(changes, Change{Container: c.Name, Resource: resource, From: n, To: limit})
+		}
+	}
+	return applied(pod, changes)
+}
+
+// pool is what the containers of a pod have of one resource of its pool, without all else, so that
+// dividing it again and again costs little.
+type pool struct {
+	claims []layout.Claim
+	// own tells who asks for an amount; requested and limit are what the API compares with the budget,
+	// step by step of the resource; see AgainstAPI.
+	own              []bool
+	requested, limit []int64
+	// compared tells that the API compares, shares that rest is wanted; milli is 1000 where amounts in the API are
+	// thousandths.
+	compared, rest bool
+	milli          int64
+}
+
+// pieces is the arithmetic of a pool (layoutPool of package node), and of the API.
+func pieces(pod request.Pod, resource string) *pool {
+	n := len(pod.Containers)
+	p := &pool{claims: make([]layout.Claim, n), own: make([]bool, n), requested: make([]int64, n), limit: make([]int64, n), milli: 1}
+	p.compared = pod.Kind == request.PodLevel && pod.QoS == request.Guaranteed
+	p.rest = resource == request.CPU || resource == machine.Memory
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		amount, ok := asked(c, resource)
+		exclusive := ok
+		if resource == request.CPU {
+			p.milli, p.requested[i], p.limit[i] = 1000, c.CPURequest, c.CPULimit
+		} else {
+			exclusive = len(c.Memory) > 0
+			p.requested[i], _ = c.MemoryRequest.Get(resource)
+			p.limit[i], _ = c.MemoryLimit.Get(resource)
+		}
+		p.own[i] = ok
+		p.claims[i] = layout.Claim{Lane: c.Lane, Exclusive: exclusive, Amount: amount}
+		if isMemory(resource) && resource != machine.Memory {
+			p.claims[i].Indifferent = !slices.Contains(c.HugePages, resource)
+		}
+	}
+	return p
+}
+
+// divide lays out a budget with slices of at most that size.
+func (p *pool) divide(budget, most int64) layout.Layout {
+	claims := slices.Clone(p.claims)
+	for i := range claims {
+		claims[i].Amount = min(claims[i].Amount, most)
+	}
+	return layout.Divide(budget, claims)
+}
+
+// divides tells whether the budget can be divided with slices of at most that size, by the managers and by
+// the rules of the API, so that containers that share have at least rest.
+func (p *pool) divides(budget, most, rest int64) bool {
+	l := p.divide(budget, most)
+	shares := slices.ContainsFunc(l.Pieces, func(p layout.Piece) bool { return p.Part == layout.Rest })
+	if l.Overdrawn || l.Empty != layout.NotEmpty || shares && p.rest && l.Rest < rest {
+		return false
+	}
+	if !p.compared {
+		return true
+	}
+	claims := make([]layout.Claim, len(p.claims))
+	for i, c := range p.claims {
+		requested, limit := p.requested[i], p.limit[i]
+		if p.own[i] && c.Amount > most {
+			requested, limit = min(requested, most*p.milli), min(limit, most*p.milli)
+		}
+		if c.Lane == request.App && limit > budget*p.milli {
+			return false
+		}
+		claims[i] = layout.Claim{Lane: c.Lane, Exclusive: true, Amount: min(requested, math.MaxInt64/int64(len(claims)+1))}
+	}
+	return layout.Budget(claims) <= budget*p.milli
+}
+
+// largestSlice is the largest size of slices, in steps of unit, with which the budget can be divided;
+// math.MaxInt64 where they can stay as they are.
+func (p *pool) largestSlice(budget, rest, unit int64) (int64, bool) {
+	if p.divides(budget, math.MaxInt64, rest) {
+		return math.MaxInt64, true
+	}
+	low, high := int64(1), budget/unit
 	for low < high {
-		middle := low + (high-low+1)/2
-		if divides(capped(pod, resource, "", middle*unit), resource, limit, rest) {
+		if middle := low + (high-low+1)/2; p.divides(budget, middle*unit, rest) {
 			low = middle
 		} else {
 			high = middle - 1
 		}
 	}
-	pod = capped(pod, resource, "", max(low, 1)*unit)
-	return pod, divides(pod, resource, limit, rest)
-}
-
-// capped limits what containers ask for themselves.
-func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
-	for _, c := range pod.Containers {
-		if n, ok := asked(c, resource); ok && n > limit && (who == "" || c.Name == who) {
-			pod = Change{Container: c.Name, Resource: resource, To: limit}.apply(pod)
-		}
-	}
-	return pod
-}
-
-// divide is the arithmetic of a pool (layoutPool of package node).
-func divide(pod request.Pod, resource string, budget int64) layout.Layout {
-	list := make([]layout.Claim, len(pod.Containers))
-	for i, c := range pod.Containers {
-		n, ok := asked(c, resource)
-		if resource != request.CPU {
-			ok = len(c.Memory) > 0
-		}
-		list[i] = layout.Claim{Lane: c.Lane, Exclusive: ok, Amount: n}
-		if isMemory(resource) && resource != machine.Memory {
-			list[i].Indifferent = !slices.Contains(c.HugePages, resource)
-		}
-	}
-	return layout.Divide(budget, list)
-}
-
-// divides tells whether the budget can be divided, by the managers and by the rules of the API, so that
-// containers that share have at least rest.
-func divides(pod request.Pod, resource string, budget, rest int64) bool {
-	l := divide(pod, resource, budget)
-	shares := slices.ContainsFunc(l.Pieces, func(p layout.Piece) bool { return p.Part == layout.Rest })
-	if shares && l.Rest < rest && (resource == request.CPU || resource == machine.Memory) {
-		return false
-	}
-	return !l.Overdrawn && l.Empty == layout.NotEmpty && AgainstAPI(pod) == ""
+	return low * unit, p.divides(budget, low*unit, rest)
 }
 
 // apply sets one amount. What the request says a second time, in thousandths, follows.
@@ -122,12 +192,37 @@ func (c Change) apply(pod request.Pod) request.Pod {
 		pod.BudgetMemory = pod.BudgetMemory.With(c.Resource, c.To)
 		return pod
 	}
-	pod.Containers = slices.Clone(pod.Containers)
-	_, i := pod.Container(c.Container)
-	if i < 0 {
-		return pod
+	return applied(pod, []Change{c})
+}
+
+// applied makes changes, most of which are of containers in their order: finding these costs
+// one walk.
+func applied(pod request.Pod, changes []Change) request.Pod {
+	cloned, at := false, 0
+	for _, c := range changes {
+		if c.Container == "" {
+			pod = c.apply(pod)
+			continue
+		}
+		if !cloned {
+			pod.Containers, cloned = slices.Clone(pod.Containers), true
+		}
+		for at < len(pod.Containers) && pod.Containers[at].Name != c.Container {
+			at++
+		}
+		if at == len(pod.Containers) {
+			if _, at = pod.Container(c.Container); at < 0 {
+				at = 0
+				continue
+			}
+		}
+		c.set(&pod.Containers[at])
 	}
-	at := &pod.Containers[i]
+	return pod
+}
+
+// set changes a container.
+func (c Change) set(at *request.Container) {
 	switch _, device := at.Devices.Get(c.Resource); {
 	case c.Resource == request.CPU:
 		at.CPUs, at.CPURequest = int(c.To), c.To*1000
@@ -140,7 +235,6 @@ func (c Change) apply(pod request.Pod) request.Pod {
 		at.Memory = at.Memory.With(c.Resource, c.To)
 		at.MemoryRequest, at.MemoryLimit = restated(at.MemoryRequest, c), restated(at.MemoryLimit, c)
 	}
-	return pod
 }
 
 // restated has the amount of a change where one was stated.
@@ -151,15 +245,14 @@ func restated(stated request.Amounts, c Change) request.Amounts {
 	return stated.With(c.Resource, c.To)
 }
 
-// adopt returns pod with the amounts of one resource as they are in from.
-func adopt(pod, from request.Pod, resource string) request.Pod {
-	for _, c := range difference(pod, from) {
-		if c.Resource == resource {
-			pod = c.apply(pod)
-		}
-	}
-	return pod
+// withAmountsOf returns pod with the amounts of one resource as they are in from.
+func withAmountsOf(pod, from request.Pod, resource string) request.Pod {
+	changes := difference(pod, from)
+	return applied(pod, slices.DeleteFunc(changes, func(c Change) bool { return c.Resource != resource }))
 }
+
+// sameAmounts tells whether a and b, which differ in amounts alone, do not differ.
+func sameAmounts(a, b request.Pod) bool { return len(difference(a, b)) == 0 }
 
 // difference is what makes b of a; both have the same containers and resources.
 func difference(a, b request.Pod) []Change {

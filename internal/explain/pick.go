@@ -49,6 +49,7 @@ func picksOf(s *node.State, p *node.Plan) []Pick {
 
 func containerPicks(s *node.State, g *node.Grant) []Pick {
 	var picks []Pick
+	lent := lenders{}
 	for i, c := range g.Containers {
 		pick := Pick{Container: g.Pod.Containers[i].Name}
 		why := whyCPUs(s, c, c.CPUs)
@@ -60,7 +61,7 @@ func containerPicks(s *node.State, g *node.Grant) []Pick {
 		case !g.Pool.IsEmpty():
 			why = "shares what the slices leave of the pod's pool (R-CPU-94)"
 		default:
-			if from := reusedFrom(g, i); from != "" {
+			if from := lent.to(g, i); from != "" {
 				why += "; some are reused from init container " + from + " (R-CPU-80)"
 			}
 		}
@@ -97,14 +98,25 @@ func (p *Pick) cpus(s *node.State, set cpuset.Set, why string) {
 	p.NUMANodes = s.Machine().NodesOf(set).Nodes()
 }
 
-// reusedFrom names the first earlier standard init container with CPUs of container i.
-func reusedFrom(g *node.Grant, i int) string {
-	for k := range i {
-		if g.Pod.Containers[k].Lane == request.Init && g.Containers[k].CPUs.Intersects(g.Containers[i].CPUs) {
-			return g.Pod.Containers[k].Name
+// lenders are, by CPU, the first standard init containers that had it.
+type lenders map[int]int
+
+// to names the first earlier standard init container with CPUs of container i. It is asked for all
+// containers in their order.
+func (l lenders) to(g *node.Grant, i int) string {
+	first := i
+	for id := range g.Containers[i].CPUs.All() {
+		k, had := l[id]
+		if had {
+			first = min(first, k)
+		} else if g.Pod.Containers[i].Lane == request.Init {
+			l[id] = i
 		}
 	}
-	return ""
+	if first == i {
+		return ""
+	}
+	return g.Pod.Containers[first].Name
 }
 
 // shape says which whole units a set is made of: "5 whole cores in 1 uncore cache".
@@ -187,12 +199,23 @@ type Quota struct {
 	Why   string `json:"why"`
 }
 
+// whyLifted says why a pod's cgroup has no quota.
+func whyLifted(p node.Policy, g *node.Grant) string {
+	switch {
+	case !p.Quota.Isolated:
+		return "lifted: exclusive CPUs need none (R-ST-81)"
+	case !g.Pool.IsEmpty():
+		return "lifted: the cpuset of its pool is the limit"
+	}
+	return "lifted: it would throttle exclusive containers; the others have limits of their own"
+}
+
 func quotaOf(s *node.State, g *node.Grant) []Quota {
 	policy := s.Policy()
 	pod := Quota{Milli: g.Pod.CPULimit, Why: "the pod-level limit; not every container has CPUs of its own (R-ST-81)"}
 	switch {
 	case g.LiftsPodQuota(policy):
-		pod = Quota{Why: "lifted: exclusive CPUs need none (R-ST-81)"}
+		pod = Quota{Why: whyLifted(policy, g)}
 	case pod.Milli == 0:
 		pod.Why = "the containers' limits together"
 	case !policy.LiftQuota:
@@ -201,9 +224,12 @@ func quotaOf(s *node.State, g *node.Grant) []Quota {
 	out := []Quota{pod}
 	for i, c := range g.Pod.Containers {
 		q := Quota{Container: c.Name, Milli: c.CPULimit, Why: "its own limit"}
+		set := g.Quota(policy, i)
 		switch {
-		case g.LiftsQuota(policy, i):
+		case set == node.NoQuota:
 			q = Quota{Container: c.Name, Why: "lifted: its CPUs are its own (R-ST-80)"}
+		case set != node.KeepQuota:
+			q.Milli, q.Why = set.Milli(), "its share of what exclusive containers leave of the pod's limit"
 		case g.Isolation(i) == node.ContainerIsolation:
 			q.Why = "its own limit; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
 		case c.CPULimit == 0 && g.Pod.CPULimit > 0:

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,37 +93,58 @@ func (r Remedies) Plans() int {
 
 // Bounds, in plans. What they end is told in Remedies.Tried.
 const (
-	maxAmountPlans = 250
+	maxAmountPlans = 2000
 	maxPodPlans    = 150
+	// minPlans are made of a pod with however many containers.
+	minPlans = 3
+	// maxCost bounds, over all plans of one kind of change, the containers that are planned, one that is
+	// aligned by itself counting alignedCost times, so that the answer about a pod with thousands of
+	// containers comes within a second: about 10 µs each.
+	maxCost     = 60_000
+	alignedCost = 5
 	// maxSteps bounds, over all plans of one kind of change, the steps of hint.Merge.
 	maxSteps = 200_000
 )
 
-// Search looks for the smallest changes that admit a pod which s refuses. Elsewhere are other
+// allowed is how many plans of the pod may be made where at most that many are wanted.
+func (x *search) allowed(plans int) int {
+	cost := max(1, len(x.pod.Containers))
+	if policy := x.state.Policy(); policy.Scope == node.ContainerScope && policy.Topology != node.TopologyNone {
+		cost *= alignedCost
+	}
+	return max(minPlans, min(plans, maxCost/cost))
+}
+
+// Search looks for the smallest changes that admit a pod which s rejects. Elsewhere are other
 // nodes; only those that take the pod as it is are proposed. A pod that is admitted has no remedies.
-func Search(s *node.State, pod request.Pod, elsewhere ...Place) Remedies {
+// The search ends with the context; the error is then the context's, and nothing is returned.
+func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...Place) (Remedies, error) {
 	plan := s.Plan(pod)
 	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}
 	if plan.Refusal == nil {
-		return out
+		return out, ctx.Err()
 	}
 	for _, look := range []func(*search) ([]Proposal, string){
 		(*search).amounts, (*search).spare,
 		func(x *search) ([]Proposal, string) { return x.places(elsewhere) },
 		(*search).settings,
 	} {
-		x := &search{state: s, pod: pod, refusal: plan.Refusal}
+		x := &search{ctx: ctx, state: s, pod: pod, refusal: plan.Refusal}
 		found, said := look(x)
+		if err := ctx.Err(); err != nil {
+			return Remedies{}, err
+		}
 		out.Proposals = append(out.Proposals, found...)
 		if x.what != "" {
 			out.Tried = append(out.Tried, Try{x.what, x.plans, said})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // search is the search for one kind of change.
 type search struct {
+	ctx     context.Context
 	state   *node.State
 	pod     request.Pod
 	refusal *node.Refusal
@@ -131,14 +153,19 @@ type search struct {
 	plans int
 	steps int
 	limit int
+	// cut tells that something was not looked at, so that what was not found may be there.
+	cut bool
 }
 
-// spent tells whether the bound is reached.
-func (x *search) spent() bool { return x.plans >= x.limit || x.steps >= maxSteps }
+// spent tells whether the bound is reached, or whoever asked has gone.
+func (x *search) spent() bool {
+	return x.plans >= x.limit || x.steps >= maxSteps || x.ctx.Err() != nil
+}
 
 // plan plans and counts. Beyond the bound the answer is nil, for no.
 func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
 	if x.spent() {
+		x.cut = true
 		return nil
 	}
 	x.plans++
@@ -164,6 +191,9 @@ func (x *search) places(places []Place) ([]Proposal, string) {
 			found = append(found, Proposal{Kind: Elsewhere, Node: at.Name, Text: "run it on " + at.Name + ", as it is", Outcome: outcome(at.State, p)})
 		}
 	}
+	if len(found) == 0 && x.cut {
+		return nil, "none found; " + notFurther
+	}
 	if len(found) == 0 {
 		return nil, "none admits it"
 	}
@@ -173,9 +203,7 @@ func (x *search) places(places []Place) ([]Proposal, string) {
 // Apply makes the change of p to a pod and the node that refuses it, and returns both. Of kind
 // Elsewhere nothing changes: the node is another.
 func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Pod, error) {
-	for _, c := range p.Changes {
-		pod = c.apply(pod)
-	}
+	pod = applied(pod, p.Changes)
 	for _, a := range p.Without {
 		s = s.Release(a.UID)
 	}
@@ -196,6 +224,10 @@ func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Po
 
 // under is the node after a restart with another policy: grants stand.
 func under(s *node.State, policy node.Policy) (*node.State, error) {
+	if !s.Offline().IsEmpty() {
+		n, _, err := node.Adopt(s.Machine(), policy, s.Devices().Inventory(), s.Grants())
+		return n, err
+	}
 	n, err := node.Restore(s.Machine(), policy, s.Grants())
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -71,8 +72,9 @@ type Idle struct {
 	Memory []Amount `json:"idleMemory,omitempty"`
 }
 
-// Usage reports on a node.
-func Usage(s *node.State) Report {
+// Usage reports on a node. The search for the largest pods ends with the context; the error is then the
+// context's.
+func Usage(ctx context.Context, s *node.State) (Report, error) {
 	policy := s.Policy()
 	r := Report{ManagesCPUs: policy.StaticCPU, ManagesMemory: policy.StaticMemory}
 	var alone, pool, idle cpuset.Builder
@@ -94,8 +96,8 @@ func Usage(s *node.State) Report {
 		lost(s, &report)
 		r.Nodes = append(r.Nodes, report)
 	}
-	r.Largest = largestPods(s)
-	return r
+	r.Largest = largestPods(ctx, s)
+	return r, ctx.Err()
 }
 
 // parts are the CPUs of a grant that one container has for itself, those that the pod's containers
@@ -275,7 +277,7 @@ type Largest struct {
 	Wrong string `json:"wrong,omitempty"`
 }
 
-func largestPods(s *node.State) []Largest {
+func largestPods(ctx context.Context, s *node.State) []Largest {
 	policies := []node.TopologyPolicy{node.TopologyNone, node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode}
 	var out []Largest
 	for _, t := range policies {
@@ -296,7 +298,7 @@ func largestPods(s *node.State) []Largest {
 			out = append(out, l)
 			continue
 		}
-		l.measure(at)
+		l.measure(ctx, at)
 		if len(out) > 0 && out[0].Wrong == "" {
 			free := out[0]
 			l.LostCPUs, l.LostBytes, l.LostShare = free.CPUs-l.CPUs, free.Bytes-l.Bytes, free.Share-l.Share
@@ -306,8 +308,8 @@ func largestPods(s *node.State) []Largest {
 	return out
 }
 
-func (l *Largest) measure(s *node.State) {
-	p := prober{s: s, memory: s.Policy().StaticMemory}
+func (l *Largest) measure(ctx context.Context, s *node.State) {
+	p := prober{ctx: ctx, s: s, memory: s.Policy().StaticMemory}
 	if s.Policy().StaticCPU {
 		unit := int64(1)
 		if s.Policy().CPU.FullPCPUsOnly {
@@ -335,11 +337,15 @@ const mebi = int64(1) << 20
 
 // prober plans pods of one container.
 type prober struct {
+	ctx    context.Context
 	s      *node.State
 	memory bool
 }
 
 func (p prober) admits(cpus, bytes int64) bool {
+	if p.ctx.Err() != nil {
+		return false
+	}
 	c := request.Container{Name: "c", Lane: request.App, CPUs: int(cpus), CPURequest: cpus * 1000, CPULimit: cpus * 1000, Equivalent: true}
 	if cpus == 0 {
 		c.Sharing, c.CPURequest, c.CPULimit = request.FractionalCPU, 500, 500

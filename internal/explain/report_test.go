@@ -9,7 +9,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/explain"
 )
 
 // TestReportAddsUp: every CPU and every byte is counted once.
@@ -18,7 +17,7 @@ func TestReportAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawNode(t)
 		s := d.n.State()
-		r := explain.Usage(s)
+		r := reported(t, s)
 		free := 0
 		for _, n := range r.Nodes {
 			c := n.CPUs
@@ -47,7 +46,7 @@ func TestLargestIsLargest(t *testing.T) {
 		if !s.Policy().StaticCPU {
 			return
 		}
-		for _, l := range explain.Usage(s).Largest {
+		for _, l := range reported(t, s).Largest {
 			if !l.Now {
 				continue
 			}

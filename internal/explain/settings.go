@@ -76,7 +76,7 @@ func knobs() []knob {
 // settings turns one knob at a time, and two where no single one helps. Of the values of a knob the
 // first that admits the pod is proposed.
 func (x *search) settings() ([]Proposal, string) {
-	x.what, x.limit = "other policies, scopes and options", maxSettingPlans
+	x.what, x.limit = "other policies, scopes and options", x.allowed(maxSettingPlans)
 	all := knobs()
 	var found []Proposal
 	for _, k := range all {
@@ -94,8 +94,8 @@ func (x *search) settings() ([]Proposal, string) {
 			}
 		}
 	}
-	if x.spent() {
-		return nil, "none found within the bound of the search"
+	if x.cut {
+		return nil, "none found; " + notFurther
 	}
 	return nil, "none admits it, nor do two together"
 }

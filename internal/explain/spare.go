@@ -35,7 +35,7 @@ type victim struct {
 // lowest priority, and then the youngest: no other set of that size would spare a pod that
 // matters more.
 func (x *search) spare() ([]Proposal, string) {
-	x.what, x.limit = "the absence of pods", maxPodPlans
+	x.what, x.limit = "the absence of pods", x.allowed(maxPodPlans)
 	victims := x.victims()
 	if len(victims) == 0 {
 		return nil, "no pod holds anything"
@@ -66,16 +66,16 @@ func (x *search) spare() ([]Proposal, string) {
 
 // anyhow is for when the fewest pods are out of reach.
 func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
-	x.limit += maxPodPlans
+	x.limit += x.allowed(maxPodPlans)
 	x.steps = 0
 	found := x.greedy(victims)
 	switch {
 	case found == nil && empty:
 		return nil, "even the empty node refuses it"
 	case found == nil:
-		return nil, "none found within the bound of the search"
+		return nil, "none found; " + notFurther
 	}
-	return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it; fewer may, the search for them reached its bound", countText(len(found), "pod"))
+	return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
 }
 
 // victims are the pods that hold anything, the one to spare first first.

@@ -205,7 +205,7 @@ func (r *resolution) reservedSet() cpuset.Set {
 		return cpuset.Set{}
 	}
 	all := r.machine.AllCPUs()
-	if missing := set.Difference(all); !missing.IsEmpty() {
+	if missing := set.Difference(all).Difference(r.offline); !missing.IsEmpty() {
 		r.refuse(Problem{
 			Field:   field,
 			Why:     fmt.Sprintf("the machine has no CPU %s; it has %s", missing, all),

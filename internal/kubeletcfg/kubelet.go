@@ -3,6 +3,7 @@ package kubeletcfg
 import (
 	"fmt"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
@@ -10,7 +11,7 @@ import (
 // KubeletRefuses lists what stops a kubelet and not Paddock: a machine with more than 8 NUMA nodes
 // without the option that allows them (R-HINT-71).
 func (c *Config) KubeletRefuses(m *machine.Machine) []Problem {
-	r := c.resolve(m)
+	r := c.resolve(m, cpuset.Set{})
 	nodes := m.NodeMask().Len()
 	if _, given := c.spec.TopologyManagerPolicyOptions[optionMaxNodes]; given || r.policy.Topology == node.TopologyNone || nodes <= leastMaxNodes {
 		return nil

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/kubelet/config/v1beta1"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
@@ -27,7 +28,14 @@ func (w Warning) String() string { return w.Field + ": " + w.Why }
 // One refusal of the kubelet is not repeated: a machine with more than 8 NUMA nodes
 // needs no option. A max-allowable-numa-nodes that is given is honoured (R-HINT-71).
 func (c *Config) Resolve(m *machine.Machine) (node.Policy, error) {
-	r := c.resolve(m)
+	return c.ResolveOffline(m, cpuset.Set{})
+}
+
+// ResolveOffline is Resolve for a machine of which some CPUs are offline, so that m does not have
+// them: reservedSystemCPUs may name them, and they stay reserved for when they come back. A kubelet
+// does not start then (R-CPU-22); an agent that did not would leave its pods alone.
+func (c *Config) ResolveOffline(m *machine.Machine, offline cpuset.Set) (node.Policy, error) {
+	r := c.resolve(m, offline)
 	if len(r.problems) > 0 {
 		return node.Policy{}, &RefusedError{Name: c.title(), Problems: r.problems}
 	}
@@ -37,8 +45,12 @@ func (c *Config) Resolve(m *machine.Machine) (node.Policy, error) {
 // Warnings lists the settings that have no effect on a machine, or one that surprises.
 // It is for configurations that Resolve accepts; of others it lists what could be told.
 func (c *Config) Warnings(m *machine.Machine) []Warning {
-	return c.resolve(m).warnings
+	return c.resolve(m, cpuset.Set{}).warnings
 }
+
+// NamesReserved tells whether the configuration names the reserved CPUs, and not only how many they
+// are. Named CPUs are the same on every machine.
+func (c *Config) NamesReserved() bool { return c.spec.ReservedSystemCPUs != "" }
 
 func (c *Config) title() string {
 	if c.name == "" {
@@ -51,6 +63,7 @@ func (c *Config) title() string {
 type resolution struct {
 	spec    *v1beta1.KubeletConfiguration
 	machine *machine.Machine
+	offline cpuset.Set // CPUs that the machine has and that are offline
 	gates   Gates
 
 	policy   node.Policy
@@ -58,8 +71,8 @@ type resolution struct {
 	warnings []Warning
 }
 
-func (c *Config) resolve(m *machine.Machine) *resolution {
-	r := &resolution{spec: &c.spec, machine: m}
+func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
+	r := &resolution{spec: &c.spec, machine: m, offline: offline}
 	var problems []Problem
 	r.gates, problems = resolveGates(c.spec.FeatureGates)
 	r.problems = append(r.problems, problems...)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
@@ -76,7 +77,7 @@ func spread(m *machine.Machine, keep map[int]int64, bytes int64) []Reserved {
 // EmptyNodes warns of NUMA nodes all of whose CPUs are reserved: no container gets CPUs of its own
 // there, and with strict-cpu-reservation none runs there at all.
 func (c *Config) EmptyNodes(m *machine.Machine) []Warning {
-	r := c.resolve(m)
+	r := c.resolve(m, cpuset.Set{})
 	reserved := r.policy.ReservedCPUs
 	if !r.policy.StaticCPU || reserved.Contains(m.AllCPUs()) {
 		return nil // the second has a warning of its own

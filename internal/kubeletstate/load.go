@@ -39,11 +39,16 @@ func (k Kubelet) Writes(m Manager) Version {
 	switch {
 	case k.Minor >= firstWithData:
 		return m.newest()
-	case k.Minor >= firstWithPools && k.PodLevelManagers:
+	case k.CountsPools():
 		return m.PoolsSince()
 	}
 	return m.PoolsSince() - 1
 }
+
+// CountsPools tells whether the kubelet counts what pods have as pods: from 1.36, with its gate on.
+// 1.37 writes a version with a place for pools whatever its gate says (R-37-5), and without the gate
+// it passes over them.
+func (k Kubelet) CountsPools() bool { return k.Minor >= firstWithPools && k.PodLevelManagers }
 
 // tries are the versions that the kubelet tries, in its order (R-ST-31, R-ST-33, R-37-5).
 func (k Kubelet) tries(m Manager) []Version {

@@ -67,6 +67,22 @@ func (f *File) Holds() bool {
 	return f.Checksum.Holds()
 }
 
+// Unprotected says why nothing would have shown a change of the content: its checksum is broken, or
+// it has none. It is empty for a file whose content a checksum covers.
+func (f *File) Unprotected() string {
+	switch {
+	case f.Data != nil && !f.Data.Holds():
+		return fmt.Sprintf("its dataChecksum is %s", *f.Data)
+	case f.Data != nil:
+		return ""
+	case f.Checksum.Stated == 0:
+		return "it has no checksum"
+	case !f.Checksum.Holds():
+		return fmt.Sprintf("its checksum is %s", f.Checksum)
+	}
+	return ""
+}
+
 // Recognise says what a text is. Its checksum need not hold, but it must be read: the errors wrap
 // ErrDamaged or ErrForeign. Which of two versions without entries it is only the checksum tells;
 // where that holds for none, the older one is assumed.
@@ -180,6 +196,9 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 		return err
 	}
 	f.CPU = v3.content()
+	if f.withoutData(fields, 4, checksum(v2.Checksum, v2.sum(cpuType), true)) {
+		return nil
+	}
 	f.Version, f.Checksum = 2, legacyChecksum(v2.Checksum, v2.sum, cpuType, 2)
 	if sum := v3.sum(cpuType); v3.Checksum == sum || (has(fields, "podEntries") && (v2.Checksum == 0 || !f.Checksum.Holds())) {
 		f.Version, f.Checksum = 3, checksum(v3.Checksum, sum, false)
@@ -211,11 +230,26 @@ func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) e
 		return err
 	}
 	f.Memory = v2.content()
+	if f.withoutData(fields, 3, checksum(v1.Checksum, v1.sum(memoryType), true)) {
+		return nil
+	}
 	f.Version, f.Checksum = 1, legacyChecksum(v1.Checksum, v1.sum, memoryType, 1)
 	if sum := v2.sum(memoryType); v2.Checksum == sum || (has(fields, "podEntries") && (v1.Checksum == 0 || !f.Checksum.Holds())) {
 		f.Version, f.Checksum = 2, checksum(v2.Checksum, sum, false)
 	}
 	return nil
+}
+
+// withoutData takes a file that has the checksum of the field data and not the field for one of the
+// last version whose data is lost: what is left is the part for older readers, without pools.
+func (f *File) withoutData(fields map[string]json.RawMessage, v Version, older Checksum) bool {
+	var stated uint64
+	if !has(fields, "dataChecksum") || json.Unmarshal(fields["dataChecksum"], &stated) != nil {
+		return false
+	}
+	missing := checksum(stated, dataSum(""), false)
+	f.Version, f.Checksum, f.Data = v, older, &missing
+	return true
 }
 
 // data reads the text of the last version, also when its checksum does not hold.

@@ -265,3 +265,22 @@ func TestListEstimated(t *testing.T) {
 		t.Errorf("v1alpha1 tells of %v", alpha)
 	}
 }
+
+// TestOfflineCPUs: what is assigned is listed while it is offline, and is not allocatable.
+func TestOfflineCPUs(t *testing.T) {
+	full := small(t, node.PodScope, database())
+	m, err := full.Machine().Without(cpuset.Of(1, 2, 15))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := full.OnMachine(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text(list(state).GetPodResources()), text(list(full).GetPodResources()); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := fmt.Sprint(allocatable(state).GetCpuIds()); got != "[3 4 5 6 7 8 9 10 11 12 13 14]" {
+		t.Errorf("allocatable are %s", got)
+	}
+}

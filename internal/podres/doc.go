@@ -14,6 +14,10 @@
 //     request may well have memory of its own (R-DEM-31);
 //   - a pod shows the pool that it holds as a pod, its containers' parts included (R-37-3).
 //     The pod's shared pool is that less the union of its containers';
+//   - CPUs of pods are those that they are assigned, also while they are offline, as the kubelet
+//     tells them: they are not free, and the pod has them again when they are back. A client that
+//     wants to run threads on them asks the container's cgroup (cpuset.cpus.effective), or takes
+//     those that are online. GetAllocatableResources has online CPUs only;
 //   - ids ascend, so that equal states give equal bytes.
 //
 // One token bucket is for all calls (R-API-3). Access is by the file: the socket has mode

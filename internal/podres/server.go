@@ -49,6 +49,9 @@ type Options struct {
 	Limit Limit
 	// Observer may be nil.
 	Observer Observer
+	// Unavailable returns why nothing is answered now, for instance because another manager assigns
+	// CPUs on this node: every call ends with gRPC's Unavailable and that reason. It must not wait. Nil: never.
+	Unavailable func() error
 }
 
 // Bounds of one client's demands.
@@ -67,8 +70,10 @@ const (
 // Server answers calls. It is made by NewServer and safe for use by several goroutines.
 type Server struct {
 	snapshots Snapshots
-	limiter   *rate.Limiter
-	observer  Observer
+	// unavailable is Options.Unavailable.
+	unavailable func() error
+	limiter     *rate.Limiter
+	observer    Observer
 
 	list      cache[*podresourcesv1.ListPodResourcesResponse]
 	listAlpha cache[*v1alpha1.ListPodResourcesResponse]
@@ -87,7 +92,7 @@ func NewServer(snapshots Snapshots, o Options) (*Server, error) {
 		o.Observer = silent{}
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.Limit.PerSecond), o.Limit.Burst)
-	return &Server{snapshots: snapshots, limiter: limiter, observer: o.Observer}, nil
+	return &Server{snapshots: snapshots, unavailable: o.Unavailable, limiter: limiter, observer: o.Observer}, nil
 }
 
 type silent struct{}
@@ -161,6 +166,11 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 
 // state is the snapshot that a call is answered from.
 func (s *Server) state() (*node.State, error) {
+	if s.unavailable != nil {
+		if err := s.unavailable(); err != nil {
+			return nil, status.Error(codes.Unavailable, err.Error())
+		}
+	}
 	if state := s.snapshots.State(); state != nil {
 		return state, nil
 	}

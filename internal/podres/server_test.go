@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,28 @@ func TestSnapshotChanges(t *testing.T) {
 			}
 		}
 		state = admit(t, state, plain(fmt.Sprint("pod-", i), exclusive("a", request.App, 1, gib)))
+	}
+}
+
+// TestUnavailable: while the node is not managed every call ends with the reason.
+func TestUnavailable(t *testing.T) {
+	var aside atomic.Bool
+	o := unlimited
+	o.Unavailable = func() error {
+		if aside.Load() {
+			return errors.New("the kubelet manages this node")
+		}
+		return nil
+	}
+	client := dial(t, start(t, publish(small(t, node.PodScope)), o))
+	for _, away := range []bool{false, true, false} {
+		aside.Store(away)
+		for _, call := range calls(client) {
+			err := call(t.Context())
+			if told := status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "the kubelet manages this node"); told != away {
+				t.Errorf("aside %t: %v", away, err)
+			}
+		}
 	}
 }
 

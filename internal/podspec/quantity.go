@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ErrNotWhole is wrapped by the error about an amount of memory, huge pages or devices that is
-// no whole number of bytes or devices (R-DEM-32).
+// ErrNotWhole is wrapped by the error about an amount of devices that is no whole number.
 var ErrNotWhole = errors.New("not a whole number")
 
 // ErrOutOfRange is wrapped by the error about a quantity that is negative or too large
@@ -101,13 +100,10 @@ func milliOf(q resource.Quantity) (int64, error) {
 	return q.MilliValue(), nil
 }
 
-// bytesOf is q in bytes, rounded up unless exact is asked for.
-func bytesOf(q resource.Quantity, exact bool) (int64, error) {
+// bytesOf is q in bytes. A fraction of a byte counts as a byte.
+func bytesOf(q resource.Quantity) (int64, error) {
 	if err := inRange(q, maxUnits); err != nil {
 		return 0, err
-	}
-	if exact && !isWhole(q) {
-		return 0, fmt.Errorf("%s bytes is %w", q.String(), ErrNotWhole)
 	}
 	return q.Value(), nil
 }

@@ -139,13 +139,8 @@ func sortedKeys(m map[string]any) []string {
 
 // parseError is what is wrong with the text of a quantity.
 func parseError(text string) error {
-	if err := textOutOfRange(text); err != nil {
-		return err
-	}
-	if _, err := resource.ParseQuantity(text); err != nil {
-		return fmt.Errorf("%q is no quantity: %w", text, err)
-	}
-	return nil
+	_, err := ParseQuantity(text)
+	return err
 }
 
 // textOutOfRange refuses a quantity that even to parse could take for ever: see
@@ -160,4 +155,16 @@ func textOutOfRange(text string) error {
 		return fmt.Errorf("%w: the exponent of %s", ErrOutOfRange, text)
 	}
 	return nil
+}
+
+// ParseQuantity reads a quantity, but for those that would take for ever (ErrOutOfRange).
+func ParseQuantity(text string) (resource.Quantity, error) {
+	if err := textOutOfRange(text); err != nil {
+		return resource.Quantity{}, err
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, fmt.Errorf("%q is no quantity: %w", text, err)
+	}
+	return q, nil
 }

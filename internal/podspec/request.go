@@ -19,10 +19,12 @@ import (
 //
 // The rules of the API are not checked: a pod that went past Validate gets the numbers
 // that its spec has. An error, which names the pod and the field, is returned only for
-// what has no number: memory of a pod that memory would be pinned for which is not a
-// whole number of bytes (ErrNotWhole), a quantity that is negative or too large
-// (ErrOutOfRange), containers that together ask for too much (ErrOutOfRange), and an
-// unknown QoS class in the status.
+// what has no number: a device count that is not a whole number (ErrNotWhole), a quantity
+// that is negative or too large (ErrOutOfRange), containers that together ask for too much
+// (ErrOutOfRange), and an unknown QoS class in the status.
+//
+// Memory and huge pages are rounded up to the next byte, container by container. The budget
+// of a pod then grows by the bytes that this adds to its containers.
 func Request(pod *v1.Pod, g Gates) (request.Pod, error) {
 	out, err := makeRequest(pod, g)
 	if err != nil {
@@ -89,11 +91,13 @@ func addBudget(out *request.Pod, pod *v1.Pod) (err error) {
 	if out.QoS == request.Guaranteed {
 		out.BudgetCPUs = wholeCPUs(out.BudgetCPUMilli)
 	}
-	amounts, err := memoryIn(r.Requests, out.QoS == request.Guaranteed, at.Child("requests"))
+	amounts, err := memoryIn(r.Requests, at.Child("requests"))
 	if err != nil {
 		return err
 	}
+	rounded := roundedNeed(pod)
 	for _, a := range amounts {
+		a.Value = max(a.Value, rounded[a.Resource])
 		if a.Value > 0 {
 			out.BudgetMemory = append(out.BudgetMemory, a)
 		}
@@ -117,8 +121,7 @@ func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *fiel
 	}
 	rc.CPUs, rc.Sharing = exclusiveCPUs(*out, rc)
 	if out.QoS == request.Guaranteed && (out.Kind != request.PodLevel || rc.Equivalent) {
-		exact := out.Kind != request.Unmanaged // the managers never look at the memory of those
-		if rc.Memory, err = memoryIn(c.Resources.Requests, exact, at.Child("requests")); err != nil {
+		if rc.Memory, err = memoryIn(c.Resources.Requests, at.Child("requests")); err != nil {
 			return err
 		}
 	}
@@ -209,13 +212,13 @@ func milliIn(list v1.ResourceList, at *field.Path) (int64, error) {
 
 // memoryIn is the memory and the huge pages of a list in bytes, zero amounts kept
 // (R-DEM-32, R-DEM-33).
-func memoryIn(list v1.ResourceList, exact bool, at *field.Path) (request.Amounts, error) {
+func memoryIn(list v1.ResourceList, at *field.Path) (request.Amounts, error) {
 	var out request.Amounts
 	for _, name := range sortedNames(list) {
 		if !isMemory(name) {
 			continue
 		}
-		n, err := bytesOf(list[name], exact)
+		n, err := bytesOf(list[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at.Key(string(name)), err)
 		}
@@ -233,7 +236,7 @@ func statedMemory(list v1.ResourceList) request.Amounts {
 		if !isMemory(name) || q.Sign() <= 0 {
 			continue
 		}
-		n, err := bytesOf(q, false)
+		n, err := bytesOf(q)
 		if err != nil {
 			n = math.MaxInt64
 		}

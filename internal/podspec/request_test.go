@@ -16,7 +16,7 @@ import (
 
 var (
 	cpuTexts    = []string{"0", "250m", "1", "1000m", "1500m", "2", "1999.5m", "3", "4"}
-	memoryTexts = []string{"0", "1Mi", "100m", "1.5Gi", "1Gi", "1024Mi", "2Gi"}
+	memoryTexts = []string{"0", "1Mi", "100m", "0.1Gi", "1.5Gi", "1Gi", "1.2Gi", "1024Mi", "2Gi"}
 	pageTexts   = []string{"0", "2Mi", "4Mi", "6Mi", "4Gi"}
 )
 
@@ -101,11 +101,12 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 	forEachContainer(pod, func(c *v1.Container, _ request.Lane) {
 		if rapid.Bool().Draw(t, c.Name+" whole") {
 			c.Resources = v1.ResourceRequirements{Limits: v1.ResourceList{
-				"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("4Mi"),
+				"cpu": resource.MustParse("2"), "memory": resource.MustParse(rapid.SampledFrom([]string{"1Gi", "0.1Gi", "1.2Gi"}).Draw(t, c.Name+" bytes")),
+				"hugepages-2Mi": resource.MustParse("4Mi"),
 			}}
 		}
 	})
-	limits := v1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+	limits := v1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("64Mi")}
 	containers := Default(pod, Gates{})
 	raiseTo(limits, aggregate(containers, requestsOf))
 	for i := range containers.Spec.Containers {

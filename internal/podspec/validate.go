@@ -15,9 +15,9 @@ import (
 // for a valid pod, and in the order of the spec. With the gate PodLevelResources off
 // spec.resources is not looked at: such a pod is refused as a whole (R-DEM-2).
 //
-// Two rules are stricter than the API server's, which only warns: amounts of memory
-// are whole bytes, and huge pages come in whole pages. One path is better: where a
-// container's limit exceeds the pod's, it is that of the container's limit.
+// One rule is stricter than the API server's: huge pages always come in whole pages. One path is
+// better: where a container's limit exceeds the pod's, it is that of the container's limit.
+// A fraction of a byte is valid, as it is there, and counts as a byte.
 func Validate(pod *v1.Pod, g Gates) field.ErrorList {
 	if err := checkExponents(pod); err != nil {
 		return field.ErrorList{err}

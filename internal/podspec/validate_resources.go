@@ -96,8 +96,8 @@ func validateQuantity(name v1.ResourceName, q resource.Quantity, at *field.Path)
 		return field.Invalid(at, q.String(), "must be greater than or equal to 0")
 	case isHugePages(name):
 		return validateHugePages(name, q, at)
-	case name != v1.ResourceCPU && q.Cmp(maxUnits) < 0 && !isWhole(q):
-		return field.Invalid(at, q.String(), "must be an integer")
+	case strings.Contains(string(name), "/") && q.Cmp(maxUnits) < 0 && !isWhole(q):
+		return field.Invalid(at, q.String(), "must be an integer") // A device is whole; a byte is rounded up.
 	}
 	return nil
 }

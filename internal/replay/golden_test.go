@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]int{"seed-examples.jsonl.gz": 797, "dev.jsonl.gz": 374} {
+	for file, want := range map[string]int{"seed-examples.jsonl.gz": 797, "dev.jsonl.gz": 374, "fractional-bytes.jsonl.gz": 7} {
 		t.Run(file, func(t *testing.T) {
 			n, failed := 0, 0
 			for c := range cases(t, filepath.Join(golden, file)) {

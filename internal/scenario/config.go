@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
@@ -31,11 +32,13 @@ import (
 //	                        where the memory policy is Static and nothing is said
 //	gates=…                 with commas; "=false" behind one switches it off.
 //	                        PodLevelResourceManagers is on unless it is switched off
+//	quota=kubelet           not of the kubelet but Paddock's own cpuQuota.mode: isolated, or
+//	                        kubelet, which is the reference's rule
 type settings map[string]string
 
 var settingKeys = [...]string{
 	"topology", "scope", "topology-options", "cpu", "options", "reserved-cpus", "reserve-cpu",
-	"memory", "reserved-memory", "gates",
+	"memory", "reserved-memory", "gates", "quota",
 }
 
 // refusedError is a configuration under which a node does not start.
@@ -69,7 +72,7 @@ func (n *Node) runConfig(c Command) ([]string, error) {
 		return nil, err
 	}
 	n.use(s, policy)
-	n.state = state
+	n.state, n.offline = state, cpuset.Set{}
 	return append(describePolicy(policy), warnings...), nil
 }
 
@@ -101,6 +104,13 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 	}
 	if policy, err = config.Resolve(n.machine); err != nil {
 		return policy, nil, err
+	}
+	switch mode := s["quota"]; mode {
+	case "", "kubelet":
+	case "isolated":
+		policy.Quota = node.DefaultQuota()
+	default:
+		return policy, nil, fmt.Errorf("quota: %q is unknown; want isolated or kubelet", mode)
 	}
 	for _, w := range config.Warnings(n.machine) {
 		warnings = append(warnings, "warning: "+w.String())
@@ -201,7 +211,11 @@ func optionMap(text string) map[string]string {
 
 // describePolicy puts each part of a policy on its line.
 func describePolicy(p node.Policy) []string {
-	return strings.Split(kubeletcfg.Describe(p), "; ")
+	lines := strings.Split(kubeletcfg.Describe(p), "; ")
+	if p.Quota.Isolated {
+		lines = append(lines, "CFS quota isolated")
+	}
+	return lines
 }
 
 // runRestart builds the state anew from the grants, and admits every pod again in the order in
@@ -217,17 +231,15 @@ func (n *Node) runRestart(c Command) ([]string, error) {
 	if err != nil {
 		return nil, &refusedError{err}
 	}
-	state, err := node.Restore(n.machine, policy, n.state.Grants())
+	state, findings, err := n.readopt(policy)
 	if err != nil {
-		return nil, &refusedError{err}
-	}
-	if state, err = n.equip(state); err != nil {
 		return nil, err
 	}
 	var lines []string
 	if len(changed) > 0 {
 		lines = describePolicy(policy)
 	}
+	lines = append(lines, findings...)
 	n.use(s, policy)
 	n.state = state
 	grants := slices.Clone(state.Grants())

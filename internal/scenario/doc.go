@@ -39,6 +39,8 @@
 //	remove NAME              the pod is gone
 //	restart [key=value…]     start again from the grants and the devices alone, perhaps with changed
 //	                         settings, and admit every pod again, as a kubelet does
+//	offline LIST             CPUs go offline, as with "echo 0 > /sys/devices/system/cpu/cpu3/online"
+//	online LIST              they are back; "config" brings all back
 //	state                    everything that is held
 //	check                    prove all invariants
 //

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
@@ -37,7 +38,7 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.machine, n.devices, n.state = m, nil, nil
+	n.machine, n.devices, n.state, n.offline = m, nil, nil, cpuset.Set{}
 	return describeMachine(m), nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -21,7 +22,8 @@ type Machines func(name string) (*machine.Machine, error)
 // Node is what commands act on. It is not safe for concurrent use.
 type Node struct {
 	machines Machines
-	machine  *machine.Machine
+	machine  *machine.Machine // with all CPUs
+	offline  cpuset.Set
 	devices  *device.Inventory // nil before any were said
 	settings settings
 	gates    podspec.Gates
@@ -95,12 +97,14 @@ func (n *Node) run(c Command) ([]string, error) {
 		return n.runRemove(c)
 	case "restart":
 		return n.runRestart(c)
+	case "offline", "online":
+		return n.runHotplug(c)
 	case "state":
 		return n.describeState(), nil
 	case "check":
 		return []string{"ok"}, nil
 	}
-	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, pod, plan, admit, created, remove-container, remove, restart, state, check", c.Name)
+	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, pod, plan, admit, created, remove-container, remove, restart, offline, online, state, check", c.Name)
 }
 
 // pod finds the pod that a command names as its only word.

@@ -14,6 +14,7 @@ func (n *Node) describeState() []string {
 	if s.Policy().StaticCPU {
 		lines = append(lines, fmt.Sprintf("shared pool %s, reserved %s", orNone(s.SharedCPUs().String()), s.Policy().ReservedCPUs))
 	}
+	lines = append(lines, describeDegraded(s)...)
 	if s.Policy().StaticMemory {
 		lines = append(lines, describeMemory(s.Memory())...)
 	}
@@ -105,11 +106,18 @@ func (n *Node) containerCells(g *node.Grant, i int) []string {
 	case n.state.Policy().StaticMemory:
 		mems = "memory not pinned"
 	}
-	quota := ""
-	if g.LiftsQuota(n.state.Policy(), i) {
-		quota = "no CFS quota"
+	return []string{asked.Lane.String(), asked.Name, cpus, mems, heldText(n.devices, c.Devices), quotaText(n.state.Quota(g, i))}
+}
+
+// quotaText is a quota that is not the kubelet's.
+func quotaText(q node.Quota) string {
+	switch q {
+	case node.KeepQuota:
+		return ""
+	case node.NoQuota:
+		return "no CFS quota"
 	}
-	return []string{asked.Lane.String(), asked.Name, cpus, mems, heldText(n.devices, c.Devices), quota}
+	return fmt.Sprintf("CFS quota %d µs", q)
 }
 
 // blocks is "memory=1Gi on {0}"; blocks of one holder always lie on the same NUMA nodes.

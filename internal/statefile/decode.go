@@ -36,11 +36,11 @@ func Decode(name string, data []byte) (*File, error) {
 }
 
 func decode(data []byte) (*File, error) {
-	if len(data) > MaxSize {
-		return nil, fmt.Errorf("%w: it has %d bytes, a state has at most %d", ErrForeign, len(data), MaxSize)
-	}
-	if err := identify(data); err != nil {
+	if err := identify(data[:min(len(data), MaxSize)]); err != nil && (len(data) <= MaxSize || errors.Is(err, ErrNewer)) {
 		return nil, err
+	}
+	if len(data) > MaxSize {
+		return nil, fmt.Errorf("%w: it has more than %d bytes, the most that a state has", ErrDamaged, MaxSize)
 	}
 	if err := verify(data); err != nil {
 		return nil, err

@@ -33,6 +33,15 @@
 //
 //	sed '$d' FILE | sha256sum; tail -n 1 FILE
 //
+// # Bounds
+//
+// A file has at most MaxSize bytes, and generations end at node.MaxGeneration. Both are held by the
+// encoder, so that Decode reads whatever Encode returned: numbers of grants and containers, and
+// lengths of names, have no bound of their own, and nothing is nested deeper than the form
+// above. A state that would pass MaxSize is ErrTooLarge before anything is written; Meter tells it before
+// anything is decided. The pod that was to be admitted is rejected, and smaller ones still find room. What leaves a node always
+// fits: Encode keeps the few bytes that a removal adds.
+//
 // # Versions
 //
 // The version is of the form. A form that knows a member more, which may be left out, keeps the

@@ -20,12 +20,15 @@ const (
 	checksumLine   = len(checksumBefore) + 2*sha256.Size + len(checksumAfter)
 )
 
-// Encode writes a state; for one state after the other, an Encoder costs less. The error wraps ErrNotEncodable and names the pod: a grant holds
-// something that no node.State does, such as a name that is not UTF-8.
+// Encode writes a state; for one state after the other, an Encoder costs less. What it returns
+// is read by Decode as the same state. The error wraps ErrNotEncodable and names the pod whose grant
+// has something that no node.State has, such as a name that is not UTF-8, or ErrTooLarge.
 func Encode(s *node.State) ([]byte, error) {
-	return encode(&File{Generation: s.Generation(), Machine: Describe(s.Machine()), Policy: s.Policy(), Grants: s.Grants()})
+	var e Encoder
+	return e.Encode(s)
 }
 
+// encode writes a file, whatever its size.
 func encode(f *File) ([]byte, error) {
 	head, err := newHead(f.Machine, f.Policy)
 	if err != nil {

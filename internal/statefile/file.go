@@ -12,8 +12,10 @@ import (
 // Version is the version that is written, and the newest that is read.
 const Version = 1
 
-// MaxSize is the largest file that is read, in bytes; 250 pods of four containers need half a
-// mebibyte.
+// MaxSize is how many bytes a file has at most: the encoder writes no more, so that what was
+// written can always be read, and a larger file is damaged. 250 pods of four containers need half a
+// mebibyte. The bound is there because the file is written whole at every admission, while the
+// container runtime waits for the answer, two seconds by default.
 const MaxSize = 16 << 20
 
 // What is wrong with a file. Every error of Decode wraps one of them. None of such files may be
@@ -29,6 +31,10 @@ var (
 
 // ErrNotEncodable is wrapped by the errors about a grant that could not be read back.
 var ErrNotEncodable = errors.New("cannot be written to a state file")
+
+// ErrTooLarge is wrapped by the error about a state with more than a file can have. Nothing is
+// wrong with the state: it is the last pod that has no room, and a smaller one may have.
+var ErrTooLarge = errors.New("the state would be too large")
 
 // File is what a file says.
 type File struct {

@@ -214,7 +214,9 @@ func TestOtherFiles(t *testing.T) {
 		"a list":         {`[1,2]`, statefile.ErrForeign, "does not begin with"},
 		"YAML":           {"apiVersion: v1\n", statefile.ErrForeign, "does not begin with"},
 		"binary":         {"\x7fELF\x02\x01", statefile.ErrForeign, "does not begin with"},
-		"large":          {strings.Repeat(" ", statefile.MaxSize+1), statefile.ErrForeign, "at most 16777216"},
+		"large":          {strings.Repeat(" ", statefile.MaxSize+1), statefile.ErrDamaged, "more than 16777216 bytes"},
+		"large, ours":    {strings.Repeat(`{"format":"paddock-state","version":1,`, 1<<19), statefile.ErrDamaged, "more than 16777216 bytes"},
+		"large, newer":   {`{"format":"paddock-state","version":2,` + strings.Repeat(" ", statefile.MaxSize), statefile.ErrNewer, "version 2"},
 		"formatted":      {"{\n  \"format\": \"paddock-state\",\n  \"version\": 1\n}", statefile.ErrDamaged, "another program has formatted it"},
 		"newer":          {`{"format":"paddock-state","version":2,"sum":"crc"}`, statefile.ErrNewer, "version 2, this one reads up to version 1"},
 		"version 0":      {`{"format":"paddock-state","version":0,`, statefile.ErrDamaged, "its version was changed"},
@@ -262,6 +264,8 @@ func TestHandMade(t *testing.T) {
 		{`"preferred":true`, `"preferred":false`, statefile.ErrDamaged, "where"},
 		{`"name":"db"`, `"name":7`, statefile.ErrDamaged, "string"},
 		{`"sequence":2`, `"sequence":9`, statefile.ErrDamaged, "was admitted as number 9, in a state of generation 6"},
+		{`"generation":6`, `"generation":9007199254740992`, statefile.ErrDamaged, "it has revision 9007199254740992, and the last one is 9007199254740991"},
+		{`"generation":6`, `"generation":18446744073709551615`, statefile.ErrDamaged, "revision 18446744073709551615"},
 		{`"sequence":2`, `"sequence":-2`, statefile.ErrDamaged, "sequence"},
 		{`"sequence":2`, `"sequence":18446744073709551616`, statefile.ErrDamaged, "sequence"},
 		{`"uid":"2`, `"uid":"0`, statefile.ErrDamaged, "stands after"},
@@ -328,9 +332,9 @@ func TestStrangeNames(t *testing.T) {
 	}
 }
 
-// declared are the fields that are no state: a rule of the API asks about them before there is a
-// grant.
-var declared = []string{"MemoryRequest", "MemoryLimit"}
+// declared are the fields that are no state: a rule of the API asks about the first before there is
+// a grant, and no grant depends on the quota policy, which an older Paddock could not read.
+var declared = []string{"MemoryRequest", "MemoryLimit", "Quota"}
 
 // everyField has a value other than zero for every field that is state. A field that is new
 // anywhere in it is empty here, and must be written before it is filled.
@@ -345,7 +349,7 @@ func everyField() (*node.Grant, node.Policy) {
 				HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
 			}},
 		},
-		Sequence: 1<<64 - 1, Pool: cpuset.Of(1, 65535), PoolMemory: block,
+		Sequence: node.MaxGeneration, Pool: cpuset.Of(1, 65535), PoolMemory: block,
 		Containers: []node.ContainerGrant{{
 			CPUs: cpuset.Of(2), Memory: block, MemoryNodes: mask.Of(0, 63), Removed: true,
 			Devices:  []device.Held{{Resource: "example.com/gpu", IDs: []string{"a", "b"}}, {Resource: "example.com/nic", IDs: []string{"c"}}},
@@ -380,13 +384,13 @@ func TestEveryFieldSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := statefile.Decode("f", statefile.Assemble(head, 1<<64-1, [][]byte{b}))
+	f, err := statefile.Decode("f", statefile.Assemble(head, node.MaxGeneration, [][]byte{b}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	choice := &g.Containers[0].Affinity
 	*choice = answer(*choice)
-	if !reflect.DeepEqual(f.Grants[0], g) || !reflect.DeepEqual(f.Policy, p) || f.Generation != 1<<64-1 {
+	if !reflect.DeepEqual(f.Grants[0], g) || !reflect.DeepEqual(f.Policy, p) || f.Generation != node.MaxGeneration {
 		t.Errorf("read %+v under %+v\nwrote %+v under %+v", f.Grants[0], f.Policy, g, p)
 	}
 }

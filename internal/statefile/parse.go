@@ -106,6 +106,9 @@ type (
 )
 
 func (x *fileText) file() (*File, error) {
+	if x.Generation > node.MaxGeneration {
+		return nil, fmt.Errorf("%w: it has revision %d, and the last one is %d", ErrDamaged, x.Generation, uint64(node.MaxGeneration))
+	}
 	f := &File{Version: x.Version, Generation: x.Generation, Grants: make([]*node.Grant, len(x.Grants))}
 	var r reader
 	f.Machine.CPUs = r.cpus(x.Machine.CPUs)

@@ -31,6 +31,13 @@ func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Expl
 	return Explanation{Answer: planPod(p, s), Why: explain.Of(s, p), Remedies: remedies}
 }
 
+// AccountOf is the document of a rejection of which nothing is known but the reason with the account.
+func AccountOf(pod request.Pod, r *node.Refusal) Explanation {
+	return Explanation{Answer: PlanPod{
+		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Refusal: planRefusal(r),
+	}}
+}
+
 // maxNearest is how many reasons why sets lost, and how many sets of each, are shown if not all are
 // asked for.
 const maxNearest = 3

@@ -98,6 +98,9 @@ func (l layout) legendLine(text, note, about string, kind boxKind, x, width int)
 // holds says in short what a pod has.
 func (p MapPod) holds() string {
 	text := holdsText(p.CPUs, p.Memory)
+	if p.Offline != "" {
+		text += ", CPUs " + cpuText(p.Offline, false) + " offline"
+	}
 	if p.Estimated {
 		return text + ", estimated from cgroup numbers"
 	}
@@ -106,6 +109,9 @@ func (p MapPod) holds() string {
 
 func (c PlanContainer) holds() string {
 	text := holdsText(c.CPUs, c.Memory)
+	if c.RunsOn != "" {
+		return text + ", offline: runs on " + cpuText(c.RunsOn, false)
+	}
 	if c.CPUs != "" && c.Isolation == "pod" {
 		return "shares " + text
 	}

@@ -33,10 +33,12 @@ type PlanPod struct {
 	// Estimated tells that its request was read from cgroup numbers; its container "*" stands for all.
 	Estimated bool `json:"estimated,omitempty"`
 	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
-	Pool       string          `json:"poolCPUs,omitempty"`
-	PoolMemory []PlanBlock     `json:"poolMemory,omitempty"`
-	NUMANodes  []int           `json:"numaNodes,omitempty"`
-	Quota      string          `json:"quota,omitempty"`
+	Pool       string      `json:"poolCPUs,omitempty"`
+	PoolMemory []PlanBlock `json:"poolMemory,omitempty"`
+	NUMANodes  []int       `json:"numaNodes,omitempty"`
+	Quota      string      `json:"quota,omitempty"`
+	// Offline are the CPUs among them that are offline: the pod is degraded.
+	Offline    string          `json:"offlineCPUs,omitempty"`
 	Containers []PlanContainer `json:"containers,omitempty"`
 	Notes      []string        `json:"notes,omitempty"`
 	Refusal    *PlanRefusal    `json:"refusal,omitempty"`
@@ -50,12 +52,14 @@ type PlanContainer struct {
 	// CPUs is empty where the container runs on the node's shared pool.
 	CPUs      string `json:"cpus,omitempty"`
 	NUMANodes []int  `json:"numaNodes,omitempty"`
+	// RunsOn is where the container runs while none of its CPUs is online.
+	RunsOn string `json:"runsOn,omitempty"`
 	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
 	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
 	Memory          []PlanBlock `json:"memory,omitempty"`
 	// Devices are ids by resource.
 	Devices map[string][]string `json:"devices,omitempty"`
-	// Quota is "lifted", a number of CPUs, "pod" where the pod's limit holds, or empty.
+	// Quota is "lifted", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
 	Quota string `json:"quota,omitempty"`
 	// Shares says why the container has no CPUs of its own.
 	Shares string `json:"shares,omitempty"`
@@ -167,6 +171,9 @@ func planPod(p *node.Plan, s *node.State) PlanPod {
 	if g.LiftsPodQuota(s.Policy()) {
 		out.Quota = "lifted"
 	}
+	if out.Offline = s.OfflineOf(g).String(); out.Offline != "" {
+		out.Notes = append(slices.Clone(out.Notes), degradedNote(s, g))
+	}
 	for i := range g.Containers {
 		out.Containers = append(out.Containers, planContainer(g, i, s))
 	}
@@ -188,13 +195,17 @@ func planContainer(g *node.Grant, i int, s *node.State) PlanContainer {
 	if !got.CPUs.IsEmpty() {
 		c.NUMANodes = s.Machine().NodesOf(got.CPUs).Nodes()
 	}
+	if s.Displaced(g, i) {
+		cpus, _ := s.Cgroup(g, i)
+		c.RunsOn = cpus.String()
+	}
 	if !got.MemoryNodes.IsEmpty() {
 		c.MemoryNUMANodes = got.MemoryNodes.Nodes()
 	}
 	if g.Isolation(i) != node.ContainerIsolation {
 		c.Shares = shares(g, asked, s.Policy())
 	}
-	c.Quota = quota(g, i, s.Policy())
+	c.Quota = quota(g, i, s)
 	if s.Policy().Topology != node.TopologyNone {
 		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}
 		if got.Affinity.HasMask {
@@ -202,6 +213,18 @@ func planContainer(g *node.Grant, i int, s *node.State) PlanContainer {
 		}
 	}
 	return c
+}
+
+// degradedNote names the CPUs of a pod that are offline, and the containers that run elsewhere.
+func degradedNote(s *node.State, g *node.Grant) string {
+	note := "degraded: CPUs " + CPUs(s.OfflineOf(g)) + " are offline"
+	for i, c := range g.Pod.Containers {
+		if s.Displaced(g, i) {
+			cpus, _ := s.Cgroup(g, i)
+			note += "; container " + c.Name + " has no other CPU and runs on " + CPUs(cpus)
+		}
+	}
+	return note
 }
 
 // shares says why a container has no CPUs of its own.
@@ -217,10 +240,12 @@ func shares(g *node.Grant, c request.Container, p node.Policy) string {
 	return c.Sharing.String()
 }
 
-func quota(g *node.Grant, i int, p node.Policy) string {
-	switch c := g.Pod.Containers[i]; {
-	case g.LiftsQuota(p, i):
+func quota(g *node.Grant, i int, s *node.State) string {
+	switch c, q := g.Pod.Containers[i], s.Quota(g, i); {
+	case q == node.NoQuota:
 		return "lifted"
+	case q != node.KeepQuota:
+		return milliCPUs(q.Milli())
 	case c.CPULimit > 0:
 		return milliCPUs(c.CPULimit)
 	case g.Pod.CPULimit > 0:

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -217,7 +218,8 @@ func (w *Web) refusedOf(m moment, n refusal) Explained {
 // held.
 func (w *Web) search(s *node.State, refused *node.Plan) explain.Remedies {
 	if w.searched.state == nil || w.searched.state != s || w.searched.pod != refused {
-		w.searched = searched{s, refused, explain.Search(s, refused.Pod)}
+		found, _ := explain.Search(context.Background(), s, refused.Pod) // nothing ends it
+		w.searched = searched{s, refused, found}
 	}
 	return w.searched.remedies
 }

@@ -95,29 +95,41 @@ func (u Usage) Allocate(resource string, n int64, aligned hint.Choice, reusable 
 	}
 	r := &u.inventory.resources[i]
 	kept := r.pick(reusable)
-	order := r.byLocality(kept, aligned)
-	order = append(order, r.byLocality(u.free(i).without(kept), aligned)...)
-	if int64(len(order)) < n {
-		return nil, u.shortage(resource, n, reusable)
-	}
 	chosen := newSet(len(r.devices))
-	for _, at := range order[:n] {
-		chosen.add(at)
+	missing := r.takeNearest(chosen, n, kept, aligned)
+	if missing = r.takeNearest(chosen, missing, u.free(i).without(kept), aligned); missing > 0 {
+		return nil, u.shortage(resource, n, reusable)
 	}
 	return r.ids(chosen), nil
 }
 
-// byLocality lists devices in the order in which Allocate takes them.
-func (r *resource) byLocality(devices set, aligned hint.Choice) []int {
-	order := slices.Collect(devices.all())
+// takeNearest adds up to n of the devices to chosen, in the order of Allocate, and returns how many it
+// lacked.
+func (r *resource) takeNearest(chosen set, n int64, devices set, aligned hint.Choice) int64 {
 	if !aligned.HasMask {
-		return order
+		return takeLowest(chosen, n, devices)
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := r.devices[a].Nodes, r.devices[b].Nodes
-		return cmp.Or(
-			cmp.Compare(localityOf(x, aligned.Mask), localityOf(y, aligned.Mask)),
-			cmp.Compare(x.Len(), y.Len()))
-	})
-	return order
+	near := slices.Clone(r.places)
+	rank := func(p place) int { return int(localityOf(p.nodes, aligned.Mask))*(mask.MaxNode+2) + p.nodes.Len() }
+	slices.SortFunc(near, func(a, b place) int { return cmp.Compare(rank(a), rank(b)) })
+	for n > 0 && len(near) > 0 {
+		alike := newSet(len(r.devices))
+		for first := rank(near[0]); len(near) > 0 && rank(near[0]) == first; near = near[1:] {
+			alike.addCommon(near[0].devices, devices)
+		}
+		n = takeLowest(chosen, n, alike)
+	}
+	return n
+}
+
+// takeLowest adds the n lowest devices to chosen, and returns how many it lacked.
+func takeLowest(chosen set, n int64, devices set) int64 {
+	for at := range devices.all() {
+		if n == 0 {
+			break
+		}
+		chosen.add(at)
+		n--
+	}
+	return n
 }

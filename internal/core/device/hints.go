@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
 // Family describes the NUMA masks on which request devices of a resource fit (R-HINT-42,
@@ -62,18 +61,17 @@ func (u Usage) Family(resource string, request int64, reusable []string) hint.Fa
 // several nodes offer together.
 func (r *resource) need(devices set) hint.Need {
 	need := hint.Need{Resource: r.name, Offer: make([]int64, r.universe.Highest()+1)}
-	shared := map[mask.Mask]int{}
-	for i := range devices.all() {
-		nodes := r.devices[i].Nodes
-		switch at, known := shared[nodes]; {
-		case nodes.IsEmpty():
-		case nodes.Len() == 1:
-			need.Offer[nodes.Lowest()]++
-		case known:
-			need.Shared[at].Amount++
+	var lowest []int // device of each shared offer, which orders them
+	for _, p := range r.places {
+		first, n := p.devices.common(devices)
+		switch {
+		case p.nodes.IsEmpty() || n == 0:
+		case p.nodes.Len() == 1:
+			need.Offer[p.nodes.Lowest()] = int64(n)
 		default:
-			shared[nodes] = len(need.Shared)
-			need.Shared = append(need.Shared, hint.SharedOffer{Nodes: nodes, Amount: 1})
+			at, _ := slices.BinarySearch(lowest, first)
+			lowest = slices.Insert(lowest, at, first)
+			need.Shared = slices.Insert(need.Shared, at, hint.SharedOffer{Nodes: p.nodes, Amount: int64(n)})
 		}
 	}
 	return need

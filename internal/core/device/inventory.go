@@ -44,6 +44,15 @@ type resource struct {
 	universe mask.Mask
 	// ever is what each NUMA node would offer if all devices were free and healthy.
 	ever hint.Need
+	// places are the devices by NUMA nodes, so that a node with thousands of them is decided about
+	// by counting words and not devices.
+	places []place
+}
+
+// place is the devices of a resource that report the same NUMA nodes.
+type place struct {
+	nodes   mask.Mask
+	devices set
 }
 
 // NewInventory checks the devices of each resource and makes the inventory of them. They
@@ -84,12 +93,19 @@ func (r *resource) check(m *machine.Machine) error {
 func (r *resource) index() {
 	r.healthy = newSet(len(r.devices))
 	every := newSet(len(r.devices))
+	known := map[mask.Mask]int{}
 	for i, d := range r.devices {
 		every.add(i)
 		if d.Healthy {
 			r.healthy.add(i)
 		}
 		r.universe |= d.Nodes
+		at, found := known[d.Nodes]
+		if !found {
+			at, known[d.Nodes] = len(r.places), len(r.places)
+			r.places = append(r.places, place{d.Nodes, newSet(len(r.devices))})
+		}
+		r.places[at].devices.add(i)
 	}
 	r.ever = r.need(every)
 }

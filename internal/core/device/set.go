@@ -23,6 +23,26 @@ func (s set) len() int {
 	return n
 }
 
+// common is the lowest position that is in both sets, -1 for none, and how many are.
+func (s set) common(t set) (lowest, count int) {
+	lowest = -1
+	for i := range min(len(s), len(t)) {
+		word := s[i] & t[i]
+		if word != 0 && lowest < 0 {
+			lowest = i*64 + bits.TrailingZeros64(word)
+		}
+		count += bits.OnesCount64(word)
+	}
+	return lowest, count
+}
+
+// addCommon adds what is in both sets.
+func (s set) addCommon(a, b set) {
+	for i := range min(len(s), len(a), len(b)) {
+		s[i] |= a[i] & b[i]
+	}
+}
+
 // without is s less t; t may be shorter.
 func (s set) without(t set) set {
 	out := make(set, len(s))

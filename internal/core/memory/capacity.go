@@ -18,6 +18,7 @@ type Capacity struct {
 	types []string
 	nodes []NodeCapacity // ascending by id
 	all   mask.Mask
+	index []int // of nodes, by id
 	// allocatable is indexed by type, then node id: the offers from which the size of a
 	// preferred mask is found (R-HINT-32, step 2).
 	allocatable [][]int64
@@ -45,6 +46,7 @@ func NewCapacity(m *machine.Machine, reserved map[int]map[string]int64) (*Capaci
 	for t := range c.types {
 		c.allocatable[t] = make([]int64, m.NodeMask().Highest()+1)
 	}
+	c.index = make([]int, m.NodeMask().Highest()+1)
 	for id, amounts := range reserved {
 		if _, ok := m.Node(id); !ok {
 			return nil, fmt.Errorf("%w: NUMA node %d does not exist on this machine", ErrReservation, id)
@@ -60,6 +62,7 @@ func NewCapacity(m *machine.Machine, reserved map[int]map[string]int64) (*Capaci
 		if err != nil {
 			return nil, err
 		}
+		c.index[n.ID] = len(c.nodes)
 		c.nodes = append(c.nodes, node)
 		for t := range c.types {
 			c.allocatable[t][n.ID] = node.Types[t].Allocatable

@@ -5,7 +5,8 @@
 // much the system keeps, how much is held. Three values say it all:
 //
 //   - Capacity, made once of a machine and the reserved memory, never changes;
-//   - Usage is what is held; Charge and Release return a new one;
+//   - Usage is what is held; Charge and Release return a new one. It follows from the blocks that are
+//     held, whatever came and went before, so that a restart changes nothing;
 //   - Block is what somebody holds: so many bytes of a type on a set of NUMA nodes.
 //
 // The one rule that is not arithmetic is that of groups: memory held on several NUMA

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -280,6 +281,22 @@ func TestReleaseUndoesCharge(t *testing.T) {
 		}
 		if fresh := memory.NewUsage(w.capacity); !w.usage.Equal(fresh) || !fresh.Equal(w.usage) {
 			t.Fatalf("nothing is held, and the books say %+v", w.usage.Nodes())
+		}
+	})
+}
+
+// TestUsageFollowsFromTheBlocks: whatever came and went, and in whatever order, the same blocks are the
+// same usage, down to how the bytes of a group lie on its NUMA nodes, which is where the reference keeps
+// a history.
+func TestUsageFollowsFromTheBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		again := memory.NewUsage(w.capacity)
+		for _, blocks := range rapid.Permutation(w.held).Draw(t, "order") {
+			again = again.Charge(blocks, nil)
+		}
+		if got, want := w.usage.Nodes(), again.Nodes(); !reflect.DeepEqual(got, want) || !again.Equal(w.usage) {
+			t.Fatalf("%v make %+v, and after other blocks came and went %+v", w.held, want, got)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -13,83 +14,89 @@ type Block struct {
 	Nodes mask.Mask
 }
 
-// Usage is what is held of a capacity: a value, every change makes a new one.
+// Usage is what is assigned of a capacity: a value, every change makes a new one.
 //
-// Only sums over a group of NUMA nodes are meaningful: inside a group bytes are booked
-// on the lowest node that has room (R-MEM-39), whoever they belong to.
+// It depends on the blocks that are charged and on nothing else: not on their order, and not on
+// blocks that came and went between. What it keeps are sums for each set of NUMA nodes; how the
+// bytes of a set lie on its NUMA nodes follows from the sums, by one rule (layOut). The reference
+// keeps that split and changes it with every block, so that there it depends on the history of
+// the node.
 type Usage struct {
 	capacity *Capacity
-	nodes    []nodeUsage // parallel to capacity.nodes
+	sums     []sum       // ascending by width, then by mask: one for each set of NUMA nodes in use
+	nodes    []nodeUsage // parallel to capacity.nodes; follows from sums
+}
+
+// sum is what blocks have on one set of NUMA nodes. It is never changed, only replaced.
+type sum struct {
+	nodes  mask.Mask
+	blocks int     // how many blocks there are
+	bytes  []int64 // by type
 }
 
 type nodeUsage struct {
-	// assignments counts blocks on the node; group is the mask of the last, or the node
-	// itself when there are none (R-MEM-20, R-MEM-21).
+	// assignments counts blocks on the NUMA node; group is the set that they are on, or the
+	// NUMA node itself when there are none (R-MEM-20, R-MEM-21).
 	assignments int
 	group       mask.Mask
 	reserved    []int64 // by type
 }
 
-// NewUsage is the usage of a node on which nobody holds anything.
-func NewUsage(c *Capacity) Usage {
-	u := Usage{capacity: c, nodes: make([]nodeUsage, len(c.nodes))}
+// NewUsage is the usage of a node on which nothing is assigned.
+func NewUsage(c *Capacity) Usage { return newUsage(c, nil) }
+
+func newUsage(c *Capacity, sums []sum) Usage {
+	u := Usage{capacity: c, sums: sums, nodes: make([]nodeUsage, len(c.nodes))}
 	reserved := make([]int64, len(c.nodes)*len(c.types))
 	for i, n := range c.nodes {
 		u.nodes[i] = nodeUsage{group: mask.Of(n.ID), reserved: reserved[i*len(c.types):][:len(c.types):len(c.types)]}
 	}
+	for _, s := range sums {
+		u.layOut(s)
+	}
 	return u
+}
+
+// layOut puts the bytes of one set on its NUMA nodes: the lowest is filled first, as the reference
+// does for every block (R-MEM-39). Bytes for which there is no room, because the machine shrank under
+// running pods, leave the highest NUMA node overdrawn; the reference would drop them.
+func (u *Usage) layOut(s sum) {
+	nodes := s.nodes & u.capacity.all
+	for id := range nodes.All() {
+		node := &u.nodes[u.capacity.index[id]]
+		node.assignments += s.blocks
+		node.group = s.nodes
+	}
+	for t, left := range s.bytes {
+		for id := range nodes.All() {
+			n, part := u.capacity.index[id], left
+			if id != nodes.Highest() {
+				part = max(0, min(part, u.free(n, t)))
+			}
+			u.nodes[n].reserved[t] += part
+			left -= part
+		}
+	}
 }
 
 // Capacity is what the usage is of.
 func (u Usage) Capacity() *Capacity { return u.capacity }
 
-func (u Usage) clone() Usage {
-	c := Usage{capacity: u.capacity, nodes: slices.Clone(u.nodes)}
-	types := len(u.capacity.types)
-	reserved := make([]int64, len(u.nodes)*types)
-	for i := range c.nodes {
-		at := reserved[i*types:][:types:types]
-		copy(at, u.nodes[i].reserved)
-		c.nodes[i].reserved = at
-	}
-	return c
-}
-
-// Charge books blocks. charged[i] is how many bytes of blocks[i] are new, the rest is
+// Charge adds blocks. charged[i] is how many bytes of blocks[i] are new, the rest is
 // reused from init containers; nil charges the full sizes. Place makes sure that there is room.
-// Bytes for which there is none, because the machine shrank under running pods, leave the highest
-// of the block's NUMA nodes overdrawn; the reference would drop them (R-MEM-39).
 func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	if len(blocks) == 0 {
 		return u
 	}
-	u = u.clone()
+	sums := slices.Clone(u.sums)
 	for i, b := range blocks {
 		bytes := b.Size
 		if charged != nil {
 			bytes = charged[i]
 		}
-		t := u.capacity.typeIndex(b.Type)
-		for n := range u.nodes {
-			id := u.capacity.nodes[n].ID
-			if !b.Nodes.Has(id) {
-				continue
-			}
-			node := &u.nodes[n]
-			node.assignments++
-			node.group = b.Nodes
-			if t < 0 {
-				continue
-			}
-			part := max(0, min(bytes, u.free(n, t)))
-			if id == b.Nodes.Highest() {
-				part = bytes
-			}
-			node.reserved[t] += part
-			bytes -= part
-		}
+		sums = u.capacity.add(sums, b, 1, bytes)
 	}
-	return u
+	return newUsage(u.capacity, sums)
 }
 
 // Release takes blocks back that were charged before (R-MEM-62).
@@ -97,58 +104,45 @@ func (u Usage) Release(blocks []Block) Usage {
 	if len(blocks) == 0 {
 		return u
 	}
-	u = u.clone()
+	sums := slices.Clone(u.sums)
 	for _, b := range blocks {
-		bytes := b.Size
-		t := u.capacity.typeIndex(b.Type)
-		for n := range u.nodes {
-			id := u.capacity.nodes[n].ID
-			if !b.Nodes.Has(id) {
-				continue
-			}
-			node := &u.nodes[n]
-			node.assignments--
-			if node.assignments == 0 {
-				node.group = mask.Of(id)
-			}
-			if t < 0 {
-				continue
-			}
-			part := min(bytes, node.reserved[t])
-			node.reserved[t] -= part
-			bytes -= part
-		}
+		sums = u.capacity.add(sums, b, -1, -b.Size)
 	}
-	return u
+	return newUsage(u.capacity, sums)
 }
 
-// Equal tells whether two usages of the same machine agree in what is meaningful: the
-// assignments and group of every NUMA node, and the bytes held in each group.
+// add counts one block more or less in sums, which it changes, and returns them. A type that the
+// machine does not have counts as a block without bytes.
+func (c *Capacity) add(sums []sum, b Block, blocks int, bytes int64) []sum {
+	i, found := slices.BinarySearchFunc(sums, b.Nodes, func(s sum, nodes mask.Mask) int {
+		return cmp.Or(cmp.Compare(s.nodes.Len(), nodes.Len()), cmp.Compare(s.nodes, nodes))
+	})
+	s := sum{nodes: b.Nodes, bytes: make([]int64, len(c.types))}
+	if found {
+		s.blocks = sums[i].blocks
+		copy(s.bytes, sums[i].bytes)
+	}
+	s.blocks += blocks
+	if t := c.typeIndex(b.Type); t >= 0 {
+		s.bytes[t] = max(0, s.bytes[t]+bytes)
+	}
+	switch {
+	case s.blocks <= 0 && found:
+		return slices.Delete(sums, i, i+1)
+	case s.blocks <= 0:
+		return sums
+	case found:
+		sums[i] = s
+		return sums
+	}
+	return slices.Insert(sums, i, s)
+}
+
+// Equal tells whether two usages of the same machine are the same.
 func (u Usage) Equal(v Usage) bool {
-	if len(u.nodes) != len(v.nodes) {
-		return false
-	}
-	for i := range u.nodes {
-		if u.nodes[i].assignments != v.nodes[i].assignments || u.nodes[i].group != v.nodes[i].group {
-			return false
-		}
-		for t := range u.capacity.types {
-			if u.groupReserved(u.nodes[i].group, t) != v.groupReserved(u.nodes[i].group, t) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (u Usage) groupReserved(group mask.Mask, t int) int64 {
-	var sum int64
-	for i := range u.nodes {
-		if group.Has(u.capacity.nodes[i].ID) {
-			sum += u.nodes[i].reserved[t]
-		}
-	}
-	return sum
+	return len(u.nodes) == len(v.nodes) && slices.EqualFunc(u.sums, v.sums, func(a, b sum) bool {
+		return a.nodes == b.nodes && a.blocks == b.blocks && slices.Equal(a.bytes, b.bytes)
+	})
 }
 
 // NodeUsage is the state of one NUMA node for people and interfaces.

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
@@ -26,10 +28,46 @@ func (d *draft) alignSum() (hint.Choice, *Refusal) {
 	if n := layout.Budget(d.claims(func(i int) (int64, bool) { return int64(d.wantsCPUs(i)), true })); n > 0 {
 		families = append(families, d.cpuFamily(int(n)))
 	}
-	if want := d.memorySum(); len(want) > 0 {
-		families = append(families, d.usage.Family(want, d.reusableMemory))
+	want, nowhere := d.memorySum(), false
+	if len(want) > 0 {
+		f := d.usage.Family(want, d.reusableMemory)
+		families, nowhere = append(families, f), f.Kind == hint.Any
 	}
-	return d.merge("", families)
+	choice, refusal := d.merge("", families)
+	if refusal != nil || !nowhere {
+		return choice, refusal
+	}
+	return d.apart(want, choice)
+}
+
+// apart decides about a pod whose containers want memory that fits no set of NUMA nodes together. To
+// the reference such memory has no preference (R-HINT-34), so that the pod counts as aligned and its
+// containers lie wherever each of them fits. Here it is not aligned: restricted and
+// single-numa-node reject it, best-effort serves each container by itself, and the plan has a note.
+func (d *draft) apart(want request.Amounts, choice hint.Choice) (hint.Choice, *Refusal) {
+	asked := &d.trace.Alignments[len(d.trace.Alignments)-1]
+	choice.Preferred, choice.Admit = false, !d.strict()
+	if !slices.ContainsFunc(asked.Families, func(f hint.Family) bool { return f.Kind != hint.Any }) {
+		choice.HasMask = false // Nothing else has a preference: the mask is all NUMA nodes, for want of a better one.
+	}
+	asked.Choice, asked.Apart = choice, true
+	if !choice.Admit {
+		return choice, d.refuseApart(want)
+	}
+	return choice, nil
+}
+
+// noteApart remarks on a pod that is admitted although it is not aligned.
+func (d *draft) noteApart() {
+	if slices.ContainsFunc(d.trace.Alignments, func(a Alignment) bool { return a.Apart }) {
+		d.note("no set of NUMA nodes has enough memory for the containers together: each is placed by itself, and the pod is not aligned (Q-26)")
+	}
+}
+
+// strict tells whether the policy rejects what is not aligned.
+func (d *draft) strict() bool {
+	t := d.s.policy.Topology
+	return t == TopologyRestricted || t == TopologySingleNUMANode
 }
 
 func (d *draft) claims(of func(i int) (amount int64, exclusive bool)) []layout.Claim {

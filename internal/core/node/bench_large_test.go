@@ -151,7 +151,9 @@ func residents(m *machine.Machine, fill string) []*node.Grant {
 		ids := n.CPUs.IDs()
 		g.Containers[0].CPUs = cpuset.Of(ids[len(ids)-cpus:]...)
 		if described, _ := m.Node(n.ID); share > 0 && described.Memory > 0 {
-			g.Containers[0].Memory = []memory.Block{{Type: "memory", Size: described.Memory / 2 / share, Nodes: mask.Of(n.ID)}}
+			size := described.Memory / 2 / share
+			g.Pod.Containers[0].Memory = request.Amounts{{Resource: "memory", Value: size}}
+			g.Containers[0].Memory, g.Containers[0].MemoryNodes = []memory.Block{{Type: "memory", Size: size, Nodes: mask.Of(n.ID)}}, mask.Of(n.ID)
 		}
 		g.Containers[0].Affinity = hint.Choice{Mask: mask.Of(n.ID), HasMask: true, Preferred: true}
 		grants = append(grants, g)

@@ -62,7 +62,7 @@ func benchmarkAdmit(b *testing.B, numa int, policy node.TopologyPolicy, huge boo
 }
 
 // timingNode has 256 cores of 2 threads and 512Gi on each NUMA node, 4Gi of it in huge pages.
-func timingNode(b *testing.B, numa int, policy node.TopologyPolicy) *node.State {
+func timingNode(b testing.TB, numa int, policy node.TopologyPolicy) *node.State {
 	b.Helper()
 	d := machine.Description{Sockets: min(numa, 2)}
 	for n := range numa {

@@ -17,10 +17,10 @@ func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvariant, fmt.Errorf(format, args...))
 }
 
-// Check proves the whole state: every CPU is held by at most one pod, and in the shared pool, or
-// reserved, if it is held by none; containers lie within their pool; slices of containers that run at the same time are
-// disjoint, and so are their devices; the memory books are the sum of the grants, and the devices held
-// are those of the grants.
+// Check proves the whole state: every CPU, online or not, is held by at most one pod, and in the shared
+// pool, or reserved, if it is online and held by none; containers lie within their pool; slices of containers that run at the same time are
+// disjoint, and so are their devices; what a pod has can come of what it asks for (checkShape); the
+// memory books are the sum of the grants, and the devices held are those of the grants.
 func (s *State) Check() error {
 	fresh, err := New(s.machine, s.policy)
 	if err != nil {
@@ -29,10 +29,13 @@ func (s *State) Check() error {
 	if fresh, err = fresh.WithDevices(s.devices.Inventory()); err != nil {
 		return err
 	}
-	free := s.machine.AllCPUs()
+	free := s.machine.AllCPUs().Union(assigned(s.grants)) // What is offline as well.
 	for i, g := range s.grants {
 		if i > 0 && s.grants[i-1].Pod.UID >= g.Pod.UID {
 			return broken("grants are not in order at pod %s", g.Pod.ID())
+		}
+		if g.Sequence > s.generation {
+			return broken("pod %s was admitted in revision %d of a state of revision %d", g.Pod.ID(), g.Sequence, s.generation)
 		}
 		if err := fresh.checkGrant(g, free); err != nil {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
@@ -60,6 +63,9 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	if len(g.Containers) != len(g.Pod.Containers) {
 		return broken("%d containers are granted, the pod has %d", len(g.Containers), len(g.Pod.Containers))
 	}
+	if g.Sequence > MaxGeneration {
+		return broken("it was admitted in revision %d, and the last one is %d", g.Sequence, uint64(MaxGeneration))
+	}
 	if missing := g.CPUs().Difference(free); !missing.IsEmpty() {
 		return s.brokenCPUs(missing)
 	}
@@ -78,12 +84,18 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	if err := checkDevices(g); err != nil {
 		return err
 	}
+	if err := checkShape(g); err != nil {
+		return err
+	}
 	return checkSlices(g)
 }
 
 // brokenCPUs says why a pod cannot hold the CPUs.
 func (s *State) brokenCPUs(cpus cpuset.Set) error {
-	switch absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs); {
+	absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs)
+	switch others := assigned(s.grants); {
+	case cpus.Intersects(others):
+		return broken("it holds CPUs %s, which another pod holds", cpus.Intersection(others))
 	case !absent.IsEmpty():
 		return broken("it holds CPUs %s, which this machine does not have", absent)
 	case !s.policy.StaticCPU:
@@ -96,6 +108,9 @@ func (s *State) brokenCPUs(cpus cpuset.Set) error {
 
 func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 	for _, b := range blocks {
+		if over := s.usage.Overdrawn(b.Nodes, b.Type); over > maxBytes {
+			return broken("%s has %s on NUMA nodes %s, where pods have %s more than there is", holder, amountText(b.Type, b.Size), b.Nodes, amountText(b.Type, over))
+		}
 		if b.Size < 0 || b.Nodes.IsEmpty() || !s.machine.NodeMask().Contains(b.Nodes) || s.machine.MemoryType(b.Type) < 0 {
 			return broken("%s holds %d bytes of %s on NUMA nodes %s, the machine has %v on %s",
 				holder, b.Size, b.Type, b.Nodes, s.machine.MemoryTypes(), s.machine.NodeMask())
@@ -108,12 +123,28 @@ func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 // it runs. A standard init container may stand on CPUs of any container that starts later, and
 // an exclusive one on those of a sidecar that shares (R-CPU-92, R-CPU-96).
 func checkSlices(g *Grant) error {
+	var exclusive, shared cpuset.Builder // CPUs of the sidecars and apps so far
 	for i := range g.Containers {
-		for k := range i {
-			a, b := g.Pod.Containers[k], g.Pod.Containers[i]
-			if !collide(a, b) || !g.Containers[k].CPUs.Intersects(g.Containers[i].CPUs) {
-				continue
-			}
+		c, cpus := &g.Pod.Containers[i], g.Containers[i].CPUs
+		if exclusive.Intersects(cpus) || c.Lane != request.Init && c.Exclusive() && shared.Intersects(cpus) {
+			return brokenSlices(g, i)
+		}
+		switch {
+		case c.Lane == request.Init:
+		case c.Exclusive():
+			exclusive.AddSet(cpus)
+		default:
+			shared.AddSet(cpus)
+		}
+	}
+	return nil
+}
+
+// brokenSlices names the first container that must not share CPUs with container i and does.
+func brokenSlices(g *Grant, i int) error {
+	for k := range i {
+		a, b := &g.Pod.Containers[k], &g.Pod.Containers[i]
+		if collide(a, b) && g.Containers[k].CPUs.Intersects(g.Containers[i].CPUs) {
 			return broken("containers %s and %s both have CPUs %s", a.Name, b.Name,
 				g.Containers[k].CPUs.Intersection(g.Containers[i].CPUs))
 		}
@@ -143,7 +174,7 @@ func checkDevices(g *Grant) error {
 }
 
 // collide tells whether a and the later b must not have a CPU in common.
-func collide(a, b request.Container) bool {
+func collide(a, b *request.Container) bool {
 	switch {
 	case a.Lane == request.Init:
 		return false

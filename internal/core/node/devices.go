@@ -56,16 +56,18 @@ func returnDevices(u device.Usage, held []device.Held) device.Usage {
 // Devices are all devices that the pod holds, ascending by resource and id.
 func (g *Grant) Devices() []device.Held {
 	var all []device.Held
-	for _, c := range g.Containers {
-		for _, h := range c.Devices {
+	for k := range g.Containers {
+		for _, h := range g.Containers[k].Devices {
 			i, found := slices.BinarySearchFunc(all, h.Resource, func(x device.Held, name string) int { return strings.Compare(x.Resource, name) })
 			if !found {
 				all = slices.Insert(all, i, device.Held{Resource: h.Resource})
 			}
-			ids := slices.Concat(all[i].IDs, h.IDs)
-			slices.Sort(ids)
-			all[i].IDs = slices.Compact(ids)
+			all[i].IDs = append(all[i].IDs, h.IDs...)
 		}
+	}
+	for i := range all {
+		slices.Sort(all[i].IDs)
+		all[i].IDs = slices.Compact(all[i].IDs)
 	}
 	return all
 }

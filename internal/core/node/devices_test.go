@@ -18,12 +18,13 @@ const gpu = "example.com/gpu"
 func holder(name string, lanes []request.Lane, ids ...[]string) *node.Grant {
 	g := &node.Grant{Pod: request.Pod{UID: name, Namespace: "default", Name: name}}
 	for i, lane := range lanes {
-		g.Pod.Containers = append(g.Pod.Containers, request.Container{Name: string(rune('a' + i)), Lane: lane})
+		asks := request.Container{Name: string(rune('a' + i)), Lane: lane}
 		c := node.ContainerGrant{}
 		if len(ids[i]) > 0 {
 			c.Devices = []device.Held{{Resource: gpu, IDs: ids[i]}}
+			asks.Devices = request.Amounts{{Resource: gpu, Value: int64(len(ids[i]))}}
 		}
-		g.Containers = append(g.Containers, c)
+		g.Pod.Containers, g.Containers = append(g.Pod.Containers, asks), append(g.Containers, c)
 	}
 	return g
 }

@@ -15,6 +15,11 @@
 // builds a state from grants alone, for a machine and a policy that may have changed since,
 // and Check compares what is kept with what follows.
 //
+// A grant also stands when CPUs of it go offline. The machine of a state has the CPUs that are online,
+// and OnMachine gives the same grants on another machine. A CPU that a grant has and the machine
+// lacks is offline: it stays assigned, no other pod gets it, and Cgroup says what containers run on
+// without it. Nothing is recorded, so nothing needs to be undone when it comes back.
+//
 // Ways through an admission (docs/rules/demand.md, section 10):
 //
 //	topology policy  scope      pod-level pod, managers on         any other pod

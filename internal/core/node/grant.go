@@ -1,8 +1,6 @@
 package node
 
 import (
-	"slices"
-
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -103,23 +101,4 @@ func (g *Grant) Isolation(i int) Isolation {
 		return PodIsolation
 	}
 	return ContainerIsolation
-}
-
-// LiftsQuota tells whether container i runs without CFS quota under the policy (R-ST-80).
-func (g *Grant) LiftsQuota(p Policy, i int) bool {
-	return p.LiftQuota && g.Isolation(i) == ContainerIsolation
-}
-
-// LiftsPodQuota tells whether the pod's cgroup has no CFS quota: a pod-level pod needs every
-// container to be exclusive, any other a single one (R-ST-81).
-func (g *Grant) LiftsPodQuota(p Policy) bool {
-	lifted := func(i int) bool { return g.LiftsQuota(p, i) }
-	all := make([]int, len(g.Containers))
-	for i := range all {
-		all[i] = i
-	}
-	if g.Pod.Kind == request.PodLevel {
-		return !slices.ContainsFunc(all, func(i int) bool { return !lifted(i) })
-	}
-	return slices.ContainsFunc(all, lifted)
 }

@@ -16,6 +16,10 @@ type history struct {
 	n      *scenario.Node
 	blocks []scenario.Block
 	pods   int // how many pods were described
+	// tight histories are of small NUMA nodes, memory alone, and pods of several containers.
+	tight bool
+	// starts is how many restarts were compared.
+	starts int
 }
 
 // script is the history as a scenario file.
@@ -56,6 +60,17 @@ func (h *history) chance(n int, label string) bool { return h.intn(0, n-1, label
 
 func (h *history) pick(label string, values ...string) string {
 	return rapid.SampledFrom(values).Draw(h.t, label)
+}
+
+// startTight makes a node on which memory is short and the only thing that is aligned: pods that fit on
+// no NUMA nodes together, and groups of NUMA nodes, are frequent.
+func startTight(t *rapid.T) *history {
+	h := &history{t: t, n: scenario.New(nil), tight: true}
+	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=4 memory=1Gi hugepages-2Mi=%d",
+		h.intn(1, 2, "sockets"), h.intn(2, 3, "numa"), h.intn(0, 1, "pages")*64))
+	h.do("config topology=" + h.pick("topology", "single-numa-node", "restricted", "best-effort", "none") +
+		" scope=" + h.pick("scope", "pod", "pod", "container") + " memory=Static cpu=" + h.pick("cpu", "none", "none", "static"))
+	return h
 }
 
 // start makes a machine and finds settings that are legal on it.
@@ -160,7 +175,7 @@ func (h *history) describePod() string {
 	} else {
 		h.pods++
 	}
-	level := !h.chance(3, "plain")
+	level := !h.tight && !h.chance(3, "plain")
 	most := max(1, len(h.state().Machine().CPUs())/h.intn(3, 12, "part"))
 	var lines []string
 	cpus, mib, pages := 0, 0, 0
@@ -204,7 +219,11 @@ func (h *history) container(lane, name string, level bool, most int, cpus, mib, 
 	if kind == "shared" {
 		return text
 	}
-	n, m := h.intn(1, most, "cpus"), 64*h.intn(1, h.intn(1, 40, "most memory"), "memory")
+	memory := 40
+	if h.tight {
+		kind, memory = "fraction", 14
+	}
+	n, m := h.intn(1, most, "cpus"), 64*h.intn(1, h.intn(1, memory, "most memory"), "memory")
 	*cpus, *mib = *cpus+n, *mib+m
 	switch kind {
 	case "fraction":
@@ -217,6 +236,9 @@ func (h *history) container(lane, name string, level bool, most int, cpus, mib, 
 	text += fmt.Sprintf(" memory=%dMi", m)
 	if h.chance(4, "huge pages") {
 		p := h.intn(1, 40, "pages")
+		if h.tight && h.chance(3, "more pages than a NUMA node has") {
+			p += 64
+		}
 		*pages += p
 		text += fmt.Sprintf(" hugepages-2Mi=%dMi", 2*p)
 	}

@@ -55,6 +55,9 @@ type Alignment struct {
 	Container string
 	Families  []hint.Family
 	Choice    hint.Choice
+	// Apart tells that no set of NUMA nodes has enough memory for the pod's containers together, so
+	// that the pod is not aligned: the policy rejects it, or each container is placed by itself.
+	Apart bool
 }
 
 // Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
@@ -96,6 +99,8 @@ type draft struct {
 	reusableCPUs    cpuset.Set
 	reusableMemory  memory.Reuse
 	reusableDevices device.Reuse
+	// lenders are the standard init containers whose blocks are not all handed over yet.
+	lenders []int
 
 	pool       cpuset.Set
 	poolMemory []memory.Block
@@ -126,7 +131,11 @@ func (d *draft) plan() *Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	return d.planEach(func(int) (hint.Choice, *Refusal) { return choice, nil })
+	if refusal := d.planEach(func(int) (hint.Choice, *Refusal) { return choice, nil }); refusal != nil {
+		return refusal
+	}
+	d.noteApart()
+	return nil
 }
 
 // planEach gives every container what it asks for, one after the other.
@@ -225,6 +234,9 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Refusal {
 	if err != nil {
 		return d.refuseMemory(d.pod.Containers[i].Name, err)
 	}
+	if d.strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
+		return d.refuseOutside(d.pod.Containers[i].Name, want, choice.Mask, nodes)
+	}
 	blocks := make([]memory.Block, len(want))
 	for k, a := range want {
 		blocks[k] = memory.Block{Type: a.Resource, Size: a.Value, Nodes: nodes}
@@ -237,15 +249,14 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Refusal {
 }
 
 // shrinkInits hands memory of earlier standard init containers over to container i, so that the
-// blocks of a pod add up to what it is charged for (R-MEM-41).
+// blocks of a pod add up to what it is charged for (R-MEM-41). Init containers that have handed over
+// all leave the list of lenders, so that the cost does not grow with their number. The blocks are
+// the draft's own: takeMemory made them.
 func (d *draft) shrinkInits(i int, blocks []memory.Block) {
 	for _, b := range blocks {
 		left := b.Size
-		for k := range i {
-			if d.pod.Containers[k].Lane != request.Init {
-				continue
-			}
-			earlier := slices.Clone(d.containers[k].Memory)
+		for _, k := range d.lenders {
+			earlier := d.containers[k].Memory
 			for j := range earlier {
 				if earlier[j].Type == b.Type && earlier[j].Nodes == b.Nodes {
 					part := min(left, earlier[j].Size)
@@ -253,7 +264,15 @@ func (d *draft) shrinkInits(i int, blocks []memory.Block) {
 					left -= part
 				}
 			}
-			d.containers[k].Memory = earlier
+			if left == 0 {
+				break
+			}
 		}
+	}
+	d.lenders = slices.DeleteFunc(d.lenders, func(k int) bool {
+		return !slices.ContainsFunc(d.containers[k].Memory, func(b memory.Block) bool { return b.Size > 0 })
+	})
+	if d.pod.Containers[i].Lane == request.Init {
+		d.lenders = append(d.lenders, i)
 	}
 }

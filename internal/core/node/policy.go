@@ -69,7 +69,8 @@ type Policy struct {
 	// StaticCPU is cpuManagerPolicy static; otherwise nobody gets exclusive CPUs.
 	StaticCPU bool
 	CPU       cpu.Options
-	// ReservedCPUs are never given to anyone exclusively (R-CPU-22, R-CPU-23). Empty
+	// ReservedCPUs are never given to anyone exclusively (R-CPU-22, R-CPU-23), also while they are
+	// offline and the machine does not have them. Empty
 	// unless StaticCPU.
 	ReservedCPUs cpuset.Set
 
@@ -85,4 +86,6 @@ type Policy struct {
 	// LiftQuota is the gate DisableCPUQuotaWithExclusiveCPUs: containers with CPUs of their
 	// own run without CFS quota (R-ST-80).
 	LiftQuota bool
+	// Quota says how far quotas are lifted, and what takes their place. No grant depends on it.
+	Quota QuotaPolicy
 }

@@ -21,8 +21,8 @@ import (
 // histories is how many histories a test run makes; ask for more with -rapid.checks.
 const histories = "1000"
 
-// setChecks makes rapid's default that of this package, unless the command line says something else.
-func setChecks(t *testing.T) {
+// setChecksTo makes n rapid's default, unless the command line says something else.
+func setChecksTo(t *testing.T, n string) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
 	given := false
@@ -31,7 +31,7 @@ func setChecks(t *testing.T) {
 		return
 	}
 	old := checks.Value.String()
-	if err := checks.Value.Set(histories); err != nil {
+	if err := checks.Value.Set(n); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -44,7 +44,7 @@ func setChecks(t *testing.T) {
 // TestHistories runs random histories on random machines and holds every step against what must be
 // true whatever happens.
 func TestHistories(t *testing.T) {
-	setChecks(t)
+	setChecksTo(t, histories)
 	rapid.Check(t, func(t *rapid.T) {
 		h := start(t)
 		for range h.intn(1, 10, "steps") {
@@ -52,6 +52,7 @@ func TestHistories(t *testing.T) {
 			h.checkCPUs()
 			h.checkDevices()
 		}
+		h.checkRestart()
 		h.checkRestore()
 		h.releaseAll()
 		script := h.script()

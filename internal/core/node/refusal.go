@@ -147,13 +147,61 @@ func (d *draft) refuseMemory(container string, err error) *Refusal {
 	return r
 }
 
+// refuseApart rejects a pod whose containers want memory that fits no set of NUMA nodes together
+// . It names the type that fits nowhere by itself, or all of them.
+func (d *draft) refuseApart(want request.Amounts) *Refusal {
+	short := want
+	for _, a := range want {
+		if d.usage.Family(request.Amounts{a}, nil).Kind == hint.Any {
+			short = request.Amounts{a}
+			break
+		}
+	}
+	texts := make([]string, len(short))
+	for i, a := range short {
+		texts[i] = amountText(a.Resource, a.Value)
+	}
+	who := ""
+	if len(d.pod.Containers) > 1 {
+		who = " by the containers together"
+	}
+	return &Refusal{
+		Reason: TopologyAffinityError, Rule: d.alignmentRule(), Resource: short[0].Resource, Wanted: short[0].Value,
+		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has so much free", strings.Join(texts, " and "), who) +
+			d.groupsText(len(d.s.machine.Nodes())),
+		Nodes: d.s.account(short[0].Resource, d),
+	}
+}
+
+// refuseOutside rejects a container whose memory would lie on more than the aligned NUMA nodes.
+func (d *draft) refuseOutside(container string, want request.Amounts, aligned, nodes mask.Mask) *Refusal {
+	short := want[0]
+	for _, a := range want {
+		if d.usage.Free(aligned, a.Resource) < a.Value {
+			short = a
+			break
+		}
+	}
+	return &Refusal{
+		Reason: TopologyAffinityError, Rule: d.alignmentRule(), Container: container, Resource: short.Resource, Wanted: short.Value,
+		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
+			amountText(short.Resource, short.Value), aligned, bytesText(d.usage.Free(aligned, short.Resource)), nodes),
+		Nodes: d.s.account(short.Resource, d),
+	}
+}
+
+// alignmentRule is the rule by which the policy rejects what is not aligned.
+func (d *draft) alignmentRule() string {
+	if d.s.policy.Topology == TopologySingleNUMANode {
+		return "R-HINT-63"
+	}
+	return "R-HINT-62"
+}
+
 // refuseAlignment says which resource spoilt the merge: the first that has no preferred mask of its
 // own, or, when each has one, that they have none in common.
 func (d *draft) refuseAlignment(container string, families []hint.Family, choice hint.Choice) *Refusal {
-	r := &Refusal{Reason: TopologyAffinityError, Rule: "R-HINT-62", Container: container}
-	if d.s.policy.Topology == TopologySingleNUMANode {
-		r.Rule = "R-HINT-63"
-	}
+	r := &Refusal{Reason: TopologyAffinityError, Rule: d.alignmentRule(), Container: container}
 	if choice.Unsolved {
 		r.Reason, r.Detail = TopologySearchLimit, choice.Why
 		return r

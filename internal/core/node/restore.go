@@ -14,7 +14,8 @@ import (
 
 // Restore is a node on which the pods hold the grants, all of them and by all rules. Grants may
 // come in any order. It is an error that names the pod when a grant does not hold here: CPUs
-// that are not there, reserved or held twice, memory that is not there.
+// that are not there, reserved or held twice, memory that is not there, or what the pod asks for
+// and does not have.
 func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	s, err := New(m, p)
 	if err != nil {
@@ -23,7 +24,10 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	for _, g := range byAdmission(grants) {
 		err := s.checkGrant(g, s.AvailableCPUs())
 		if err == nil {
-			err = s.checkMemory(g)
+			err = s.checkRoom(g)
+		}
+		if lacks := s.lacks(g); err == nil && len(lacks) > 0 {
+			err = broken("%s", lacks[0])
 		}
 		if err == nil {
 			err = s.adopt(g)
@@ -55,9 +59,9 @@ func (f Finding) String() string {
 
 // Adopt is Restore for running pods after anything may have changed: what still holds is kept, and
 // what cannot is told. A pod keeps CPUs that are reserved now, or that no policy gives out any more,
-// until it ends; CPUs that are gone it loses, if every container that had some keeps one. Memory
-// that is not there any more leaves its NUMA nodes overdrawn. The error is about the machine,
-// the policy and the inventory, never about a pod.
+// until it ends, and CPUs that are offline, which nobody else gets meanwhile: with all CPUs back the
+// state is the one of before. Memory that is not there any more leaves its NUMA nodes overdrawn. A
+// grant that contradicts itself is mended where no container that runs is moved by that. The error is about the machine, the policy and the inventory, never about a pod.
 func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant) (*State, []Finding, error) {
 	s, err := New(m, p)
 	if err != nil {
@@ -67,16 +71,13 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 		return nil, nil, err
 	}
 	var findings []Finding
-	free := m.AllCPUs()
+	free := m.AllCPUs().Union(assigned(grants))
 	for _, old := range byAdmission(grants) {
 		tell := func(kept bool, what, do string) {
 			findings = append(findings, Finding{Pod: old.Pod.ID(), UID: old.Pod.UID, Kept: kept, What: what, Do: do})
 		}
-		g, gone := old.within(m.AllCPUs())
+		g, mended := s.mended(old, free)
 		err := s.checkGrant(g, free)
-		if err == nil && !lives(old, g) {
-			err = broken("all CPUs of a container are gone")
-		}
 		if err == nil {
 			err = s.adopt(g)
 		}
@@ -85,7 +86,10 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 			continue
 		}
 		free = free.Difference(g.CPUs())
-		s.tellChanges(g, gone, func(what, do string) { tell(true, what, do) })
+		for _, what := range mended {
+			tell(true, what, "nothing, it is corrected; keep a copy of the state file for a report")
+		}
+		s.tellChanges(g, func(what, do string) { tell(true, what, do) })
 	}
 	return s, findings, s.Check()
 }
@@ -99,8 +103,8 @@ func byAdmission(grants []*Grant) []*Grant {
 	return ordered
 }
 
-// checkMemory proves that the NUMA nodes have what g holds.
-func (s *State) checkMemory(g *Grant) error {
+// checkRoom proves that the NUMA nodes have what g holds.
+func (s *State) checkRoom(g *Grant) error {
 	usage := s.usage
 	for _, b := range g.charged() {
 		if free := usage.Free(b.Nodes, b.Type); free < b.Size {
@@ -128,36 +132,26 @@ func (s *State) adopt(g *Grant) error {
 	return nil
 }
 
-// within is the grant on the CPUs that are there, and those that are gone.
-func (g *Grant) within(there cpuset.Set) (*Grant, cpuset.Set) {
-	gone := g.CPUs().Difference(there)
-	if gone.IsEmpty() {
-		return g, gone
+// mended is what is left of a grant that contradicts itself, with a line for each correction.
+func (s *State) mended(g *Grant, free cpuset.Set) (*Grant, []string) {
+	better, lines := mend(g, false)
+	if len(lines) == 0 {
+		return g, nil
 	}
-	less := *g
-	less.Pool = g.Pool.Intersection(there)
-	less.Containers = slices.Clone(g.Containers)
-	for i := range less.Containers {
-		less.Containers[i].CPUs = less.Containers[i].CPUs.Intersection(there)
+	if s.checkGrant(better, free) == nil {
+		return better, lines
 	}
-	return &less, gone
-}
-
-// lives tells whether every container that had CPUs of its own or its pod's still has some.
-func lives(old, now *Grant) bool {
-	for i := range old.Containers {
-		if !old.Containers[i].CPUs.IsEmpty() && now.Containers[i].CPUs.IsEmpty() {
-			return false
-		}
-	}
-	return true
+	return mend(g, true)
 }
 
 // tellChanges says what is odd about a grant that was kept.
-func (s *State) tellChanges(g *Grant, gone cpuset.Set, tell func(what, do string)) {
+func (s *State) tellChanges(g *Grant, tell func(what, do string)) {
 	const anew = "delete the pod, so that it is made anew, when it can be spared"
-	if !gone.IsEmpty() {
-		tell(fmt.Sprintf("CPUs %s are offline or gone", gone), "bring them online and "+anew)
+	if offline := s.OfflineOf(g); !offline.IsEmpty() {
+		tell(fmt.Sprintf("CPUs %s are offline or gone", offline), "bring them online: the pod has them again then; if they are gone for good, "+anew)
+	}
+	if lacks := s.lacks(g); s.OfflineOf(g).IsEmpty() && len(lacks) > 0 {
+		tell(strings.Join(lacks, "; "), anew)
 	}
 	if reserved := g.CPUs().Intersection(s.policy.ReservedCPUs); !reserved.IsEmpty() {
 		tell(fmt.Sprintf("CPUs %s are reserved for the system now", reserved), anew)

@@ -55,13 +55,13 @@ func TestAdopt(t *testing.T) {
 		{name: "nothing changed", now: was, want: "one 1, pool 2-5, shared 0,6-7"},
 		{
 			name: "a CPU of the pool's rest is offline", now: world{cpus: 8, offline: 5, reserved: cpuset.Of(0), static: true},
-			want:     "one 1, pool 2-4, shared 0,6-7",
+			want:     "one 1, pool 2-5, shared 0,6-7",
 			findings: []string{"pod default/pool keeps what it holds: CPUs 5 are offline or gone"},
 		},
 		{
 			name: "all CPUs of a container are offline", now: world{cpus: 8, offline: 1, reserved: cpuset.Of(0), static: true},
-			want:     "pool 2-5, shared 0,6-7",
-			findings: []string{"pod default/one is forgotten: all CPUs of a container are gone: delete the pod"},
+			want:     "one 1, pool 2-5, shared 0,6-7",
+			findings: []string{"pod default/one keeps what it holds: CPUs 1 are offline or gone: bring them online"},
 		},
 		{
 			name: "its CPUs are reserved now", now: world{cpus: 8, reserved: cpuset.Of(0, 1), static: true},

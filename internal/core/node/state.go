@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -36,14 +35,12 @@ type State struct {
 	grants  []*Grant     // ascending by pod UID
 }
 
-// New is a node without pods.
+// New is a node without pods. Reserved CPUs that the machine does not have are offline: they stay
+// reserved, and matter when they come back.
 func New(m *machine.Machine, p Policy) (*State, error) {
 	capacity, err := memory.NewCapacity(m, p.ReservedMemory)
 	if err != nil {
 		return nil, err
-	}
-	if !m.AllCPUs().Contains(p.ReservedCPUs) {
-		return nil, fmt.Errorf("reserved CPUs %s are not all on this machine, which has %s", p.ReservedCPUs, m.AllCPUs())
 	}
 	s := &State{machine: m, policy: p, capacity: capacity, usage: memory.NewUsage(capacity)}
 	none, err := device.NewInventory(m, nil)
@@ -101,7 +98,7 @@ func (s *State) Machine() *machine.Machine { return s.machine }
 // Policy is how the node decides.
 func (s *State) Policy() Policy { return s.policy }
 
-// Generation grows with every change.
+// Generation grows with every change, up to MaxGeneration.
 func (s *State) Generation() uint64 { return s.generation }
 
 // SharedCPUs is the node's shared pool: where every container runs that has no CPUs of its
@@ -134,19 +131,12 @@ func (s *State) Grant(uid string) (*Grant, bool) {
 	return s.grants[i], true
 }
 
-// next is a copy to be changed, one generation later.
-func (s *State) next() *State {
-	n := *s
-	n.generation++
-	return &n
-}
-
 // Apply makes the next state of a plan. A plan that was refused or that found the pod known
-// changes nothing and returns the same state. The error is ErrStale, or names the
-// invariant that the plan would break.
+// changes nothing and returns the same state. The error wraps ErrStale or ErrExhausted, or names
+// the invariant that the plan would break.
 func (s *State) Apply(p *Plan) (*State, error) {
-	if p.Base != s.generation {
-		return nil, fmt.Errorf("%w: generation %d, now %d", ErrStale, p.Base, s.generation)
+	if err := s.checkRevision(p); err != nil {
+		return nil, err
 	}
 	if p.Grant == nil || p.Known {
 		return s, nil
@@ -214,12 +204,15 @@ func (s *State) ContainerCreated(uid, name string) *State {
 		return k < i && old.Pod.Containers[k].Lane == request.Init && len(old.Containers[k].Memory) > 0
 	}
 	g := *old
-	g.Containers = slices.Clone(old.Containers)
 	changed := false
-	for k := range g.Containers {
-		if done(k) {
-			g.Containers[k].Memory, changed = nil, true
+	for k := range max(0, i) {
+		if !done(k) {
+			continue
 		}
+		if !changed { // Of most containers nothing changes, and a pod may have thousands.
+			g.Containers, changed = slices.Clone(old.Containers), true
+		}
+		g.Containers[k].Memory = nil
 	}
 	if !changed {
 		return s
@@ -262,18 +255,14 @@ func endedDevices(old, g *Grant) []device.Held {
 	var gone []device.Held
 	for _, h := range old.Devices() {
 		i := slices.IndexFunc(kept, func(k device.Held) bool { return k.Resource == h.Resource })
-		ids := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool { return i >= 0 && slices.Contains(kept[i].IDs, id) })
+		ids := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool {
+			if i < 0 {
+				return false
+			}
+			_, still := slices.BinarySearch(kept[i].IDs, id)
+			return still
+		})
 		gone = append(gone, device.Held{Resource: h.Resource, IDs: ids})
 	}
 	return gone
-}
-
-// Cgroup is what a container's cgroup is created with: cpuset.cpus, empty where CPUs are not
-// managed, and cpuset.mems, empty where not pinned (R-ST-65, R-MEM-80).
-func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
-	c := g.Containers[i]
-	if c.CPUs.IsEmpty() {
-		return s.shared, c.MemoryNodes
-	}
-	return c.CPUs, c.MemoryNodes
 }

@@ -233,11 +233,12 @@ func (p Pod) Container(name string) (Container, int) {
 	if p.Estimated && name != "" {
 		name = AnyContainer
 	}
-	i := slices.IndexFunc(p.Containers, func(c Container) bool { return c.Name == name })
-	if i < 0 {
-		return Container{}, -1
+	for i := range p.Containers {
+		if p.Containers[i].Name == name {
+			return p.Containers[i], i
+		}
 	}
-	return p.Containers[i], i
+	return Container{}, -1
 }
 
 // Equal tells whether both ask the managers for the same.

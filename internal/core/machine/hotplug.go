@@ -1,0 +1,72 @@
+package machine
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
+
+// WithCPUs is m with the CPUs that now has: what m is after CPUs went offline or came online. NUMA
+// nodes, memory, huge pages and distances are those of m. A NUMA node of which no CPU is online
+// stays, without CPUs; one that m does not have is not added, and its CPUs are left out.
+//
+// A thread that is offline counts in the averages (R-CPU-3) while another thread of its core is
+// online. Otherwise one offline thread on a machine with two threads a core would make the average
+// 1, and full-pcpus-only would give out single threads.
+func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
+	d := Description{Nodes: make([]NodeDescription, len(m.nodes))}
+	for i, n := range m.nodes {
+		d.Nodes[i] = NodeDescription{ID: n.ID, Memory: n.Memory, HugePages: n.HugePages, Distances: m.distancesOf(n.ID)}
+	}
+	at := map[int]int{}
+	for i, n := range m.nodes {
+		at[n.ID] = i
+	}
+	for _, core := range now.cores {
+		c, _ := now.CPU(core.ID)
+		i, known := at[c.Node]
+		if !known {
+			continue
+		}
+		uncore := NoUncore
+		if c.Uncore != c.Socket {
+			uncore = c.Uncore // The id of a socket stands for "not reported" as well: the same unit comes of it.
+		}
+		d.Nodes[i].Cores = append(d.Nodes[i].Cores, CoreDescription{Socket: c.Socket, Uncore: uncore, Threads: core.CPUs.IDs()})
+		d.CPUs += core.CPUs.Union(m.coreOf(core.CPUs)).Len()
+	}
+	return New(d)
+}
+
+// Without is m without some CPUs, as WithCPUs makes it. The error is ErrInvalid when none is left.
+func (m *Machine) Without(cpus cpuset.Set) (*Machine, error) {
+	left := *m
+	left.cores = nil
+	for _, core := range m.cores {
+		core.CPUs = core.CPUs.Difference(cpus)
+		if core.Size = core.CPUs.Len(); core.Size > 0 {
+			core.ID = core.CPUs.Lowest()
+			left.cores = append(left.cores, core)
+		}
+	}
+	return m.WithCPUs(&left)
+}
+
+// coreOf are the CPUs of all cores that own one of the threads.
+func (m *Machine) coreOf(threads cpuset.Set) cpuset.Set {
+	var b cpuset.Builder
+	for id := range threads.All() {
+		if c, known := m.CPU(id); known {
+			b.AddSet(m.cores[m.places.Places[c.ID].Core].CPUs)
+		}
+	}
+	return b.Set()
+}
+
+// distancesOf is the row of a NUMA node, by id; nil where distances are unknown.
+func (m *Machine) distancesOf(id int) []int {
+	if m.distances == nil {
+		return nil
+	}
+	row := make([]int, m.nodeMask.Highest()+1)
+	copy(row, m.distances[id])
+	return row
+}

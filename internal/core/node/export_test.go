@@ -1,0 +1,4 @@
+package node
+
+// CheckSlices is checkSlices.
+func CheckSlices(g *Grant) error { return checkSlices(g) }

@@ -1,0 +1,63 @@
+package node_test
+
+import (
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/explain"
+)
+
+// rejected is the pod that the commands since block number done had rejected, or nothing.
+func (h *history) rejected(done int) string {
+	for _, b := range h.blocks[done:] {
+		if b.Command.Name == "admit" && strings.HasPrefix(b.Answer[0], "refused") {
+			return b.Command.Args[0]
+		}
+	}
+	return ""
+}
+
+// checkProposals proves what is proposed for a pod that is rejected: each proposal, applied, is admitted, by
+// a state that contradicts nothing, and a change of settings or the absence of pods takes nothing from
+// the pods that stay. It returns how many there are.
+func (h *history) checkProposals(name string) int {
+	pod, err := h.n.Request(name)
+	if err != nil {
+		h.fatalf("%v", err)
+	}
+	before := h.state()
+	found, err := explain.Search(h.t.Context(), before, pod)
+	if err != nil {
+		h.fatalf("%v", err)
+	}
+	if h.state() != before {
+		h.fatalf("the search for proposals changed the state")
+	}
+	for _, p := range found.Proposals {
+		s, asks, err := p.Apply(before, pod)
+		if err != nil {
+			h.fatalf("%s, and it cannot be done: %v", p.Text, err)
+		}
+		plan := s.Plan(asks)
+		if plan.Refusal != nil {
+			h.fatalf("%s, and it is rejected: %v", p.Text, plan.Refusal)
+		}
+		next, err := s.Apply(plan)
+		if err == nil {
+			err = next.Check()
+		}
+		if err != nil {
+			h.fatalf("%s: %v", p.Text, err)
+		}
+		for _, g := range before.Grants() {
+			now, there := next.Grant(g.Pod.UID)
+			gone := false
+			for _, a := range p.Without {
+				gone = gone || a.UID == g.Pod.UID
+			}
+			if there == gone || there && now != g {
+				h.fatalf("%s, and pod %s is not as it was", p.Text, g.Pod.UID)
+			}
+		}
+	}
+	return len(found.Proposals)
+}

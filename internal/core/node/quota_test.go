@@ -1,0 +1,256 @@
+package node_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// many is a machine of 64 CPUs, CPU 0 reserved, with isolated quotas.
+func many(t testing.TB, scope node.Scope) *node.State {
+	t.Helper()
+	d := machine.NodeDescription{Memory: 1 << 30}
+	for id := range 64 {
+		d.Cores = append(d.Cores, machine.CoreDescription{Threads: []int{id}, Uncore: machine.NoUncore})
+	}
+	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{d}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := node.New(m, node.Policy{
+		Topology: node.TopologyRestricted, Scope: scope, StaticCPU: true, ReservedCPUs: cpuset.Of(0),
+		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true, Quota: node.DefaultQuota(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mixed draws a Guaranteed pod-level pod that the API server accepts: its limit is at least what its
+// containers ask for at any time.
+func mixed(t *rapid.T) request.Pod {
+	pod := request.Pod{UID: "u", Name: "p", Namespace: "n", QoS: request.Guaranteed, Kind: request.PodLevel}
+	var sidecars, most, last int64
+	for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
+		c := request.Container{Name: fmt.Sprint(i), Lane: request.Lane(rapid.IntRange(0, 2).Draw(t, "type"))}
+		if i > 0 && pod.Containers[i-1].Lane == request.App {
+			c.Lane = request.App
+		}
+		if rapid.Bool().Draw(t, "exclusive") {
+			c.CPUs = rapid.IntRange(1, 4).Draw(t, "CPUs")
+			c.CPURequest, c.CPULimit, c.Equivalent = int64(c.CPUs)*1000, int64(c.CPUs)*1000, true
+		} else {
+			c.Sharing = request.NotEquivalent
+			c.CPURequest = rapid.SampledFrom([]int64{0, 0, 1, 125, 700, 2300}).Draw(t, "request")
+			if add := rapid.SampledFrom([]int64{0, 1, 33, 500, 5000}).Draw(t, "limit"); add > 1 {
+				c.CPULimit = c.CPURequest + add
+			}
+		}
+		switch c.Lane {
+		case request.Init:
+			most = max(most, sidecars+c.CPURequest)
+		case request.Sidecar:
+			sidecars += c.CPURequest
+		case request.App:
+			last += c.CPURequest
+		}
+		pod.Containers = append(pod.Containers, c)
+	}
+	pod.CPULimit = max((max(most, sidecars+last)+999)/1000, 1)*1000 + rapid.SampledFrom([]int64{0, 1000, 3000}).Draw(t, "more")
+	pod.BudgetCPUs, pod.BudgetCPUMilli = int(pod.CPULimit/1000), pod.CPULimit
+	return pod
+}
+
+// running lists what may run at the same time: each standard init container with the sidecars before it, and
+// in the end the sidecars and apps.
+func running(pod request.Pod) [][]int {
+	var phases [][]int
+	for i := range len(pod.Containers) + 1 {
+		var phase []int
+		switch {
+		case i == len(pod.Containers):
+			for k, c := range pod.Containers {
+				if c.Lane != request.Init {
+					phase = append(phase, k)
+				}
+			}
+		case pod.Containers[i].Lane == request.Init:
+			for k := range i {
+				if pod.Containers[k].Lane == request.Sidecar {
+					phase = append(phase, k)
+				}
+			}
+			phase = append(phase, i)
+		}
+		phases = append(phases, phase)
+	}
+	return phases
+}
+
+// allowed is what a container may use in a period, in microseconds: a quota, or its CPUs.
+func allowed(s *node.State, g *node.Grant, i int) int64 {
+	c := g.Pod.Containers[i]
+	switch q := g.Quota(s.Policy(), i); {
+	case q == node.NoQuota:
+		return int64(g.Containers[i].CPUs.Len()) * node.QuotaPeriod
+	case q != node.KeepQuota:
+		return int64(q)
+	case c.CPULimit > 0:
+		return int64(node.QuotaOf(c.CPULimit))
+	}
+	return int64(node.QuotaOf(g.Pod.CPULimit))
+}
+
+// TestQuotasNeverExceedTheLimit: what runs at the same time never gets more than the pod's limit, but for the
+// kernel's least; nobody gets less than its request or more than its limit, exclusive containers
+// and the pod have no quota, and little of the limit is lost where somebody could use it.
+func TestQuotasNeverExceedTheLimit(t *testing.T) {
+	empty := many(t, node.ContainerScope)
+	rapid.Check(t, func(t *rapid.T) {
+		plan := empty.Plan(mixed(t))
+		s, err := empty.Apply(plan)
+		if err != nil || plan.Grant == nil {
+			t.Fatal(err, plan.Refusal)
+		}
+		g, exclusive := plan.Grant, false
+		for i, c := range g.Pod.Containers {
+			exclusive = exclusive || c.Exclusive()
+			if q := g.Quota(s.Policy(), i); (q == node.NoQuota) != c.Exclusive() {
+				t.Fatalf("container %s has quota %s", c.Name, q)
+			}
+		}
+		if g.LiftsPodQuota(s.Policy()) != exclusive {
+			t.Fatalf("the pod's quota is lifted: %v", !exclusive)
+		}
+		if !exclusive {
+			return // The pod's own quota bounds all.
+		}
+		phases := running(g.Pod)
+		for _, phase := range phases {
+			checkPhase(t, s, g, phase)
+		}
+		if !slices.ContainsFunc(g.Pod.Containers, func(c request.Container) bool { return c.Lane == request.Init }) {
+			checkUsed(t, s, g)
+		}
+	})
+}
+
+// checkPhase proves one phase of TestQuotasNeverExceedTheLimit.
+func checkPhase(t *rapid.T, s *node.State, g *node.Grant, phase []int) {
+	var sum, small int64
+	for _, i := range phase {
+		c := g.Pod.Containers[i]
+		us := allowed(s, g, i)
+		if us < int64(node.QuotaOf(c.CPURequest)) || c.CPULimit > 0 && us > int64(node.QuotaOf(c.CPULimit)) {
+			t.Fatalf("container %s gets %d µs, requests %dm, limit %dm", c.Name, us, c.CPURequest, c.CPULimit)
+		}
+		sum += us
+		if us == int64(node.LeastQuota) {
+			small += us
+		}
+	}
+	if limit := int64(node.QuotaOf(g.Pod.CPULimit)); sum-small > limit {
+		t.Fatalf("%v get %d µs, the pod's limit is %d", phase, sum, limit)
+	}
+}
+
+// checkUsed proves of a pod whose containers all run at the same time that its limit is given out where a
+// container without a limit could use it, but for less than a millisecond each.
+func checkUsed(t *rapid.T, s *node.State, g *node.Grant) {
+	sum, unlimited := int64(0), false
+	for i, c := range g.Pod.Containers {
+		sum += allowed(s, g, i)
+		unlimited = unlimited || c.CPULimit == 0
+	}
+	if least := int64(len(g.Pod.Containers)) * int64(node.LeastQuota); unlimited && sum+least < int64(node.QuotaOf(g.Pod.CPULimit)) {
+		t.Fatalf("all get %d µs, the pod's limit is %dm", sum, g.Pod.CPULimit)
+	}
+}
+
+// TestQuotaInThePool: in its pool nobody but an exclusive container is touched, and the pod has no quota.
+func TestQuotaInThePool(t *testing.T) {
+	empty := many(t, node.PodScope)
+	rapid.Check(t, func(t *rapid.T) {
+		plan := empty.Plan(mixed(t))
+		g, p := plan.Grant, empty.Policy()
+		if g == nil {
+			return // Its pool would be empty.
+		}
+		if !g.LiftsPodQuota(p) || g.PodQuota(p) != node.NoQuota {
+			t.Fatal("the pod has a quota beside its pool")
+		}
+		if q := g.EphemeralQuota(p); q != 100_000 {
+			t.Fatalf("an ephemeral container gets %s", q)
+		}
+		for i, c := range g.Pod.Containers {
+			want := node.KeepQuota
+			if c.Exclusive() {
+				want = node.NoQuota
+			}
+			if q := g.Quota(p, i); q != want {
+				t.Fatalf("container %s has quota %s, want %s", c.Name, q, want)
+			}
+		}
+	})
+}
+
+// TestQuotaOfWhoLostItsCPUs: a container whose CPUs are all offline gets its quota back, and so does
+// a pod-level pod when none of its containers has CPUs of its own any more.
+func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
+	s := many(t, node.ContainerScope)
+	p := s.Policy()
+	exclusive := func(name string) request.Container {
+		return request.Container{Name: name, Lane: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Equivalent: true}
+	}
+	g := *s.Plan(request.Pod{
+		UID: "u", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, CPULimit: 6000,
+		Containers: []request.Container{exclusive("a"), exclusive("b"), {Name: "log", Lane: request.App, Sharing: request.NotEquivalent}},
+	}).Grant
+	shown := func() string {
+		return fmt.Sprint(g.Quota(p, 0), g.Quota(p, 1), g.Quota(p, 2), " pod ", g.PodQuota(p), " ephemeral ", g.EphemeralQuota(p))
+	}
+	for _, step := range []struct{ loses, want string }{
+		{"", "none none 200000 pod none ephemeral 100000"},
+		// a may use its 2 CPUs of the node shared pool, 2 of 6 are left to log.
+		{"a", "200000 none 200000 pod none ephemeral 100000"},
+		{"b", "200000 200000 keep pod 600000 ephemeral keep"},
+	} {
+		for i, c := range g.Pod.Containers {
+			if c.Name == step.loses {
+				g.Containers[i].CPUs = cpuset.Set{}
+			}
+		}
+		if got := shown(); got != step.want {
+			t.Errorf("after %q lost its CPUs: %s, want %s", step.loses, got, step.want)
+		}
+	}
+}
+
+func TestQuotaIn(t *testing.T) {
+	for _, c := range []struct {
+		quota, period int64
+		want          node.Quota
+	}{
+		{-1, 100_000, node.NoQuota},
+		{0, 100_000, node.KeepQuota},
+		{150_000, 100_000, 150_000},
+		{15_000, 10_000, 150_000},
+		{1 << 62, 1, 1 << 43},
+		{1, 1_000_000, 1},
+	} {
+		if got := node.QuotaIn(c.quota, c.period); got != c.want {
+			t.Errorf("%d in %d is %s, want %s", c.quota, c.period, got, c.want)
+		}
+	}
+	if got := fmt.Sprint(node.QuotaOf(1), node.QuotaOf(1500), node.QuotaOf(0), node.QuotaOf(1<<62), node.QuotaOf(1500).Milli()); got != "1000 150000 keep 8796093022208 1500" {
+		t.Error(got)
+	}
+}

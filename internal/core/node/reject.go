@@ -1,0 +1,14 @@
+package node
+
+// Rejected is the plan with a rejection in place of its grant, for a reason that is not the node's:
+// what would be decided cannot be kept. A plan without a new grant stays as it is.
+func (p *Plan) Rejected(r *Refusal) *Plan {
+	if p.Grant == nil || p.Known {
+		return p
+	}
+	q := *p
+	q.Grant, q.Refusal, q.Trace.Taken = nil, r, p.Grant.Containers
+	q.Delta.SharedAfter = q.Delta.SharedBefore
+	q.usage, q.devices = Plan{}.usage, Plan{}.devices
+	return &q
+}

@@ -1,0 +1,155 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+const (
+	// maxPool is more CPUs than a set of CPUs can have.
+	maxPool = cpuset.MaxID + 1
+	// maxBytes bounds what one pod has, so that sums over all pods and NUMA nodes stay exact: 32 PiB.
+	maxBytes = 1 << 55
+)
+
+// checkShape proves that what a pod has can come of what it asks for. It knows no policy: a pod
+// keeps its grant when the policy changes, so that only what no policy does is wrong.
+func checkShape(g *Grant) error {
+	if err := checkPool(g); err != nil {
+		return err
+	}
+	serves := !g.CPUs().IsEmpty()
+	var bytes int64
+	for i := range g.Containers {
+		if err := checkContainer(g, i, serves); err != nil {
+			return fmt.Errorf("%w: container %s %w", ErrInvariant, g.Pod.Containers[i].Name, err)
+		}
+		for _, b := range g.Containers[i].Memory {
+			if bytes = min(bytes, maxBytes) + b.Size; bytes > maxBytes && len(g.PoolMemory) == 0 || b.Size > maxBytes {
+				return broken("it has %s and more, which no machine has", amountText(b.Type, b.Size))
+			}
+		}
+	}
+	return nil
+}
+
+// checkPool proves that a pool is that of a pod-level pod, as large as its budget at most, and in use
+// (R-DEM-40, R-DEM-51).
+func checkPool(g *Grant) error {
+	p := &g.Pod
+	budget := p.BudgetCPUs != 0 || len(p.BudgetMemory) > 0
+	switch {
+	case p.Kind != request.PodLevel && (g.HasPool() || budget):
+		return broken("it is a %s pod and has a pool or a budget of its own", p.Kind)
+	case !evenBudget(p):
+		return broken("its budget is %d CPUs and also %d thousandths of a CPU", p.BudgetCPUs, p.BudgetCPUMilli)
+	case !g.Pool.IsEmpty() && (g.Pool.Len() > p.BudgetCPUs || p.BudgetCPUs > maxPool):
+		return broken("its pool has CPUs %s, and its budget is %d", g.Pool, p.BudgetCPUs)
+	}
+	if left := func(c ContainerGrant) bool { return !c.Removed }; !g.Pool.IsEmpty() && !slices.ContainsFunc(g.Containers, left) {
+		return broken("it has a pool, and all its containers are removed")
+	}
+	if len(g.PoolMemory) > 0 && !slices.EqualFunc(g.PoolMemory, p.BudgetMemory, func(b memory.Block, a request.Amount) bool {
+		return b.Type == a.Resource && b.Size == a.Value && b.Nodes == g.PoolMemory[0].Nodes && b.Size <= maxBytes
+	}) {
+		return broken("its pool has %v, and its budget is %v", g.PoolMemory, p.BudgetMemory)
+	}
+	return nil
+}
+
+// evenBudget tells whether a budget of whole CPUs is the same number in thousandths.
+func evenBudget(p *request.Pod) bool {
+	return p.BudgetCPUs == 0 || p.BudgetCPUMilli%1000 == 0 && p.BudgetCPUMilli/1000 == int64(p.BudgetCPUs)
+}
+
+// checkContainer proves that container i has what it asks for, its part of the pod's pool, or
+// nothing. serves tells that the pod has CPUs: then every container has those that it asks for.
+func checkContainer(g *Grant, i int, serves bool) error {
+	asks, has := &g.Pod.Containers[i], &g.Containers[i]
+	nothing := has.CPUs.IsEmpty() && len(has.Memory) == 0 && len(has.Devices) == 0 && has.MemoryNodes.IsEmpty()
+	switch {
+	case has.Removed && !nothing:
+		return fmt.Errorf("is removed and has CPUs %q, memory %v on NUMA nodes %s and devices %v", has.CPUs, has.Memory, has.MemoryNodes, has.Devices)
+	case has.Removed:
+		return nil
+	case !has.CPUs.IsEmpty() && (g.Pod.Kind == request.Unmanaged || g.Pod.QoS != request.Guaranteed):
+		return fmt.Errorf("has CPUs %s, and its pod is %s and %s", has.CPUs, g.Pod.Kind, g.Pod.QoS)
+	case has.CPUs.IsEmpty() && serves && (!g.Pool.IsEmpty() || asks.Exclusive()):
+		return fmt.Errorf("has no CPUs, and other containers of its pod have theirs")
+	case has.CPUs.Len() > asks.CPUs && (g.Pool.IsEmpty() || asks.Exclusive()):
+		return fmt.Errorf("has CPUs %s and asks for %d", has.CPUs, asks.CPUs)
+	}
+	if err := checkMemory(g, i); err != nil {
+		return err
+	}
+	for _, h := range has.Devices {
+		if n, _ := asks.Devices.Get(h.Resource); n != int64(len(h.IDs)) {
+			return fmt.Errorf("has devices %v of %s and asks for %d", h.IDs, h.Resource, n)
+		}
+	}
+	return nil
+}
+
+// checkMemory proves that container i has its part of the pool, or what it asks for; a standard
+// init container may have left some of it to a later one (R-MEM-41), or all (R-MEM-63).
+func checkMemory(g *Grant, i int) error {
+	asks, has := &g.Pod.Containers[i], &g.Containers[i]
+	for k, b := range has.Memory {
+		want, known := asks.Memory.Get(b.Type)
+		if pool := slices.IndexFunc(g.PoolMemory, func(p memory.Block) bool { return p.Type == b.Type && p.Nodes == b.Nodes }); pool >= 0 {
+			want, known = g.PoolMemory[pool].Size, true
+		} else if len(g.PoolMemory) > 0 {
+			known = false
+		}
+		less := len(g.PoolMemory) > 0 || asks.Lane == request.Init
+		if !known || b.Size > want || b.Size < want && !less || k > 0 && has.Memory[k-1].Type >= b.Type {
+			return fmt.Errorf("has %s on NUMA nodes %s, and has a right to %s", amountText(b.Type, b.Size), b.Nodes, amountText(b.Type, want))
+		}
+	}
+	if nodes := nodesOf(has.Memory); nodes != has.MemoryNodes && (len(has.Memory) > 0 || asks.Lane != request.Init) {
+		return fmt.Errorf("is pinned to NUMA nodes %s, and its memory lies on %s", has.MemoryNodes, nodes)
+	}
+	if (len(has.Memory) > 0 || !has.MemoryNodes.IsEmpty()) && (g.Pod.Kind == request.Unmanaged || g.Pod.QoS != request.Guaranteed) {
+		return fmt.Errorf("has memory, and its pod is %s and %s", g.Pod.Kind, g.Pod.QoS)
+	}
+	return nil
+}
+
+func nodesOf(blocks []memory.Block) mask.Mask {
+	var nodes mask.Mask
+	for _, b := range blocks {
+		nodes |= b.Nodes
+	}
+	return nodes
+}
+
+// lacks says which CPUs a pod asks for and has not, in words; nothing under CPU policy none. It
+// is no contradiction: the pod was admitted under policy none, or CPUs were gone when it was adopted.
+func (s *State) lacks(g *Grant) []string {
+	p := &g.Pod
+	if !s.policy.StaticCPU || p.Kind == request.Unmanaged || g.CPUs().IsEmpty() && p.Kind == request.PodLevel && p.BudgetCPUs == 0 {
+		return nil
+	}
+	var lines []string
+	if n := g.Pool.Len(); n > 0 && n < p.BudgetCPUs {
+		lines = append(lines, fmt.Sprintf("its pool has CPUs %s, and its budget is %d", g.Pool, p.BudgetCPUs))
+	}
+	for i, c := range g.Containers {
+		if asks := p.Containers[i]; !c.Removed && c.CPUs.Len() < asks.CPUs {
+			lines = append(lines, fmt.Sprintf("container %s asks for %d exclusive CPUs and has %s", asks.Name, asks.CPUs, orNone(c.CPUs)))
+		}
+	}
+	return lines
+}
+
+func orNone(set cpuset.Set) string {
+	if set.IsEmpty() {
+		return "none"
+	}
+	return set.String()
+}

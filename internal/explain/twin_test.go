@@ -1,0 +1,274 @@
+package explain_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/scenario"
+)
+
+// TestAmountsAgainstEveryAmount compares the search for amounts with a dumb one, on nodes so small that
+// every amount can be planned: what is proposed is the most, unless the search says that it ended, and "none"
+// is true of every amount, and of thousands of combinations of amounts.
+func TestAmountsAgainstEveryAmount(t *testing.T) {
+	setChecks(t, "1000")
+	rejected, none, ended, proposed, nothing := 0, 0, 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawTiny(t)
+		name := d.tinyPod(2)
+		if name == "" {
+			return
+		}
+		s := d.n.State()
+		pod, err := d.n.Request(name)
+		if err != nil {
+			d.fatalf("%v", err)
+		}
+		if s.Plan(pod).Refusal == nil {
+			return
+		}
+		rejected++
+		found, said := amountsOf(d, s, pod)
+		w := twin{drawn: d, s: s, pod: pod, said: said}
+		if strings.Contains(said, "not searched further") {
+			if ended++; len(found) == 0 {
+				nothing++
+			}
+		} else if strings.HasPrefix(said, "none") {
+			none++
+			w.checkNone()
+			return
+		}
+		proposed += len(found)
+		if !strings.Contains(said, "not searched further") {
+			for _, p := range found {
+				w.checkMost(p)
+			}
+		}
+	})
+	t.Logf("%d rejected: %d proposals, %d none, %d searches ended, %d of them with nothing", rejected, proposed, none, ended, nothing)
+	if rejected < 20 || none < 3 || ended > rejected/3 {
+		t.Errorf("too few cases, or too many searches ended: %d rejected, %d none, %d ended", rejected, none, ended)
+	}
+}
+
+// amountsOf is what the search has found of amounts, and what it has said about them.
+func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Proposal, said string) {
+	r := searched(d.t, s, pod)
+	for _, p := range r.Proposals {
+		if p.Kind == explain.Amounts {
+			found = append(found, p)
+		}
+	}
+	for _, tried := range r.Tried {
+		if strings.HasPrefix(tried.What, "less") {
+			said = tried.Found
+		}
+	}
+	return found, said
+}
+
+// drawTiny is a node of up to 3 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods are.
+func drawTiny(t *rapid.T) *drawn {
+	d := &drawn{t: t}
+	d.n = scenario.New(nil)
+	d.do("machine", tinyMachine(d)...)
+	config := "topology=" + d.pick("topology", "best-effort", "restricted", "restricted", "single-numa-node", "none") +
+		" scope=" + d.pick("scope", "pod", "container") + " cpu=static memory=Static reserved-memory=0:1Mi"
+	options := d.pick("options", "", "", "", " options=full-pcpus-only", " options=distribute-cpus-across-numa", " options=align-by-socket")
+	for _, c := range []string{config + options + " gates=CPUManagerPolicyAlphaOptions", config} {
+		if d.do("config " + c); d.n.State() != nil {
+			break
+		}
+	}
+	if d.n.State() == nil {
+		d.fatalf("no settings are legal")
+	}
+	for range d.intn(0, 4, "pods") {
+		if name := d.tinyPod(5); name != "" {
+			d.do("admit " + name)
+		}
+	}
+	return d
+}
+
+func tinyMachine(d *drawn) []string {
+	threads, id := d.intn(1, 2, "threads"), 0
+	var lines []string
+	for n := range d.intn(1, 3, "numa") {
+		cores := d.intn(2, 6/threads, "cores")
+		text := fmt.Sprintf("%d-%d", id, id+cores-1)
+		if id += cores; threads == 2 {
+			text, id = fmt.Sprintf("%s+%d-%d", text, id, id+cores-1), id+cores
+		}
+		lines = append(lines, fmt.Sprintf("node %d cores=%s memory=%dMi", n, text, d.intn(4, 20, "memory")))
+	}
+	return lines
+}
+
+// tinyPod describes a pod whose containers want up to a part of the machine, and returns its name, or
+// nothing when the API server would reject it.
+func (d *drawn) tinyPod(part int) string {
+	name := fmt.Sprintf("p%d", d.pods)
+	d.pods++
+	m := d.n.State().Machine()
+	most := max(2, 2*len(m.CPUs())/part)
+	level := d.intn(0, 1, "pod level") == 1
+	cpus, mem := 0, 0
+	var lines []string
+	for i := range d.intn(1, 3, "containers") {
+		lane := "app"
+		if i == 0 {
+			lane = d.pick("lane", "init", "sidecar", "app", "app")
+		}
+		kind := d.pick("kind", "whole", "whole", "memory", "shared")
+		if kind == "shared" && level {
+			lines = append(lines, fmt.Sprintf("%s c%d", lane, i))
+			continue
+		}
+		n, amount := d.intn(1, most, "cpus"), d.intn(1, 40/part, "memory")
+		text := fmt.Sprintf("%d", n)
+		if kind != "whole" {
+			text = "100m"
+			n = 1
+		}
+		cpus, mem = cpus+n, mem+amount
+		lines = append(lines, fmt.Sprintf("%s c%d cpu=%s memory=%dMi", lane, i, text, amount))
+	}
+	if len(lines) > 0 && !strings.HasPrefix(lines[len(lines)-1], "app") {
+		lines = append(lines, "app last cpu=1 memory=1Mi")
+		cpus, mem = cpus+1, mem+1
+	}
+	line := "pod " + name
+	if level {
+		line += fmt.Sprintf(" cpu=%d memory=%dMi", max(1, cpus+d.intn(0, 2, "more cpus")), max(1, mem+d.intn(0, 3, "more memory")))
+	}
+	if answer := d.do(line, lines...); strings.HasPrefix(answer, "invalid") || strings.Contains(answer, "error:") {
+		return ""
+	}
+	return name
+}
+
+// twin tries amounts without any thought.
+type twin struct {
+	*drawn
+	s    *node.State
+	pod  request.Pod
+	said string
+}
+
+// slots are the amounts that can be lowered, at pod level and in containers.
+func (w *twin) slots() []explain.Change {
+	var out []explain.Change
+	policy := w.s.Policy()
+	pool := w.pod.Kind == request.PodLevel && policy.Topology != node.TopologyNone && policy.Scope == node.PodScope
+	add := func(container, resource string, n int64) {
+		if n > 0 {
+			out = append(out, explain.Change{Container: container, Resource: resource, From: n})
+		}
+	}
+	if pool && policy.StaticCPU {
+		add("", request.CPU, int64(w.pod.BudgetCPUs))
+	}
+	for _, a := range w.pod.BudgetMemory {
+		if pool && w.pod.QoS == request.Guaranteed {
+			add("", a.Resource, a.Value)
+		}
+	}
+	for _, c := range w.pod.Containers {
+		add(c.Name, request.CPU, int64(c.CPUs))
+		for _, a := range c.Memory {
+			if w.pod.QoS == request.Guaranteed {
+				add(c.Name, a.Resource, a.Value)
+			}
+		}
+	}
+	return out
+}
+
+func (w *twin) unit(resource string) int64 {
+	switch {
+	case resource == machine.Memory:
+		return mib
+	case w.s.Policy().CPU.FullPCPUsOnly:
+		return int64(w.s.Machine().CPUsPerCore())
+	}
+	return 1
+}
+
+// admits tells whether the pod with these amounts is taken by the API server and by the node.
+func (w *twin) admits(changes []explain.Change) bool {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c explain.Change) bool { return c.From == c.To })
+	_, pod, err := explain.Proposal{Changes: changes}.Apply(w.s, w.pod)
+	return err == nil && explain.AgainstAPI(pod) == "" && w.s.Plan(pod).Refusal == nil
+}
+
+// checkNone: no single amount, no limit for all containers, and none of many combinations is admitted.
+func (w *twin) checkNone() {
+	slots := w.slots()
+	try := func(changes []explain.Change) {
+		if w.admits(changes) {
+			w.fatalf("says %q; %+v is admitted, of %+v", w.said, changes, w.pod)
+		}
+	}
+	for _, one := range slots {
+		for unit := w.unit(one.Resource); one.To+unit <= one.From; {
+			one.To += unit
+			try([]explain.Change{one})
+		}
+	}
+	for range 300 {
+		changes := slices.Clone(slots)
+		for i := range changes {
+			unit := w.unit(changes[i].Resource)
+			if changes[i].Resource == request.CPU && w.intn(0, 3, "whole units") == 0 {
+				unit = 1
+			}
+			if changes[i].To = changes[i].From; changes[i].From > unit && w.intn(0, 3, "changed") > 0 {
+				changes[i].To = unit * int64(w.intn(1, int(changes[i].From/unit), "to"))
+			}
+		}
+		try(changes)
+	}
+}
+
+// checkMost: of a proposal for one resource, more is rejected.
+func (w *twin) checkMost(p explain.Proposal) {
+	most, pool := p.Changes[0], false
+	for _, c := range p.Changes {
+		if c.Resource != most.Resource || c.To > c.From {
+			return
+		}
+		pool = pool || c.Container == ""
+		if c.To > most.To {
+			most = c
+		}
+	}
+	unit := w.unit(most.Resource)
+	for _, one := range w.slots() {
+		if one.Resource != most.Resource || pool != (one.Container == "") || !pool && one.Container != most.Container {
+			continue
+		}
+		for limit := most.To + unit; limit < one.From; limit += unit {
+			var changes []explain.Change
+			for _, c := range p.Changes { // As the proposal has it, but with more for everybody who gets less.
+				if pool && c.Container != "" {
+					continue
+				}
+				c.To = min(c.From, limit)
+				changes = append(changes, c)
+			}
+			if w.admits(changes) {
+				w.fatalf("says %q and %q; %+v is admitted", w.said, p.Text, changes)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package statefile
+
+import (
+	"fmt"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Meter tells of the states of a node, one after the other, whether they can be written, without
+// writing them: a decision that cannot be written is known before anything else builds on it.
+// It keeps the length of each grant, so that an admission costs what the new pod costs. The zero
+// value is ready. The states must have one policy; it is not safe for use by several goroutines
+// at once.
+type Meter struct {
+	machine *machine.Machine
+	head    Head
+	kept    map[*node.Grant]int
+	scratch []byte
+}
+
+// Fits returns the error that Encode would return: it wraps ErrTooLarge or ErrNotEncodable.
+func (m *Meter) Fits(s *node.State) error { return m.within(MaxSize, s) }
+
+func (m *Meter) within(limit int, s *node.State) (err error) {
+	if m.machine != s.Machine() {
+		if m.head, err = NewHead(s.Machine(), s.Policy()); err != nil {
+			return err
+		}
+		m.machine = s.Machine()
+	}
+	next := make(map[*node.Grant]int, len(s.Grants()))
+	total := newSize(m.head)
+	for _, g := range s.Grants() {
+		if err := checkSequence(g, s); err != nil {
+			return err
+		}
+		n, known := m.kept[g]
+		if !known {
+			if m.scratch, err = AppendGrant(m.scratch[:0], g); err != nil {
+				return err
+			}
+			n = len(m.scratch)
+		}
+		next[g] = n
+		total.add(g, n)
+	}
+	if err := total.check(limit); err != nil {
+		return err
+	}
+	m.kept = next
+	return nil
+}
+
+// checkSequence refuses what Decode would: a grant from the future of its state.
+func checkSequence(g *node.Grant, s *node.State) error {
+	if g.Sequence > s.Generation() {
+		return fmt.Errorf("pod %s: %w: sequence %d in a state of revision %d", g.Pod.ID(), ErrNotEncodable, g.Sequence, s.Generation())
+	}
+	return nil
+}
+
+const (
+	// frame is more than what a file has besides its magic, its head and its grants: the longest
+	// generation, the names of the members and the checksum.
+	frame = checksumLine + 100
+	// between separates two grants: a comma and a line feed.
+	between = 2
+	// removed is by how much a container that is removed makes its grant longer. Everything else
+	// that happens without an admission makes it shorter. Room for this is kept, so that a removal can
+	// always be written.
+	removed = len(`,"removed":true`)
+)
+
+// size is how many bytes a state needs, now and after whatever leaves it.
+type size struct {
+	bytes, containers int
+	largest           *node.Grant
+	most              int // bytes of the largest
+}
+
+func newSize(h Head) size { return size{bytes: len(magic) + len(h.text) + frame} }
+
+func (z *size) add(g *node.Grant, bytes int) {
+	z.bytes += bytes + between
+	for i := range g.Containers {
+		if !g.Containers[i].Removed {
+			z.bytes += removed
+		}
+	}
+	z.containers += len(g.Containers)
+	if bytes > z.most {
+		z.largest, z.most = g, bytes
+	}
+}
+
+// check names the largest pod: a node of ordinary pods is far from the bound.
+func (z *size) check(limit int) error {
+	switch {
+	case z.bytes <= limit:
+		return nil
+	case z.largest == nil:
+		return fmt.Errorf("%w: the machine and the policy alone need %d bytes, and a state file has at most %d", ErrTooLarge, z.bytes, limit)
+	}
+	return fmt.Errorf("%w: its %d containers need %d bytes, and a state file has at most %d; the largest pod is %s with %d containers and %d bytes: "+
+		"run it with fewer containers, or on another node",
+		ErrTooLarge, z.containers, z.bytes, limit, z.largest.Pod.ID(), len(z.largest.Containers), z.most)
+}
