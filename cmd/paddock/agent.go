@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -33,8 +35,8 @@ func newAgentCommand() *cobra.Command {
 		Long: `Agent admits the pods of a node, keeps what they got in one durable file, and serves it: as
 the PodResources API on a unix socket, as metrics on a loopback address.
 
-With --runtime sim the pods are those of a manifest directory and the containers are simulated, so it
-needs no cluster, no root and no container. With --runtime nri it is a plugin of containerd or CRI-O,
+With --runtime sim the pods are those of a manifest directory, and the runtime and the kubelet are simulated,
+so it needs no cluster, no root and no container; the control loop is the same. With --runtime nri it is a plugin of containerd or CRI-O,
 and the kubelet, whose own managers are off, lists the pods: every container is created with
 its CPUs, memory nodes and quota, and a pod that does not fit is refused before it starts.
 
@@ -43,13 +45,15 @@ A pod that the kubelet does not list yet, or that it cannot be asked about, wait
 them as a whole, as one pool, where the policy has pools, any other runs on the node's shared pool, and no
 container has CPUs of its own. The state says so for as long as the pod runs.
 
-Killed and started again it holds what it held. SIGTERM and SIGINT end it within a second;
-a second one at once.`,
+Killed and started again it holds what it held. SIGTERM and SIGINT end it within a second, within
+6 s while the disk stalls, and within 25 s with --release-on-exit; a second one at once. SIGHUP lets it read the configuration and the manifests again: it takes the log level
+over, and logs which other fields have changed and wait for a restart.`,
 		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml --pods examples/pods \
       --state /tmp/paddock/state.json --podresources-socket /tmp/paddock/podresources.sock
   paddock pods --socket /tmp/paddock/podresources.sock
-  paddock agent --runtime nri --kubelet-config /etc/paddock/policy.yaml --kubelet-url http://127.0.0.1:10255`,
+  paddock agent --runtime nri --kubelet-config /etc/paddock/policy.yaml \
+      --kubelet-token-file /etc/paddock/token --kubelet-ca-file /etc/paddock/ca.crt`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := f.config(cmd)
@@ -59,7 +63,7 @@ a second one at once.`,
 			if f.print {
 				return printConfig(cmd.OutOrStdout(), config)
 			}
-			return runAgent(cmd.Context(), cmd.ErrOrStderr(), config)
+			return runAgent(cmd.Context(), cmd.ErrOrStderr(), config, func() (agent.Config, error) { return f.again(cmd) })
 		},
 	}
 	f.register(cmd)
@@ -79,8 +83,13 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&v.Pods, "pods", v.Pods, "a `DIR` or file of manifests; may be given several times")
 	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim, or nri for containerd and CRI-O")
 	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")
-	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`")
+	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`; http, its read-only port, is taken with a warning: whoever takes the port first can answer")
+	flags.StringVar(&v.Kubelet.TokenFile, "kubelet-token-file", v.Kubelet.TokenFile, "a `FILE` with the bearer token for the kubelet")
+	flags.StringVar(&v.Kubelet.CAFile, "kubelet-ca-file", v.Kubelet.CAFile, "a `FILE` with the CA that signed the kubelet's certificate")
+	flags.BoolVar(&v.Kubelet.Insecure, "kubelet-insecure", v.Kubelet.Insecure, "take any certificate of the kubelet's: for loopback only")
+	flags.BoolVar(&v.ReleaseOnExit, "release-on-exit", v.ReleaseOnExit, "at the end hand every container back to all CPUs and drop all assignments: for an end for good, not for an update")
 	flags.BoolVar(&v.Estimate, "estimate", v.Estimate, "with --runtime nri: where the kubelet does not list a pod or cannot be asked, estimate its request from its cgroup's numbers, and mark it so")
+	flags.StringVar(&v.CPUQuota.Mode, "cpu-quota", v.CPUQuota.Mode, quotaUsage)
 	flags.StringVar(&v.CgroupRoot, "cgroup-root", v.CgroupRoot, "the `DIR` where cgroups are mounted")
 	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for the live map, metrics and health; empty: none")
 	flags.StringVar(&v.Map, "map", v.Map, "who may see the live map on the listen address: loopback, those on the node, or everywhere")
@@ -109,10 +118,14 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"strict": func() { config.Strict = given.Strict }, "pods": func() { config.Pods = given.Pods },
 		"runtime": func() { config.Runtime = given.Runtime }, "listen": func() { config.Listen = given.Listen },
 		"nri-socket": func() { config.NRI.Socket = given.NRI.Socket }, "kubelet-url": func() { config.Kubelet.URL = given.Kubelet.URL },
-		"estimate":    func() { config.Estimate = given.Estimate },
-		"cgroup-root": func() { config.CgroupRoot = given.CgroupRoot },
-		"map":         func() { config.Map = given.Map },
-		"profile":     func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
+		"kubelet-token-file": func() { config.Kubelet.TokenFile = given.Kubelet.TokenFile },
+		"kubelet-ca-file":    func() { config.Kubelet.CAFile = given.Kubelet.CAFile },
+		"kubelet-insecure":   func() { config.Kubelet.Insecure = given.Kubelet.Insecure },
+		"estimate":           func() { config.Estimate = given.Estimate },
+		"release-on-exit":    func() { config.ReleaseOnExit = given.ReleaseOnExit },
+		"cgroup-root":        func() { config.CgroupRoot = given.CgroupRoot },
+		"map":                func() { config.Map = given.Map },
+		"profile":            func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
 		"log-format": func() { config.Log.Format = given.Log.Format }, "log-level": func() { config.Log.Level = given.Log.Level },
 	} {
 		if cmd.Flags().Changed(name) {
@@ -131,8 +144,26 @@ func printConfig(out io.Writer, c agent.Config) error {
 	return err
 }
 
-func runAgent(ctx context.Context, stderr io.Writer, c agent.Config) error {
-	log, err := telemetry.NewLogger(stderr, c.Log.Format, c.Log.Level)
+// again is config for an agent that runs: what came from standard input cannot be read twice.
+func (f *agentFlags) again(cmd *cobra.Command) (agent.Config, error) {
+	if f.file == "-" {
+		return agent.Config{}, errors.New("--config -: standard input cannot be read again: name a file, or restart the agent")
+	}
+	return f.config(cmd)
+}
+
+// runAgent runs an agent until a signal ends it. again reads its configuration once more.
+func runAgent(ctx context.Context, stderr io.Writer, c agent.Config, again func() (agent.Config, error)) error {
+	hangup := make(chan os.Signal, 1) // one that comes while another is worked on asks for the same
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	at, err := telemetry.Level(c.Log.Level)
+	if err != nil {
+		return err
+	}
+	var level slog.LevelVar
+	level.Set(at)
+	log, err := telemetry.NewLeveledLogger(stderr, c.Log.Format, &level)
 	if err != nil {
 		return err
 	}
@@ -140,6 +171,7 @@ func runAgent(ctx context.Context, stderr io.Writer, c agent.Config) error {
 	if err != nil {
 		return err
 	}
+	a.ReloadWith(agent.Reload{Asked: hangup, Read: again, Level: &level})
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	asked := context.AfterFunc(ctx, func() {

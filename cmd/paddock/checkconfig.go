@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/view"
@@ -81,7 +83,7 @@ func checkConfig(name string, from *machineFlag, output string, stdin io.Reader,
 	if err != nil {
 		return err
 	}
-	checked, err := check(config, found.Machine)
+	checked, err := check(config, found.Machine, found.Offline)
 	if err != nil {
 		return err
 	}
@@ -102,23 +104,28 @@ func checkConfig(name string, from *machineFlag, output string, stdin io.Reader,
 	return nil
 }
 
-func check(config *kubeletcfg.Config, m *machine.Machine) (*checkedConfig, error) {
+func check(config *kubeletcfg.Config, m *machine.Machine, offline cpuset.Set) (*checkedConfig, error) {
 	c := &checkedConfig{KubeletStarts: true, PaddockStarts: true, Problems: []checkedProblem{}, Warnings: []checkedWarning{}}
 	add := func(p kubeletcfg.Problem, paddock bool) {
 		c.Problems = append(c.Problems, checkedProblem{p.Field, p.Why, p.Fix, p.Kubelet, paddock})
 		c.KubeletStarts = c.KubeletStarts && p.Kubelet == ""
 		c.PaddockStarts = c.PaddockStarts && !paddock
 	}
-	policy, err := config.Resolve(m)
-	refused := (*kubeletcfg.RefusedError)(nil)
-	switch {
-	case errors.As(err, &refused):
-		for _, p := range refused.Problems {
-			add(p, true)
-		}
-	case err != nil:
+	// Reserved CPUs that are offline stop a kubelet alone.
+	policy, err := config.ResolveOffline(m, offline)
+	own, err := problemsOf(err)
+	if err != nil {
 		return nil, err
-	default:
+	}
+	_, err = config.Resolve(m)
+	all, err := problemsOf(err)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		add(p, slices.Contains(own, p))
+	}
+	if len(own) == 0 {
 		c.Policy = kubeletcfg.Describe(policy)
 	}
 	for _, p := range config.KubeletRefuses(m) {
@@ -129,6 +136,14 @@ func check(config *kubeletcfg.Config, m *machine.Machine) (*checkedConfig, error
 	}
 	c.Reserved = config.SuggestReservedMemory(m)
 	return c, nil
+}
+
+// problemsOf takes the problems out of a refusal; other errors stay.
+func problemsOf(err error) ([]kubeletcfg.Problem, error) {
+	if refused := (*kubeletcfg.RefusedError)(nil); errors.As(err, &refused) {
+		return refused.Problems, nil
+	}
+	return nil, err
 }
 
 // text is the result for reading: the answers first.

@@ -29,6 +29,7 @@ type explainCommand struct {
 	pod                                string
 	agent                              string
 	verbose                            bool
+	quota                              quotaFlag
 	output                             outputFlag
 	stdin                              io.Reader
 	stdout                             io.Writer
@@ -70,7 +71,7 @@ Exit codes: 0 the pod is admitted or held, 1 error, 2 it is refused.`,
 			if cmd.Flags().Changed("agent") {
 				return x.askAgent(cmd, args)
 			}
-			return x.run(args)
+			return x.run(cmd.Context(), args)
 		},
 	}
 	flags := cmd.Flags()
@@ -82,6 +83,7 @@ Exit codes: 0 the pod is admitted or held, 1 error, 2 it is refused.`,
 	flags.StringVar(&x.agent, "agent", "", "ask the agent that listens on `HOST:PORT` about the pod NAMESPACE/NAME")
 	flags.Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
 	flags.BoolVarP(&x.verbose, "verbose", "v", false, "leave nothing out")
+	x.quota.register(cmd)
 	x.output.register(cmd, "text", "json", "yaml")
 	return cmd
 }
@@ -94,7 +96,7 @@ type candidate struct {
 	gates podspec.Gates
 }
 
-func (x *explainCommand) run(paths []string) error {
+func (x *explainCommand) run(ctx context.Context, paths []string) error {
 	candidates, err := x.candidates()
 	if err != nil {
 		return err
@@ -117,7 +119,7 @@ func (x *explainCommand) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	explained, err := explainOne(state, pods[last], at.gates, func() ([]explain.Place, error) { return places(candidates[1:], pods[last]) })
+	explained, err := explainOne(ctx, state, pods[last], at.gates, func() ([]explain.Place, error) { return places(candidates[1:], pods[last]) })
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (x *explainCommand) upTo(pods []*v1.Pod) ([]*v1.Pod, error) {
 }
 
 // explainOne plans and explains a pod. Other nodes are read only when the pod is refused.
-func explainOne(state *node.State, pod *v1.Pod, gates podspec.Gates, others func() ([]explain.Place, error)) (view.Explanation, error) {
+func explainOne(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates, others func() ([]explain.Place, error)) (view.Explanation, error) {
 	asked, err := podspec.Request(pod, gates)
 	if err != nil {
 		return view.Explanation{}, err
@@ -176,7 +178,7 @@ func explainOne(state *node.State, pod *v1.Pod, gates podspec.Gates, others func
 	if err != nil {
 		return view.Explanation{}, err
 	}
-	remedies, err := explain.Search(context.Background(), state, asked, elsewhere...)
+	remedies, err := explain.Search(ctx, state, asked, elsewhere...)
 	if err != nil {
 		return view.Explanation{}, err
 	}
@@ -184,10 +186,10 @@ func explainOne(state *node.State, pod *v1.Pod, gates podspec.Gates, others func
 }
 
 // explainAll explains plans that were made one after the other.
-func explainAll(state *node.State, plans []*node.Plan, pods []*v1.Pod, gates podspec.Gates) ([]view.Explanation, error) {
+func explainAll(ctx context.Context, state *node.State, plans []*node.Plan, pods []*v1.Pod, gates podspec.Gates) ([]view.Explanation, error) {
 	var out []view.Explanation
 	for i, plan := range plans {
-		e, err := explainOne(state, pods[i], gates, func() ([]explain.Place, error) { return nil, nil })
+		e, err := explainOne(ctx, state, pods[i], gates, func() ([]explain.Place, error) { return nil, nil })
 		if err != nil {
 			return nil, err
 		}
@@ -228,7 +230,7 @@ func (x *explainCommand) candidates() ([]candidate, error) {
 	var out []candidate
 	for i, from := range x.machines {
 		p := planCommand{
-			machine: machineFlag{from}, state: nth(x.states, i), config: nth(x.configs, i), devices: nth(x.devices, i),
+			machine: machineFlag{from}, quota: x.quota, state: nth(x.states, i), config: nth(x.configs, i), devices: nth(x.devices, i),
 			stdin: x.stdin, stderr: x.stderr,
 		}
 		found, state, said, err := p.node()

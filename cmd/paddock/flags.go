@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/devicefile"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/view"
@@ -42,6 +45,26 @@ func (f *machineFlag) load(stdin io.Reader) (*discover.Found, error) {
 		return nil, fmt.Errorf("--machine: %w", err)
 	}
 	return discover.Read(f.from, data)
+}
+
+// quotaUsage is the help of --cpu-quota, the same in every command.
+const quotaUsage = "whose CFS quotas apply beside exclusive containers: isolated, so that no sibling can throttle them, or kubelet, as the kubelet does"
+
+// quotaFlag is --cpu-quota. The zero value is the default.
+type quotaFlag struct{ mode string }
+
+func (f *quotaFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.mode, "cpu-quota", agent.QuotaIsolated, quotaUsage)
+}
+
+// policy is what the flag means.
+func (f *quotaFlag) policy() (node.QuotaPolicy, error) {
+	config := agent.DefaultCPUQuota()
+	if f.mode == agent.QuotaKubelet || f.mode == agent.QuotaIsolated || f.mode == "" {
+		config.Mode = cmp.Or(f.mode, config.Mode)
+		return config.Policy()
+	}
+	return node.QuotaPolicy{}, fmt.Errorf("--cpu-quota: %q is unknown; want %s or %s", f.mode, agent.QuotaIsolated, agent.QuotaKubelet)
 }
 
 // noArguments is for commands that are told everything by flags.

@@ -238,9 +238,22 @@ func (s *siege) finish() {
 	s.t.Helper()
 	s.change(s.rand.Perm(manifestFiles)[:20])
 	missing := slices.DeleteFunc(slices.Collect(maps.Values(s.files)), func(uid string) bool { return s.held[uid] != nil })
+	there := map[string]bool{}
+	for _, uid := range s.files {
+		there[uid] = true
+	}
+	gone := 0
+	for uid := range s.held {
+		if !there[uid] {
+			gone++
+		}
+	}
 	p := s.start()
 	if len(missing) > 0 {
 		p.await(s.t, len(missing), "pod admitted")
+	}
+	if gone > 0 {
+		p.await(s.t, gone, "pod released")
 	}
 	if err := p.end(s.t, syscall.SIGTERM); err != nil {
 		s.t.Error(err)

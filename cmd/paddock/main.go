@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/containerd/log"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 )
@@ -27,6 +28,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// Libraries warn through klog about things that the commands say themselves.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	// NRI's transport logs requests that were given up to standard error, between the lines of the agent's log.
+	log.L.Logger.SetOutput(io.Discard)
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -38,7 +38,7 @@ func TestProposedManifestsAreAdmitted(t *testing.T) {
 	}
 	proved := 0
 	for _, s := range sources {
-		e, err := explainOne(state, podspec.Default(s.Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
+		e, err := explainOne(t.Context(), state, podspec.Default(s.Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestProposalsLeaveRoomForThoseThatShare(t *testing.T) {
 		1 << 30: "none admits it that the API server takes: of less, the containers request more memory together than the pod (R-DEM-94)",
 	} {
 		state, gates := small(t, free)
-		e, err := explainOne(state, podspec.Default(sources[0].Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
+		e, err := explainOne(t.Context(), state, podspec.Default(sources[0].Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
 		if err != nil || e.Remedies == nil {
 			t.Fatal(e.Answer, err)
 		}

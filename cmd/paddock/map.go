@@ -60,7 +60,7 @@ func (c *mapCommand) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	policy, said, err := c.policy(found.Machine)
+	policy, said, err := c.policy(found)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *mapCommand) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	state, err := c.begin(found.Machine, policy, inventory)
+	state, err := c.begin(found, policy, inventory)
 	if err != nil {
 		return err
 	}

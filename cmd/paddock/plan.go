@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -18,6 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -25,6 +29,7 @@ import (
 type planCommand struct {
 	machine     machineFlag
 	config      string
+	quota       quotaFlag
 	devices     string
 	state, save string
 	explain     bool
@@ -53,10 +58,11 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.stdin, p.stdout, p.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			return p.run(args)
+			return p.run(cmd.Context(), args)
 		},
 	}
 	p.registerNode(cmd)
+	p.quota.register(cmd)
 	cmd.Flags().BoolVar(&p.explain, "explain", false, "say for every pod why, and what would admit one that is refused; see paddock explain")
 	cmd.Flags().StringVar(&p.save, "save", "", "write the node with the admitted pods to a `FILE`")
 	p.output.register(cmd, "table", "wide", "json", "yaml")
@@ -77,7 +83,7 @@ func (p *planCommand) node() (*discover.Found, *node.State, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	policy, said, err := p.policy(found.Machine)
+	policy, said, err := p.policy(found)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -85,7 +91,7 @@ func (p *planCommand) node() (*discover.Found, *node.State, string, error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
-	state, err := p.begin(found.Machine, policy, inventory)
+	state, err := p.begin(found, policy, inventory)
 	return found, state, said, err
 }
 
@@ -93,7 +99,7 @@ func gatesOf(policy node.Policy) podspec.Gates {
 	return podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
 }
 
-func (p *planCommand) run(paths []string) error {
+func (p *planCommand) run(ctx context.Context, paths []string) error {
 	found, state, said, err := p.node()
 	if err != nil {
 		return err
@@ -110,12 +116,12 @@ func (p *planCommand) run(paths []string) error {
 	}
 	answer := view.PlanOf(found.Name, said, plans, state)
 	if p.explain {
-		if answer.Explanations, err = explainAll(before, plans, pods, gates); err != nil {
+		if answer.Explanations, err = explainAll(ctx, before, plans, pods, gates); err != nil {
 			return err
 		}
 	}
 	if p.save != "" {
-		if err := save(p.save, state); err != nil {
+		if err := save(store.OS(), p.save, state); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
@@ -130,8 +136,18 @@ func (p *planCommand) run(paths []string) error {
 	return nil
 }
 
-// policy is the one of --kubelet-config, or a usual one that says what it is.
-func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
+// policy is the one of --kubelet-config, or a usual one that says what it is, with --cpu-quota.
+func (p *planCommand) policy(found *discover.Found) (node.Policy, string, error) {
+	policy, said, err := p.kubelet(found)
+	if err == nil {
+		policy.Quota, err = p.quota.policy()
+	}
+	return policy, said, err
+}
+
+// kubelet is the policy of --kubelet-config.
+func (p *planCommand) kubelet(found *discover.Found) (node.Policy, string, error) {
+	m := found.Machine
 	if p.config == "" {
 		policy, said := kubeletcfg.Default(m)
 		return policy, said, nil
@@ -144,7 +160,7 @@ func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
 	if err != nil {
 		return node.Policy{}, "", err
 	}
-	policy, err := config.Resolve(m)
+	policy, err := config.ResolveOffline(m, found.Offline)
 	if err != nil {
 		return node.Policy{}, "", err
 	}
@@ -155,16 +171,18 @@ func (p *planCommand) policy(m *machine.Machine) (node.Policy, string, error) {
 }
 
 // begin is the node before the first pod.
-func (p *planCommand) begin(m *machine.Machine, policy node.Policy, inventory *device.Inventory) (*node.State, error) {
-	state, err := p.held(m, policy)
+func (p *planCommand) begin(found *discover.Found, policy node.Policy, inventory *device.Inventory) (*node.State, error) {
+	state, err := p.held(found, policy)
 	if err != nil {
 		return nil, err
 	}
 	return state.WithDevices(inventory)
 }
 
-// held is the node with the pods of --state.
-func (p *planCommand) held(m *machine.Machine, policy node.Policy) (*node.State, error) {
+// held is the node with the pods of --state. Of their CPUs some may be offline on this machine; otherwise all
+// must hold.
+func (p *planCommand) held(found *discover.Found, policy node.Policy) (*node.State, error) {
+	m := found.Machine
 	if p.state == "" {
 		return node.New(m, policy)
 	}
@@ -176,11 +194,28 @@ func (p *planCommand) held(m *machine.Machine, policy node.Policy) (*node.State,
 	if err != nil {
 		return nil, err
 	}
-	state, err := node.Restore(m, policy, file.Grants)
+	state, err := restore(m, found.Offline, policy, file.Grants)
 	if err != nil {
 		return nil, fmt.Errorf("%s does not hold here: %w; since it was saved: %s", p.state, err, strings.Join(file.Changes(m, policy), "; "))
 	}
 	return state.Resume(file.Generation), nil
+}
+
+// restore is node.Restore on the machine with all its CPUs, and then on those that are online.
+func restore(m *machine.Machine, offline cpuset.Set, policy node.Policy, grants []*node.Grant) (*node.State, error) {
+	state, err := node.Restore(m, policy, grants)
+	if err == nil || offline.IsEmpty() {
+		return state, err
+	}
+	none, inventoryErr := device.NewInventory(m, nil)
+	if inventoryErr != nil {
+		return nil, inventoryErr
+	}
+	adopted, findings, adoptErr := node.Adopt(m, policy, none, grants)
+	if adoptErr != nil || len(findings) != len(adopted.Degraded()) || !offline.Contains(adopted.Offline()) {
+		return nil, err
+	}
+	return adopted, nil
 }
 
 // pods reads, defaults and validates. Every problem is told, each in a line of its own.
@@ -239,8 +274,9 @@ func admitAll(state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]*node.P
 	return plans, state, nil
 }
 
-// save writes the state beside the file that it replaces, so that no reader sees half of it.
-func save(name string, state *node.State) error {
+// save writes the state in one step and durable, so that no reader sees half of it. A file of that name that
+// is no state of Paddock stays as it is.
+func save(fsys store.FS, name string, state *node.State) error {
 	data, err := statefile.Encode(state)
 	if err != nil {
 		return err
@@ -248,11 +284,36 @@ func save(name string, state *node.State) error {
 	if err := writable(name); err != nil {
 		return err
 	}
-	temporary := name + ".tmp"
-	if err := os.WriteFile(temporary, data, 0o600); err != nil { //nolint:forbidigo // the file is the user's, not the agent's state
+	if err := mayReplace(fsys, name); err != nil {
 		return err
 	}
-	return os.Rename(temporary, name) //nolint:forbidigo // as above
+	file := &replacement{path: name, data: data}
+	return exclusively(fsys, "/proc", []*replacement{file}, func() error {
+		beside, err := writeBeside(fsys, name, data)
+		if err != nil {
+			return err
+		}
+		return replace(fsys, beside, name)
+	})
+}
+
+// mayReplace returns an error for a file that somebody else made.
+func mayReplace(fsys store.FS, name string) error {
+	there, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	begin, err := io.ReadAll(io.LimitReader(there, 64))
+	if err := errors.Join(err, there.Close()); err != nil {
+		return err
+	}
+	if len(begin) > 0 && !isPaddocks(begin) {
+		return fmt.Errorf("%s is there and is no state of Paddock: nothing was written; name another file", name)
+	}
+	return nil
 }
 
 // writable says what is in the way of a file of that name, where the system's own words are of the

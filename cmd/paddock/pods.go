@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/podres"
 )
 
@@ -33,7 +34,8 @@ func newPodsCommand() *cobra.Command {
 		Long: `Pods asks the agent of this node, by the PodResources API, which CPUs, memory and devices its pods and their containers hold. Standard init containers are not shown.
 
   table  for reading; the line of a pod is its pool, ISOLATION is with whom a container
-         shares its CPUs: nobody (container), its pod (pod) or the node (host)
+         shares its CPUs: nobody (container), its pod (pod) or the node (host); OFFLINE are
+         CPUs that a pod has and cannot use now: they are offline, or reserved since
   wide   every CPU, and which devices
   json   the response as protobuf JSON, in which 64-bit numbers are strings
 
@@ -114,10 +116,19 @@ func (p *podsCommand) run(cmd *cobra.Command, ask ask) error {
 	if err != nil {
 		return err
 	}
-	return p.print(response, pods)
+	return p.print(response, pods, usable(ctx, client))
 }
 
-func (p *podsCommand) print(response proto.Message, pods []*podres.PodResources) error {
+// usable are the CPUs that pods could have; empty where that cannot be asked, as nothing is marked then.
+func usable(ctx context.Context, client *podres.Client) cpuset.Set {
+	response, err := client.Allocatable(ctx)
+	if err != nil {
+		return cpuset.Set{}
+	}
+	return idSet(response.GetCpuIds())
+}
+
+func (p *podsCommand) print(response proto.Message, pods []*podres.PodResources, usable cpuset.Set) error {
 	var data []byte
 	var err error
 	switch {
@@ -126,7 +137,7 @@ func (p *podsCommand) print(response proto.Message, pods []*podres.PodResources)
 	case len(pods) == 0:
 		fmt.Fprintf(p.stderr, "paddock: note: socket %s: no pods are there\n", p.socket)
 	default:
-		data = []byte(podsTable(pods, p.output.value == "wide").Text(styleFor(p.stdout)))
+		data = []byte(podsTable(pods, usable, p.output.value == "wide").Text(styleFor(p.stdout)))
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -18,14 +19,16 @@ import (
 )
 
 // TestPodsScripts runs testdata/pods. $SOCKET is of a server with the pods of
-// testdata/pods/node.yaml, $EMPTY of one without pods, $BUSY of one that answers once.
+// testdata/pods/node.yaml, $EMPTY of one without pods, $BUSY of one that answers once, $OFFLINE of the
+// first with CPUs 3-5 and 197 offline.
 func TestPodsScripts(t *testing.T) {
 	empty := podsNode(t)
 	full := podsAdmit(t, empty, "testdata/pods/node.yaml")
 	sockets := map[string]string{
-		"SOCKET": servePods(t, full, podres.Limit{}),
-		"EMPTY":  servePods(t, empty, podres.Limit{}),
-		"BUSY":   servePods(t, full, podres.Limit{PerSecond: 1e-6, Burst: 1}),
+		"SOCKET":  servePods(t, full, podres.Limit{}),
+		"EMPTY":   servePods(t, empty, podres.Limit{}),
+		"OFFLINE": servePods(t, withoutCPUs(t, full, cpuset.Of(3, 4, 5, 197)), podres.Limit{}),
+		"BUSY":    servePods(t, full, podres.Limit{PerSecond: 1e-6, Burst: 1}),
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/pods",
@@ -38,6 +41,19 @@ func TestPodsScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
+}
+
+// withoutCPUs is a node of which CPUs went offline.
+func withoutCPUs(t *testing.T, s *node.State, cpus cpuset.Set) *node.State {
+	t.Helper()
+	m, err := s.Machine().Without(cpus)
+	if err == nil {
+		s, err = s.OnMachine(m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 type still struct{ state *node.State }

@@ -14,13 +14,15 @@ import (
 )
 
 // podsTable shows pods, ascending by namespace and name whatever the order of the answer. Wide
-// is exact where the other form is short.
-func podsTable(pods []*podres.PodResources, wide bool) *view.Table {
+// is exact where the other form is short. CPUs that are not among the usable ones are marked, if any are
+// usable.
+func podsTable(pods []*podres.PodResources, usable cpuset.Set, wide bool) *view.Table {
 	t := &view.Table{Columns: []view.Column{
 		{Title: "POD / CONTAINER"},
 		{Title: "ISOLATION"},
 		{Title: "CPUS", Align: view.Right},
 		{Title: "CPU SET"},
+		{Title: "OFFLINE"},
 		{Title: "MEMORY"},
 		{Title: "NUMA"},
 		{Title: "DEVICES"},
@@ -33,12 +35,18 @@ func podsTable(pods []*podres.PodResources, wide bool) *view.Table {
 		return strings.Compare(a.GetName(), b.GetName())
 	})
 	for _, p := range pods {
-		addPod(t, p, wide)
+		addPod(t, p, usable, wide)
 	}
 	return t
 }
 
-func addPod(t *view.Table, p *podres.PodResources, wide bool) {
+func addPod(t *view.Table, p *podres.PodResources, usable cpuset.Set, wide bool) {
+	offline := func(cpus cpuset.Set) view.Cell {
+		if usable.IsEmpty() {
+			return view.Cell{}
+		}
+		return view.Cell{Text: setText(cpus.Difference(usable), wide), Tone: view.Bad}
+	}
 	pool := idSet(p.GetCpuIds())
 	shared := pool
 	for _, c := range p.GetContainers() {
@@ -49,7 +57,7 @@ func addPod(t *view.Table, p *podres.PodResources, wide bool) {
 		word = "pool"
 	}
 	t.Cells(view.Cell{Text: p.GetNamespace() + "/" + p.GetName(), Tone: view.Strong}, view.Cell{Text: word, Tone: view.Faint},
-		view.Cell{Text: countText(pool)}, view.Cell{Text: setText(pool, wide)},
+		view.Cell{Text: countText(pool)}, view.Cell{Text: setText(pool, wide)}, offline(pool),
 		view.Cell{Text: memoryText(p.GetMemory())}, view.Cell{Text: numaText(p.GetMemory())})
 	for _, c := range p.GetContainers() {
 		isolation, tone, cpus := node.HostIsolation, view.Plain, idSet(c.GetCpuIds())
@@ -64,7 +72,7 @@ func addPod(t *view.Table, p *podres.PodResources, wide bool) {
 			set = "shared"
 		}
 		t.Cells(view.Cell{Text: "  " + c.GetName()}, view.Cell{Text: isolation.String(), Tone: tone},
-			view.Cell{Text: countText(cpus)}, view.Cell{Text: set},
+			view.Cell{Text: countText(cpus)}, view.Cell{Text: set}, offline(cpus),
 			view.Cell{Text: memoryText(c.GetMemory())}, view.Cell{Text: numaText(c.GetMemory())}, view.Cell{Text: devicesText(c.GetDevices(), wide)})
 	}
 }

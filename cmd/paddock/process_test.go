@@ -224,6 +224,35 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestHangup: SIGHUP ends no agent: it takes the log level over, names what waits for a restart, and reads the
+// manifests again.
+func TestHangup(t *testing.T) {
+	h := newHome(t, machineText(1, 1, 2))
+	p := h.start()
+	p.await(t, 1, "PodResources API")
+	hangup := func() {
+		t.Helper()
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangup()
+	p.await(t, 1, "read again")
+	h.write("agent.yaml", "log: {level: debug}\nprofile: true\n")
+	hangup()
+	p.await(t, 1, "log level changed")
+	p.await(t, 1, "changed in the configuration, and not in the running agent: restart it")
+	if text := p.log.text(); !strings.Contains(text, `"fields":"podResources.burst, podResources.callsPerSecond, profile"`) {
+		t.Errorf("the log does not name the fields:\n%s", text)
+	}
+	h.write("agent.yaml", "log: {level: loud}\n")
+	hangup()
+	p.await(t, 1, "the configuration was read again and is not usable: nothing was changed")
+	if err := p.end(t, syscall.SIGTERM); err != nil {
+		t.Errorf("after SIGHUP: %v", err)
+	}
+}
+
 // TestConfigIsWhatIsPrinted: what --print-config says can be read again and says the same.
 func TestConfigIsWhatIsPrinted(t *testing.T) {
 	var out, errs bytes.Buffer

@@ -18,33 +18,35 @@ import (
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/podres"
-	"github.com/paddock-project/paddock/internal/podsource/manifests"
-	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/telemetry"
 	"github.com/paddock-project/paddock/internal/web"
 )
 
-var (
-	errNotAdmitted = errors.New("the pod is not admitted")
-	errNoContainer = errors.New("the pod has no such container")
-	errEmptyPool   = errors.New("it has no CPUs of its own, and the node's shared pool is empty: free CPUs, or lift strict-cpu-reservation")
-)
-
 // Agent is a node's assignments, held.
 type Agent struct {
-	config  Config
-	place   *place
-	engine  *engine.Engine
+	config Config
+	place  *place
+	engine *engine.Engine
+	plugin *nri.Plugin
+	pods   *kubelet.Source // of a real node
+	// runtime and kubelet are the simulated ones, in place of a real node's.
 	runtime *sim.Runtime
-	keeper  *keeper
-	node    *realNode // in place of runtime and keeper
-	metrics *telemetry.Telemetry
-	web     *web.Web
+	kubelet *sim.Kubelet
+	// reported is what of the engine's state is in force.
+	reported *reported
+	metrics  *telemetry.Telemetry
+	web      *web.Web
+	// history is what of the web's journal is in a file.
+	history *history
 	health  *health
 	log     *slog.Logger
 	flows   *telemetry.Operations
+	reload  *Reload // nil: a signal to re-read is not expected
+	looks   looks   // for the manifests
 	close   func() error
 }
 
@@ -65,9 +67,9 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		log.WarnContext(ctx, "about a setting", "setting", w)
 	}
 	a := &Agent{config: c, place: p, health: &health{}, log: log, flows: flows}
-	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}}
+	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.runtimeReady}}
 	if c.Runtime == RuntimeNRI {
-		checks = append(checks, telemetry.Check{Name: "runtime", Ready: a.runtimeReady})
+		checks = append(checks, telemetry.Check{Name: "kubelet", Ready: a.kubeletReady})
 	}
 	snapshot := func() *engine.Snapshot {
 		if a.engine == nil {
@@ -75,31 +77,39 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		}
 		return a.engine.Snapshot()
 	}
-	a.metrics = telemetry.New(telemetry.Config{Machine: p.machine, Policy: p.policy, Build: build, Snapshot: snapshot, Checks: checks})
+	inForce := func() *engine.Snapshot {
+		if a.reported == nil {
+			return nil
+		}
+		return a.reported.Snapshot()
+	}
+	a.metrics = telemetry.New(telemetry.Config{Policy: p.policy, Build: build, Snapshot: inForce, Checks: checks})
 	a.web = web.New(web.Config{
-		Machine: nodeName(c.Machine), Policy: p.said, Snapshot: snapshot, Now: time.Now, After: time.After, Everywhere: c.Map == MapEverywhere,
+		Machine: nodeName(c.Machine), Policy: p.said, Snapshot: snapshot, Notice: a.notice, Now: time.Now, After: time.After,
 	})
-	e, lock, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health, a.web}, log)
+	e, kept, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health, a.web}, log)
 	if err != nil {
 		return nil, err
 	}
-	a.engine, a.close = e, sync.OnceValue(lock.Close)
-	gates := podspec.Gates{PodLevelResources: p.policy.PodLevelResources, PodLevelManagers: p.policy.PodLevelManagers}
+	a.engine, a.close = e, sync.OnceValue(kept.Close)
+	a.history = newHistory(kept, a.web, log)
+	a.history.load(ctx, e.State())
+	a.reported = &reported{engine: e, status: a.status}
 	if c.Runtime == RuntimeNRI {
-		if a.node, err = a.newNode(ctx, gates); err != nil {
-			return nil, errors.Join(err, a.Close())
-		}
-		return a, nil
+		err = a.newNode(ctx, gatesOf(p.policy))
+	} else {
+		err = a.newSimulation(ctx)
 	}
-	a.runtime = sim.New(creating(e))
-	a.keeper = newKeeper(e, a.runtime, gates, flows, log)
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	return a, nil
 }
 
 // Engine is the agent's engine, for reading.
 func (a *Agent) Engine() *engine.Engine { return a.engine }
 
-// Runtime is the simulated runtime; nil where another one is driven.
+// Runtime is the simulated runtime; nil on a real node.
 func (a *Agent) Runtime() *sim.Runtime { return a.runtime }
 
 // Close lets go of the state. It may be called again.
@@ -108,54 +118,73 @@ func (a *Agent) Close() error { return a.close() }
 // Run serves until the context ends, writes the state and closes it. An end that was asked for is
 // no error. Nothing runs on when it returns.
 func (a *Agent) Run(ctx context.Context) error {
-	within, cancel := context.WithCancel(ctx)
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	group, within := errgroup.WithContext(within)
 	if err := a.serve(within, group); err != nil {
 		cancel()
 		return errors.Join(err, group.Wait(), a.Close())
 	}
-	if a.node != nil {
-		a.node.run(within, group)
+	if a.pods != nil {
+		group.Go(func() error { return a.pods.Run(within) })
 	} else {
 		a.simulate(within, group)
 	}
+	group.Go(func() error { return a.reloads(within) })
+	group.Go(func() error { return a.history.run(within) })
+	group.Go(func() error { return a.plugin.Run(within) })
+	a.follow(within, group)
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			a.handBack(within)
+			cancel()
+			return context.Cause(ctx)
+		case <-within.Done():
+			return context.Cause(within)
+		}
+	})
 	err := group.Wait()
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		err = nil
 	}
-	return errors.Join(err, a.engine.Flush(context.WithoutCancel(ctx)), a.Close())
+	return errors.Join(err, a.end(context.WithoutCancel(ctx)))
 }
 
-// simulate drives the simulated runtime with the pods of the manifests.
-func (a *Agent) simulate(ctx context.Context, group *errgroup.Group) {
-	sets := make(chan manifests.Set)
-	source := manifests.New(a.config.Pods, manifests.Options{Gates: a.keeper.gates, After: time.After})
-	group.Go(func() error {
-		return source.Run(ctx, func(set manifests.Set) {
-			select {
-			case sets <- set:
-			case <-ctx.Done():
-			}
-		})
-	})
-	group.Go(func() error { return a.keep(ctx, sets) })
-}
+// handingBack is how long an end for good may take: within the 30 s that Kubernetes grants a pod, with
+// the end itself.
+const handingBack = 20 * time.Second
 
-// keep runs the keeper.
-func (a *Agent) keep(ctx context.Context, sets <-chan manifests.Set) error {
-	tick := time.NewTicker(a.place.period)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case set := <-sets:
-			a.keeper.follow(ctx, set)
-		case <-tick.C:
-			a.keeper.tick(ctx)
-		}
+// handBack takes every container off its CPUs, if that is wanted.
+func (a *Agent) handBack(ctx context.Context) {
+	if !a.config.ReleaseOnExit {
+		return
 	}
+	ctx, cancel := context.WithTimeout(a.flows.WithOperation(ctx), handingBack)
+	defer cancel()
+	if err := a.plugin.HandBack(ctx); err != nil {
+		a.log.ErrorContext(ctx, "not every container is handed back to all CPUs: restart those pods, or start the agent again", "error", err)
+		return
+	}
+	a.log.InfoContext(ctx, "every container is handed back to all CPUs, and no pod has an assignment any more")
+}
+
+// ending is how long an end waits for the disk: within the 30 s that Kubernetes grants a pod, and so
+// that a node that reboots is not held up.
+const ending = 5 * time.Second
+
+// end writes the state and closes it. While the disk stalls it gives up after a while: every
+// admission that was acknowledged is on the disk already, and a grant that is still being written was
+// acknowledged to nobody. The lock is then left to the end of the process, as the write may go on. The
+// history comes last, in the time that the state has left.
+func (a *Agent) end(ctx context.Context) error {
+	flushing, cancel := context.WithTimeout(ctx, ending)
+	defer cancel()
+	err := a.engine.Flush(flushing)
+	if flushing.Err() != nil || !a.history.end(flushing) {
+		return err
+	}
+	return errors.Join(err, a.Close())
 }
 
 // serve opens the agent's doors before anything is decided, so that an address in use is found out
@@ -169,13 +198,14 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 			return fmt.Errorf("listen: %w", err)
 		}
 		a.log.InfoContext(flow, "metrics and health", "address", listener.Addr().String())
-		handler := a.web.Handler(ctx, a.metrics.Handler(a.config.Profile))
+		handler := a.handler(ctx)
 		group.Go(func() error { return telemetry.Serve(ctx, listener, handler, a.log) })
 	}
 	if socket := a.config.PodResources.Socket; socket != "" {
-		server, err := podres.NewServer(a.engine, podres.Options{
-			Limit:    podres.Limit{PerSecond: a.config.PodResources.CallsPerSecond, Burst: a.config.PodResources.Burst},
-			Observer: a.metrics,
+		server, err := podres.NewServer(a.reported, podres.Options{
+			Unavailable: a.reported.Aside,
+			Limit:       podres.Limit{PerSecond: a.config.PodResources.CallsPerSecond, Burst: a.config.PodResources.Burst},
+			Observer:    a.metrics,
 		})
 		if err != nil {
 			return err

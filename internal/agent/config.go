@@ -31,7 +31,7 @@ type Config struct {
 	KubeletConfig string `json:"kubeletConfig"`
 	// Devices is an inventory of devices; empty: none.
 	Devices string `json:"devices"`
-	// State is the file that holds the assignments.
+	// State is the file that holds the assignments, in a directory of its own: the agent locks both.
 	State string `json:"state"`
 	// Strict refuses to start when anything in the state does not hold any more.
 	Strict bool `json:"strict"`
@@ -44,6 +44,11 @@ type Config struct {
 	// Estimate reads what a pod asks for from the numbers of its cgroup where the kubelet does not list it
 	// or cannot be asked, for the runtime nri; otherwise such a pod waits until it is listed.
 	Estimate bool `json:"estimate"`
+	// CPUQuota says whose CFS quotas apply beside exclusive containers.
+	CPUQuota CPUQuotaConfig `json:"cpuQuota"`
+	// ReleaseOnExit hands every container back to all CPUs when the agent ends, and drops all assignments: for
+	// an end for good, not for an update of the agent.
+	ReleaseOnExit bool `json:"releaseOnExit"`
 	// CgroupRoot is where the cgroups are mounted.
 	CgroupRoot string `json:"cgroupRoot"`
 	// Listen is the address for metrics and health, "host:port"; empty: none.
@@ -72,9 +77,11 @@ type NRIConfig struct {
 	// PluginName and PluginIndex, two digits, are what the plugin is called; the index orders plugins.
 	PluginName  string `json:"pluginName"`
 	PluginIndex string `json:"pluginIndex"`
-	// Timeout bounds an answer; it must be below the runtime's plugin_request_timeout.
+	// Timeout bounds an answer. A runtime goes on without a plugin that takes longer than its
+	// plugin_request_timeout, so this is half of that at most.
 	Timeout Duration `json:"timeout"`
-	// TakeOver manages containers that run on CPUs of which the state knows nothing: after a lost state.
+	// TakeOver manages containers that run on CPUs of which an empty state knows nothing, instead of standing
+	// aside: after a lost state. They can move while they run.
 	TakeOver bool `json:"takeOver"`
 }
 
@@ -84,7 +91,8 @@ const (
 	MapEverywhere = "everywhere"
 )
 
-// KubeletConfig is the kubelet's list of pods; see kubelet.Address.
+// KubeletConfig is the kubelet's list of pods; see kubelet.Address. A URL of http, which is the kubelet's read-only
+// port, is taken and warned of: any process that takes the port first can answer there.
 type KubeletConfig struct {
 	URL       string `json:"url"`
 	TokenFile string `json:"tokenFile"`
@@ -127,8 +135,8 @@ func DefaultConfig() Config {
 		PodResources: PodResourcesConfig{
 			Socket: podres.DefaultSocket, CallsPerSecond: podres.DefaultLimit.PerSecond, Burst: podres.DefaultLimit.Burst,
 		},
-		NRI:     NRIConfig{Socket: "/var/run/nri/nri.sock", PluginName: "paddock", PluginIndex: "90", Timeout: Duration(time.Second)},
-		Kubelet: KubeletConfig{URL: "http://127.0.0.1:10255"}, CgroupRoot: cgroup.DefaultRoot,
+		NRI:     NRIConfig{Socket: "/var/run/nri/nri.sock", PluginName: "paddock", PluginIndex: "90", Timeout: Duration(800 * time.Millisecond)},
+		Kubelet: KubeletConfig{URL: "https://127.0.0.1:10250"}, CPUQuota: DefaultCPUQuota(), CgroupRoot: cgroup.DefaultRoot,
 		Log: LogConfig{Format: telemetry.Formats[0], Level: "info"},
 	}
 }
@@ -160,6 +168,9 @@ func (c Config) Check() error {
 		c.checkNode(want)
 	}
 	want(slices.Contains(telemetry.Formats, c.Log.Format), "log.format", "%q is unknown; want %s", c.Log.Format, strings.Join(telemetry.Formats, " or "))
+	if _, err := c.CPUQuota.Policy(); err != nil {
+		problems = append(problems, err.Error())
+	}
 	want(slices.Contains(telemetry.Levels, c.Log.Level), "log.level", "%q is unknown; want one of %s", c.Log.Level, strings.Join(telemetry.Levels, ", "))
 	want(c.PodResources.CallsPerSecond > 0, "podResources.callsPerSecond", "is %v; want more than 0", c.PodResources.CallsPerSecond)
 	want(c.PodResources.Burst > 0, "podResources.burst", "is %d; want more than 0", c.PodResources.Burst)

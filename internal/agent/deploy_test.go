@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -302,4 +303,151 @@ func TestContainerfile(t *testing.T) {
 	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
 	image = set.Spec.Template.Spec.Containers[0].Image
 	contains(t, "deploy/README.md", string(read(t, deployed+"README.md")), "-t "+image, "save "+image)
+}
+
+// TestRiskyFieldsAreDocumented: what can leave containers unpinned, or move them, is explained where people look.
+func TestRiskyFieldsAreDocumented(t *testing.T) {
+	for _, name := range []string{"../../README.md", "../../deploy/README.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"takeOver", "timeout", "plugin_request_timeout", "releaseOnExit"} {
+			if !strings.Contains(string(text), field) {
+				t.Errorf("%s does not name %s", name, field)
+			}
+		}
+	}
+}
+
+// TestDeployedAnnotations: the files that let the runtime require the plugin agree on names. What NRI's validator
+// makes of them is tested in internal/runtime/nri.
+func TestDeployedAnnotations(t *testing.T) {
+	const required, tolerates = "required-plugins.noderesource.dev", "tolerate-missing-nri-plugins.noderesource.dev"
+	name := deployedConfig(t).NRI.PluginName
+	var first v1.Pod
+	if err := yaml.UnmarshalStrict(read(t, deployed+"first-pod.yaml"), &first); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	if err := yaml.UnmarshalStrict([]byte(first.Annotations[required]), &names); err != nil || !slices.Equal(names, []string{name}) {
+		t.Errorf("%s of the first pod names %q, %v; the agent is %q", required, names, err, name)
+	}
+	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
+	same(t, tolerates+" of the agent", set.Spec.Template.Annotations[tolerates], "true")
+	contains(t, "required-plugins.toml", string(read(t, deployed+"containerd/required-plugins.toml")),
+		`[plugins."io.containerd.nri.v1.nri".default_validator]`, fmt.Sprintf("required_plugins = [%q]", name),
+		fmt.Sprintf("tolerate_missing_plugins_annotation = %q", tolerates), required+": '"+first.Annotations[required]+"'")
+	contains(t, "deploy/README.md", string(read(t, deployed+"README.md")), required+": '"+first.Annotations[required]+"'", tolerates+`: "true"`)
+}
+
+// goingBack are the commands of "How to go back" in deploy/README.md, one block each.
+func goingBack(t *testing.T) [][]string {
+	t.Helper()
+	_, section, _ := strings.Cut(string(read(t, deployed+"README.md")), "\n## How to go back\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var blocks [][]string
+	inside := false
+	for line := range strings.Lines(section) {
+		command, is := strings.CutPrefix(line, "    ")
+		if is && !inside {
+			blocks = append(blocks, nil)
+		}
+		if inside = is; is {
+			blocks[len(blocks)-1] = append(blocks[len(blocks)-1], strings.TrimSpace(command))
+		}
+	}
+	if len(blocks) != 4 {
+		t.Fatalf("%d blocks: want all nodes, one node, each node, and drain", len(blocks))
+	}
+	return blocks
+}
+
+// patched is the DaemonSet after the operations of a command: "add" to the end of a list, or "replace".
+func patched(t *testing.T, command string) appsv1.DaemonSet {
+	t.Helper()
+	_, operations, _ := strings.Cut(command, " --type json -p '")
+	var patch []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := yaml.UnmarshalStrict([]byte(strings.TrimSuffix(operations, "'")), &patch); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	var document map[string]any
+	if err := yaml.Unmarshal(read(t, base+"daemonset.yaml"), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range patch {
+		switch o.Op + " " + o.Path {
+		case "replace /spec/updateStrategy":
+			member(t, document, "spec")["updateStrategy"] = o.Value
+		case "add /spec/template/spec/containers/0/args/-":
+			pod := member(t, member(t, member(t, document, "spec"), "template"), "spec")
+			agent := member(t, map[string]any{"agent": members(t, pod, "containers")[0]}, "agent")
+			agent["args"] = append(members(t, agent, "args"), o.Value)
+		default:
+			t.Fatalf("%s: unknown operation %s %s", command, o.Op, o.Path)
+		}
+	}
+	text, err := yaml.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.DaemonSet
+	if err := yaml.UnmarshalStrict(text, &set); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return set
+}
+
+// TestDeployedEnd: the agent has the time that an end for good takes, and the way back waits for each step.
+func TestDeployedEnd(t *testing.T) {
+	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
+	if grace := time.Duration(*set.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second; grace < handingBack+ending+2*time.Second {
+		t.Errorf("the pod has %v to end, and handing back takes %v and the state %v", grace, handingBack, ending)
+	}
+	blocks := goingBack(t)
+	for i, want := range [][]string{
+		{"patch daemonset " + set.Name, "rollout status daemonset " + set.Name, "delete daemonset " + set.Name + " --cascade=foreground", "delete -k deploy/base"},
+		{"patch daemonset " + set.Name, "delete pod", "--for condition=Ready", "get pod", "label node NODE paddock-node-", "--for delete", "apply -k deploy/base"},
+		{"-name cpuset.cpus", "rm -r " + path.Dir(DefaultConfig().State) + " " + path.Dir(DefaultConfig().PodResources.Socket)},
+		{"drain NODE --ignore-daemonsets --force", "label node NODE paddock-node-", "--for delete", "rm -r", "uncordon"},
+	} {
+		if len(want) != len(blocks[i]) {
+			t.Fatalf("block %d: %q; want %q", i, blocks[i], want)
+		}
+		for k := range want {
+			contains(t, fmt.Sprintf("block %d, line %d", i, k), blocks[i][k], want[k])
+			if _, of, is := strings.Cut(blocks[i][k], " -l "); is {
+				contains(t, "label", of, "app.kubernetes.io/name="+set.Spec.Template.Labels["app.kubernetes.io/name"]+" --field-selector spec.nodeName=NODE")
+			}
+		}
+	}
+	all, one := patched(t, blocks[0][0]), patched(t, blocks[1][0])
+	for _, s := range []appsv1.DaemonSet{all, one} {
+		same(t, "arguments", fmt.Sprint(s.Spec.Template.Spec.Containers[0].Args), fmt.Sprint(append(set.Spec.Template.Spec.Containers[0].Args, "--release-on-exit")))
+	}
+	same(t, "strategy for all nodes", string(all.Spec.UpdateStrategy.Type), string(appsv1.RollingUpdateDaemonSetStrategyType))
+	same(t, "strategy for one node", string(one.Spec.UpdateStrategy.Type), string(appsv1.OnDeleteDaemonSetStrategyType))
+}
+
+// member is a field of an object that is one, too.
+func member(t *testing.T, of map[string]any, field string) map[string]any {
+	t.Helper()
+	o, ok := of[field].(map[string]any)
+	if !ok {
+		t.Fatalf("%s is no object: %v", field, of[field])
+	}
+	return o
+}
+
+// members are a field of an object that is a list with something in it.
+func members(t *testing.T, of map[string]any, field string) []any {
+	t.Helper()
+	l, ok := of[field].([]any)
+	if !ok || len(l) == 0 {
+		t.Fatalf("%s is no list: %v", field, of[field])
+	}
+	return l
 }

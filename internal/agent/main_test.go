@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -29,6 +32,7 @@ type bench struct {
 	config Config
 	disk   *crashfs.FS
 	log    *logbook
+	halts  map[*Agent]func() // of the agents that are driven
 }
 
 const usualPolicy = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -40,7 +44,7 @@ reservedSystemCPUs: "0"
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, config: DefaultConfig(), disk: crashfs.New(), log: &logbook{}}
+	b := &bench{t: t, config: DefaultConfig(), disk: crashfs.New(), log: &logbook{}, halts: map[*Agent]func(){}}
 	b.config.State, b.config.Listen, b.config.PodResources.Socket = "/var/lib/paddock/state.json", "", ""
 	b.config.Pods = []string{t.TempDir()}
 	b.machine(0, 1, 2, 3, 4, 5, 6, 7)
@@ -93,21 +97,68 @@ func (b *bench) start() *Agent {
 	return a
 }
 
-// follow hands the keeper "NAME CPUS" lines as the set of manifests. Without CPUS a pod shares.
-func follow(t *testing.T, a *Agent, pods ...string) {
+// bubble runs a test on a clock of its own, which stands while anybody works: what takes seconds takes none.
+func bubble(t *testing.T, test func(*testing.T, *bench)) {
 	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newBench(t)) })
+}
+
+// The clock is let run that long for what is to happen at once, and until everything was compared once more.
+const (
+	moment = 2 * time.Second
+	period = 11 * time.Second
+)
+
+// drive runs the control loop, the runtime and the kubelet of an agent until the test ends, or halt.
+func (b *bench) drive(a *Agent) {
+	if b.halts[a] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { _ = a.plugin.Run(ctx) })
+	group.Go(func() { _ = a.kubelet.Run(ctx) })
+	b.halts[a] = sync.OnceFunc(func() {
+		cancel()
+		a.runtime.Close()
+		group.Wait()
+	})
+	b.t.Cleanup(b.halts[a])
+}
+
+// kill ends what drives an agent, and its disk's process with it.
+func (b *bench) kill(a *Agent) {
+	b.halts[a]()
+	b.disk.Kill()
+}
+
+// follow gives the kubelet "NAME CPUS" lines as the set of manifests, and a moment. Without CPUS a pod shares.
+func (b *bench) follow(a *Agent, pods ...string) {
+	b.t.Helper()
 	set := manifests.Set{}
 	for _, line := range pods {
 		sources, _, err := podspec.Read("test.yaml", []byte(manifest(line)))
 		if err != nil {
-			t.Fatal(err)
+			b.t.Fatal(err)
 		}
 		for _, s := range sources {
-			s.Pod = podspec.Default(s.Pod, a.keeper.gates)
+			s.Pod = podspec.Default(s.Pod, gatesOf(a.place.policy))
 			set.Pods = append(set.Pods, s)
 		}
 	}
-	a.keeper.follow(t.Context(), set)
+	b.deliver(a, set)
+}
+
+// deliver gives the kubelet a set, and a moment.
+func (b *bench) deliver(a *Agent, set manifests.Set) {
+	a.follower()(b.t.Context(), set)
+	b.drive(a)
+	time.Sleep(moment) //nolint:forbidigo // The clock is the bubble's.
+}
+
+// tick lets everything be compared once.
+func (b *bench) tick() {
+	time.Sleep(period) //nolint:forbidigo // The clock is the bubble's.
 }
 
 // manifest is a pod of the line "NAME CPUS".

@@ -9,25 +9,26 @@ import (
 
 // TestMapSeesThePods: the live map is told of what the agent decides, from its start on.
 func TestMapSeesThePods(t *testing.T) {
-	b := newBench(t)
-	a := b.start()
-	follow(t, a, "db 2", "large 9")
-	handler := a.web.Handler(t.Context(), a.metrics.Handler(false))
-	for path, want := range map[string]string{
-		"/":             "<title>Paddock</title>",
-		"/api/state":    `"machine":"machine"`,
-		"/api/history":  `"change":"admitted default/db"`,
-		"/api/pods/db":  "admitted default/db",
-		"/api/refusals": `"pod":"default/large"`,
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "db 2", "large 9")
+		handler := a.web.Handler(t.Context(), a.metrics.Handler(false))
+		for path, want := range map[string]string{
+			"/":             "<title>Paddock</title>",
+			"/api/state":    `"machine":"machine"`,
+			"/api/history":  `"change":"admitted default/db"`,
+			"/api/pods/db":  "admitted default/db",
+			"/api/refusals": `"pod":"default/large"`,
 
-		"/api/explain?pod=default/db":    `"held":true`,
-		"/api/explain?pod=default/large": `"proposals":[{`,
-		"/metrics":                       "paddock_build_info",
-	} {
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-		if recorder.Code != http.StatusOK || !strings.Contains(recorder.Body.String(), want) {
-			t.Errorf("%s: %d, without %s:\n%s", path, recorder.Code, want, recorder.Body)
+			"/api/explain?pod=default/db":    `"held":true`,
+			"/api/explain?pod=default/large": `"proposals":[{`,
+			"/metrics":                       "paddock_build_info",
+		} {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+			if recorder.Code != http.StatusOK || !strings.Contains(recorder.Body.String(), want) {
+				t.Errorf("%s: %d, without %s:\n%s", path, recorder.Code, want, recorder.Body)
+			}
 		}
-	}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 )
 
@@ -51,10 +52,10 @@ func TestCgroupsOfSystemd(t *testing.T) {
 	})
 	files := cgroups{cgroup.FS{Root: c.CgroupRoot}}
 	s, err := files.Read("kubepods-podu1.slice:cri-containerd:aaa")
-	if err != nil || s.CPUs.String() != "1-2" || s.Mems.String() != "{0}" || !s.LiftQuota {
+	if err != nil || s.CPUs.String() != "1-2" || s.Mems.String() != "{0}" || s.Quota != node.NoQuota {
 		t.Errorf("read %+v, %v", s, err)
 	}
-	if changed, err := files.LiftQuota("kubepods-podu1.slice"); !changed || err != nil {
+	if changed, err := files.SetQuota("kubepods-podu1.slice", node.NoQuota); !changed || err != nil {
 		t.Errorf("lifted %v, %v", changed, err)
 	}
 	if _, err := files.Read("/none"); err == nil {

@@ -30,12 +30,28 @@ type running struct {
 
 func (b *bench) run() *running {
 	b.t.Helper()
-	a := b.start()
+	return b.runs(b.start())
+}
+
+// runs runs an agent.
+func (b *bench) runs(a *Agent) *running {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	r := &running{Agent: a, end: cancel, ended: make(chan error, 1)}
 	go func() { r.ended <- a.Run(ctx) }()
 	b.t.Cleanup(cancel)
 	return r
+}
+
+// until waits until something runs.
+func (r *running) until(t *testing.T, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(runs(r.Agent), what); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not run: %q", what, runs(r.Agent))
+		}
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The simulated runtime has a clock of its own.
+	}
 }
 
 // stop ends it and waits.
@@ -111,9 +127,10 @@ func TestEndWritesTheState(t *testing.T) {
 	b.write("a.yaml", `{apiVersion: v1, kind: Pod, metadata: {name: a, uid: a}, spec: {
   initContainers: [{name: i, image: x, resources: {limits: {cpu: "2", memory: 2Gi}}}],
   containers: [{name: c, image: x, resources: {limits: {cpu: "1", memory: 64Mi}}}]}}`)
-	admitted := b.log.when("pod admitted")
 	r := b.run()
-	await(t, "the pod", admitted)
+	for len(r.Runtime().History("a", "c")) == 0 { // The init container has ended then.
+		time.Sleep(time.Millisecond) //nolint:forbidigo // The runtime is asked, not told when.
+	}
 	r.stop(t)
 	held := r.engine.State()
 	g, _ := held.Grant("a")

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -27,7 +27,11 @@ var ErrStrict = errors.New("the state does not hold as it is, and strict is set"
 // place is what the agent finds where it starts.
 type place struct {
 	machine *machine.Machine
+	// offline CPUs are there and not online when the agent starts. A recorded machine has none.
+	offline cpuset.Set
 	policy  node.Policy
+	// counted tells that the policy reserves a number of CPUs and names none.
+	counted bool
 	// said describes the policy; warnings are settings without effect.
 	said      string
 	warnings  []string
@@ -42,8 +46,11 @@ func readPlace(c Config) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.machine = found.Machine
+	p.machine, p.offline = found.Machine, found.Offline
 	if err := p.readPolicy(c.KubeletConfig); err != nil {
+		return nil, err
+	}
+	if p.policy.Quota, err = c.CPUQuota.Policy(); err != nil {
 		return nil, err
 	}
 	return p, p.readDevices(c.Devices)
@@ -63,6 +70,7 @@ func readMachine(name string) (*discover.Found, error) {
 func (p *place) readPolicy(name string) error {
 	if name == "" {
 		p.policy, p.said = kubeletcfg.Default(p.machine)
+		p.counted = true
 		return nil
 	}
 	data, err := os.ReadFile(name)
@@ -73,14 +81,29 @@ func (p *place) readPolicy(name string) error {
 	if err != nil {
 		return err
 	}
-	if p.policy, err = config.Resolve(p.machine); err != nil {
+	if p.policy, err = config.ResolveOffline(p.machine, p.offline); err != nil {
 		return err
 	}
+	p.counted = !config.NamesReserved()
 	p.said, p.period = kubeletcfg.Describe(p.policy), config.ReconcilePeriod()
 	for _, w := range config.Warnings(p.machine) {
 		p.warnings = append(p.warnings, name+": "+w.String())
 	}
 	return nil
+}
+
+// keepReservation takes the reserved CPUs of the state file in place of those that were counted off
+// on a machine of which CPUs are offline: on all of its CPUs the same number chose others, which pods
+// must not get now. It tells whether that changed anything. With all CPUs online, or with CPUs that the
+// configuration names, there is nothing to keep; nor where more CPUs are to be reserved than before.
+func (p *place) keepReservation(then node.Policy) bool {
+	before, now := then.ReservedCPUs, p.policy.ReservedCPUs
+	known := p.machine.AllCPUs().Union(p.offline)
+	if p.offline.IsEmpty() || !p.counted || !p.policy.StaticCPU || before.Equal(now) || before.Len() < now.Len() || !known.Contains(before) {
+		return false
+	}
+	p.policy.ReservedCPUs = before
+	return true
 }
 
 func (p *place) readDevices(name string) error {
@@ -97,9 +120,9 @@ func (p *place) readDevices(name string) error {
 	return err
 }
 
-// startEngine opens the state and adopts what it holds. The closer lets go of the state's lock.
-func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observer engine.Observer, log *slog.Logger) (*engine.Engine, io.Closer, error) {
-	kept, loaded, err := store.Open(fsys, c.State, func(data []byte) error {
+// startEngine opens the state and adopts what it holds. The store is open; the engine writes it.
+func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observer engine.Observer, log *slog.Logger) (*engine.Engine, *store.Store, error) {
+	kept, loaded, err := store.Open(fsys, c.State, statefile.MaxSize, func(data []byte) error {
 		_, err := statefile.Decode(c.State, data)
 		if errors.Is(err, statefile.ErrNewer) || errors.Is(err, statefile.ErrForeign) {
 			return fmt.Errorf("%w: %w", store.ErrForeign, err) // Whole, and not ours to go behind.
@@ -118,7 +141,8 @@ func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observ
 		return nil, nil, errors.Join(err, kept.Close())
 	}
 	var encoder statefile.Encoder
-	e := engine.New(state, engine.Config{Store: kept, Encode: encoder.Encode, Now: time.Now, Observer: observer, Log: log})
+	var meter statefile.Meter
+	e := engine.New(state, engine.Config{Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Now: time.Now, Observer: observer, Log: log})
 	// A state that cannot be written now refuses admissions later, one by one; pods that hold
 	// something already are better off with an agent than without.
 	if err := e.Flush(ctx); err != nil {
@@ -149,9 +173,15 @@ func (p *place) adopt(ctx context.Context, c Config, loaded store.Loaded, log *s
 			return nil, 0, err
 		}
 		grants, generation = file.Grants, file.Generation
+		if p.keepReservation(file.Policy) {
+			log.WarnContext(ctx, "CPUs are offline: the CPUs that were reserved before stay reserved", "reserved", p.policy.ReservedCPUs.String(), "offline", p.offline.String())
+		}
 		for _, change := range file.Changes(p.machine, p.policy) {
 			log.WarnContext(ctx, "changed since the state was written", "what", change)
 		}
+	}
+	if offline := p.policy.ReservedCPUs.Difference(p.machine.AllCPUs()); !offline.IsEmpty() {
+		log.WarnContext(ctx, "reserved CPUs are offline; they stay reserved", "cpus", offline.String())
 	}
 	state, findings, err := node.Adopt(p.machine, p.policy, p.inventory, grants)
 	if err != nil {

@@ -1,11 +1,19 @@
 package agent
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/statefile"
 	"github.com/paddock-project/paddock/internal/store"
@@ -14,15 +22,17 @@ import (
 
 // TestRestart: pods hold what they held, in whatever order they come.
 func TestRestart(t *testing.T) {
-	b := newBench(t)
-	a := b.start()
-	follow(t, a, "a 2", "b 3", "web")
-	held, running := holds(a.engine.State()), runs(a)
-	b.disk = b.disk.Crash(crashfs.KeepNothing)
-	a = b.start()
-	same(t, "held after the loss of power", holds(a.engine.State()), held)
-	follow(t, a, "web", "b 3", "a 2")
-	same(t, "running", runs(a), running)
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "a 2", "b 3", "web")
+		held, running := holds(a.engine.State()), runs(a)
+		b.kill(a)
+		b.disk = b.disk.Crash(crashfs.KeepNothing)
+		a = b.start()
+		same(t, "held after the loss of power", holds(a.engine.State()), held)
+		b.follow(a, "web", "b 3", "a 2")
+		same(t, "running", runs(a), running)
+	})
 }
 
 // TestRestartAfterAChange names what does not hold any more, and refuses to start if it is told to.
@@ -54,25 +64,26 @@ func TestRestartAfterAChange(t *testing.T) {
 		},
 		{
 			"a CPU of several is offline", func(b *bench) { b.machine(0, 1, 2, 3, 4, 5, 7) }, "a=4-7 b=1",
-			[]string{"CPUs 6 are offline or gone"},
+			[]string{"CPUs 6 are offline or gone", `"kept":true`},
 			true,
 		},
 		{
 			"the only CPU is offline", func(b *bench) { b.machine(0, 2, 3, 4, 5, 6, 7) }, "a=4-7 b=1",
-			[]string{"CPUs 1 are offline or gone", "delete the pod"},
+			[]string{"CPUs 1 are offline or gone", "bring them online", `"kept":true`},
 			true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
-			a := b.start()
-			follow(t, a, "a 4", "b 1")
-			b.disk.Kill()
-			c.change(b)
-			startStrictly(t, b, c.finds)
-			a = b.start()
-			same(t, "held", holds(a.engine.State()), c.held)
-			contains(t, "log", b.log.take(), c.log...)
+			bubble(t, func(t *testing.T, b *bench) {
+				a := b.start()
+				b.follow(a, "a 4", "b 1")
+				b.kill(a)
+				c.change(b)
+				startStrictly(t, b, c.finds)
+				a = b.start()
+				same(t, "held", holds(a.engine.State()), c.held)
+				contains(t, "log", b.log.take(), c.log...)
+			})
 		})
 	}
 }
@@ -109,74 +120,78 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 		{"not permitted", crashfs.From(0, syscall.EACCES, "open"), "let the user of this process read and write /var/lib/paddock"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
-			follow(t, b.start(), "a 2")
-			b.disk.Kill()
-			b.disk.Inject(c.fail)
-			_, err := b.try(b.disk)
-			if told := (*store.Error)(nil); !errors.As(err, &told) {
-				t.Fatalf("error %v, want a *store.Error", err)
-			}
-			contains(t, "error", err.Error(), "/var/lib/paddock/state.json", c.want)
-			b.disk.Kill()
-			b.disk.Inject(nil)
-			same(t, "held when it works again", holds(b.start().engine.State()), "a=1-2")
+			bubble(t, func(t *testing.T, b *bench) {
+				a := b.start()
+				b.follow(a, "a 2")
+				b.kill(a)
+				b.disk.Inject(c.fail)
+				_, err := b.try(b.disk)
+				if told := (*store.Error)(nil); !errors.As(err, &told) {
+					t.Fatalf("error %v, want a *store.Error", err)
+				}
+				contains(t, "error", err.Error(), "/var/lib/paddock/state.json", c.want)
+				b.disk.Kill()
+				b.disk.Inject(nil)
+				same(t, "held when it works again", holds(b.start().engine.State()), "a=1-2")
+			})
 		})
 	}
 }
 
 // TestLocked: two agents never hold one state.
 func TestLocked(t *testing.T) {
-	b := newBench(t)
-	b.start()
-	if _, err := b.try(b.disk); !errors.Is(err, store.ErrLocked) {
-		t.Errorf("error %v, want ErrLocked", err)
-	}
+	bubble(t, func(t *testing.T, b *bench) {
+		b.start()
+		if _, err := b.try(b.disk); !errors.Is(err, store.ErrLocked) {
+			t.Errorf("error %v, want ErrLocked", err)
+		}
+	})
 }
 
 // TestFlippedBits: whichever bit of the state of three pods flips, an agent starts with the
 // generation before, or says what is wrong and does not start; where there is no generation before
 // it never starts (one bit of each byte is enough there).
 func TestFlippedBits(t *testing.T) {
-	b := newBench(t)
-	a := b.start()
-	follow(t, a, "a 2", "b 1")
-	before := holds(a.engine.State())
-	follow(t, a, "a 2", "b 1", "c 3")
-	whole, err := b.disk.Peek(b.config.State)
-	if err != nil {
-		t.Fatal(err)
-	}
-	previous, err := b.disk.Peek(b.config.State + ".previous")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var restored, refused int
-	for bit := range 8 * len(whole) {
-		damaged := append([]byte(nil), whole...)
-		damaged[bit/8] ^= 1 << (bit % 8)
-		switch held, err := startOn(b, a.place, damaged, previous); {
-		case err != nil:
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "a 2", "b 1")
+		before := holds(a.engine.State())
+		b.follow(a, "a 2", "b 1", "c 3")
+		whole, err := b.disk.Peek(b.config.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		previous, err := b.disk.Peek(b.config.State + ".previous")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var restored, refused int
+		for bit := range 8 * len(whole) {
+			damaged := append([]byte(nil), whole...)
+			damaged[bit/8] ^= 1 << (bit % 8)
+			switch held, err := startOn(b, a.place, damaged, previous); {
+			case err != nil:
+				checkRefusal(t, bit, err)
+				refused++
+			case held != before:
+				t.Fatalf("bit %d: pods hold %q, want the generation before, %q", bit, held, before)
+			default:
+				restored++
+			}
+			if bit%8 != 0 {
+				continue
+			}
+			held, err := startOn(b, a.place, damaged, nil)
+			if err == nil {
+				t.Fatalf("bit %d: started with %q and there is no generation before", bit, held)
+			}
 			checkRefusal(t, bit, err)
-			refused++
-		case held != before:
-			t.Fatalf("bit %d: pods hold %q, want the generation before, %q", bit, held, before)
-		default:
-			restored++
 		}
-		if bit%8 != 0 {
-			continue
+		t.Logf("%d bits of %d bytes: %d times the generation before, %d times refused", 8*len(whole), len(whole), restored, refused)
+		if restored < 7*len(whole) {
+			t.Errorf("the generation before was used %d times", restored)
 		}
-		held, err := startOn(b, a.place, damaged, nil)
-		if err == nil {
-			t.Fatalf("bit %d: started with %q and there is no generation before", bit, held)
-		}
-		checkRefusal(t, bit, err)
-	}
-	t.Logf("%d bits of %d bytes: %d times the generation before, %d times refused", 8*len(whole), len(whole), restored, refused)
-	if restored < 7*len(whole) {
-		t.Errorf("the generation before was used %d times", restored)
-	}
+	})
 }
 
 // startOn opens a state file and its generation before, as New does.
@@ -203,18 +218,92 @@ func checkRefusal(t *testing.T, bit int, err error) {
 	}
 }
 
+// TestAbsurdFile: a file that no agent wrote, though its checksum is right, is a damaged one. The generation
+// before takes its place.
+func TestAbsurdFile(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "a 2")
+		before := holds(a.engine.State())
+		previous, err := b.disk.Peek(b.config.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, absurd := range map[string][]byte{
+			"too large":     append(slices.Clone(previous), make([]byte, statefile.MaxSize)...),
+			"last revision": sealed(regexp.MustCompile(`"generation":\d+`).ReplaceAll(previous, []byte(`"generation":18446744073709551615`))),
+		} {
+			if held, err := startOn(b, a.place, absurd, previous); err != nil || held != before {
+				t.Errorf("%s: pods have %q, want %q: %v", name, held, before, err)
+			}
+			if _, err := startOn(b, a.place, absurd, nil); !errors.Is(err, store.ErrDamaged) {
+				t.Errorf("%s, and no generation before: %v", name, err)
+			}
+		}
+	})
+}
+
+// sealed has the right checksum in place of its own.
+func sealed(data []byte) []byte {
+	body, _, _ := bytes.Cut(data, []byte(`"checksum"`))
+	return fmt.Appendf(slices.Clip(body), "\"checksum\":\"sha256:%x\"}\n", sha256.Sum256(body))
+}
+
 // TestForeignFile is left alone, though there is a generation before it.
 func TestForeignFile(t *testing.T) {
-	b := newBench(t)
-	a := b.start()
-	previous, err := b.disk.Peek(b.config.State)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = startOn(b, a.place, []byte(`{"policyName":"static","defaultCpuSet":"0-7","checksum":1}`), previous)
-	if !errors.Is(err, statefile.ErrForeign) {
-		t.Errorf("error %v, want ErrForeign", err)
-	}
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		previous, err := b.disk.Peek(b.config.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = startOn(b, a.place, []byte(`{"policyName":"static","defaultCpuSet":"0-7","checksum":1}`), previous)
+		if !errors.Is(err, statefile.ErrForeign) {
+			t.Errorf("error %v, want ErrForeign", err)
+		}
+	})
 }
 
 var _ engine.Observer = observers{}
+
+// TestReservedNumberWhileCPUsAreOffline: a policy that reserves a number of CPUs keeps those that it chose when
+// all CPUs were online. On the CPUs that are left it would choose others, which pods may have.
+func TestReservedNumberWhileCPUsAreOffline(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		before, now     string // reserved
+		offline         string
+		counted, static bool
+		want            string
+	}{
+		{name: "chosen on fewer CPUs", before: "0,8", now: "0-1", offline: "8", counted: true, static: true, want: "0,8"},
+		{name: "all online", before: "0,8", now: "0-1", counted: true, static: true, want: "0-1"},
+		{name: "named", before: "0,8", now: "0-1", offline: "8", static: true, want: "0-1"},
+		{name: "more than before", before: "0", now: "0-1", offline: "8", counted: true, static: true, want: "0-1"},
+		{name: "fewer than before, as on a core of which one thread is offline", before: "0,8", now: "0", offline: "8", counted: true, static: true, want: "0,8"},
+		{name: "of another machine", before: "0,20", now: "0-1", offline: "8", counted: true, static: true, want: "0-1"},
+		{name: "no static policy", before: "0,8", offline: "8", counted: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set := func(text string) cpuset.Set {
+				s, err := cpuset.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			sys := &plugged{}
+			online := cpuset.Range(0, 15).Difference(set(c.offline)).String()
+			sys.set(online, online)
+			found, err := discover.Live(sys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &place{machine: found.Machine, offline: found.Offline, counted: c.counted, policy: node.Policy{StaticCPU: c.static, ReservedCPUs: set(c.now)}}
+			changed := p.keepReservation(node.Policy{StaticCPU: true, ReservedCPUs: set(c.before)})
+			if got := p.policy.ReservedCPUs.String(); got != c.want || changed != (c.want != c.now) {
+				t.Errorf("reserved %s (changed %v), want %s", got, changed, c.want)
+			}
+		})
+	}
+}

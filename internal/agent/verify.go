@@ -26,6 +26,11 @@ import (
 type Verified struct {
 	Containers  int
 	Differences []string
+	// Throttling is how often exclusive containers were throttled.
+	Throttling VerifiedThrottling
+	// Degraded names the pods with CPUs that are offline, a line each. They are no difference: their
+	// containers run where they should until the CPUs are back.
+	Degraded []string
 }
 
 // differ adds a line.
@@ -40,15 +45,18 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 	if err != nil {
 		return nil, err
 	}
-	source, err := kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gatesOf(s.Policy()), After: time.After, Log: log})
+	source, err := kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gatesOf(s.Policy()), Now: time.Now, After: time.After, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	running, err := source.Running(ctx)
+	running, unread, err := source.Running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v := &Verified{}
+	v := &Verified{Degraded: degradedPods(s)}
+	for _, err := range unread {
+		v.differ("%v: the kubelet lists it in a way that cannot be read, so its containers are not compared", err)
+	}
 	if err := v.cgroups(s, cgroup.FS{Root: c.CgroupRoot}, running); err != nil {
 		return nil, err
 	}
@@ -56,6 +64,19 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 		v.api(ctx, s, c.PodResources.Socket)
 	}
 	return v, nil
+}
+
+// degradedPods is a line for each pod with CPUs that are offline.
+func degradedPods(s *node.State) []string {
+	var lines []string
+	for _, d := range s.Degraded() {
+		line := fmt.Sprintf("%s (uid %s): degraded: its CPUs %s are offline", d.Grant.Pod.ID(), d.Grant.Pod.UID, d.Offline)
+		if elsewhere := displaced(s, d); elsewhere != "" {
+			line += "; without a CPU of their own, these run on: " + elsewhere
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 func gatesOf(p node.Policy) podspec.Gates {
@@ -89,6 +110,7 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 	}
 	v.Containers = len(running)
 	var observed []converge.Observed
+	var cgroups []runningCgroup
 	for _, r := range running {
 		var setting converge.Setting
 		err := fs.ErrNotExist
@@ -103,21 +125,14 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 			return err
 		}
 		observed = append(observed, converge.Observed{ID: r.ID, Pod: r.Pod, Container: r.Container, Setting: setting})
-		v.podQuota(s, files, r, path.Dir(paths[r.ID]))
+		cgroups = append(cgroups, runningCgroup{Who: r.Who, Pod: r.Pod, Container: r.Container, Path: paths[r.ID], Parent: path.Dir(paths[r.ID])})
 	}
 	v.compare(s, observed, who)
-	return nil
+	return v.quotas(s, files, cgroups)
 }
 
 // compare says how what was observed differs from what should be.
 func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[string]string) {
-	for i, o := range observed {
-		// A container without a limit has no quota of its own to begin with.
-		if g, known := s.Grant(o.Pod); known && o.LiftQuota {
-			_, k := g.Pod.Container(o.Container)
-			observed[i].LiftQuota = k >= 0 && g.LiftsQuota(s.Policy(), k)
-		}
-	}
 	report := converge.Compare(s, observed)
 	for _, u := range report.Updates {
 		if !u.Before.CPUs.Equal(u.After.CPUs) {
@@ -126,8 +141,8 @@ func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[
 		if u.Before.Mems != u.After.Mems {
 			v.differ("%s: cpuset.mems is %s, want %s", who[u.ID], u.Before.Mems, u.After.Mems)
 		}
-		if u.Before.LiftQuota != u.After.LiftQuota {
-			v.differ("%s: it has a CFS quota, want none: its CPUs are its own", who[u.ID])
+		if u.Before.Quota != u.After.Quota {
+			v.quota(who[u.ID], u.Before.Quota, u.After.Quota)
 		}
 	}
 	for _, o := range report.Stranded {
@@ -137,29 +152,22 @@ func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[
 		if !o.CPUs.Equal(s.SharedCPUs()) {
 			v.differ("%s: it holds nothing, and runs on %q; want the node's shared pool %q", who[o.ID], o.CPUs, s.SharedCPUs())
 		}
-	}
-}
-
-// podQuota compares the quota of a pod's cgroup.
-func (v *Verified) podQuota(s *node.State, files cgroup.FS, r kubelet.Running, parent string) {
-	g, known := s.Grant(r.Pod)
-	if !known || !g.LiftsPodQuota(s.Policy()) {
-		return
-	}
-	lifted, err := files.QuotaLifted(parent)
-	line := fmt.Sprintf("%s (uid %s): its cgroup %s has a CFS quota, want none", r.Who, r.Pod, parent)
-	if err == nil && !lifted && !slices.Contains(v.Differences, line) {
-		v.differ("%s", line)
+		if want := converge.DesiredFor(s, o.Pod, o.Container).Quota; want != node.KeepQuota && o.Quota != want {
+			v.quota(who[o.ID], o.Quota, want)
+		}
 	}
 }
 
 // api compares what the PodResources API tells with the state: which pods there are, and the CPUs of
 // containers that have some for their own.
 func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
-	told, err := ask(ctx, socket)
+	told, absurd, err := ask(ctx, socket)
 	if err != nil {
 		v.differ("PodResources API: %v", err)
 		return
+	}
+	for _, line := range absurd {
+		v.differ("PodResources API: %s", line)
 	}
 	for _, g := range s.Grants() {
 		containers, there := told[g.Pod.ID()]
@@ -180,33 +188,43 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 	}
 }
 
-// ask returns the CPUs of containers by pod and name.
-func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set, err error) {
+// ask returns the CPUs of containers by pod and name, and a line for each CPU id that no machine has: whoever
+// answers there is not believed.
+func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set, absurd []string, err error) {
 	client, err := podres.Dial(ctx, socket)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	list, err := client.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pods := map[string]map[string]cpuset.Set{}
 	for _, p := range list.GetPodResources() {
-		containers := map[string]cpuset.Set{}
+		containers, who := map[string]cpuset.Set{}, p.GetNamespace()+"/"+p.GetName()
 		for _, c := range p.GetContainers() {
-			var cpus cpuset.Builder
-			for _, id := range c.GetCpuIds() {
-				if id >= 0 && id <= maxCPU {
-					cpus.Add(int(id))
-				}
+			cpus, odd := believed(c.GetCpuIds())
+			for _, id := range odd {
+				absurd = append(absurd, fmt.Sprintf("%s: container %s: CPU %d, want 0 to %d", who, c.GetName(), id, cpuset.MaxID))
 			}
-			containers[c.GetName()] = cpus.Set()
+			containers[c.GetName()] = cpus
 		}
-		pods[p.GetNamespace()+"/"+p.GetName()] = containers
+		pods[who] = containers
 	}
-	return pods, nil
+	return pods, absurd, nil
 }
 
-// maxCPU bounds the ids that are believed.
-const maxCPU = 1 << 16
+// believed are the ids that a CPU can have, and those that none can.
+func believed(ids []int64) (cpuset.Set, []int64) {
+	var cpus cpuset.Builder
+	var odd []int64
+	for _, id := range ids {
+		if id < 0 || id > cpuset.MaxID {
+			odd = append(odd, id)
+			continue
+		}
+		cpus.Add(int(id))
+	}
+	return cpus.Set(), odd
+}

@@ -2,20 +2,23 @@ package agent
 
 import (
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-const listedPods = `{"kind":"PodList","items":[{"metadata":{"name":"db","namespace":"default","uid":"u1"},"status":{"containerStatuses":[
+const listedPods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"db","namespace":"default","uid":"u1"},"status":{"containerStatuses":[
 	{"name":"app","containerID":"containerd://aaa","state":{"running":{}}},
 	{"name":"log","containerID":"containerd://bbb","state":{"running":{}}},
 	{"name":"old","containerID":"containerd://ccc","state":{"terminated":{"exitCode":0}}}]}},
@@ -38,7 +41,7 @@ func verifying(t *testing.T, change map[string]string) Config {
 		t.Fatal(err)
 	}
 	s, err = s.Apply(s.Plan(request.Pod{UID: "u1", Namespace: "default", Name: "db", QoS: request.Guaranteed, Containers: []request.Container{
-		{Name: "app", Lane: request.App, CPUs: 2, Memory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}},
+		{Name: "app", Lane: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Memory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}},
 		{Name: "log", Lane: request.App, Sharing: request.FractionalCPU},
 	}}))
 	if err != nil {
@@ -85,6 +88,10 @@ func TestVerify(t *testing.T) {
 		"throttled":         {map[string]string{"kubepods/podu1/aaa/cpu.max": "200000 100000"}, []string{"container app: it has a CFS quota"}},
 		"throttled as pod":  {map[string]string{"kubepods/podu1/cpu.max": "200000 100000"}, []string{"its cgroup /kubepods/podu1 has a CFS quota"}},
 		"unknown and loose": {map[string]string{"kubepods/burstable/podu2/ddd/cpuset.cpus": "0-7"}, []string{`container web: it holds nothing, and runs on "0-7"; want the node's shared pool "0,3-7"`}},
+		"beside what watches them": {map[string]string{
+			"kubepods/podu1/crio-conmon-aaa/cpuset.cpus": "", "kubepods/podu1/crio-conmon-aaa/cpuset.mems": "", "kubepods/podu1/crio-conmon-aaa/cpu.max": "50000 100000",
+			"kubepods/podu1/crio-conmon-bbb.scope/cpuset.cpus": "", "kubepods/podu1/crio-conmon-bbb.scope/cpuset.mems": "", "kubepods/podu1/crio-conmon-bbb.scope/cpu.max": "50000 100000",
+		}, nil},
 		"no cgroup": {map[string]string{
 			"kubepods/podu1/bbb/cpuset.cpus": "gone", "kubepods/podu1/bbb/cpuset.mems": "gone", "kubepods/podu1/bbb/cpu.max": "gone",
 		}, []string{"container log: it runs, says the kubelet, and has no cgroup"}},
@@ -112,6 +119,14 @@ func TestVerifyTellsOfTheAPI(t *testing.T) {
 	v, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil || len(v.Differences) != 1 || !strings.Contains(v.Differences[0], "PodResources API") {
 		t.Errorf("differences %v, error %v; want that nobody answers", v, err)
+	}
+}
+
+// TestAbsurdCPUs: whoever answers as the PodResources API can name any number.
+func TestAbsurdCPUs(t *testing.T) {
+	cpus, odd := believed([]int64{3, -1, cpuset.MaxID, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64})
+	if !cpus.Equal(cpuset.Of(3, cpuset.MaxID)) || !slices.Equal(odd, []int64{-1, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64}) {
+		t.Errorf("CPUs %s, others %v", cpus, odd)
 	}
 }
 

@@ -44,6 +44,7 @@ var rooms = []room{
 	{"devicefile", []string{"core/..."}, adviceCodec},
 	{"kubeletcfg", []string{"core/..."}, adviceCodec},
 	{"statefile", []string{"core/..."}, adviceCodec},
+	{"journal", []string{"core/..."}, adviceCodec},
 	{"kubeletstate", []string{"core/..."}, adviceCodec},
 	{"explain", []string{"core/..."}, "it explains values of the core; cmd/paddock and internal/agent hand them in, internal/view prints what comes out"},
 	{"view", []string{"core/...", "explain"}, adviceCodec},
@@ -54,14 +55,17 @@ var rooms = []room{
 	{"store", nil, "the store moves bytes; what they mean is internal/statefile's"},
 	{"store/crashfs", []string{"store"}, "it is a file system for tests of the store and of what uses it"},
 	{"engine", []string{"core/...", "store", "statefile"}, adviceEngine},
+	{"absence", nil, "it judges lists as values; internal/podsource/kubelet brings them"},
 	{"podsource", []string{"core/...", "podspec"}, adviceEdge},
-	{"podsource/...", []string{"core/...", "podspec", "podsource"}, adviceEdge},
+	{"podsource/...", []string{"core/...", "podspec", "podsource", "absence"}, adviceEdge},
 	{"runtime", []string{"core/...", "engine"}, adviceEdge},
-	{"runtime/...", []string{"core/...", "engine", "runtime"}, adviceEdge},
+	{"runtime/sim/simtest", []string{"core/...", "runtime/sim"}, "it holds histories of the simulated runtime to what a plugin promises; the plugin is handed in by the test"},
+	{"runtime/...", []string{"core/...", "engine", "runtime", "absence"}, adviceEdge},
 	{"cgroup", []string{"core/..."}, adviceEdge},
 	{"podres", []string{"core/...", "engine"}, adviceEdge},
-	{"telemetry", []string{"core/...", "engine"}, adviceEdge},
-	{"web", []string{"core/...", "engine", "explain", "view"}, adviceEdge},
+	{"access", nil, "it decides by the request alone who may ask; what is served is internal/web's and internal/telemetry's"},
+	{"telemetry", []string{"core/...", "engine", "access"}, adviceEdge},
+	{"web", []string{"core/...", "engine", "explain", "view", "journal"}, adviceEdge},
 
 	{"agent", []string{"..."}, "agent wires the parts together; commands are above it"},
 	{"cmd/paddock", []string{"..."}, "a command parses, calls and prints"},
@@ -69,7 +73,7 @@ var rooms = []room{
 }
 
 // testOnly are packages that only tests may import.
-var testOnly = []string{"store/crashfs"}
+var testOnly = []string{"store/crashfs", "runtime/sim/simtest"}
 
 // library is a module or package from outside, or of the standard library, that has its
 // place.
@@ -81,7 +85,7 @@ type library struct {
 }
 
 var libraries = []library{
-	{"github.com/containerd/nri", []string{"runtime/nri"}, "NRI is one of several actuators: internal/runtime/nri translates it"},
+	{"github.com/containerd/nri", []string{"runtime/nri", "runtime/sim"}, "internal/runtime/nri is the plugin's side of NRI, internal/runtime/sim the runtime's"},
 	{"github.com/prometheus", []string{"telemetry"}, "metrics are computed from snapshots in internal/telemetry"},
 	{"k8s.io/kubelet/pkg/apis/podresources", []string{"podres"}, "the PodResources API is internal/podres"},
 	{"github.com/google/cadvisor", []string{"discover"}, "internal/discover reads machines and hands out machine.Machine"},

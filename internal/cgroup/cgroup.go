@@ -1,4 +1,5 @@
-// Package cgroup reads what the kernel was told about a container, and lifts a pod's CFS quota.
+// Package cgroup reads what the kernel was told about a container and how often it was throttled, and
+// writes a pod's CFS quota.
 //
 // Cgroup v2, and of v1 the controllers cpuset and cpu (kernel documentation: admin-guide/cgroup-v2.rst,
 // admin-guide/cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst). Which one a file system is, is seen by its
@@ -12,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -48,8 +48,8 @@ func (f FS) file(path, controller, name string) string {
 }
 
 // Read returns what was written for the cgroup of that path, which Path makes. CPUs and memory nodes are
-// empty where nothing was written; v1 has no such thing, there they are inherited. LiftQuota tells
-// that there is no CFS quota. The error wraps fs.ErrNotExist for a cgroup that is gone.
+// empty where nothing was written; v1 has no such thing, there they are inherited. The error wraps
+// fs.ErrNotExist for a cgroup that is gone.
 func (f FS) Read(path string) (converge.Setting, error) {
 	var s converge.Setting
 	cpus, err := read(f.file(path, "cpuset", "cpuset.cpus"))
@@ -66,8 +66,7 @@ func (f FS) Read(path string) (converge.Setting, error) {
 	if s.Mems, err = nodes(mems); err != nil {
 		return s, fmt.Errorf("cgroup %s: cpuset.mems: %w", path, err)
 	}
-	quota, err := f.quota(path)
-	s.LiftQuota = quota < 0
+	s.Quota, err = f.Quota(path)
 	return s, err
 }
 
@@ -81,51 +80,6 @@ func nodes(text string) (mask.Mask, error) {
 		return 0, fmt.Errorf("%s: NUMA nodes above %d are not known here", text, mask.MaxNode)
 	}
 	return mask.Of(ids.IDs()...), nil
-}
-
-// quota is the CFS quota in microseconds, -1 for none.
-func (f FS) quota(path string) (int64, error) {
-	name := f.quotaFile(path)
-	text, err := read(name)
-	if err != nil {
-		return 0, err
-	}
-	word, _, _ := strings.Cut(text, " ")
-	if word == "max" {
-		return -1, nil
-	}
-	quota, err := strconv.ParseInt(word, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %q is no quota", name, text)
-	}
-	return quota, nil
-}
-
-func (f FS) quotaFile(path string) string {
-	if f.v2() {
-		return f.file(path, "", "cpu.max")
-	}
-	return f.file(path, "cpu", "cpu.cfs_quota_us")
-}
-
-// LiftQuota takes the CFS quota away from a cgroup, and tells whether it had one. The period stays as
-// it is. The error wraps fs.ErrNotExist for a cgroup that is gone.
-func (f FS) LiftQuota(path string) (bool, error) {
-	quota, err := f.quota(path)
-	if err != nil || quota < 0 {
-		return false, err
-	}
-	none := "max"
-	if !f.v2() {
-		none = "-1"
-	}
-	return true, write(f.quotaFile(path), none)
-}
-
-// QuotaLifted tells whether a cgroup has no CFS quota.
-func (f FS) QuotaLifted(path string) (bool, error) {
-	quota, err := f.quota(path)
-	return quota < 0, err
 }
 
 // write writes to a file that is there: the kernel makes the files of cgroups, nobody else.
@@ -189,12 +143,16 @@ func expand(slice string) string {
 	return path.String() + "/" + slice
 }
 
-// Find returns the paths of the cgroups below the root of pods whose directory has the container's
-// runtime id in its name, by id. Of ids that are not there nothing is returned.
+// Find returns the paths of the containers' cgroups below the root, by the runtime's id; see containerID. Of
+// ids that are not there nothing is returned. What is below a container's cgroup is the container's own.
 func (f FS) Find(ids []string) (map[string]string, error) {
 	root := f.Root
 	if !f.v2() {
 		root = filepath.Join(f.Root, "cpuset")
+	}
+	wanted := map[string]bool{}
+	for _, id := range ids {
+		wanted[id] = true
 	}
 	found := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -204,12 +162,30 @@ func (f FS) Find(ids []string) (map[string]string, error) {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		for _, id := range ids {
-			if id != "" && strings.Contains(entry.Name(), id) {
-				found[id] = strings.TrimPrefix(path, root)
-			}
+		if id, is := containerID(entry.Name()); is && wanted[id] {
+			found[id] = strings.TrimPrefix(path, root)
+			return fs.SkipDir
 		}
 		return nil
 	})
 	return found, err
+}
+
+// containerID is the id of the container that the cgroup of that name is of:
+//
+//	ID                             containerd, cgroupfs driver
+//	cri-containerd-ID.scope        containerd, systemd driver
+//	SLICE:cri-containerd:ID        containerd with the cgroupfs driver, told a systemd path
+//	crio-ID                        CRI-O, cgroupfs driver
+//	crio-ID.scope                  CRI-O, systemd driver
+//
+// and the same with other prefixes. crio-conmon-ID and crio-conmon-ID.scope are not of the container but of the
+// process that watches it (conmon), which runs where the pod's other processes may.
+func containerID(name string) (string, bool) {
+	name = strings.TrimSuffix(name, ".scope")
+	i := strings.LastIndexAny(name, "-:")
+	if i < 0 {
+		return name, true
+	}
+	return name[i+1:], !strings.HasSuffix(name[:i], "conmon")
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 // put writes files, names relative to a new root, which it returns.
@@ -53,7 +55,7 @@ func v1(t *testing.T) cgroup.FS {
 }
 
 func TestRead(t *testing.T) {
-	pinned := converge.Setting{CPUs: cpuset.Of(2, 3, 7), Mems: mask.Of(0, 1), LiftQuota: true}
+	pinned := converge.Setting{CPUs: cpuset.Of(2, 3, 7), Mems: mask.Of(0, 1), Quota: node.NoQuota}
 	for _, c := range []struct {
 		name, path string
 		fs         cgroup.FS
@@ -61,7 +63,7 @@ func TestRead(t *testing.T) {
 		bad        bool
 	}{
 		{"v2 pinned", "/kubepods/podp/abc", v2(t), pinned, false},
-		{"v2 nothing set", "/kubepods/podp/def", v2(t), converge.Setting{}, false},
+		{"v2 nothing set", "/kubepods/podp/def", v2(t), converge.Setting{Quota: 300_000}, false},
 		{"v2 damaged", "/kubepods/podp/bad", v2(t), converge.Setting{}, true},
 		{"v2 too many nodes", "/kubepods/podp/odd", v2(t), converge.Setting{}, true},
 		{"v1 pinned", "/kubepods/podp/abc", v1(t), pinned, false},
@@ -72,7 +74,7 @@ func TestRead(t *testing.T) {
 			if (err != nil) != c.bad {
 				t.Fatalf("error %v", err)
 			}
-			if err == nil && (!got.CPUs.Equal(c.want.CPUs) || got.Mems != c.want.Mems || got.LiftQuota != c.want.LiftQuota) {
+			if err == nil && !got.Equal(c.want) {
 				t.Errorf("read %+v, want %+v", got, c.want)
 			}
 		})
@@ -102,7 +104,7 @@ func TestLiftQuota(t *testing.T) {
 		"v2": {v2(t), "kubepods/podp/cpu.max", "max\n"},
 		"v1": {v1(t), "cpu/kubepods/podp/cpu.cfs_quota_us", "-1\n"},
 	} {
-		changed, err := c.fs.LiftQuota("/kubepods/podp")
+		changed, err := c.fs.SetQuota("/kubepods/podp", node.NoQuota)
 		if err != nil || !changed {
 			t.Fatalf("%s: changed %v, error %v", name, changed, err)
 		}
@@ -111,11 +113,11 @@ func TestLiftQuota(t *testing.T) {
 		if err != nil || string(text[:len(c.want)]) != c.want {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
-		if changed, err = c.fs.LiftQuota("/kubepods/podp/abc"); changed || err != nil {
+		if changed, err = c.fs.SetQuota("/kubepods/podp/abc", node.NoQuota); changed || err != nil {
 			t.Errorf("%s: a quota that is not there: changed %v, error %v", name, changed, err)
 		}
 	}
-	if _, err := v2(t).LiftQuota("/kubepods/podgone"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := v2(t).SetQuota("/kubepods/podgone", node.NoQuota); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a cgroup that is gone: %v, want fs.ErrNotExist", err)
 	}
 }
@@ -145,6 +147,45 @@ func TestFind(t *testing.T) {
 		got, err := f.Find([]string{"abc", "none", ""})
 		if err != nil || len(got) != 1 || got["abc"] != "/kubepods/podp/abc" {
 			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// TestFindByRuntime has what runtimes call the cgroups of a container and of what watches it.
+func TestFindByRuntime(t *testing.T) {
+	const (
+		id     = "3f2a9c0e5d7b8a6f1c4e2d0b9a8f7e6d5c4b3a291807f6e5d4c3b2a190807f6e"
+		systmd = "kubepods.slice/kubepods-pod0a1b.slice/"
+		fs     = "kubepods/burstable/pod0a1b-22cc/"
+	)
+	for name, c := range map[string]struct {
+		dirs []string
+		want string
+	}{
+		"containerd, systemd":  {[]string{systmd + "cri-containerd-" + id + ".scope"}, systmd + "cri-containerd-" + id + ".scope"},
+		"containerd, cgroupfs": {[]string{fs + id}, fs + id},
+		"containerd, cgroupfs with a systemd path": {
+			[]string{"system.slice/containerd.service/kubepods-pod0a1b.slice:cri-containerd:" + id},
+			"system.slice/containerd.service/kubepods-pod0a1b.slice:cri-containerd:" + id,
+		},
+		"CRI-O, systemd": {
+			[]string{systmd + "crio-" + id + ".scope", systmd + "crio-conmon-" + id + ".scope"}, systmd + "crio-" + id + ".scope",
+		},
+		"CRI-O, systemd, a cgroup within": {
+			[]string{systmd + "crio-" + id + ".scope/container", systmd + "crio-conmon-" + id + ".scope"}, systmd + "crio-" + id + ".scope",
+		},
+		"CRI-O, cgroupfs":            {[]string{fs + "crio-conmon-" + id, fs + "crio-" + id}, fs + "crio-" + id},
+		"a runtime within":           {[]string{fs + "aaa", fs + "aaa/docker/" + id, fs + id}, fs + id},
+		"only conmon":                {[]string{systmd + "crio-conmon-" + id + ".scope"}, ""},
+		"another with a longer name": {[]string{fs + id + "0"}, ""},
+	} {
+		files := map[string]string{"cgroup.controllers": "cpuset cpu"}
+		for _, dir := range c.dirs {
+			files[dir+"/cpuset.cpus"] = ""
+		}
+		got, err := put(t, files).Find([]string{id, "aaa"})
+		if want := c.want; err != nil || strings.TrimPrefix(got[id], "/") != want {
+			t.Errorf("%s: %q, %v; want %q", name, got[id], err, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/statefile"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/store/crashfs"
 )
@@ -35,7 +35,7 @@ func (w watched) Remove(name string) error { defer w.after(); return w.FS.Remove
 
 func (w watched) SyncDir(dir string) error { defer w.after(); return w.FS.SyncDir(dir) }
 
-func (w watched) Lock(name string) (io.Closer, error) { defer w.after(); return w.FS.Lock(name) }
+func (w watched) Lock(name string) (store.Lock, error) { defer w.after(); return w.FS.Lock(name) }
 
 func (w watched) Create(name string) (store.File, error) {
 	defer w.after()
@@ -59,7 +59,7 @@ func (f watchedFile) Close() error { defer f.after(); return f.File.Close() }
 func (l *life) look() {
 	for _, seed := range []uint64{crashfs.KeepAll, crashfs.KeepNothing, 2 + l.looks} {
 		l.looks++
-		_, loaded, err := store.Open(l.disk.Left(seed), statePath, l.validate)
+		_, loaded, err := store.Open(l.disk.Left(seed), statePath, statefile.MaxSize, l.validate)
 		if err != nil {
 			_ = l.fail(fmt.Errorf("after a crash (seed %d) it does not open: %w", seed, err))
 			return

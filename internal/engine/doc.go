@@ -1,26 +1,48 @@
 // Package engine is the single writer of a node's assignments: plan, persist, publish.
 //
-// Every change goes through one lock, one after the other:
+//	plan     node.State.Plan decides on the state that was decided last; nothing is visible yet
+//	fit      what cannot be encoded is rejected now: a write takes several decisions along, and one
+//	         pod that is too large for the state file must not lose the others
+//	persist  a writer goroutine writes the newest state, whole, in one atomic write
+//	publish  an atomic pointer now shows that state to every reader
 //
-//	plan     node.State.Plan decides; nothing has changed
-//	persist  the next state is written, whole, in one atomic write; an error refuses the change
-//	publish  an atomic pointer now shows the next state to every reader
+// What readers see as State is on disk, and a container is created only after the state that it
+// runs on is. A crash between any two steps leaves the state before or the state after. Readers
+// never wait: Snapshot is a pointer to a value that does not change.
 //
-// So what readers see is on disk, a container is created only after the state that it runs on is,
-// and a crash between any two steps leaves the state before or the state after. Readers never
-// wait: Snapshot is a pointer to a value that does not change.
+// # The two states
 //
-// Two changes are not worth a write of their own, because the older state is safe to start
-// from: memory that init containers leave when the next container is created, and a
-// release that could not be written. The first is published at once and written with the next
-// change. The second is not published: the pod keeps what it holds until a later write, which
-// takes the release along, succeeds; Tick retries it.
+// The decided state ("next") has everything that was decided. The published state has what is
+// durable. They differ while a write is under way:
+//
+//	pending    grants that are decided and not yet durable. Their CPUs are given to no other pod,
+//	           and no reader sees them as assigned. Snapshot.Pending lists them.
+//	unreleased pods whose release is decided and not yet durable. Their CPUs may be planned for
+//	           a pod, which becomes durable with the same write. Snapshot.Unreleased lists them.
+//
+// One write takes along everything that was decided before it began, so a burst of admissions
+// costs few writes.
+//
+// # What waits, and for how long
+//
+// No lock is held while the disk works. Admit, Release, RemoveContainer, Flush and Tick wait for
+// the write until their context ends. Then they return an error that wraps ErrNotWritten, and the
+// write goes on: a pod that asks again finds its grant pending or durable. A pod that is already
+// durable is answered from memory, also while the disk stalls. Once a write takes longer than a
+// second, an admission does not wait for it any more: it fails at once, and the retry after the stall
+// finds the grant. A disk that never answers keeps one goroutine waiting, whatever is asked meanwhile.
+//
+// # Failure
+//
+// A write that fails takes back everything that was pending, also what was decided during the
+// write, because it was planned on what is taken back. Releases stay decided and are retried
+// with every later change and by Tick.
 //
 // A write of which it is open whether it failed (store.ErrUncertain) counts as failed for what it
-// gave, and as done for what it took: a pod of which it took something is not admitted again
-// before a write has succeeded.
+// gave, and as done for what it took: a pod of which it took something is admitted again only
+// with a write.
 //
-// Who must be told is the caller's: an admission and a release return what changed, and Converge
-// says which running containers need an update, so that a runtime's hook can carry the updates
-// in its reply, and the reconcile loop can make them by itself.
+// Memory that init containers leave when the next container is created is not worth a write of
+// its own, because the older state is safe to start from. It is published at once, unless a write
+// is under way, and is written with the next change.
 package engine

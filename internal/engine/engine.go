@@ -10,23 +10,25 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/store"
 )
 
-// ErrNotWritten is wrapped by the error of a change that could not be made durable. Nothing has
-// changed.
+// ErrNotWritten is wrapped by the error of a change that is not durable: the write failed, and
+// nothing has changed, or the caller's context ended first, and the write goes on.
 var ErrNotWritten = errors.New("the state could not be written")
 
+// errStillWriting is wrapped, with ErrNotWritten, when the caller's context ends first.
+var errStillWriting = errors.New("the disk has not confirmed the write in time; the write goes on")
+
 // Store keeps one state. Write is atomic and durable: after an error the old state is there, or, if
-// the error wraps store.ErrUncertain, perhaps the new one until a write succeeds.
+// the error wraps store.ErrUncertain, perhaps the new one until a write succeeds. It is called by
+// one goroutine at a time and may take any time.
 type Store interface {
 	Write(data []byte) error
 }
 
-// Observer is told of everything that happens, in order, under the engine's lock: it must not
+// Observer learns of everything that happens, in order, under the engine's lock: it must not
 // call the engine and must not wait.
 type Observer interface {
 	Decided(Decision)
@@ -37,11 +39,12 @@ type Observer interface {
 // Decision is the answer to one admission.
 type Decision struct {
 	Plan *node.Plan
-	// Base is the state that was asked: asked again it gives the same plan.
+	// Base is the state that was asked: asked again it gives the same plan, unless that does not fit
+	// into a state file.
 	Base *node.State
-	// Took is the time for deciding, without the write.
-	Took time.Duration
-	// Err is set where the plan was good and could not be written.
+	// Took is the time for deciding, Waited the time until the grant was durable, or was given up.
+	Took, Waited time.Duration
+	// Err is set where the plan was good and is not durable.
 	Err error
 }
 
@@ -56,11 +59,14 @@ type Write struct {
 	Err        error
 }
 
-// Config is the engine's world.
+// Config is the engine's environment.
 type Config struct {
 	Store Store
-	// Encode makes the bytes that Store keeps.
-	Encode   func(*node.State) ([]byte, error)
+	// Encode makes the bytes that Store keeps. It is called by one goroutine at a time.
+	Encode func(*node.State) ([]byte, error)
+	// Fits returns the error that Encode would return for a state; nil: every state can be encoded. It
+	// is called under the engine's lock.
+	Fits     func(*node.State) error
 	Now      func() time.Time
 	Observer Observer
 	Log      *slog.Logger
@@ -69,31 +75,65 @@ type Config struct {
 // Snapshot is what readers see.
 type Snapshot struct {
 	State *node.State
-	// Unreleased are the UIDs of pods that are gone and still hold what they held, because the
-	// release could not be written yet.
+	// Pending are the grants that are decided and not yet durable: no container runs on them.
+	Pending []*node.Grant
+	// Unreleased are the UIDs of pods that are gone and still have their CPUs and memory, because
+	// the release is not durable yet.
 	Unreleased []string
+	// Version grows with every decision. Two snapshots with equal versions give equal plans.
+	Version uint64
 }
 
-// Engine is safe for use by several goroutines. Its methods take a context for what they log;
-// they do not end with it, as half a change is no change.
+// Engine is safe for use by several goroutines.
 type Engine struct {
 	config    Config
 	published atomic.Pointer[Snapshot]
 
-	mu sync.Mutex // serialises changes; readers do not take it
+	mu sync.Mutex // guards what follows; not held while the disk works
+	// next is the state that was decided last; version counts its changes.
+	next    *node.State
+	version uint64
 	// durable is the state that was written last by this engine; nil while that is uncertain.
 	durable *node.State
-	// failed tells that the last write did not succeed.
+	// failed is true if the last write did not succeed.
 	failed bool
-	// doubtful are the UIDs of pods from which a write took something that may or may not be gone
-	// from the disk: what they hold is not durable until a write succeeds.
-	doubtful map[string]bool
+	// writing is true while the writer goroutine runs, since when its present write began, zero if it has
+	// not; wanted is the version that it shall reach.
+	writing bool
+	since   time.Time
+	wanted  uint64
+	waiters []waiter
+	// doubtful are the UIDs of pods from which a failed write took something that may be gone from
+	// the disk: what they have is not durable until a write succeeds. reduced are those from which
+	// a decision since the last write took something.
+	doubtful, reduced map[string]bool
+	// created are the containers that were created since the last write began, to be noted again
+	// if it fails.
+	created []containerName
+	// rebase is the function of the last Rebase since the last write began; nil: there was none.
+	rebase func(*node.State) (*node.State, error)
+	// late are the decisions about pods whose caller did not wait for the write. The next caller
+	// gets the decision as if it were the first.
+	late map[string]Decision
+}
+
+// stalled is after how long a write counts as one of a disk that stalls: a healthy one needs milliseconds. An
+// admission does not wait for it then. A runtime holds a lock while it waits for an answer, so that
+// each wait would hold up every other pod.
+const stalled = time.Second
+
+type containerName struct{ uid, name string }
+
+// waiter waits until a version is durable.
+type waiter struct {
+	version uint64
+	done    chan error // buffered
 }
 
 // New starts on a state that is durable, or safe to start from if it never becomes so: Flush
 // writes it.
 func New(initial *node.State, c Config) *Engine {
-	e := &Engine{config: c}
+	e := &Engine{config: c, next: initial, doubtful: map[string]bool{}, reduced: map[string]bool{}, late: map[string]Decision{}}
 	e.published.Store(&Snapshot{State: initial})
 	return e
 }
@@ -105,161 +145,296 @@ func (e *Engine) Snapshot() *Snapshot { return e.published.Load() }
 func (e *Engine) State() *node.State { return e.Snapshot().State }
 
 // Admit decides about a pod. It is admitted when the plan has a grant and the error is nil: the
-// grant is durable then. A refusal is no error; nothing has changed. The error wraps ErrNotWritten.
+// grant is durable then. A rejection is no error; nothing has changed. An error wraps ErrNotWritten
+// if the grant is not durable: then the write failed, and nothing has changed, or ctx ended, and
+// the grant is pending until the write ends. Any other error is of a plan that breaks an invariant.
 func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error) {
+	d := e.AdmitAll(ctx, []request.Pod{pod})[0]
+	return d.Plan, d.Err
+}
+
+// AdmitAll is Admit for several pods, in their order, with one wait for all of them.
+func (e *Engine) AdmitAll(ctx context.Context, pods []request.Pod) []Decision {
+	decisions, waits := make([]Decision, len(pods)), make([]bool, len(pods))
+	var done chan error
+	e.mu.Lock()
+	for i, pod := range pods {
+		decisions[i], waits[i] = e.decide(pod)
+	}
+	begin := e.config.Now()
+	stalls := e.writing && !e.since.IsZero() && begin.Sub(e.since) > stalled
+	if slices.Contains(waits, true) {
+		done = e.await(ctx)
+	}
+	e.mu.Unlock()
+	if stalls {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		cancel() // The write goes on, and nobody waits for it.
+	}
+	var err error
+	var waited time.Duration
+	if done != nil {
+		err = outcome(ctx, done)
+		waited = e.config.Now().Sub(begin)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.Snapshot()
-	gone := slices.DeleteFunc(slices.Clone(now.Unreleased), func(uid string) bool { return uid == pod.UID })
-	if len(gone) < len(now.Unreleased) { // It came back before its release was written.
-		e.published.Store(&Snapshot{State: now.State, Unreleased: gone})
+	for i := range decisions {
+		d := &decisions[i]
+		if waits[i] {
+			d.Err, d.Waited = err, waited
+		}
+		e.settle(pods[i].UID, *d)
+		e.config.Observer.Decided(*d)
+		e.log(ctx, *d)
 	}
-	base := without(now.State, gone)
+	return decisions
+}
+
+// Preview is the plan that Admit would make now. Nothing changes, and no observer learns of it.
+func (e *Engine) Preview(pod request.Pod) *node.Plan {
+	e.mu.Lock()
+	base := e.next
+	e.mu.Unlock()
+	return base.Plan(pod)
+}
+
+// decide plans and applies. It reports whether the grant is to be waited for. Lock held.
+func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
+	e.comeBack(pod.UID)
+	base := e.next
 	begin := e.config.Now()
 	plan := base.Plan(pod)
 	next, err := base.Apply(plan)
-	decision := Decision{Plan: plan, Base: base, Took: e.config.Now().Sub(begin), Err: err}
-	if err == nil && (next != base || e.doubtful[pod.UID]) {
-		decision.Err = e.persist(ctx, next, gone)
-	}
-	e.config.Observer.Decided(decision)
-	e.log(ctx, decision)
-	return plan, decision.Err
-}
-
-func without(s *node.State, gone []string) *node.State {
-	for _, uid := range gone {
-		s = s.Release(uid)
-	}
-	return s
-}
-
-// persist writes and publishes a state from which the gone pods are released, and from which
-// something was taken of the reduced ones.
-func (e *Engine) persist(ctx context.Context, next *node.State, gone []string, reduced ...string) error {
-	if err := e.write(ctx, next); err != nil {
-		if errors.Is(err, store.ErrUncertain) {
-			e.durable = nil
-			e.doubt(gone)
-			e.doubt(reduced)
+	if err == nil && next != base && e.config.Fits != nil {
+		if full := e.config.Fits(next); full != nil {
+			plan, next = plan.Rejected(&node.Refusal{Reason: node.UnexpectedAdmissionError, Rule: "R-ST-2", Detail: full.Error()}), base
 		}
-		return err
 	}
-	e.published.Store(&Snapshot{State: next})
-	for _, uid := range gone {
-		e.config.Observer.Released(uid)
+	d := Decision{Plan: plan, Base: base, Took: e.config.Now().Sub(begin), Err: err}
+	switch {
+	case err != nil || plan.Refusal != nil:
+		return d, false
+	case next != base:
+		e.change(next)
+		return d, true
+	case !plan.Known:
+		return d, false
 	}
-	return nil
+	if late, there := e.late[pod.UID]; there {
+		d = late
+		d.Err = nil
+	}
+	return d, !e.isDurable(pod.UID)
 }
 
-func (e *Engine) doubt(uids []string) {
-	if e.doubtful == nil {
-		e.doubtful = map[string]bool{}
+// settle remembers a decision that its caller did not see to its end, and forgets it once it is
+// seen. Lock held.
+func (e *Engine) settle(uid string, d Decision) {
+	if errors.Is(d.Err, errStillWriting) && !d.Plan.Known {
+		e.late[uid] = d
+		return
 	}
-	for _, uid := range uids {
-		e.doubtful[uid] = true
+	if d.Plan.Grant != nil {
+		delete(e.late, uid)
 	}
 }
 
-// Release takes back what a pod holds, because it is gone. On an error, which wraps
-// ErrNotWritten, the pod holds it still; Tick and every later change try again.
+// isDurable reports whether the grant of a pod is as it was decided on the disk. Lock held.
+func (e *Engine) isDurable(uid string) bool {
+	g, decided := e.next.Grant(uid)
+	h, durable := e.State().Grant(uid)
+	return decided && durable && g.Sequence == h.Sequence && !e.doubtful[uid]
+}
+
+// comeBack cancels the release of a pod that is asked for again, unless a write that takes it
+// along is under way or something was decided on top of it. Lock held.
+func (e *Engine) comeBack(uid string) {
+	now := e.Snapshot()
+	if e.writing || len(now.Pending) > 0 || !slices.Contains(now.Unreleased, uid) {
+		return
+	}
+	next := now.State
+	for _, gone := range now.Unreleased {
+		if gone != uid {
+			next = next.Release(gone)
+		}
+	}
+	e.change(next)
+}
+
+// change makes next the state that was decided last. Lock held.
+func (e *Engine) change(next *node.State) {
+	e.next = next
+	e.version++
+	e.publish(e.State())
+}
+
+// publish shows a durable state to readers, with what was decided beyond it. Lock held.
+func (e *Engine) publish(durable *node.State) {
+	snapshot := &Snapshot{State: durable, Version: e.version}
+	if durable != e.next {
+		snapshot.Pending, snapshot.Unreleased = beyond(durable, e.next)
+	}
+	e.published.Store(snapshot)
+}
+
+// beyond are the grants of next that durable does not have, and the UIDs of those that only
+// durable has.
+func beyond(durable, next *node.State) (pending []*node.Grant, unreleased []string) {
+	for _, g := range next.Grants() {
+		if h, there := durable.Grant(g.Pod.UID); !there || h.Sequence != g.Sequence {
+			pending = append(pending, g)
+		}
+	}
+	for _, h := range durable.Grants() {
+		if g, there := next.Grant(h.Pod.UID); !there || h.Sequence != g.Sequence {
+			unreleased = append(unreleased, h.Pod.UID)
+		}
+	}
+	return pending, unreleased
+}
+
+// Release takes back what a pod has, because it is gone. It waits for the write until ctx ends.
+// The error wraps ErrNotWritten: the pod then still has it, and every later change and Tick try
+// again.
 func (e *Engine) Release(ctx context.Context, uid string) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.Snapshot()
-	if _, holds := now.State.Grant(uid); !holds {
+	done := e.drop(ctx, uid)
+	e.mu.Unlock()
+	if done == nil {
 		return nil
 	}
-	gone := now.Unreleased
-	if !slices.Contains(gone, uid) {
-		gone = append(slices.Clone(gone), uid)
+	return outcome(ctx, done)
+}
+
+// Drop is Release without waiting. ctx is for what is logged.
+func (e *Engine) Drop(ctx context.Context, uid string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drop(ctx, uid)
+}
+
+// drop returns nil if there is nothing to take back. Lock held.
+func (e *Engine) drop(ctx context.Context, uid string) chan error {
+	delete(e.late, uid)
+	if _, decided := e.next.Grant(uid); decided {
+		e.reduced[uid] = true
+		e.change(e.next.Release(uid))
+		return e.await(ctx)
 	}
-	return e.release(ctx, now.State, gone)
+	if slices.Contains(e.Snapshot().Unreleased, uid) {
+		return e.await(ctx)
+	}
+	return nil
 }
 
 // Tick retries what could not be written, so that it is known when the state can be written again
-// even if nothing changes any more. It is for a timer.
+// even if nothing changes any more. It is for a timer, and waits until ctx ends.
 func (e *Engine) Tick(ctx context.Context) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now := e.Snapshot(); len(now.Unreleased) > 0 || e.failed {
-		return e.release(ctx, now.State, now.Unreleased)
+	var done chan error
+	if e.writing || e.failed || len(e.Snapshot().Unreleased) > 0 {
+		done = e.await(ctx)
 	}
-	return nil
-}
-
-func (e *Engine) release(ctx context.Context, s *node.State, gone []string) error {
-	err := e.persist(ctx, without(s, gone), gone)
-	if err != nil {
-		e.published.Store(&Snapshot{State: s, Unreleased: gone})
-	}
-	return err
-}
-
-// RemoveContainer takes back what one container of a pod holds, for good. The error wraps
-// ErrNotWritten; nothing has changed then.
-func (e *Engine) RemoveContainer(ctx context.Context, uid, name string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.Snapshot()
-	base := without(now.State, now.Unreleased)
-	next := base.RemoveContainer(uid, name)
-	if next == base {
+	e.mu.Unlock()
+	if done == nil {
 		return nil
 	}
-	return e.persist(ctx, next, now.Unreleased, uid)
+	return outcome(ctx, done)
 }
 
-// ContainerCreated tells that a container was made: memory of init containers before it is free
-// (R-MEM-63). It is written with the next change.
+// RemoveContainer takes back what one container of a pod has, for good. It waits for the write
+// until ctx ends. The error wraps ErrNotWritten.
+func (e *Engine) RemoveContainer(ctx context.Context, uid, name string) error {
+	e.mu.Lock()
+	next := e.next.RemoveContainer(uid, name)
+	if next == e.next {
+		e.mu.Unlock()
+		return nil
+	}
+	e.reduced[uid] = true
+	e.change(next)
+	done := e.await(ctx)
+	e.mu.Unlock()
+	return outcome(ctx, done)
+}
+
+// ContainerCreated notes that a container was created: memory of init containers before it is
+// free (R-MEM-63). It is written with the next change, and it does not wait.
 func (e *Engine) ContainerCreated(uid, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.Snapshot()
-	if next := now.State.ContainerCreated(uid, name); next != now.State {
-		e.published.Store(&Snapshot{State: next, Unreleased: now.Unreleased})
+	next := e.next.ContainerCreated(uid, name)
+	if next == e.next {
+		return
 	}
+	durable := e.State()
+	if e.next == durable {
+		durable = next
+	}
+	e.created = append(e.created, containerName{uid, name})
+	e.next = next
+	e.version++
+	e.publish(durable)
 }
 
-// Flush writes the state unless the one that readers see is what was written last. The error wraps
-// ErrNotWritten.
-func (e *Engine) Flush(ctx context.Context) error {
+// Rebase replaces the state by what f makes of it, for a machine that changed under the pods. f is
+// pure and gives the same for a state and for what it made of it: it is called for the published and
+// for the decided state, and for one that is being written. What f changes is published at once,
+// since it follows from the machine, and is written without being waited for. An error is f's;
+// nothing has changed then. ctx is for what is logged.
+func (e *Engine) Rebase(ctx context.Context, f func(*node.State) (*node.State, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.Snapshot()
-	if now.State == e.durable && len(now.Unreleased) == 0 {
+	durable := e.State()
+	next, err := f(e.next)
+	if err != nil {
+		return err
+	}
+	rebased := next
+	if durable != e.next {
+		if rebased, err = f(durable); err != nil {
+			return err
+		}
+	}
+	e.next, e.rebase = next, f
+	e.version++
+	e.publish(rebased)
+	e.await(ctx)
+	return nil
+}
+
+// Flush writes the state unless the one that was decided last is what was written last. It waits
+// until ctx ends. The error wraps ErrNotWritten.
+func (e *Engine) Flush(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.writing && e.next == e.durable {
+		e.mu.Unlock()
 		return nil
 	}
-	return e.release(ctx, now.State, now.Unreleased)
+	done := e.await(ctx)
+	e.mu.Unlock()
+	return outcome(ctx, done)
 }
 
-// Converge says which of the running containers need which updates now.
-func (e *Engine) Converge(observed []converge.Observed) converge.Report {
-	return converge.Compare(e.State(), observed)
+// outcome waits for a write.
+func outcome(ctx context.Context, done chan error) error {
+	select {
+	case err := <-done:
+		return err
+	default:
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrNotWritten, errStillWriting)
+	}
 }
 
-// write makes a state durable.
-func (e *Engine) write(ctx context.Context, s *node.State) error {
-	begin := e.config.Now()
-	data, err := e.config.Encode(s)
-	if err == nil {
-		err = e.config.Store.Write(data)
-	}
-	end := e.config.Now()
-	e.failed = err != nil
-	if err == nil {
-		e.durable, e.doubtful = s, nil
-	} else {
-		err = fmt.Errorf("%w: %w", ErrNotWritten, err)
-	}
-	e.config.Observer.Wrote(Write{State: s, Generation: s.Generation(), Bytes: len(data), Took: end.Sub(begin), At: end, Err: err})
-	if err != nil {
-		e.config.Log.ErrorContext(ctx, "state not written", "generation", s.Generation(), "error", err)
-	}
-	return err
-}
-
-// log says in one line what became of a pod.
+// log reports in one line what became of a pod.
 func (e *Engine) log(ctx context.Context, d Decision) {
 	p := d.Plan
 	log := e.config.Log.With("pod", p.Pod.ID(), "uid", p.Pod.UID)
@@ -272,15 +447,15 @@ func (e *Engine) log(ctx context.Context, d Decision) {
 		log.DebugContext(ctx, "pod keeps its grant")
 	default:
 		log.InfoContext(ctx, "pod admitted", "qos", p.Pod.QoS.String(), "pool", p.Grant.Pool.String(), "shared", p.Delta.SharedAfter.String())
-		e.logShared(ctx, log, p)
+		logShared(ctx, log, p)
 	}
 	for _, note := range p.Trace.Notes {
 		log.WarnContext(ctx, "note on the decision", "note", note)
 	}
 }
 
-// logShared says of a Guaranteed pod which containers got nothing of their own, and why.
-func (e *Engine) logShared(ctx context.Context, log *slog.Logger, p *node.Plan) {
+// logShared names the containers of a Guaranteed pod that have no CPUs of their own, and why.
+func logShared(ctx context.Context, log *slog.Logger, p *node.Plan) {
 	if p.Pod.QoS != request.Guaranteed {
 		return
 	}

@@ -68,7 +68,7 @@ func newLife(ctx context.Context, m *machine.Machine, p node.Policy) *life {
 
 // start opens what is there. There is no agent after it if the disk refuses.
 func (l *life) start() error {
-	kept, loaded, err := store.Open(watched{l.disk, l.look}, statePath, l.validate)
+	kept, loaded, err := store.Open(watched{l.disk, l.look}, statePath, statefile.MaxSize, l.validate)
 	if err != nil {
 		l.disk.Kill()
 		if errors.Is(err, store.ErrDamaged) {

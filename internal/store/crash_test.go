@@ -44,7 +44,7 @@ func (n *node) fsys() store.FS {
 // start opens the store and checks what it finds; false if it could not be opened, which is
 // right only when the file system failed.
 func (n *node) start() (bool, error) {
-	s, loaded, err := store.Open(n.fsys(), path, whole)
+	s, loaded, err := store.Open(n.fsys(), path, limit, whole)
 	if err != nil {
 		n.disk.Kill() // the agent gives up
 		if told := (*store.Error)(nil); !errors.As(err, &told) || errors.Is(err, store.ErrDamaged) {
@@ -127,7 +127,7 @@ func (n *node) rot(bit int) error {
 	}
 	damaged := flip(data, bit%(8*len(data)))
 	n.disk.Put(path, damaged)
-	s, loaded, err := store.Open(n.fsys(), path, whole)
+	s, loaded, err := store.Open(n.fsys(), path, limit, whole)
 	if previous == nil {
 		if !errors.Is(err, store.ErrDamaged) {
 			return fmt.Errorf("opened with %q damaged and nothing before: %v, %w", data, loaded, err)

@@ -70,7 +70,7 @@ func TestWhatOpenFinds(t *testing.T) {
 		{whole2, foreign, store.Current, nil, "state read from"},
 		{nil, whole1, store.Previous, nil, "previous state read from /var/lib/paddock/state.previous: /var/lib/paddock/state is missing: file does not exist; its last change is lost"},
 		{broken, whole1, store.Previous, nil, "/var/lib/paddock/state is damaged: 6 bytes are too few; its last change is lost; the next write keeps the damaged file as /var/lib/paddock/state.damaged-1"},
-		{make([]byte, store.MaxSize+1), whole1, store.Previous, nil, "is damaged: larger than 64 MiB"},
+		{make([]byte, limit+1), whole1, store.Previous, nil, "is damaged: too large: the most is 1048576 bytes"},
 		{[]byte{}, whole1, store.Previous, nil, "0 bytes"},
 		{broken, nil, 0, store.ErrDamaged, "state is damaged: 6 bytes are too few, and /var/lib/paddock/state.previous is missing: file does not exist; nothing was changed; put a whole copy"},
 		{broken, broken, 0, store.ErrDamaged, "move /var/lib/paddock/state* to another directory and start with nothing"},
@@ -94,7 +94,7 @@ func TestWhatOpenFinds(t *testing.T) {
 		if c.previous != nil {
 			f.Put(path+".previous", c.previous)
 		}
-		s, loaded, err := store.Open(f, path, validate)
+		s, loaded, err := store.Open(f, path, limit, validate)
 		text := loaded.String()
 		if err != nil {
 			text = err.Error()
@@ -138,7 +138,7 @@ func TestDamagedFilesAreCounted(t *testing.T) {
 	}
 	wantFile(t, f, path+".damaged-99", []byte("broken 99"))
 	f.Put(path, []byte("broken 100"))
-	_, _, err := store.Open(f, path, whole)
+	_, _, err := store.Open(f, path, limit, whole)
 	if err == nil || !strings.Contains(err.Error(), "/var/lib/paddock/state.damaged-1 to 99; nothing was changed; find out") {
 		t.Errorf("the hundredth: %v", err)
 	}

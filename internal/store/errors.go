@@ -24,7 +24,7 @@ var (
 	ErrNotRegular = errors.New("not a regular file")
 
 	errManyDamaged = errors.New("as many damaged ones are there as are kept")
-	errTooLarge    = errors.New("larger than 64 MiB, the most that a state has")
+	errTooLarge    = errors.New("too large")
 )
 
 // Error says what could not be done with the file and what a person can do about it.

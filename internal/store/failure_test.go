@@ -18,7 +18,7 @@ var diskErrors = []error{syscall.ENOSPC, syscall.EROFS, syscall.EIO, syscall.EAC
 // Every operation of a Write fails once, and then all from there on. The error says so, the
 // state is the one before, or uncertain where it is, and the next Write is as if nothing had been.
 func TestWriteFailsAtEveryOperation(t *testing.T) {
-	const steps = 8
+	const steps = 9
 	for _, cause := range diskErrors {
 		for k := 1; k <= steps+1; k++ {
 			for _, lasting := range []bool{false, true} {
@@ -95,7 +95,7 @@ func TestUncertainUntilAWriteSucceeds(t *testing.T) {
 
 // What is damaged stays until it has another name that is synced, whatever fails.
 func TestDamagedIsKeptThroughFailures(t *testing.T) {
-	const steps = 8 // create, write, sync, close, link, syncdir, rename, syncdir
+	const steps = 9 // hold, create, write, sync, close, link, syncdir, rename, syncdir
 	for k := 1; k <= steps; k++ {
 		f := kept(t)
 		f.Put(path, []byte("broken"))
@@ -130,7 +130,7 @@ func TestOpenFailsAtEveryOperation(t *testing.T) {
 				}
 				before, n := names(t, f), len(f.Ops())
 				f.Inject(crashfs.At(n+k, cause))
-				s, loaded, err := store.Open(f, path, whole)
+				s, loaded, err := store.Open(f, path, limit, whole)
 				f.Inject(nil)
 				if len(f.Ops()) < n+k {
 					mustClose(t, s)

@@ -9,9 +9,9 @@ type FS interface {
 	// MkdirAll makes the directory and those above it that are missing. They are durable when it
 	// returns.
 	MkdirAll(dir string) error
-	// Lock makes the file if it is missing and locks it until Close, or until the process
-	// ends. It never waits: it returns an error that wraps ErrLocked, and says by whom.
-	Lock(name string) (io.Closer, error)
+	// Lock makes the file if it is missing and locks it and its directory until Close, or until
+	// the process ends. It never waits: it returns an error that wraps ErrLocked, and says by whom.
+	Lock(name string) (Lock, error)
 	// Open opens a regular file for reading. It follows no symbolic link, and returns an error
 	// that wraps ErrNotRegular for everything that is there and no regular file.
 	Open(name string) (io.ReadCloser, error)
@@ -27,6 +27,17 @@ type FS interface {
 	Remove(name string) error
 	// SyncDir makes the names in a directory durable, as they are now.
 	SyncDir(dir string) error
+}
+
+// Lock is a locked file and its directory. It is safe for use by several goroutines.
+type Lock interface {
+	// Hold proves that the lock still excludes others: that the file and the directory that are
+	// locked are the ones that have these names. If somebody removed or replaced one of them Hold
+	// makes the file if it is missing and locks what has the name now. It never waits: it
+	// returns an error that wraps ErrLocked when another process has it, and one that wraps
+	// fs.ErrClosed after Close.
+	Hold() error
+	io.Closer
 }
 
 // File is a new file.

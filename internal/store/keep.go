@@ -14,6 +14,9 @@ func (s *Store) Keep(data []byte) (string, error) {
 	if s.lock == nil {
 		return "", s.error("keep a copy", fs.ErrClosed)
 	}
+	if err := s.lock.Hold(); err != nil {
+		return "", s.error("lock "+s.path+suffixLock, err)
+	}
 	for n := 1; ; n++ {
 		name := s.path + suffixKept + strconv.Itoa(n)
 		file, err := s.fsys.Create(name)

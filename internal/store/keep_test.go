@@ -11,7 +11,7 @@ import (
 // TestKeep: copies get names of their own and survive a crash; nobody reads them.
 func TestKeep(t *testing.T) {
 	fsys := crashfs.New()
-	s, _, err := store.Open(fsys, "/state/state.json", func([]byte) error { return nil })
+	s, _, err := store.Open(fsys, "/state/state.json", limit, func([]byte) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestKeep(t *testing.T) {
 	if _, err := s.Keep(nil); err == nil {
 		t.Error("a closed store keeps a copy")
 	}
-	s, loaded, err := store.Open(fsys, "/state/state.json", func([]byte) error { return errors.New("read") })
+	s, loaded, err := store.Open(fsys, "/state/state.json", limit, func([]byte) error { return errors.New("read") })
 	if err != nil || loaded.Source != store.Nothing {
 		t.Fatalf("%v, %v: a copy was taken for the state", loaded, err)
 	}

@@ -122,19 +122,19 @@ func (s *Store) read(name string, validate func([]byte) error) (data []byte, bad
 	if err != nil {
 		return nil, nil, s.error("open "+name, err)
 	}
-	data, err = io.ReadAll(io.LimitReader(f, MaxSize+1))
+	data, err = io.ReadAll(io.LimitReader(f, int64(s.limit)+1))
 	if closing := f.Close(); err == nil {
 		err = closing
 	}
 	if err != nil {
 		return nil, nil, s.error("read "+name, err)
 	}
-	if len(data) > MaxSize {
-		return nil, fmt.Errorf("%s is %w: %w", name, ErrDamaged, errTooLarge), nil
-	}
 	invalid := validate(data)
 	if errors.Is(invalid, ErrForeign) {
 		return nil, nil, s.error("read "+name, invalid)
+	}
+	if len(data) > s.limit {
+		return nil, fmt.Errorf("%s is %w: %w", name, ErrDamaged, s.tooLarge()), nil
 	}
 	if invalid != nil {
 		return nil, fmt.Errorf("%s is %w: %w", name, ErrDamaged, invalid), nil

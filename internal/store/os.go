@@ -1,14 +1,12 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 )
 
@@ -49,46 +47,6 @@ func (osFS) MkdirAll(dir string) error {
 		return err
 	}
 	return osFS{}.SyncDir(parent)
-}
-
-func (osFS) Lock(name string) (io.Closer, error) {
-	f, err := openRegular(name, os.O_RDWR|os.O_CREATE)
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(f); err != nil {
-		err = describe(err, f)
-		_ = f.Close() // nothing was written
-		return nil, err
-	}
-	// The number is a help for people. On a full disk the agent must start all the same.
-	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
-	return f, nil
-}
-
-func flock(f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
-
-// describe says who holds the lock, as far as the lock file tells.
-func describe(err error, f *os.File) error {
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return err
-	}
-	text := make([]byte, 20)
-	n, _ := f.ReadAt(text, 0) // io.EOF; a file that cannot be read names nobody
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
-	if err != nil {
-		return fmt.Errorf("%w by another process", ErrLocked)
-	}
-	return fmt.Errorf("%w by process %d", ErrLocked, pid)
 }
 
 func (osFS) Open(name string) (io.ReadCloser, error) {

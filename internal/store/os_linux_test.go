@@ -129,7 +129,7 @@ func TestNoRegularFile(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, loaded, err := store.Open(store.OS(), "state", whole)
+				_, loaded, err := store.Open(store.OS(), "state", limit, whole)
 				if !errors.Is(err, store.ErrNotRegular) || !strings.Contains(err.Error(), "not a regular file but "+kind) {
 					t.Errorf("found %v, error %v", loaded, err)
 				}
@@ -168,11 +168,11 @@ func TestSecondAgentIsRefusedOnDisk(t *testing.T) {
 	path := keptOnDisk(t)
 	s, _ := mustOpen(t, store.OS(), path)
 	want := fmt.Sprintf("state file %s: lock %s.lock: locked by process %d; only one agent", path, path, os.Getpid())
-	if _, _, err := store.Open(store.OS(), path, whole); !errors.Is(err, store.ErrLocked) || !strings.HasPrefix(err.Error(), want) {
+	if _, _, err := store.Open(store.OS(), path, limit, whole); !errors.Is(err, store.ErrLocked) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the second one: %v", err)
 	}
 	put(t, path+".lock", []byte("what is this"))
-	if _, _, err := store.Open(store.OS(), path, whole); !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "by another process") {
+	if _, _, err := store.Open(store.OS(), path, limit, whole); !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "by another process") {
 		t.Errorf("the third one: %v", err)
 	}
 	mustClose(t, s)
@@ -202,7 +202,7 @@ func TestKilledAgentOnDisk(t *testing.T) {
 	if _, err := out.Read(line); err != nil || string(line) != "written\n" {
 		t.Fatalf("the agent says %q, %v", line, err)
 	}
-	_, _, err = store.Open(store.OS(), path, whole)
+	_, _, err = store.Open(store.OS(), path, limit, whole)
 	if want := fmt.Sprintf("locked by process %d", agent.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("beside the agent: %v, want %s", err, want)
 	}
@@ -256,7 +256,7 @@ func TestReadOnlyDirectoryOnDisk(t *testing.T) {
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "create "+path+".new: permission denied; let the user") {
 			t.Errorf("Write: %v", err)
 		}
-		_, _, err = store.Open(store.OS(), dir+"/other", whole)
+		_, _, err = store.Open(store.OS(), dir+"/other", limit, whole)
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "lock "+dir+"/other.lock: permission denied; let the user") {
 			t.Errorf("Open: %v", err)
 		}
@@ -270,7 +270,7 @@ func TestReadOnlyDirectoryOnDisk(t *testing.T) {
 func TestDirectoryThatIsAFile(t *testing.T) {
 	path := keptOnDisk(t)
 	for _, below := range []string{"/state", "/deep/state"} {
-		_, _, err := store.Open(store.OS(), path+below, whole)
+		_, _, err := store.Open(store.OS(), path+below, limit, whole)
 		if !errors.Is(err, syscall.ENOTDIR) || !strings.Contains(err.Error(), "make directory "+filepath.Dir(path+below)+": not a directory") {
 			t.Errorf("%s: %v", below, err)
 		}
@@ -294,7 +294,7 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 	mustClose(b, s)
 	b.ReportAllocs()
 	for b.Loop() {
-		s, _, err := store.Open(store.OS(), path, whole)
+		s, _, err := store.Open(store.OS(), path, limit, whole)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,7 +11,28 @@
 //	PATH.old        a second name of PATH while it becomes PATH.previous; means nothing either
 //	PATH.damaged-N  a PATH that was found damaged, kept for people to look at
 //	PATH.kept-N     a copy that Keep made, for people too
+//	PATH.history    a file that Beside keeps, and PATH.history.new while it is written; not the state's
 //	PATH.lock       locked by the process that has the store open; never removed
+//
+// # Lock
+//
+// Two agents that write one file would each undo what the other one promised, so that one
+// process at a time has the store open. It locks two things with flock(2): PATH.lock, which has
+// its process id, and the directory. The lock of the file alone can be lost without a word: it
+// belongs to an inode, and after "rm PATH.lock" a second agent makes another file and locks
+// that. The lock of the directory is in its way, even when everything in the directory is
+// removed. A consequence: each state needs a directory of its own.
+//
+// Both locks end with the process, also when it is killed or the power fails, so that none is
+// ever left over. After it has locked, and again before every Write and Keep, the process
+// proves that the names still lead to what it locked. If they do not, it makes PATH.lock
+// again and locks what has the names now; where another process was faster the Write fails
+// with ErrLocked and changes nothing. So the agent stays the only one also when somebody moves the
+// directory away: a second agent may start in a new one, and the first then writes no more.
+// What stays is somebody who puts another directory in its place between this proof and the
+// last rename of the same Write, some milliseconds, and starts an agent there.
+//
+// On NFS flock(2) does not reach other machines; one agent for each machine is what it is for.
 //
 // # Writing
 //
@@ -53,21 +74,18 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 )
-
-// MaxSize is how many bytes a file may have. A node with 200 pods needs less than one
-// percent of it; what is larger was not written here and counts as damaged.
-const MaxSize = 64 << 20
 
 // Store is an open, locked file. It is for one goroutine at a time.
 type Store struct {
 	fsys FS
 	path string
-	lock io.Closer // nil when closed
-	keep keeping
+	// limit is how many bytes a file has at most.
+	limit int
+	lock  Lock // nil when closed
+	keep  keeping
 	// keptAs is the name for a damaged file, when keep is keepAsDamaged.
 	keptAs string
 	// uncertain says that PATH may come back after a loss of power as something that was not
@@ -86,13 +104,16 @@ const (
 )
 
 // Open locks the file and reads what was written last, as Loaded tells. The directory is
-// made if it is missing. validate returns an error for bytes that are damaged, with the
-// reason, and one that wraps ErrForeign for bytes that are whole but cannot be used here; it
-// must accept everything that is handed to Write, and must not keep the slice.
+// made if it is missing. limit is how many bytes a file has at most: Write takes no more, and a
+// file with more was not written here and counts as damaged. validate returns an error for
+// bytes that are damaged, with the reason, and one that wraps ErrForeign for bytes that are whole
+// but cannot be used here; it must accept everything that is handed to Write, and must not keep
+// the slice. Of a file above limit it gets the first limit+1 bytes: they tell a newer form, which
+// may have a larger bound, from a damaged file.
 //
 // The errors are of type *Error; they wrap ErrLocked, ErrDamaged or ErrForeign where those
 // are the reason, otherwise what the file system said.
-func Open(fsys FS, path string, validate func([]byte) error) (*Store, Loaded, error) {
+func Open(fsys FS, path string, limit int, validate func([]byte) error) (*Store, Loaded, error) {
 	path = filepath.Clean(path)
 	dir := filepath.Dir(path)
 	fail := func(op string, err error) (*Store, Loaded, error) {
@@ -105,7 +126,7 @@ func Open(fsys FS, path string, validate func([]byte) error) (*Store, Loaded, er
 	if err != nil {
 		return fail("lock "+path+suffixLock, err)
 	}
-	s := &Store{fsys: fsys, path: path, lock: lock}
+	s := &Store{fsys: fsys, path: path, limit: limit, lock: lock}
 	loaded, err := s.load(validate)
 	if err != nil {
 		_ = lock.Close() // why it cannot be opened is the news
@@ -125,8 +146,11 @@ func (s *Store) Write(data []byte) error {
 	if s.lock == nil {
 		return s.error("write", fs.ErrClosed)
 	}
-	if len(data) > MaxSize {
-		return s.error("write", fmt.Errorf("%d bytes: %w", len(data), errTooLarge))
+	if len(data) > s.limit {
+		return s.error("write", fmt.Errorf("%d bytes are %w", len(data), s.tooLarge()))
+	}
+	if err := s.lock.Hold(); err != nil {
+		return s.error("lock "+s.path+suffixLock, err)
 	}
 	if err := s.replace(data); err != nil {
 		// A half-written file would hold the space that the disk may be short of. If it cannot
@@ -252,6 +276,8 @@ func (s *Store) Close() error {
 	}
 	return nil
 }
+
+func (s *Store) tooLarge() error { return fmt.Errorf("%w: the most is %d bytes", errTooLarge, s.limit) }
 
 func (s *Store) error(op string, err error) error {
 	if s.uncertain {

@@ -18,6 +18,8 @@ import (
 const (
 	dir  = "/var/lib/paddock"
 	path = dir + "/state"
+	// limit is the most that a file of these tests has.
+	limit = 1 << 20
 )
 
 // seal makes generation n with that many bytes of content.
@@ -42,7 +44,7 @@ func whole(data []byte) error {
 
 func mustOpen(t testing.TB, fsys store.FS, path string) (*store.Store, store.Loaded) {
 	t.Helper()
-	s, loaded, err := store.Open(fsys, path, whole)
+	s, loaded, err := store.Open(fsys, path, limit, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func TestStepsOfWrite(t *testing.T) {
 		got = append(got, op.String())
 	}
 	want := []string{
-		"create state.new", "write state.new", "sync state.new", "close state.new",
+		"hold state.lock", "create state.new", "write state.new", "sync state.new", "close state.new",
 		"link state state.old", "rename state.old state.previous", "rename state.new state",
 		"syncdir paddock",
 	}
@@ -150,7 +152,7 @@ func TestLeftoversAreInNobodysWay(t *testing.T) {
 func TestSecondAgentIsRefused(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
-	_, _, err := store.Open(f, path, whole)
+	_, _, err := store.Open(f, path, limit, whole)
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "locked by process 1; only one agent") {
 		t.Errorf("the second one: %v", err)
 	}
@@ -172,7 +174,7 @@ func TestClosedStoreDoesNotWrite(t *testing.T) {
 func TestTooLargeIsNotWritten(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
-	if err := s.Write(make([]byte, store.MaxSize+1)); err == nil || !strings.Contains(err.Error(), "67108865 bytes: larger than 64 MiB") {
+	if err := s.Write(make([]byte, limit+1)); err == nil || !strings.Contains(err.Error(), "1048577 bytes are too large: the most is 1048576 bytes") {
 		t.Errorf("Write of too much: %v", err)
 	}
 	wantFile(t, f, path, seal(2, 20))

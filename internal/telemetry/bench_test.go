@@ -35,7 +35,7 @@ func BenchmarkScrape(b *testing.B) {
 	for i := range 215 {
 		pod := smallPod(fmt.Sprint(i))
 		if i >= 15 {
-			pod.QoS, pod.Kind = request.BestEffort, request.Plain
+			pod.QoS, pod.Kind, pod.BudgetCPUs, pod.BudgetMemory = request.BestEffort, request.Plain, 0, nil
 			pod.Containers = []request.Container{{Name: "a", Lane: request.App, Sharing: request.QoSNotGuaranteed}}
 		}
 		if plan, err := r.engine.Admit(b.Context(), pod); err != nil || plan.Refusal != nil {

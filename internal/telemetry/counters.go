@@ -165,7 +165,7 @@ func (c *counters) addPodLevel(registry *prometheus.Registry, policy node.Policy
 		labels, resources, sources)
 	c.allocErrors = r.vector("resource_manager_allocation_errors_total", "Exclusive allocations that failed, for a pod's pool and its parts or of the node.",
 		labels, resources, sources)
-	c.assignments = r.vector("resource_manager_container_assignments", "Containers that were given resources, by kind.",
+	c.assignments = r.vector("resource_manager_container_assignments", "Containers that were assigned CPUs or memory since this process started, by kind; it never falls. paddock_container_assignments is how many have them now.",
 		[]string{"resource_name", "assignment_type"}, resources, []string{nodeExclusive, podExclusive, podShared})
 }
 

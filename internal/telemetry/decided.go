@@ -1,9 +1,7 @@
 package telemetry
 
 import (
-	"errors"
 	"strings"
-	"time"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -15,7 +13,7 @@ import (
 // Decided is engine.Observer's: the answer to one admission.
 func (t *Telemetry) Decided(d engine.Decision) {
 	c := &t.counters
-	took := t.duration(d)
+	took := d.Took + d.Waited
 	c.admissions.Inc()
 	c.milliseconds.Observe(float64(took.Milliseconds()))
 	c.seconds.Observe(took.Seconds())
@@ -40,16 +38,6 @@ func (t *Telemetry) Decided(d engine.Decision) {
 		t.countAssignments(v)
 		t.countShared(v)
 	}
-}
-
-// duration is the time for deciding and, where the answer had to be made durable, for the write,
-// which was the last one.
-func (t *Telemetry) duration(d engine.Decision) time.Duration {
-	granted := d.Plan.Grant != nil && !d.Plan.Known
-	if granted && (d.Err == nil || errors.Is(d.Err, engine.ErrNotWritten)) {
-		return d.Took + t.written.Took
-	}
-	return d.Took
 }
 
 // end is where the way of an admission ended.
@@ -90,6 +78,7 @@ func isMemory(r request.Resource) bool {
 // verdict is a decision, seen with the policy that it was made under.
 type verdict struct {
 	policy node.Policy
+	base   *node.State // with the machine that the plan was made for
 	plan   *node.Plan
 	pod    request.Pod
 	end    end
@@ -102,7 +91,7 @@ type verdict struct {
 }
 
 func newVerdict(policy node.Policy, d engine.Decision) verdict {
-	v := verdict{policy: policy, plan: d.Plan, pod: d.Plan.Pod, end: endOf(d.Plan.Refusal, d.Err)}
+	v := verdict{policy: policy, base: d.Base, plan: d.Plan, pod: d.Plan.Pod, end: endOf(d.Plan.Refusal, d.Err)}
 	if d.Plan.Grant != nil {
 		v.pod = d.Plan.Grant.Pod
 	}
@@ -248,7 +237,7 @@ func (t *Telemetry) countAlignment(v verdict) {
 		aligned(v.scope(), boundaryNUMA, units)
 	}
 	if v.pooled {
-		aligned(scopeContainer, boundaryUncore, t.countOneUncore(v, v.plan.Grant.Pool))
+		aligned(scopeContainer, boundaryUncore, countOneUncore(v, v.plan.Grant.Pool))
 		return
 	}
 	for i, c := range v.plan.Grant.Containers {
@@ -258,16 +247,16 @@ func (t *Telemetry) countAlignment(v verdict) {
 		if v.policy.CPU.FullPCPUsOnly {
 			aligned(scopeContainer, boundaryPhysical, 1)
 		}
-		aligned(scopeContainer, boundaryUncore, t.countOneUncore(v, c.CPUs))
+		aligned(scopeContainer, boundaryUncore, countOneUncore(v, c.CPUs))
 	}
 }
 
 // countOneUncore is 1 for CPUs that were taken now and share one uncore cache (R-CPU-65).
-func (t *Telemetry) countOneUncore(v verdict, cpus cpuset.Set) int {
+func countOneUncore(v verdict, cpus cpuset.Set) int {
 	if v.plan.Known || cpus.IsEmpty() {
 		return 0
 	}
-	m := t.config.Machine
+	m := v.base.Machine()
 	first, _ := m.CPU(cpus.Lowest())
 	for id := range cpus.All() {
 		if at, _ := m.CPU(id); at.Uncore != first.Uncore {

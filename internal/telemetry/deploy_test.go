@@ -32,6 +32,7 @@ func agentOfANode(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
 	r.telemetry.NewRuntime()
+	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
 	return r
 }
 
@@ -201,7 +202,7 @@ func checkRule(r rule) error {
 			return err
 		}
 		var b strings.Builder
-		known := map[string]string{"job": "paddock", "instance": "node", "resource_name": "cpu", "check": "state", "hook": "RunPodSandbox"}
+		known := map[string]string{"job": "paddock", "instance": "node", "resource_name": "cpu", "check": "state", "hook": "RunPodSandbox", "cgroup": "pod"}
 		if err := tmpl.Execute(&b, map[string]any{"Labels": known, "Value": 1.5}); err != nil {
 			return err
 		}

@@ -24,6 +24,9 @@
 //   - resource_manager_allocations_total counts containers that got something exclusive, once for
 //     each manager, as KEP-5526 describes it. The reference counts sharing containers of a pool
 //     too, and memory on the node's level once for each type (Q-24, R-MET-11, R-MET-20).
+//   - resource_manager_container_assignments is the counter that the kubelet has under this name: it
+//     begins with 0 at each start and never falls, whatever KEP-5526 says of a gauge and of a
+//     real-time view. paddock_container_assignments is that gauge.
 //   - A pod that is known asks again and counts as a request and as aligned, but is
 //     not given anything again, so that no allocation and no assignment is counted.
 //   - kubelet_admission_rejections_total has SMTAlignmentError, EmptyPodSharedPoolError and

@@ -24,9 +24,16 @@ var (
 	allocatableMemory = describe("paddock_allocatable_memory_bytes", "Memory that pods could ever hold, by NUMA node and type.", "numa_node", "resource_name")
 	freeMemory        = describe("paddock_free_memory_bytes",
 		"Memory that no pod holds, by NUMA node and type; inside a group of NUMA nodes only the sum says something.", "numa_node", "resource_name")
+	offlineCPUs = describe("paddock_offline_cpus",
+		"CPUs that pods are assigned and that are offline. They are in no other gauge of CPUs.")
+	degradedPods        = describe("paddock_degraded_pods", "Pods with CPUs that are offline.")
+	displacedContainers = describe("paddock_displaced_containers",
+		"Containers of degraded pods of which no CPU is online; they run on CPUs that they share.")
 	generation = describe("paddock_state_generation", "Number of the state; it grows with every change.")
 	pods       = describe("paddock_pods", "Pods that are admitted.")
 	containers = describe("paddock_containers", "Containers of admitted pods, by how far their CPUs are their own.", "isolation")
+	assigned   = describe("paddock_container_assignments",
+		"Containers of admitted pods that have CPUs or memory assigned now, of the node or of their pod's pool.", "resource_name", "assignment_type")
 	unreleased = describe("paddock_unreleased_pods", "Pods that are gone and still hold what they held, because the release could not be written.")
 	ready      = describe("paddock_ready", "1 where the condition for being ready holds, 0 where not.", "check")
 )
@@ -41,7 +48,8 @@ type gauges struct {
 func (g gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
-		generation, pods, containers, unreleased, ready,
+		offlineCPUs, degradedPods, displacedContainers,
+		generation, pods, containers, assigned, unreleased, ready,
 	} {
 		to <- d
 	}
@@ -69,6 +77,7 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	collectCPUs(s, set)
 	collectMemory(s, set)
 	collectPods(s, set)
+	collectAssignments(s, set)
 }
 
 type setter func(d *prometheus.Desc, value float64, labels ...string)
@@ -78,7 +87,8 @@ func collectCPUs(s *node.State, set setter) {
 	for _, g := range s.Grants() {
 		held.AddSet(g.CPUs())
 	}
-	exclusive, allocatable := held.Set(), s.AllocatableCPUs()
+	// What is offline is not free either, and not of a NUMA node that is known: without it the sums are right.
+	exclusive, allocatable := held.Set().Intersection(s.Machine().AllCPUs()), s.AllocatableCPUs()
 	set(sharedMillicores, float64(s.AvailableCPUs().Len()*1000))
 	set(exclusiveCPUs, float64(exclusive.Len()))
 	for _, n := range s.Machine().CPUNodes() {
@@ -114,8 +124,50 @@ func collectPods(s *node.State, set setter) {
 			}
 		}
 	}
+	degraded, displaced := s.Degraded(), 0
+	for _, d := range degraded {
+		displaced += len(d.Displaced)
+	}
+	set(offlineCPUs, float64(s.Offline().Len()))
+	set(degradedPods, float64(len(degraded)))
+	set(displacedContainers, float64(displaced))
 	set(pods, float64(len(s.Grants())))
 	for level, n := range levels {
 		set(containers, float64(n), level.String())
+	}
+}
+
+// collectAssignments is the present number of what resource_manager_container_assignments counts. It is
+// KEP-5526's "real-time view", which a counter cannot be.
+func collectAssignments(s *node.State, set setter) {
+	type series struct{ resource, kind string }
+	counts := map[series]int{}
+	for _, resource := range []string{resourceCPU, resourceMemory} {
+		for _, kind := range []string{nodeExclusive, podExclusive, podShared} {
+			counts[series{resource, kind}] = 0
+		}
+	}
+	kind := func(pooled, own bool) string {
+		switch {
+		case !pooled:
+			return nodeExclusive
+		case own:
+			return podExclusive
+		}
+		return podShared
+	}
+	for _, g := range s.Grants() {
+		for i, c := range g.Containers {
+			asks := &g.Pod.Containers[i]
+			if !c.CPUs.IsEmpty() {
+				counts[series{resourceCPU, kind(!g.Pool.IsEmpty(), asks.Exclusive())}]++
+			}
+			if len(c.Memory) > 0 {
+				counts[series{resourceMemory, kind(len(g.PoolMemory) > 0, len(asks.Memory) > 0)}]++
+			}
+		}
+	}
+	for of, n := range counts {
+		set(assigned, float64(n), of.resource, of.kind)
 	}
 }

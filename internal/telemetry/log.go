@@ -33,11 +33,26 @@ var (
 // carries the flow's id as "op".
 // The error says which word is not understood.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
-	at := slices.Index(Levels, level)
-	if at < 0 {
-		return nil, fmt.Errorf("log level %q is not known: use one of %s", level, strings.Join(Levels, ", "))
+	at, err := Level(level)
+	if err != nil {
+		return nil, err
 	}
-	options := &slog.HandlerOptions{Level: []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at]}
+	return NewLeveledLogger(w, format, at)
+}
+
+// Level is the level of that name. The error says which names there are.
+func Level(name string) (slog.Level, error) {
+	at := slices.Index(Levels, name)
+	if at < 0 {
+		return 0, fmt.Errorf("log level %q is not known: use one of %s", name, strings.Join(Levels, ", "))
+	}
+	return []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at], nil
+}
+
+// NewLeveledLogger is NewLogger with a level that can change while it is used, as that of a
+// slog.LevelVar.
+func NewLeveledLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: level}
 	switch format {
 	case FormatText:
 		return slog.New(operationHandler{slog.NewTextHandler(w, options)}), nil

@@ -133,11 +133,29 @@ func checkGauges(t *rapid.T, got map[string]float64, r *rig) {
 			if !c.Removed {
 				want[fmt.Sprintf("paddock_containers{isolation=%q}", g.Isolation(i))]++
 			}
+			countAssigned(want, "cpu", c.CPUs.Len(), g.Pool.Len(), g.Pod.Containers[i].CPUs)
+			countAssigned(want, "memory", len(c.Memory), len(g.PoolMemory), len(g.Pod.Containers[i].Memory))
 		}
 	}
 	for name, value := range want {
 		if got[name] != value {
 			t.Fatalf("%s is %v, the state says %v", name, got[name], value)
+		}
+	}
+}
+
+// countAssigned counts a container that has something, out of a pool or not, and asks for its own or not.
+func countAssigned(want map[string]float64, resource string, has, pool, asks int) {
+	kind := "pod_shared"
+	if pool == 0 {
+		kind = "node_exclusive"
+	} else if asks > 0 {
+		kind = "pod_exclusive"
+	}
+	for _, k := range []string{"node_exclusive", "pod_exclusive", "pod_shared"} {
+		name := fmt.Sprintf("paddock_container_assignments{assignment_type=%q,resource_name=%q}", k, resource)
+		if want[name] += 0; has > 0 && k == kind {
+			want[name]++
 		}
 	}
 }

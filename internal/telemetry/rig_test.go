@@ -46,7 +46,7 @@ type rig struct {
 func newRig(s *node.State, checks ...telemetry.Check) *rig {
 	r := &rig{clock: time.Unix(1_700_000_000, 0)}
 	r.telemetry = telemetry.New(telemetry.Config{
-		Machine: s.Machine(), Policy: s.Policy(), Checks: checks,
+		Policy: s.Policy(), Checks: checks,
 		Snapshot: func() *engine.Snapshot { return r.engine.Snapshot() },
 		Build:    telemetry.Build{Version: "v1.2.3", Revision: "0123abc", GoVersion: "go1.26"},
 	})

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/paddock-project/paddock/internal/access"
 )
 
 // The limits of the HTTP server. The write limit leaves room for a profile of 30 seconds.
@@ -30,11 +32,11 @@ const (
 //
 //	/metrics        everything that is counted and measured
 //	/healthz        200 as long as the process answers
-//	/readyz         200 when every check holds, else 503; a line for each check, with what is wrong
+//	/readyz         200 when every check holds, else 503; a line for each check, and for those on the
+//	                node with what is wrong: that can have names of files, of pods and addresses
 //	/debug/pprof/   Go's profiles, with profile only
 //
-// Nothing of it changes anything. Profiles show the program's memory: they are for the
-// one who asked for them.
+// Nothing of it changes anything. Profiles show the program's memory. Who may ask is internal/access's.
 func (t *Telemetry) Handler(profile bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
@@ -50,12 +52,16 @@ func (t *Telemetry) Handler(profile bool) http.Handler {
 	return mux
 }
 
-func (t *Telemetry) serveReady(w http.ResponseWriter, _ *http.Request) {
+func (t *Telemetry) serveReady(w http.ResponseWriter, r *http.Request) {
 	status, verdict := http.StatusOK, "ready\n"
 	var b strings.Builder
 	for _, c := range t.config.Checks {
 		if err := c.Ready(); err != nil {
 			status, verdict = http.StatusServiceUnavailable, "not ready\n"
+			if !access.Local(r) {
+				fmt.Fprintf(&b, "%s: not ready\n", c.Name)
+				continue
+			}
 			fmt.Fprintf(&b, "%s: not ready: %v\n", c.Name, err)
 			continue
 		}

@@ -62,7 +62,7 @@ func TestProfilesOnlyWhenAskedFor(t *testing.T) {
 func TestWithoutState(t *testing.T) {
 	s := emptyNode(t, "")
 	tel := telemetry.New(telemetry.Config{
-		Machine: s.Machine(), Policy: s.Policy(), Snapshot: func() *engine.Snapshot { return nil },
+		Policy: s.Policy(), Snapshot: func() *engine.Snapshot { return nil },
 		Checks: []telemetry.Check{{Name: "state", Ready: func() error { return errors.New("checksum differs") }}},
 	})
 	values := series(scrape(t, tel.Handler(false)))

@@ -5,17 +5,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/engine"
 )
 
 // Config is what telemetry tells of.
 type Config struct {
-	// Machine and Policy are what the node decides with; they do not change while the process
-	// lives, and are there also when the state is not.
-	Machine *machine.Machine
-	Policy  node.Policy
+	// Policy is how the node decides; it does not change while the process lives, and is there also
+	// when the state is not.
+	Policy node.Policy
 	// Snapshot is the state as it is now. It must not wait and may be called at any time by
 	// several goroutines. While it returns nil, because there is no usable state, there
 	// are no gauges of one.
@@ -41,10 +39,6 @@ type Telemetry struct {
 	config   Config
 	registry *prometheus.Registry
 	counters counters
-
-	// written is the last write. The engine tells of writes and decisions one after the
-	// other (engine.Observer), so it needs no lock.
-	written engine.Write
 }
 
 var _ engine.Observer = (*Telemetry)(nil)
@@ -67,7 +61,6 @@ func New(c Config) *Telemetry {
 
 // Wrote is engine.Observer's: one write of the state.
 func (t *Telemetry) Wrote(w engine.Write) {
-	t.written = w
 	c := &t.counters
 	c.writes.Inc()
 	c.writeSeconds.Observe(w.Took.Seconds())

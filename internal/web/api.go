@@ -26,6 +26,8 @@ type History struct {
 	Moments  []Moment `json:"moments"`
 	// Refusals counts all that there were.
 	Refusals int `json:"refusals"`
+	// Notice is why what is shown is not in force now.
+	Notice string `json:"notice,omitempty"`
 }
 
 // State is the answer to /api/state.
@@ -39,7 +41,7 @@ type State struct {
 // Pod is the answer to /api/pods/{uid}.
 type Pod struct {
 	view.MapPod
-	// Since is when it was admitted; absent where that was before the agent started.
+	// Since is when it was admitted; absent where that is not known.
 	Since *time.Time `json:"since,omitempty"`
 	// Anew tells that the decision is not known: the explanation is of what would be decided if the
 	// pod came to this state anew.
@@ -107,8 +109,8 @@ func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
 
 // picture renders a moment, one at a time. What it returns is not to be changed.
 func (w *Web) picture(m moment) ([]byte, error) {
-	w.work.Lock()
-	defer w.work.Unlock()
+	w.drawing.Lock()
+	defer w.drawing.Unlock()
 	if w.rendered.state != m.state {
 		var svg bytes.Buffer
 		if err := w.mapOf(m).SVG(&svg, false); err != nil {
@@ -131,7 +133,7 @@ func (w *Web) serveHistory(rw http.ResponseWriter, _ *http.Request) {
 	w.mu.Lock()
 	kept, count := w.history.kept(), w.refusals.count
 	w.mu.Unlock()
-	answer(rw, History{Instance: w.instance, Moments: documents(kept, 0), Refusals: count})
+	answer(rw, History{Instance: w.instance, Moments: documents(kept, 0), Refusals: count, Notice: w.notice()})
 }
 
 // documents makes entries of the moments from that position on.
@@ -150,14 +152,12 @@ func documents(kept []moment, from int) []Moment {
 	return out
 }
 
-func (w *Web) serveRefusals(rw http.ResponseWriter, _ *http.Request) {
+func (w *Web) serveRefusals(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	list := w.refusals.list
 	w.mu.Unlock()
-	w.work.Lock()
-	defer w.work.Unlock()
 	out := make([]Refused, 0, len(list))
-	for i := len(list) - 1; i >= 0; i-- {
+	for i := len(list) - 1; i >= 0 && r.Context().Err() == nil; i-- {
 		out = append(out, list[i].document())
 	}
 	answer(rw, out)
@@ -182,23 +182,23 @@ func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
 // state that was asked, so the plan that admitted it is made again.
 func (w *Web) podAt(m moment, p view.MapPod) Pod {
 	g, _ := m.state.Grant(p.UID)
-	base, since := w.origin(m.state, g)
-	w.work.Lock()
-	defer w.work.Unlock()
+	from := w.origin(m.state, g)
 	return Pod{
-		MapPod: p, Since: since, Anew: since == nil,
-		Explanation: view.ExplanationOf(base, base.Plan(g.Pod), nil).Text(view.Style{}, false),
+		MapPod: p, Since: from.since, Anew: from.anew,
+		Explanation: view.ExplanationOf(from.base, from.base.Plan(g.Pod), nil).Text(view.Style{}, false),
 	}
 }
 
-// origin is the state on which a pod was admitted, and when. Where that is not known it is s
-// without the pod, and nil.
-func (w *Web) origin(s *node.State, g *node.Grant) (*node.State, *time.Time) {
+// origin is how a pod was admitted. A grant of the same UID with another sequence is another admission.
+func (w *Web) origin(s *node.State, g *node.Grant) admittedAt {
 	w.mu.Lock()
 	admitted, seen := w.admitted[g.Pod.UID]
 	w.mu.Unlock()
-	if !seen || admitted.base.Generation() >= g.Sequence {
-		return s.Release(g.Pod.UID), nil
+	switch {
+	case !seen || admitted.revision != g.Sequence:
+		return admittedAt{s.Release(g.Pod.UID), nil, true}
+	case admitted.base == nil:
+		return admittedAt{s.Release(g.Pod.UID), &admitted.at, true}
 	}
-	return admitted.base, &admitted.at
+	return admittedAt{admitted.base, &admitted.at, false}
 }

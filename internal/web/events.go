@@ -34,6 +34,19 @@ type Change struct {
 	Refusals int      `json:"refusals"`
 }
 
+// Notice is an event "notice": why what is shown is not in force from now on; empty: it is.
+type Notice struct {
+	Text string `json:"text"`
+}
+
+// notice is Config's.
+func (w *Web) notice() string {
+	if w.config.Notice == nil {
+		return ""
+	}
+	return w.config.Notice()
+}
+
 // serveEvents streams until the reader or the agent ends.
 func (w *Web) serveEvents(ctx context.Context, rw http.ResponseWriter, r *http.Request) {
 	select {
@@ -63,8 +76,14 @@ func (w *Web) follow(ctx context.Context, s stream) {
 	if s.send("hello", Hello{w.instance}) != nil {
 		return
 	}
-	look, silent := w.config.After(lookEvery), 0
+	look, silent, noticed := w.config.After(lookEvery), 0, ""
 	for {
+		if now := w.notice(); now != noticed {
+			noticed = now
+			if s.send("notice", Notice{now}) != nil {
+				return
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -22,7 +22,7 @@ import (
 type Explained struct {
 	view.Explanation
 	Held bool `json:"held"`
-	// Since is when it was admitted; absent where that was before the agent started, or never.
+	// Since is when it was admitted; absent where that is not known, or never was.
 	Since           *time.Time `json:"since,omitempty"`
 	SinceGeneration uint64     `json:"sinceGeneration,omitempty"`
 	// Anew tells that the decision is not known: the explanation is of what would be decided if the
@@ -47,7 +47,7 @@ type RefusedWhen struct {
 // searched are the remedies that were asked for last.
 type searched struct {
 	state    *node.State
-	pod      *node.Plan
+	number   int // of the refusal
 	remedies explain.Remedies
 }
 
@@ -76,9 +76,9 @@ func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 	i := newest(list, name)
 	switch {
 	case len(grants) > 0:
-		w.costly(rw, r, func() any { return w.heldOf(m, grants, list[:i+1]) })
+		answer(rw, w.heldOf(m, grants, list[:i+1]))
 	case i >= 0:
-		w.costly(rw, r, func() any { return w.refusedOf(m, list[i]) })
+		w.serveRefused(rw, r, m, list[i])
 	default:
 		fail(rw, http.StatusNotFound, unknown(m.state, list, name))
 	}
@@ -105,20 +105,19 @@ func (w *Web) serveRefusal(rw http.ResponseWriter, r *http.Request) {
 		fail(rw, http.StatusNotFound, fmt.Sprintf("refusal %d is not kept; the last %d are, and of the same refusal again the last time", number, maxRefusals))
 		return
 	}
-	w.costly(rw, r, func() any { return w.refusedOf(m, list[i]) })
+	w.serveRefused(rw, r, m, list[i])
 }
 
-// costly answers with what is made one at a time, and not made any more for somebody who has
-// gone while waiting.
-func (w *Web) costly(rw http.ResponseWriter, r *http.Request, document func() any) {
-	w.work.Lock()
-	if r.Context().Err() != nil {
-		w.work.Unlock()
-		return
+// serveRefused answers about a refusal. Nothing is made for a reader who has gone.
+func (w *Web) serveRefused(rw http.ResponseWriter, r *http.Request, m moment, n refusal) {
+	explained, err := w.refusedOf(r.Context(), m, n)
+	switch {
+	case r.Context().Err() != nil:
+	case err != nil:
+		fail(rw, http.StatusInternalServerError, err.Error())
+	default:
+		answer(rw, explained)
 	}
-	made := document()
-	w.work.Unlock()
-	answer(rw, made)
 }
 
 // grantsOf are the pods of a name, the newest first. There are two while one takes the place of
@@ -137,7 +136,7 @@ func grantsOf(s *node.State, name string) []*node.Grant {
 // newest is the position of the last refusal of a pod of that name, or -1.
 func newest(list []refusal, name string) int {
 	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].plan.Pod.ID() == name {
+		if list[i].pod.ID() == name {
 			return i
 		}
 	}
@@ -147,16 +146,20 @@ func newest(list []refusal, name string) int {
 // heldOf explains the first of the grants. If there are refusals, the last one is of that name.
 func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explained {
 	g := grants[0]
-	base, since := w.origin(m.state, g)
-	plan := base.Plan(g.Pod)
+	from := w.origin(m.state, g)
+	plan := from.base.Plan(g.Pod)
 	e := view.ExplanationOf(m.state, m.state.Plan(g.Pod), nil)
 	e.Machine, e.Policy = w.config.Machine, w.config.Policy
-	e.Why, e.Answer.Notes = explain.Of(base, plan), append(e.Answer.Notes, plan.Trace.Notes...)
-	out := Explained{Explanation: e, Held: true, Since: since, SinceGeneration: g.Sequence, Anew: since == nil}
-	if since != nil {
-		out.say("since %s, generation %d; this is the decision that admitted it", stamp(*since), g.Sequence)
+	e.Why, e.Answer.Notes = explain.Of(from.base, plan), append(e.Answer.Notes, plan.Trace.Notes...)
+	out := Explained{Explanation: e, Held: true, Since: from.since, SinceGeneration: g.Sequence, Anew: from.anew}
+	if !from.anew {
+		out.say("since %s, generation %d; this is the decision that admitted it", stamp(*from.since), g.Sequence)
 	} else {
-		out.say("since generation %d, before this agent started: %s", g.Sequence, holds(m.state, g))
+		at := ""
+		if from.since != nil {
+			at = stamp(*from.since) + ", "
+		}
+		out.say("since %sgeneration %d, before this agent started: %s", at, g.Sequence, holds(m.state, g))
 		out.say("how that was decided is not known any more; this is how it would be decided anew on the node as it is now")
 		if plan.Refusal != nil {
 			out.Why.Picks = nil
@@ -172,34 +175,41 @@ func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explain
 	n := refusals[len(refusals)-1]
 	out.Refused = n.when()
 	who := "it"
-	if n.plan.Pod.UID != g.Pod.UID {
-		who = "another pod of that name, UID " + n.plan.Pod.UID + ","
+	if n.pod.UID != g.Pod.UID {
+		who = "another pod of that name, UID " + n.pod.UID + ","
 	}
 	out.say("%s was refused %s: %s", who, n.often(), n.reason())
 	return out
 }
 
-// refusedOf explains a refusal on the node as it is now.
-func (w *Web) refusedOf(m moment, n refusal) Explained {
+// refusedOf explains a refusal on the node as it is now. The error is the context's.
+func (w *Web) refusedOf(ctx context.Context, m moment, n refusal) (Explained, error) {
 	now := m.state
 	if s := w.config.Snapshot(); s != nil {
 		now = without(s.State, s.Unreleased)
 	}
-	plan := now.Plan(n.plan.Pod)
+	plan := now.Plan(n.pod)
 	var out Explained
 	switch {
 	case plan.Refusal != nil:
-		remedies := w.search(now, n.plan)
+		remedies, err := w.remedies(ctx, now, n)
+		if err != nil {
+			return out, err
+		}
 		out.Explanation = view.ExplanationOf(now, plan, &remedies)
-	case n.plan.Refusal != nil:
-		out.Explanation = view.ExplanationOf(n.base, n.plan, nil)
+	case n.refusal != nil:
+		out.Explanation = n.explanation()
 	default: // It fitted, and could not be written.
 		out.Explanation = view.ExplanationOf(now, plan, nil)
 		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
 	}
 	out.Machine, out.Policy, out.Refused = w.config.Machine, w.config.Policy, n.when()
-	out.say("refused %s", n.often())
-	if plan.Refusal == nil || n.plan.Refusal == nil || n.plan.Refusal.Error() != plan.Refusal.Error() {
+	if n.before() {
+		out.say("refused %s, before this agent started", n.often())
+	} else {
+		out.say("refused %s", n.often())
+	}
+	if plan.Refusal == nil || n.refusal == nil || n.refusal.Error() != plan.Refusal.Error() {
 		out.say("the reason was: %s", n.reason())
 	}
 	switch {
@@ -211,17 +221,32 @@ func (w *Web) refusedOf(m moment, n refusal) Explained {
 	default:
 		out.say("this is how it is decided on the node as it is now, generation %d", now.Generation())
 	}
-	return out
+	return out, nil
 }
 
-// search looks for remedies, unless they are those that were asked for last. It is called with work
-// held.
-func (w *Web) search(s *node.State, refused *node.Plan) explain.Remedies {
-	if w.searched.state == nil || w.searched.state != s || w.searched.pod != refused {
-		found, _ := explain.Search(context.Background(), s, refused.Pod) // nothing ends it
-		w.searched = searched{s, refused, found}
+// remedies looks for what would admit a pod, unless that is what was asked for last. It waits for one of
+// the places for searches. The error is the context's.
+func (w *Web) remedies(ctx context.Context, s *node.State, n refusal) (explain.Remedies, error) {
+	w.finding.Lock()
+	last := w.searched
+	w.finding.Unlock()
+	if last.state == s && last.number == n.number {
+		return last.remedies, nil
 	}
-	return w.searched.remedies
+	select {
+	case <-ctx.Done():
+		return explain.Remedies{}, ctx.Err()
+	case w.searches <- struct{}{}:
+	}
+	defer func() { <-w.searches }()
+	found, err := w.search(ctx, s, n.pod)
+	if err != nil {
+		return found, fmt.Errorf("search for what would admit pod %s: %w", n.pod.ID(), err)
+	}
+	w.finding.Lock()
+	defer w.finding.Unlock()
+	w.searched = searched{s, n.number, found}
+	return found, nil
 }
 
 // without is the state that pods which are gone do not burden any more.
@@ -241,7 +266,7 @@ func (e *Explained) say(format string, args ...any) {
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 func (n refusal) when() *RefusedWhen {
-	return &RefusedWhen{Number: n.number, UID: n.plan.Pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
+	return &RefusedWhen{Number: n.number, UID: n.pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
 }
 
 // often says when a pod was refused: "3 times since …, last at …".
@@ -253,8 +278,8 @@ func (n refusal) often() string {
 }
 
 func (n refusal) reason() string {
-	if n.plan.Refusal != nil {
-		return n.plan.Refusal.Error()
+	if n.refusal != nil {
+		return n.refusal.Error()
 	}
 	return n.err.Error()
 }
@@ -276,7 +301,7 @@ func unknown(s *node.State, list []refusal, name string) string {
 	}
 	refused := map[string]bool{}
 	for _, n := range list {
-		if id := n.plan.Pod.ID(); !refused[id] {
+		if id := n.pod.ID(); !refused[id] {
 			refused[id] = true
 			names = append(names, id)
 		}

@@ -3,15 +3,19 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -185,17 +189,102 @@ func TestRefusalsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// TestExplainBlocksNobody: while explanations are made, pods are admitted and pages are told; and for
-// a reader who has gone nothing is made.
-func TestExplainBlocksNobody(t *testing.T) {
-	r := newRig(t)
-	r.serve()
-	stream := r.follow()
-	stream.next()
-	for i := range maxRefusals {
-		r.admit(fmt.Sprintf("l%d", i), 9)
+// slow makes searches last until their reader has gone, and tells of each that began and ended.
+func (r *rig) slow(names ...string) (began, ended chan string) {
+	began, ended = make(chan string, 2*maxRefusals), make(chan string, 2*maxRefusals)
+	quick := r.web.search
+	r.web.search = func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
+		if !slices.Contains(names, pod.Name) {
+			return quick(ctx, s, pod)
+		}
+		began <- pod.Name
+		<-ctx.Done()
+		ended <- pod.Name
+		return explain.Remedies{}, ctx.Err()
 	}
-	r.web.work.Lock() // An explanation is being made, for as long as this test likes.
+	return began, ended
+}
+
+// ask asks the server, as a page does, until ctx ends.
+func (r *rig) ask(ctx context.Context, path string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.server.URL+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, err
+}
+
+// TestSlowSearchHoldsUpNothing: while a search lasts every page is answered, that of another rejected pod
+// too, and the search ends when its reader leaves.
+func TestSlowSearchHoldsUpNothing(t *testing.T) {
+	r := newRig(t)
+	began, ended := r.slow("endless")
+	r.admit("a", 1)
+	r.admit("endless", 9)
+	r.admit("large", 9)
+	r.serve()
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := r.ask(ctx, "/api/explain?pod=default/endless")
+		left <- err
+	}()
+	<-began
+	for _, path := range []string{
+		"/", "/api/map.svg", "/api/state", "/api/history", "/api/refusals", "/api/pods/uid-a",
+		"/api/explain?pod=default/a", "/api/explain?pod=default/large", "/api/refusals/2",
+	} {
+		if status, err := r.ask(t.Context(), path); status != http.StatusOK {
+			t.Errorf("%s: %d %v", path, status, err)
+		}
+	}
+	if !r.admit("small", 1) {
+		t.Error("small is rejected")
+	}
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the reader that left got %v", err)
+	}
+	<-ended
+}
+
+// TestSearchesEndWithTheAgent: a stopping agent does not wait for searches.
+func TestSearchesEndWithTheAgent(t *testing.T) {
+	r := newRig(t)
+	began, ended := r.slow("endless")
+	r.admit("endless", 9)
+	ctx, stop := context.WithCancel(t.Context())
+	h := r.web.Handler(ctx, http.NotFoundHandler())
+	served := make(chan *httptest.ResponseRecorder)
+	go func() {
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/api/refusals/1", nil))
+		served <- recorder
+	}()
+	<-began
+	stop()
+	<-ended
+	if made := <-served; made.Body.Len() > 0 {
+		t.Errorf("answered: %s", made.Body)
+	}
+}
+
+// TestSearchesAreBounded: no more than maxSearches run at a time, and those that wait for a place end with
+// their readers.
+func TestSearchesAreBounded(t *testing.T) {
+	r := newRig(t)
+	var names []string
+	for i := range maxRefusals {
+		names = append(names, fmt.Sprintf("l%d", i))
+		r.admit(names[i], 9)
+	}
+	began, _ := r.slow(names...)
 	ctx, leave := context.WithCancel(t.Context())
 	answers := make(chan *httptest.ResponseRecorder, maxRefusals)
 	h := r.web.Handler(t.Context(), http.NotFoundHandler())
@@ -206,28 +295,20 @@ func TestExplainBlocksNobody(t *testing.T) {
 			answers <- recorder
 		}()
 	}
-	if !r.admit("small", 1) {
-		t.Error("small is refused")
+	for range maxSearches {
+		<-began
 	}
-	for {
-		_, data := stream.next()
-		var change Change
-		if err := json.Unmarshal([]byte(data), &change); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(change.Moments); n > 0 && strings.Contains(change.Moments[n-1].Change, "default/small") {
-			break
-		}
+	if !r.admit("small", 1) {
+		t.Error("small is rejected")
 	}
 	leave()
-	r.web.work.Unlock()
 	for range maxRefusals {
 		if made := <-answers; made.Body.Len() > 0 {
 			t.Fatalf("for nobody: %s", made.Body)
 		}
 	}
 	if r.web.searched.state != nil {
-		t.Error("remedies were searched for nobody")
+		t.Error("remedies were kept that nobody waited for")
 	}
 }
 

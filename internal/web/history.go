@@ -10,8 +10,13 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// Kept is how many states are kept.
-const Kept = 1000
+const (
+	// Kept is how many states are kept at most.
+	Kept = 1000
+	// maxHistoryBytes is about how much memory they may need; the last is always kept. A node with 250
+	// pods of four containers stays below it with Kept states.
+	maxHistoryBytes = 16 << 20
+)
 
 // moment is a state in the history.
 type moment struct {
@@ -19,10 +24,18 @@ type moment struct {
 	// slots are the pods' places in the palette; see view.NextSlots.
 	slots []int32
 	at    time.Time
+	// bytes is about what it needs besides what it has in common with the moment before.
+	bytes int
 }
 
 // history are the states that were, ascending by generation.
-type history struct{ moments []moment }
+type history struct {
+	moments []moment
+	// Moments before first are not kept any more: readers may have slices of them, so that they stay
+	// until the list is copied. size is the bytes of those that are kept, gone of the others.
+	first      int
+	size, gone int
+}
 
 // add keeps a state, unless it is not newer than the last one.
 func (h *history) add(s *node.State, at time.Time) bool {
@@ -30,11 +43,36 @@ func (h *history) add(s *node.State, at time.Time) bool {
 	if last.state != nil && s.Generation() <= last.state.Generation() {
 		return false
 	}
-	if len(h.moments) >= 2*Kept { // Readers have slices of it: what they read never changes.
-		h.moments = slices.Clone(h.moments[len(h.moments)-Kept:])
+	m := moment{state: s, slots: view.NextSlots(last.state, last.slots, s), at: at, bytes: stateBytes(last.state, s)}
+	h.moments = append(h.moments, m)
+	h.size += m.bytes
+	for n := len(h.moments) - 1; h.first < n && (n-h.first >= Kept || h.size > maxHistoryBytes); h.first++ {
+		h.size -= h.moments[h.first].bytes
+		h.gone += h.moments[h.first].bytes
 	}
-	h.moments = append(h.moments, moment{s, view.NextSlots(last.state, last.slots, s), at})
+	if h.first >= Kept || h.gone > maxHistoryBytes { // Readers have slices of it: what they read never changes.
+		h.moments, h.first, h.gone = slices.Clone(h.moments[h.first:]), 0, 0
+	}
 	return true
+}
+
+// stateBytes is about what a state needs besides what it shares with the one before it: its list of
+// grants with the slots, and the grants that are new.
+func stateBytes(before, s *node.State) int {
+	var old []*node.Grant
+	if before != nil {
+		old = before.Grants()
+	}
+	bytes := 1<<10 + 12*len(s.Grants())
+	for _, g := range s.Grants() {
+		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
+			old = old[1:]
+		}
+		if len(old) == 0 || old[0] != g {
+			bytes += podBytes(g.Pod) + 320*len(g.Containers)
+		}
+	}
+	return bytes
 }
 
 func (h *history) last() moment {
@@ -46,7 +84,7 @@ func (h *history) last() moment {
 
 // kept are the last moments, for reading.
 func (h *history) kept() []moment {
-	return slices.Clip(h.moments[max(0, len(h.moments)-Kept):])
+	return slices.Clip(h.moments[h.first:])
 }
 
 // find returns the moment of a generation.

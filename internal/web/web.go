@@ -1,17 +1,21 @@
 // Package web serves the live map of a node: one page, the numbers behind it, and a stream of what
 // changes.
 //
-// It is told of every state that was written (engine.Observer), keeps the last Kept of them, which
-// share what they have in common, and never changes anything: there is no way to ask for it. What is
-// costly, the picture, the explanation of a decision and the search for what would admit a pod that
-// was refused, is made when somebody asks, one at a time, and the engine never waits for it. An
-// explanation is not stored either: the state before the decision is, and planning again gives
-// the same answer.
+// It is told of every state that was written (engine.Observer), keeps the last of them, as many as Kept
+// and maxHistoryBytes allow, and never changes anything: there is no way to ask for it. What is
+// costly is made when a page asks for it, and the engine never waits for it: the picture once for each
+// state; the search for what would admit a rejected pod in one of maxSearches places, so that a
+// slow one holds up no other page, and only as long as its reader waits. An explanation is not stored:
+// of each decision the web keeps the pod and the state before it without its grants (node.State.Bare), of
+// rejections the account too, and planning again gives the same answer. So what is kept of a decision
+// does not grow with the pods on the node, and keeps none of them.
+//
+// What outlives a restart is the journal: rejections with their accounts, and when pods were admitted. The
+// agent writes it and hands it in again; see Journal and Restore.
 //
 // The page is part of the program and loads nothing from elsewhere; its content security policy
-// allows nothing else. It names pods, so it is for those who are on the node: it answers on the
-// loopback interface alone unless Config says otherwise, and there to this host's names alone, so
-// that a foreign page cannot read it through a name that it makes point here.
+// allows nothing else. It names pods, so it is for those who are on the node: internal/access
+// guards it, and everything else that is served at the same address.
 package web
 
 import (
@@ -19,14 +23,14 @@ import (
 	"crypto/rand"
 	"embed"
 	"io/fs"
-	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -43,11 +47,13 @@ type Config struct {
 	// Snapshot is the state as it is now, nil while there is none. It must not wait and may be called
 	// at any time by several goroutines.
 	Snapshot func() *engine.Snapshot
+	// Notice returns why what is shown is not in force, empty if it is: another manager assigns CPUs on this
+	// node. It must not wait and may be called at any time by
+	// several goroutines. Nil: it always is.
+	Notice func() string
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Everywhere answers on every interface, not on loopback alone.
-	Everywhere bool
 }
 
 // Web observes the engine and serves what it saw. It is safe for use by several goroutines.
@@ -63,16 +69,30 @@ type Web struct {
 	// admitted are the decisions about the pods that are there, by UID.
 	admitted map[string]admission
 	changed  chan struct{} // closed with the next change
+	// edition counts the changes of the journal, edited has an element when there was one.
+	edition uint64
+	edited  chan struct{}
 
-	work     sync.Mutex // serialises what is costly
+	drawing  sync.Mutex // serialises pictures
 	rendered rendered
+
+	// searches has a place for each search that may run at a time; search is explain.Search.
+	searches chan struct{}
+	search   func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
+	finding  sync.Mutex // held for moments only
 	searched searched
 }
 
-// admission is when a pod was admitted, and the state that was asked.
+// maxSearches is how many searches for remedies run at a time. Each is bounded, ends when its reader has
+// gone, and computes on one CPU.
+const maxSearches = 4
+
+// admission is when a pod was admitted, by the sequence of its grant, and the state that was asked, without
+// its grants: nil where that was before a restart.
 type admission struct {
-	base *node.State
-	at   time.Time
+	base     *node.State
+	at       time.Time
+	revision uint64
 }
 
 // rendered is the picture that was asked for last.
@@ -87,7 +107,11 @@ var _ engine.Observer = (*Web)(nil)
 func New(c Config) *Web {
 	return &Web{
 		config: c, instance: rand.Text(), streams: make(chan struct{}, maxStreams),
-		admitted: map[string]admission{}, changed: make(chan struct{}),
+		admitted: map[string]admission{}, changed: make(chan struct{}), edited: make(chan struct{}, 1),
+		searches: make(chan struct{}, maxSearches),
+		search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
+			return explain.Search(ctx, s, pod)
+		},
 	}
 }
 
@@ -102,7 +126,7 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	static := func(name string) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, files, name) }
 	}
-	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, w.guard(h)) }
+	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, harden(h)) }
 	handle("GET /{$}", static("index.html"))
 	handle("GET /page.js", static("page.js"))
 	handle("GET /page.css", static("page.css"))
@@ -114,16 +138,27 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	handle("GET /api/state", w.serveState)
 	handle("GET /api/history", w.serveHistory)
 	handle("GET /api/refusals", w.serveRefusals)
-	handle("GET /api/refusals/{number}", w.serveRefusal)
-	handle("GET /api/explain", w.serveExplain)
+	handle("GET /api/refusals/{number}", until(ctx, w.serveRefusal))
+	handle("GET /api/explain", until(ctx, w.serveExplain))
 	handle("GET /api/pods/{uid}", w.servePod)
 	handle("GET /events", func(rw http.ResponseWriter, r *http.Request) { w.serveEvents(ctx, rw, r) })
 	mux.Handle("/", next)
 	return mux
 }
 
-// guard sets what a browser may do with an answer, and refuses those who have no business here.
-func (w *Web) guard(next http.Handler) http.Handler {
+// until ends the context of requests with ctx as well.
+func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		both, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		stop := context.AfterFunc(ctx, cancel)
+		defer stop()
+		next(rw, r.WithContext(both))
+	}
+}
+
+// harden sets what a browser may do with an answer.
+func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		h := rw.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "+
@@ -133,34 +168,8 @@ func (w *Web) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if why := w.unwelcome(r); why != "" {
-			fail(rw, http.StatusForbidden, why)
-			return
-		}
 		next.ServeHTTP(rw, r)
 	})
-}
-
-// unwelcome says why a request is refused, or nothing.
-func (w *Web) unwelcome(r *http.Request) string {
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	switch {
-	case local == nil:
-		return ""
-	case !local.IP.IsLoopback():
-		if w.config.Everywhere {
-			return ""
-		}
-		return "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless the agent runs with map: everywhere in its configuration, or --map everywhere"
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if host == "" || strings.EqualFold(host, "localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil {
-		return ""
-	}
-	return "this address answers to localhost and to IP addresses only"
 }
 
 // Wrote is engine.Observer's: a state was written.
@@ -176,7 +185,10 @@ func (w *Web) Wrote(write engine.Write) {
 func (w *Web) Released(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.admitted, uid)
+	if _, there := w.admitted[uid]; there {
+		delete(w.admitted, uid)
+		w.edit()
+	}
 }
 
 // Decided is engine.Observer's: a pod was admitted, which Wrote told already, or not.
@@ -187,9 +199,11 @@ func (w *Web) Decided(d engine.Decision) {
 	switch {
 	case d.Err != nil || d.Plan.Refusal != nil:
 		w.refusals.add(d, at)
+		w.edit()
 		w.wake()
 	case !d.Plan.Known:
-		w.admitted[d.Plan.Pod.UID] = admission{d.Base, at}
+		w.admitted[d.Plan.Pod.UID] = admission{d.Base.Bare(), at, d.Plan.Grant.Sequence}
+		w.edit()
 	}
 }
 

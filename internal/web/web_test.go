@@ -2,14 +2,13 @@ package web
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/view"
@@ -176,47 +175,6 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestForeignNames: a page of another host cannot read a node through a name that points to it.
-func TestForeignNames(t *testing.T) {
-	r := newRig(t)
-	server := r.serve()
-	for host, want := range map[string]int{"": 200, "localhost:1": 200, "127.0.0.1": 200, "[::1]:9925": 200, "evil.example": 403, "evil.example:9925": 403} {
-		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/history", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.Host = host
-		answer, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, answer.Body)
-		if answer.Body.Close(); answer.StatusCode != want {
-			t.Errorf("host %q: %d", host, answer.StatusCode)
-		}
-	}
-}
-
-// TestLoopbackOnly: from elsewhere nobody sees names, unless that is wanted; what is not ours answers
-// everywhere.
-func TestLoopbackOnly(t *testing.T) {
-	r := newRig(t)
-	ask := func(path string) int {
-		q := httptest.NewRequest(http.MethodGet, path, nil)
-		elsewhere := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9925}
-		recorder := httptest.NewRecorder()
-		r.web.Handler(t.Context(), http.HandlerFunc(next)).ServeHTTP(recorder, q.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, elsewhere)))
-		return recorder.Code
-	}
-	if page, metrics := ask("/"), ask("/metrics"); page != http.StatusForbidden || metrics != http.StatusOK {
-		t.Errorf("page %d, metrics %d", page, metrics)
-	}
-	r.web.config.Everywhere = true
-	if page := ask("/"); page != http.StatusOK {
-		t.Errorf("everywhere: %d", page)
-	}
-}
-
 // events is a reader of a stream.
 type events struct {
 	t     *testing.T
@@ -288,6 +246,41 @@ func TestEvents(t *testing.T) {
 			generation = m.Generation
 		}
 		refusals = change.Refusals
+	}
+}
+
+// TestNotice: a stream and the history say why what is shown is not in force, and that it is again.
+func TestNotice(t *testing.T) {
+	r := newRig(t)
+	var aside atomic.Bool
+	r.web.config.Notice = func() string {
+		if aside.Load() {
+			return "the kubelet manages this node"
+		}
+		return ""
+	}
+	r.serve()
+	e := r.follow()
+	if name, data := e.next(); name != "hello" {
+		t.Fatal(name, data)
+	}
+	for _, want := range []bool{true, false} {
+		aside.Store(want)
+		r.admit("a", 1) // It makes the stream look at once.
+		r.web.Released("a")
+		for {
+			name, data := e.next()
+			if name != "notice" {
+				continue
+			}
+			if strings.Contains(data, "the kubelet manages this node") != want {
+				t.Errorf("aside %t: %s", want, data)
+			}
+			break
+		}
+		if got := read[History](r, "/api/history").Notice; (got != "") != want {
+			t.Errorf("aside %t: the history says %q", want, got)
+		}
 	}
 }
 

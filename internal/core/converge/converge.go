@@ -22,8 +22,13 @@ type Setting struct {
 	CPUs cpuset.Set
 	// Mems is cpuset.mems; empty: not managed, or not set.
 	Mems mask.Mask
-	// LiftQuota takes the CFS quota away (-1).
-	LiftQuota bool
+	// Quota is the CFS quota; node.KeepQuota: left alone, or, in what was observed, not known.
+	Quota node.Quota
+}
+
+// Equal tells whether both are the same.
+func (s Setting) Equal(t Setting) bool {
+	return s.CPUs.Equal(t.CPUs) && s.Mems == t.Mems && s.Quota == t.Quota
 }
 
 // Observed is a running container.
@@ -56,20 +61,22 @@ type Report struct {
 	Strangers []Observed
 }
 
-// Desired is what container i of a grant should run on.
+// Desired is what container i of a grant should run on: what is online of its CPUs. One of which no CPU
+// is online runs elsewhere, with its quota; see node.State.Cgroup.
 func Desired(s *node.State, g *node.Grant, i int) Setting {
 	cpus, mems := s.Cgroup(g, i)
-	return Setting{CPUs: cpus, Mems: mems, LiftQuota: g.LiftsQuota(s.Policy(), i)}
+	return Setting{CPUs: cpus, Mems: mems, Quota: s.Quota(g, i)}
 }
 
 // Compare holds running containers against the state.
 func Compare(s *node.State, observed []Observed) Report {
 	var r Report
+	at := places{}
 	for _, o := range observed {
 		g, known := s.Grant(o.Pod)
 		i := -1
 		if known {
-			_, i = g.Pod.Container(o.Container)
+			i = at.of(g, o.Container)
 		}
 		if i < 0 {
 			r.Strangers = append(r.Strangers, o)
@@ -81,12 +88,39 @@ func Compare(s *node.State, observed []Observed) Report {
 			continue
 		}
 		after := merge(o.Setting, want)
-		if !after.CPUs.Equal(o.CPUs) || after.Mems != o.Mems || after.LiftQuota != o.LiftQuota {
+		if !after.Equal(o.Setting) {
 			r.Updates = append(r.Updates, Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
 		}
 	}
 	Order(r.Updates)
 	return r
+}
+
+// places are the positions of the containers of pods that have many, so that comparing all of them is
+// linear.
+type places map[*node.Grant]map[string]int
+
+// few is how many containers are looked through one by one.
+const few = 16
+
+// of is the position of a container of a pod, or -1; see request.Pod.Container.
+func (p places) of(g *node.Grant, name string) int {
+	if len(g.Pod.Containers) <= few {
+		_, i := g.Pod.Container(name)
+		return i
+	}
+	if p[g] == nil {
+		p[g] = make(map[string]int, len(g.Pod.Containers))
+		for i := range g.Pod.Containers {
+			if _, taken := p[g][g.Pod.Containers[i].Name]; !taken {
+				p[g][g.Pod.Containers[i].Name] = i
+			}
+		}
+	}
+	if i, known := p[g][name]; known {
+		return i
+	}
+	return -1
 }
 
 // Order puts updates into the order in which they are to be made; see Report.
@@ -96,12 +130,14 @@ func Order(updates []Update) {
 	})
 }
 
-// merge is what the container has, with what is managed in its place. A quota that was lifted
-// stays lifted only while the CPUs are the container's own.
+// merge is what the container has, with what is managed in its place.
 func merge(has, want Setting) Setting {
 	after := has
 	if !want.CPUs.IsEmpty() {
-		after.CPUs, after.LiftQuota = want.CPUs, want.LiftQuota
+		after.CPUs = want.CPUs
+		if want.Quota != node.KeepQuota {
+			after.Quota = want.Quota
+		}
 	}
 	if !want.Mems.IsEmpty() {
 		after.Mems = want.Mems

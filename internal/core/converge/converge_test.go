@@ -2,6 +2,7 @@ package converge_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
@@ -42,12 +43,12 @@ func state(t *testing.T, strict bool, ownCPUs int) *node.State {
 	return s
 }
 
-func observed(pod, container, cpus string, lifted bool) converge.Observed {
+func observed(pod, container, cpus string, quota node.Quota) converge.Observed {
 	set, err := cpuset.Parse(cpus)
 	if err != nil {
 		panic(err)
 	}
-	return converge.Observed{ID: pod + "/" + container, Pod: pod, Container: container, Setting: converge.Setting{CPUs: set, LiftQuota: lifted}}
+	return converge.Observed{ID: pod + "/" + container, Pod: pod, Container: container, Setting: converge.Setting{CPUs: set, Quota: quota}}
 }
 
 func TestCompare(t *testing.T) {
@@ -58,16 +59,16 @@ func TestCompare(t *testing.T) {
 		observed []converge.Observed
 		want     string
 	}{
-		{name: "what is right stays", own: 1, observed: []converge.Observed{observed("own", "app", "1", true), observed("own", "log", "0,2-3", false)}, want: ""},
+		{name: "what is right stays", own: 1, observed: []converge.Observed{observed("own", "app", "1", node.NoQuota), observed("own", "log", "0,2-3", 200_000)}, want: ""},
 		{
 			name: "who gives CPUs up comes before who gets them", own: 1,
-			observed: []converge.Observed{observed("own", "app", "", false), observed("own", "log", "2", false), observed("other", "c", "0-3", false)},
-			want:     "other/c 0-3→0,2-3; own/app →1 lifted; own/log 2→0,2-3; ",
+			observed: []converge.Observed{observed("own", "app", "", 200_000), observed("own", "log", "2", 200_000), observed("other", "c", "0-3", 200_000)},
+			want:     "other/c 0-3→0,2-3; own/app →1 quota none; own/log 2→0,2-3; ",
 		},
-		{name: "a lost quota update is made again", own: 1, observed: []converge.Observed{observed("own", "app", "1", false)}, want: "own/app 1→1 lifted; "},
-		{name: "a quota is not lifted on shared CPUs", own: 1, observed: []converge.Observed{observed("other", "c", "0,2-3", true)}, want: "other/c 0,2-3→0,2-3; "},
-		{name: "an empty pool is no update", strict: true, own: 3, observed: []converge.Observed{observed("other", "c", "0-3", false)}, want: "stranded other/c; "},
-		{name: "an unknown pod is left alone", own: 1, observed: []converge.Observed{observed("gone", "c", "0-3", false), observed("own", "debug", "0-3", false)}, want: "stranger gone/c; stranger own/debug; "},
+		{name: "a lost quota update is made again", own: 1, observed: []converge.Observed{observed("own", "app", "1", 200_000)}, want: "own/app 1→1 quota none; "},
+		{name: "a quota that is the kubelet's is left alone", own: 1, observed: []converge.Observed{observed("other", "c", "0,2-3", node.NoQuota)}, want: ""},
+		{name: "an empty pool is no update", strict: true, own: 3, observed: []converge.Observed{observed("other", "c", "0-3", 200_000)}, want: "stranded other/c; "},
+		{name: "an unknown pod is left alone", own: 1, observed: []converge.Observed{observed("gone", "c", "0-3", 200_000), observed("own", "debug", "0-3", 200_000)}, want: "stranger gone/c; stranger own/debug; "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := text(converge.Compare(state(t, c.strict, c.own), c.observed)); got != c.want {
@@ -77,10 +78,58 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestCompareWithOfflineCPUs: a container stays on what is online of its CPUs and grows back; one without any runs
+// on the node shared pool, with its quota, and its CPUs go to no one.
+func TestCompareWithOfflineCPUs(t *testing.T) {
+	s := state(t, false, 2) // own/app has 1-2
+	all := s.Machine()
+	var seen []converge.Observed
+	for _, c := range []string{"own/app 1-2", "own/log 0,3", "other/c 0,3"} {
+		id, cpus, _ := strings.Cut(c, " ")
+		pod, container, _ := strings.Cut(id, "/")
+		quota := node.KeepQuota
+		if container == "app" {
+			quota = node.NoQuota
+		}
+		seen = append(seen, observed(pod, container, cpus, quota))
+	}
+	for _, step := range []struct{ offline, want string }{
+		{"2", "own/app 1-2→1; "},
+		{"1-2", "own/app 1→0,3; "},
+		{"1-3", "other/c 0,3→0; own/app 0,3→0; own/log 0,3→0; "},
+		{"1", "own/app 0→2; other/c 0→0,3; own/log 0→0,3; "},
+		{"", "own/app 2→1-2; "},
+	} {
+		offline, err := cpuset.Parse(step.offline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := all.Without(offline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.OnMachine(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := converge.Compare(now, seen)
+		if got := text(report); got != step.want {
+			t.Errorf("%q offline: got  %s\nwant %s", step.offline, got, step.want)
+		}
+		for _, u := range report.Updates {
+			for i := range seen {
+				if seen[i].ID == u.ID {
+					seen[i].Setting = u.After
+				}
+			}
+		}
+	}
+}
+
 // TestConverged makes the updates and compares again: nothing is left to do.
 func TestConverged(t *testing.T) {
 	s := state(t, false, 1)
-	containers := []converge.Observed{observed("own", "app", "0-3", false), observed("own", "log", "0-3", true), observed("other", "c", "1", false)}
+	containers := []converge.Observed{observed("own", "app", "0-3", 200_000), observed("own", "log", "0-3", node.NoQuota), observed("other", "c", "1", 200_000)}
 	for i := range containers {
 		containers[i].Mems = mask.Of(0)
 	}
@@ -100,8 +149,8 @@ func text(r converge.Report) string {
 	s := ""
 	for _, u := range r.Updates {
 		s += fmt.Sprintf("%s %s→%s", u.ID, u.Before.CPUs, u.After.CPUs)
-		if u.After.LiftQuota {
-			s += " lifted"
+		if u.After.Quota != u.Before.Quota {
+			s += " quota " + u.After.Quota.String()
 		}
 		s += "; "
 	}
@@ -112,4 +161,29 @@ func text(r converge.Report) string {
 		s += "stranger " + o.ID + "; "
 	}
 	return s
+}
+
+// TestCompareManyContainers: of a pod with more containers than are looked through one by one each is
+// found, and one that is not the pod's is not.
+func TestCompareManyContainers(t *testing.T) {
+	s := state(t, false, 1)
+	pod := request.Pod{UID: "many", Name: "many", QoS: request.Guaranteed}
+	var containers []converge.Observed
+	for i := range 40 {
+		c := request.Container{Name: fmt.Sprintf("c%02d", i), Lane: request.App}
+		cpus := "0,3"
+		if i == 33 {
+			c.CPUs, cpus = 1, "0-3"
+		}
+		pod.Containers = append(pod.Containers, c)
+		containers = append(containers, observed("many", c.Name, cpus, node.KeepQuota))
+	}
+	s, err := s.Apply(s.Plan(pod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := text(converge.Compare(s, append(containers, observed("many", "debug", "0-3", node.KeepQuota))))
+	if want := "many/c33 0-3→2 quota none; stranger many/debug; "; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }

@@ -4,30 +4,27 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	"github.com/paddock-project/paddock/internal/absence"
 )
-
-// maxAnswer bounds the kubelet's answer, in bytes. A node with 500 pods answers with about 5 MiB.
-const maxAnswer = 64 << 20
 
 // askTimeout is the longest time for one answer, unless the caller has less.
 const askTimeout = 5 * time.Second
 
 // Address is where the kubelet is, and how to be let in.
 type Address struct {
-	// URL is "http://127.0.0.1:10255" for the read-only port, "https://127.0.0.1:10250" for the one with
-	// authentication. Without a path it is that of the list, /pods.
+	// URL is "https://127.0.0.1:10250" for the port with authentication, "http://127.0.0.1:10255" for the
+	// read-only one. Without a path it is that of the list, /pods.
 	URL string
 	// TokenFile holds a bearer token; it is read for every call, because tokens are exchanged.
 	TokenFile string
@@ -55,14 +52,22 @@ func (a Address) Check() error {
 	return nil
 }
 
-// client asks for the list.
+// Plain tells whether the address is asked without encryption, so that the kubelet proves nothing.
+func (a Address) Plain() bool { return strings.HasPrefix(strings.ToLower(a.URL), "http://") }
+
+// client asks for the list. It has one connection to the kubelet: an answer over the connection of an earlier answer
+// is from the same process.
 type client struct {
-	http  *http.Client
-	url   string
-	token string // the name of a file
+	http    *http.Client
+	url     string
+	address Address
+	now     func() time.Time
+
+	mu      sync.Mutex
+	process absence.Process
 }
 
-func newClient(a Address) (*client, error) {
+func newClient(a Address, now func() time.Time) (*client, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
@@ -73,7 +78,15 @@ func newClient(a Address) (*client, error) {
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/pods"
 	}
-	warm()
+	config, err := a.tls()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: config, MaxConnsPerHost: 1, MaxIdleConns: 1, IdleConnTimeout: time.Minute}
+	return &client{http: &http.Client{Transport: transport}, url: u.String(), address: a, now: now}, nil
+}
+
+func (a Address) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: a.Insecure}
 	if a.CAFile != "" {
 		pem, err := os.ReadFile(a.CAFile)
@@ -93,74 +106,68 @@ func newClient(a Address) (*client, error) {
 			return &pair, err
 		}
 	}
-	transport := &http.Transport{TLSClientConfig: config, MaxIdleConns: 2, IdleConnTimeout: time.Minute}
-	return &client{http: &http.Client{Transport: transport}, url: u.String(), token: a.TokenFile}, nil
+	return config, nil
 }
 
-// list asks once.
-func (c *client) list(ctx context.Context) ([]v1.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// ask asks once and visits the items of the answer (readList). The answer's process is a new one after every question
+// that was not answered, unless it was the caller who did not wait.
+func (c *client) ask(ctx context.Context, visit func(item []byte, whole bool) error) (absence.Process, error) {
+	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	process, err := c.get(within, visit)
+	if err != nil && ctx.Err() == nil {
+		c.renew()
+	}
+	return process, err
+}
+
+// renew takes the next answer for that of another process.
+func (c *client) renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.process = absence.Process{Number: c.process.Number + 1, Since: c.now()}
+}
+
+func (c *client) current() absence.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process
+}
+
+func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absence.Process, error) {
+	var process absence.Process
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if !info.Reused {
+			c.renew()
+		}
+	}})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, http.NoBody)
 	if err != nil {
-		return nil, err
+		return process, err
 	}
-	if c.token != "" {
-		token, err := os.ReadFile(c.token)
+	if c.address.TokenFile != "" {
+		token, err := os.ReadFile(c.address.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("tokenFile: %w", err)
+			return process, fmt.Errorf("tokenFile: %w", err)
 		}
 		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the kubelet does not answer: %w", err)
+		return process, c.address.unanswered(err)
 	}
 	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	process = c.current() // There is one connection, and it is this answer's.
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHead))
+		return process, fmt.Errorf("%s: the kubelet answers %s: %q%s", c.url, answer.Status, text, c.address.unwelcome(answer.StatusCode, string(text)))
+	}
+	err = readList(answer.Body, visit)
 	switch {
+	case ctx.Err() != nil && err != nil:
+		return process, fmt.Errorf("%s: %w", c.url, c.address.unanswered(err))
 	case err != nil:
-		return nil, fmt.Errorf("%s: the answer ends early: %w", c.url, err)
-	case len(data) > maxAnswer:
-		return nil, fmt.Errorf("%s: the answer is larger than %d MiB", c.url, maxAnswer>>20)
-	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: the kubelet answers %s: %.200s%s", c.url, answer.Status, data, advice(answer.StatusCode))
+		return process, fmt.Errorf("%s: %w", c.url, err)
 	}
-	return decode(c.url, data)
-}
-
-func advice(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "; give a token or a client certificate that it knows"
-	case http.StatusForbidden:
-		return "; whoever asks needs to get nodes/pods (or nodes/proxy) in the API group \"\""
-	}
-	return ""
-}
-
-// warm reads a list with everything in it that pods usually have, once. What the decoder learns of a type
-// when it meets it first takes longer than a list, and else a pod that starts would wait for it.
-var warm = sync.OnceFunc(func() {
-	const list = `{"kind":"PodList","items":[{
-		"metadata":{"ownerReferences":[{}],"labels":{"a":"b"},"creationTimestamp":null},
-		"spec":{"volumes":[{"projected":{"sources":[{}]}}],"tolerations":[{}],"securityContext":{},"resources":{"requests":{"cpu":"1"}},
-			"containers":[{"resources":{"limits":{"cpu":"1"}},"env":[{"valueFrom":{"fieldRef":{}}}],"ports":[{}],"volumeMounts":[{}],
-				"livenessProbe":{"httpGet":{}},"securityContext":{}}]},
-		"status":{"conditions":[{}],"containerStatuses":[{"state":{"running":{}}}]}}]}`
-	if _, err := decode("", []byte(list)); err != nil {
-		panic(err) // It is a constant.
-	}
-})
-
-// decode reads a PodList. Fields that are not known are of a newer kubelet and left out.
-func decode(from string, data []byte) ([]v1.Pod, error) {
-	var list v1.PodList
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("%s: the answer is no list of pods: %w", from, err)
-	}
-	if list.Kind != "" && list.Kind != "PodList" {
-		return nil, fmt.Errorf("%s: the answer is a %s, want a PodList", from, list.Kind)
-	}
-	return list.Items, nil
+	return process, nil
 }

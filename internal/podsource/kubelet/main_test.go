@@ -70,6 +70,7 @@ func newSource(t *testing.T, a kubelet.Address) *kubelet.Source {
 	t.Helper()
 	s, err := kubelet.New(a, kubelet.Options{
 		Gates: podspec.Gates{PodLevelResources: true, PodLevelManagers: true}, Log: slog.New(slog.DiscardHandler),
+		Now:   time.Now,
 		After: func(time.Duration) <-chan time.Time { return time.After(time.Millisecond) },
 	})
 	if err != nil {

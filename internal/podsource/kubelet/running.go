@@ -2,9 +2,9 @@ package kubelet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
 )
 
 // Running is a container that runs, as the kubelet says.
@@ -15,24 +15,76 @@ type Running struct {
 	ID string
 }
 
-// Running asks which containers run, in the order of the list.
-func (s *Source) Running(ctx context.Context) ([]Running, error) {
-	pods, err := s.client.list(ctx)
-	if err != nil {
-		return nil, err
+// statuses are what is read of the containers of a pod that has started.
+type (
+	statuses []status
+
+	status struct {
+		Name        string `json:"name"`
+		ContainerID string `json:"containerID"`
+		State       struct {
+			Running *struct{} `json:"running"`
+		} `json:"state"`
 	}
-	var all []Running
-	for i := range pods {
-		pod := &pods[i]
-		for _, statuses := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
-			for k := range statuses {
-				c := &statuses[k]
-				_, id, _ := strings.Cut(c.ContainerID, "://")
-				if c.State.Running != nil && id != "" {
-					all = append(all, Running{Pod: string(pod.UID), Who: pod.Namespace + "/" + pod.Name, Container: c.Name, ID: id})
+
+	started struct {
+		Metadata meta `json:"metadata"`
+		Status   struct {
+			Init      statuses `json:"initContainerStatuses"`
+			App       statuses `json:"containerStatuses"`
+			Ephemeral statuses `json:"ephemeralContainerStatuses"`
+		} `json:"status"`
+	}
+)
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (s *statuses) UnmarshalJSON(raw []byte) (err error) {
+	*s, err = elements(raw, maxContainers, func(raw []byte, to *status) error {
+		if err := decode(raw, to); err != nil {
+			return err
+		}
+		if err := checkName("a container's ID", to.ContainerID, maxName); err != nil {
+			return err
+		}
+		return checkName("a container's name", to.Name, maxLabel)
+	})
+	return err
+}
+
+// Running asks which containers run, in the order of the list. Pods that cannot be read, whose containers may run,
+// are named in unread.
+func (s *Source) Running(ctx context.Context) (all []Running, unread []error, err error) {
+	left := maxWeight
+	_, err = s.client.ask(ctx, func(raw []byte, whole bool) error {
+		var pod started
+		err := decodeItem(raw, whole, &pod)
+		who := pod.Metadata.Namespace + "/" + pod.Metadata.Name
+		if left -= pod.weight(); err == nil && left < 0 {
+			err = errTooMany
+		}
+		switch {
+		case errors.Is(err, errSyntax):
+			return err
+		case err != nil:
+			m := identity(raw)
+			unread = append(unread, fmt.Errorf("pod %s/%s (uid %s): %s", m.Namespace, m.Name, m.UID, brief(err)))
+			return nil
+		}
+		for _, list := range []statuses{pod.Status.Init, pod.Status.App, pod.Status.Ephemeral} {
+			for _, c := range list {
+				if _, id, _ := strings.Cut(c.ContainerID, "://"); c.State.Running != nil && id != "" {
+					all = append(all, Running{Pod: pod.Metadata.UID, Who: who, Container: c.Name, ID: id})
 				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	return all, nil
+	return all, unread, nil
+}
+
+func (p *started) weight() int {
+	return len(p.Status.Init) + len(p.Status.App) + len(p.Status.Ephemeral)
 }

@@ -3,23 +3,23 @@ package nri_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"go.uber.org/goleak"
 
+	"github.com/paddock-project/paddock/internal/absence"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
@@ -32,11 +32,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // containerd does, its pods, and an agent that can be taken away. CPU 0 is reserved.
 type bench struct {
 	ctx    context.Context
-	plugin *nri.Plugin
+	plugin *driver
 	engine *engine.Engine
 	disk   *node.State // what a new agent starts from
 	policy node.Policy
-	clock  time.Time
+	clock  *clock
+	now    func() time.Time // the plugin's
 	config func(*nri.Config)
 
 	source  map[string]request.Pod // what the kubelet lists
@@ -45,11 +46,17 @@ type bench struct {
 	slow    time.Duration          // how long asking it takes
 	looked  int
 	planned int
+	mu      sync.Mutex          // of what the agent's jobs reach: runs and quotas
 	runs    map[string]*running // the runtime's containers, by id
 	boxes   map[string]*api.PodSandbox
-	quotas  map[string]bool // cgroups that have one
-	link    *link
-	lastID  int
+	quotas  map[string]bool               // cgroups that have one
+	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: nothing
+	// slowKubelet never answers if it is set; old runtimes take no unsolicited updates; lost loses replies.
+	slowKubelet time.Duration
+	old, lost   bool
+	link        *link
+	linked      atomic.Bool // there is a link
+	lastID      int
 	// lose tells which of the updates that may fail get lost; nil: none.
 	lose func(*api.ContainerUpdate) bool
 	// fail makes the first creation fail after the reply, and between happens before a reply is carried
@@ -61,6 +68,38 @@ type bench struct {
 	observed observed
 }
 
+// driver is a plugin with its loop, and the requests that the runtime makes of its connection.
+type driver struct {
+	*nri.Plugin
+	handler
+	stop func()
+}
+
+// handler are the requests of a runtime, as the stub serves them.
+type handler interface {
+	Configure(ctx context.Context, config, runtime, version string) (api.EventMask, error)
+	Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error)
+	RunPodSandbox(context.Context, *api.PodSandbox) error
+	UpdatePodSandbox(context.Context, *api.PodSandbox, *api.LinuxResources, *api.LinuxResources) error
+	StopPodSandbox(context.Context, *api.PodSandbox) error
+	RemovePodSandbox(context.Context, *api.PodSandbox) error
+	CreateContainer(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error)
+	PostCreateContainer(context.Context, *api.PodSandbox, *api.Container) error
+	StartContainer(context.Context, *api.PodSandbox, *api.Container) error
+	UpdateContainer(context.Context, *api.PodSandbox, *api.Container, *api.LinuxResources) ([]*api.ContainerUpdate, error)
+	StopContainer(context.Context, *api.PodSandbox, *api.Container) ([]*api.ContainerUpdate, error)
+	RemoveContainer(context.Context, *api.PodSandbox, *api.Container) error
+}
+
+// clock stands still unless it is told to pass.
+type clock struct{ passed atomic.Int64 }
+
+func (c *clock) now() time.Time       { return time.Unix(1_800_000_000, c.passed.Load()) }
+func (c *clock) pass(d time.Duration) { c.passed.Add(int64(d)) }
+
+// never is for agents whose rounds a test makes.
+func never(time.Duration) <-chan time.Time { return nil }
+
 // running is a container that runs.
 type running struct {
 	c       *api.Container
@@ -68,24 +107,34 @@ type running struct {
 }
 
 type observed struct {
+	mu       sync.Mutex
 	hooks    map[string]int
 	asked    []time.Duration
 	away     time.Duration
 	repaired int
 }
 
-func (o *observed) Hook(name string, _ time.Duration, _ error) { o.hooks[name]++ }
-func (o *observed) Asked(took time.Duration)                   { o.asked = append(o.asked, took) }
-func (o *observed) Connected(bool)                             {}
-func (o *observed) Away(d time.Duration)                       { o.away += d }
-func (o *observed) Repaired(n int)                             { o.repaired += n }
+func (o *observed) Hook(name string, _ time.Duration, _ error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hooks[name]++
+}
+
+func (o *observed) Asked(took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked = append(o.asked, took)
+}
+func (o *observed) Connected(bool)       {}
+func (o *observed) Away(d time.Duration) { o.away += d }
+func (o *observed) Repaired(n int)       { o.repaired += n }
 
 // newBench is a node whose agent is there and synchronised.
 func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {
 	b := &bench{
 		ctx:    ctx,
 		source: map[string]request.Pod{}, hidden: map[string]request.Pod{}, runs: map[string]*running{}, boxes: map[string]*api.PodSandbox{}, quotas: map[string]bool{},
-		observed: observed{hooks: map[string]int{}}, clock: time.Unix(1_800_000_000, 0),
+		observed: observed{hooks: map[string]int{}}, clock: &clock{},
 		policy: node.Policy{
 			Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true,
 			StaticMemory: true, ReservedMemory: map[int]map[string]int64{0: {machine.Memory: 256 << 20}}, PodLevelResources: true, PodLevelManagers: true,
@@ -140,21 +189,53 @@ func (b *bench) boot() {
 	}
 	log := slog.New(slog.NewTextHandler(&b.said, nil))
 	b.engine = engine.New(s.Resume(generation), engine.Config{
-		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.clock },
+		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: b.clock.now,
 		Encode: func(s *node.State) ([]byte, error) { b.disk = s; return nil, nil },
 	})
 	c := nri.Config{
 		Engine: b.engine, Pods: pods{b}, Cgroups: cgroups{b}, Observer: &b.observed, Log: log,
-		Now: func() time.Time { return b.clock }, After: time.After, Dial: func(*nri.Plugin) (nri.Link, error) { return b.link, nil },
+		Now: b.clock.now, After: never,
+		Dial: func(h any) (nri.Link, error) {
+			requests, ok := h.(handler)
+			if !ok {
+				return nil, errors.New("it does not answer what a runtime asks")
+			}
+			b.plugin.handler = requests
+			return b.link, nil
+		},
 		Socket: "/run/nri.sock", Timeout: time.Second, Period: 10 * time.Second, Grace: 30 * time.Second, Fresh: b.disk == nil,
 	}
 	b.config(&c)
-	b.plugin = nri.New(c)
+	b.now = c.Now
+	b.halt()
+	ctx, cancel := context.WithCancel(b.ctx)
+	ended := make(chan struct{})
+	b.plugin = &driver{Plugin: nri.New(c), stop: func() { cancel(); <-ended }}
+	if c.Dial == nil {
+		close(ended)
+		return // Run has a loop of its own.
+	}
+	go func(p *driver) {
+		defer close(ended)
+		_ = p.Loop(ctx)
+	}(b.plugin)
+}
+
+// halt ends the loop of an agent.
+func (b *bench) halt() {
+	if b.plugin != nil {
+		b.plugin.stop()
+	}
 }
 
 type store struct{ *bench }
 
-func (store) Write([]byte) error { return nil }
+func (s store) Write([]byte) error {
+	if stall := s.stall.Load(); stall != nil {
+		<-*stall
+	}
+	return nil
+}
 
 // decisions counts what the engine was asked.
 type decisions struct{ *bench }
@@ -168,9 +249,15 @@ type pods struct{ *bench }
 
 var errUnlisted = errors.New("not listed")
 
-func (p pods) Lookup(_ context.Context, uid string) (request.Pod, error) {
+func (p pods) Lookup(ctx context.Context, uid string) (request.Pod, error) {
+	if p.slowKubelet > 0 {
+		<-ctx.Done()
+		return request.Pod{}, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.looked++
-	p.clock = p.clock.Add(p.slow)
+	p.clock.pass(p.slow)
 	if pod, there := p.source[uid]; there && p.deaf == nil {
 		return pod, nil
 	}
@@ -178,16 +265,28 @@ func (p pods) Lookup(_ context.Context, uid string) (request.Pod, error) {
 }
 
 func (p pods) List(context.Context) (map[string]request.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.deaf != nil {
 		return nil, p.deaf
 	}
 	return maps.Clone(p.source), nil
 }
 
+// Gone is of a kubelet that has run for long: what it does not list is gone at once, with a sandbox after a while.
+func (p pods) Gone(uid string, trace absence.Trace) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, there := p.source[uid]
+	return !there && (!trace.Sandbox || p.now().Sub(trace.Since) >= 30*time.Second)
+}
+
 // cgroups is nri.Cgroups.
 type cgroups struct{ *bench }
 
 func (c cgroups) Read(path string) (converge.Setting, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, r := range c.runs {
 		if r.c.GetLinux().GetCgroupsPath() == path {
 			return r.setting, nil
@@ -196,196 +295,13 @@ func (c cgroups) Read(path string) (converge.Setting, error) {
 	return converge.Setting{}, fs.ErrNotExist
 }
 
-func (c cgroups) LiftQuota(path string) (bool, error) {
+func (c cgroups) SetQuota(path string, want node.Quota) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	had, there := c.quotas[path]
 	if !there {
 		return false, fs.ErrNotExist
 	}
-	c.quotas[path] = false
-	return had, nil
-}
-
-// link is a connection. Updates are made at once unless the test holds them.
-type link struct {
-	*bench
-	ctx    context.Context
-	cancel context.CancelFunc
-	up     chan struct{}
-	ended  chan struct{}
-	hold   chan struct{} // nil: updates are made at once
-	sent   int
-}
-
-func (l *link) Run(ctx context.Context) error {
-	close(l.up)
-	select {
-	case <-ctx.Done():
-	case <-l.ctx.Done():
-	}
-	return errors.New("connection closed")
-}
-
-func (l *link) UpdateContainers(updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
-	l.sent++
-	if l.hold != nil {
-		<-l.hold
-	}
-	l.apply(updates)
-	return nil, nil
-}
-
-func (l *link) RuntimeNRIVersion() string { return "v0.12.3" }
-
-// connect lets the plugin serve a connection, and the runtime synchronise it.
-func (b *bench) connect() {
-	b.link = &link{bench: b, up: make(chan struct{}), ended: make(chan struct{})}
-	b.link.ctx, b.link.cancel = context.WithCancel(b.ctx)
-	go func(l *link) {
-		defer close(l.ended)
-		_, _ = b.plugin.Serve(l.ctx)
-	}(b.link)
-	<-b.link.up
-	_, err := b.plugin.Configure(b.ctx, "", "containerd", "2.4.2+unknown")
-	b.broke(err)
-	var boxes []*api.PodSandbox
-	var containers []*api.Container
-	for _, id := range slices.Sorted(maps.Keys(b.boxes)) {
-		boxes = append(boxes, b.boxes[id])
-	}
-	for _, id := range slices.Sorted(maps.Keys(b.runs)) {
-		r := b.runs[id]
-		r.c.Linux.Resources = resources(r.setting)
-		containers = append(containers, r.c)
-	}
-	updates, err := b.plugin.Synchronize(b.ctx, boxes, containers)
-	b.broke(err)
-	b.apply(updates)
-	if b.plugin.Ready() == nil {
-		b.noMoreThan(nil)
-	}
-}
-
-// disconnect ends the connection.
-func (b *bench) disconnect() {
-	if b.link != nil {
-		b.link.cancel()
-		<-b.link.ended
-		b.link = nil
-	}
-}
-
-func (b *bench) broke(err error) {
-	if b.wrong == nil {
-		b.wrong = err
-	}
-}
-
-// resources are a setting as a runtime shows it.
-func resources(s converge.Setting) *api.LinuxResources {
-	cpu := &api.LinuxCPU{Cpus: s.CPUs.String(), Mems: cpuset.Of(s.Mems.Nodes()...).String(), Quota: api.Int64(int64(200000))}
-	if s.LiftQuota {
-		cpu.Quota = api.Int64(int64(-1))
-	}
-	return &api.LinuxResources{Cpu: cpu}
-}
-
-// set changes a setting as the runtime does: what is empty means no change.
-func (b *bench) set(s converge.Setting, r *api.LinuxResources) converge.Setting {
-	cpus, err := cpuset.Parse(r.GetCpu().GetCpus())
-	mems, err2 := cpuset.Parse(r.GetCpu().GetMems())
-	if err = errors.Join(err, err2); err != nil {
-		b.broke(err)
-	}
-	if cpus.IsEmpty() && mems.IsEmpty() || cpus.IsEmpty() && b.policy.StaticCPU {
-		b.broke(fmt.Errorf("an empty cpuset was sent: %v", r))
-	}
-	if !cpus.IsEmpty() {
-		s.CPUs = cpus
-	}
-	if !mems.IsEmpty() {
-		s.Mems = mask.Of(mems.IDs()...)
-	}
-	if q := r.GetCpu().GetQuota(); q != nil {
-		s.LiftQuota = q.GetValue() < 0
-	}
-	return s
-}
-
-// apply makes updates in their order, and holds each of them to the promises.
-func (b *bench) apply(updates []*api.ContainerUpdate) {
-	for _, u := range updates {
-		if u.GetIgnoreFailure() && b.lose != nil && b.lose(u) {
-			continue
-		}
-		if r := b.runs[u.GetContainerId()]; r != nil {
-			before := b.overlaps()
-			r.setting = b.set(r.setting, u.GetLinux().GetResources())
-			b.noMoreThan(before)
-		}
-	}
-}
-
-// overlaps are the containers that run on CPUs that another one has for its own, or another pod for its pool.
-func (b *bench) overlaps() map[[2]string]bool {
-	found := map[[2]string]bool{}
-	if b.link == nil {
-		return found
-	}
-	s := b.engine.State()
-	for id, r := range b.runs {
-		g, known := s.Grant(b.boxes[r.c.GetPodSandboxId()].GetUid())
-		if !known {
-			continue
-		}
-		_, i := g.Pod.Container(r.c.GetName())
-		if i < 0 || g.Isolation(i) == node.HostIsolation {
-			continue
-		}
-		for other, o := range b.runs {
-			pooled := g.Isolation(i) == node.PodIsolation && b.boxes[o.c.GetPodSandboxId()].GetUid() == g.Pod.UID
-			if other != id && !pooled && o.everywhere().Intersects(r.everywhere()) {
-				found[[2]string{id, other}] = true
-			}
-		}
-	}
-	return found
-}
-
-// everywhere is where a container runs, without a cpuset too.
-func (r *running) everywhere() cpuset.Set {
-	if r.setting.CPUs.IsEmpty() {
-		return cpuset.Range(0, 7)
-	}
-	return r.setting.CPUs
-}
-
-// noMoreThan holds that nobody overlaps who did not.
-func (b *bench) noMoreThan(before map[[2]string]bool) {
-	for pair := range b.overlaps() {
-		if !before[pair] {
-			b.broke(fmt.Errorf("%s has CPUs for its own, and %s runs on some of them: %v", pair[0], pair[1], b.shown()))
-		}
-	}
-}
-
-// shown are what containers run on, by pod/name.
-func (b *bench) shown() map[string]string {
-	out := map[string]string{}
-	for _, r := range b.runs {
-		quota := ""
-		if r.setting.LiftQuota {
-			quota = " no quota"
-		}
-		out[b.boxes[r.c.GetPodSandboxId()].GetUid()+"/"+r.c.GetName()] = fmt.Sprintf("%s on %s%s", r.setting.CPUs, r.setting.Mems, quota)
-	}
-	return out
-}
-
-// check ends a test.
-func (b *bench) check(t *testing.T) {
-	t.Helper()
-	b.disconnect()
-	if b.wrong != nil {
-		t.Error(b.wrong)
-	}
+	c.quotas[path] = want != node.NoQuota
+	return had != c.quotas[path], nil
 }

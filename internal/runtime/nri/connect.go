@@ -12,24 +12,16 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
-	"golang.org/x/sync/errgroup"
 )
 
-// The waits between attempts to connect, and how long a runtime may take from there to Synchronize.
+// The waits between attempts to connect, and how long a runtime may take from there to Synchronize. A
+// runtime that is back is found within a second: until then pods start without CPUs of their own, and
+// an attempt at a socket that is not there costs nothing.
 const (
 	firstWait   = 100 * time.Millisecond
-	longestWait = 10 * time.Second
+	longestWait = time.Second
 	registering = 15 * time.Second
 )
-
-// Run keeps the connection to the runtime and everything in order until ctx ends. It returns the
-// cause of that.
-func (p *Plugin) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.connect(ctx) })
-	group.Go(func() error { return p.reconcile(ctx) })
-	return group.Wait()
-}
 
 // connect connects again and again. The first wait comes back after a connection that was of use.
 func (p *Plugin) connect(ctx context.Context) error {
@@ -52,73 +44,88 @@ func (p *Plugin) connect(ctx context.Context) error {
 	}
 }
 
-// serve has one connection. It tells whether it came as far as Synchronize.
+// serve has one connection. It reports whether it came as far as Synchronize. What it started has
+// ended when it returns.
 func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	dial := p.config.Dial
 	if dial == nil {
-		dial = socket
+		dial = p.socket
 	}
-	link, err := dial(p)
-	if err != nil {
+	serving, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &session{Plugin: p, timeout: p.config.Timeout, cancel: cancel}
+	if s.link, err = dial(s); err != nil {
 		return false, err
 	}
-	p.mu.Lock()
-	l := &linked{Link: link}
-	p.link = l
-	p.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	p.tell(ctx, func(l *loop) { l.connected(s) })
 	ended := make(chan error, 1)
-	go func() { ended <- link.Run(ctx) }()
+	go func() { ended <- s.link.Run(serving) }()
+	running := true
 	select {
 	case err = <-ended:
-	case <-p.config.After(registering):
-		if p.isSynchronised(l) {
-			err = <-ended
-			break
+		running = false
+	case <-serving.Done():
+		err = context.Cause(serving)
+	}
+	err = errors.Join(err, s.close(ctx))
+	if running {
+		if last := <-ended; err == nil {
+			err = last
 		}
-		// The stub waits for ever for a runtime that registers it and then goes away.
-		err = fmt.Errorf("the runtime did not answer within %v", registering)
 	}
-	if c, closes := link.(io.Closer); closes {
-		err = errors.Join(err, c.Close())
-	}
-	return p.disconnected(l), err
+	useful, _ = ask(context.WithoutCancel(ctx), p, func(l *loop) bool { return l.disconnected(s) })
+	return useful, err
 }
 
-func (p *Plugin) isSynchronised(l *linked) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return l.synchronised
+// close ends the connection, and the wait of a stub that registered with a runtime that then went
+// away: it waits for Configure without an end.
+func (s *session) close(ctx context.Context) error {
+	s.over.Store(true)
+	var err error
+	if c, closes := s.link.(io.Closer); closes {
+		err = c.Close()
+	}
+	if c, waits := s.link.(interface {
+		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
+	}); waits {
+		_, _ = c.Configure(ctx, &api.ConfigureRequest{}) // The session is over: it answers with errGone.
+	}
+	return err
 }
 
-// disconnected notes the end of a connection.
-func (p *Plugin) disconnected(l *linked) (useful bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link = nil
-	if useful = l.synchronised; useful {
-		p.lost = p.config.Now()
-		p.config.Observer.Connected(false)
+// connected is an event: there is a connection, on which nothing has been asked yet.
+func (l *loop) connected(s *session) {
+	l.session, l.synchronised = s, false
+	l.publish()
+	late := l.config.After(registering)
+	l.jobs.Go(func() {
+		select {
+		case <-late:
+			l.tell(l.ctx, func(l *loop) {
+				if l.session == s && !l.synchronised {
+					l.hangUp(fmt.Errorf("the runtime did not synchronise within %v", registering))
+				}
+			})
+		case <-l.ctx.Done():
+		}
+	})
+}
+
+// disconnected is an event: a connection has ended. What was told in its last replies is open. It
+// reports whether the connection was of use.
+func (l *loop) disconnected(s *session) (useful bool) {
+	if l.session != s {
+		return false
 	}
+	useful = l.synchronised
+	l.session, l.synchronised, l.owed = nil, false, time.Time{}
+	l.settle(func(*operation) bool { return true }, (*container).doubt)
+	if useful {
+		l.lost = l.config.Now()
+		l.config.Observer.Connected(false)
+	}
+	l.publish()
 	return useful
-}
-
-// Configure is told which runtime there is.
-func (p *Plugin) Configure(ctx context.Context, _, runtime, release string) (api.EventMask, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.link == nil {
-		return 0, errors.New("paddock: the connection was given up")
-	}
-	nri := p.link.RuntimeNRIVersion()
-	p.link.mayUpdate = standsUpdates(runtime, release, nri)
-	p.config.Log.InfoContext(ctx, "connected to the runtime", "runtime", runtime, "version", release, "nri", nri)
-	if !p.link.mayUpdate {
-		p.config.Log.WarnContext(ctx, "this runtime may hang on updates that it did not ask for: they wait for the next container that starts or stops",
-			"need_nri", "0.12.1", "runtime", runtime, "version", release)
-	}
-	return 0, nil
 }
 
 // socketLink is a stub with its connection, which the stub does not close if it was never configured.
@@ -128,11 +135,17 @@ type socketLink struct {
 	conn net.Conn
 }
 
+// failurePolicy has the runtime fail a request that is not answered in time, and keep the
+// connection, so that no pod starts without Paddock because of one late answer. Runtimes have it from
+// NRI 0.12.5; older ones, and containerd 2.4.2 is one, drop the plugin and go on without it. It holds for every request
+// of the connection: a stop or a removal that is not answered fails, too, and the kubelet repeats it.
+var failurePolicy = &api.FailurePolicy{FailRequest: true, KeepConnected: true}
+
 // socket connects to the runtime's socket.
-func socket(p *Plugin) (Link, error) {
+func (p *Plugin) socket(handler any) (Link, error) {
 	l := &socketLink{}
-	s, err := stub.New(p, stub.WithSocketPath(p.config.Socket), stub.WithPluginName(p.config.Name), stub.WithPluginIdx(p.config.Index),
-		stub.WithDialer(l.dial), stub.WithOnClose(func() {}), stub.WithLogger(stubLog{p.config.Log}))
+	s, err := stub.New(handler, stub.WithSocketPath(p.config.Socket), stub.WithPluginName(p.config.Name), stub.WithPluginIdx(p.config.Index),
+		stub.WithFailurePolicy(failurePolicy), stub.WithDialer(l.dial), stub.WithOnClose(func() {}), stub.WithLogger(stubLog{p.config.Log}))
 	if err != nil {
 		return nil, fmt.Errorf("NRI plugin %s-%s: %w", p.config.Index, p.config.Name, err)
 	}
@@ -164,7 +177,7 @@ func (l *socketLink) Close() error {
 	return nil
 }
 
-// stubLog is what the stub logs, a level lower: what matters is said here.
+// stubLog is what the stub logs, a level lower: what matters is logged here.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) write(ctx context.Context, format string, args []any) {

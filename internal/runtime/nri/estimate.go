@@ -57,8 +57,8 @@ func (p *Plugin) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) 
 	return a, nil
 }
 
-// sayEstimate says of a pod that was admitted by an estimate what that was made of.
-func (p *Plugin) sayEstimate(ctx context.Context, a asked, g *node.Grant) {
+// reportEstimate logs what the estimate of an admitted pod was made of.
+func (p *Plugin) reportEstimate(ctx context.Context, a asked, g *node.Grant) {
 	log := p.config.Log.With("pod", a.pod.ID(), "uid", a.pod.UID, "why", a.unlisted, "qos", a.pod.QoS.String())
 	if a.doubt != nil {
 		log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers: in doubt it holds nothing and runs on the node's shared pool", "doubt", a.doubt)
@@ -129,7 +129,7 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	switch {
 	case shares < leastShares || shares > mostShares:
 		return 0, 0, fmt.Errorf("its CPU shares are %d, which is no request", shares)
-	case quota == 0 || quota == unlimited:
+	case quota == 0 || quota == int64(node.NoQuota):
 		if shares == mostShares {
 			return 0, 0, fmt.Errorf("its CPU shares are %d, which is any request from %d CPUs, and it has no CFS quota", shares, mostShares/sharesPerCPU)
 		}

@@ -213,8 +213,8 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	}
 	b.stop("g")
 	b.plugin.Reconcile(t.Context())
-	delete(b.source, "g")
-	b.clock = b.clock.Add(b.grace())
+	b.unlist("g")
+	b.clock.pass(b.grace())
 	b.plugin.Reconcile(t.Context())
 	b.want(t, "gone", map[string]string{"b/web": "0-7 on {}"})
 }
@@ -230,7 +230,7 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		b.clock = b.clock.Add(b.grace())
+		b.clock.pass(b.grace())
 		b.plugin.Reconcile(t.Context())
 	}
 	if g, holds := b.engine.State().Grant("g"); !holds || g.Pool.String() != "2-3" {
@@ -241,7 +241,7 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 11 {
-		b.clock = b.clock.Add(b.grace())
+		b.clock.pass(b.grace())
 		b.plugin.Reconcile(t.Context())
 	}
 	if _, holds := b.engine.State().Grant("lost"); holds {
@@ -255,7 +255,7 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	if _, holds := b.engine.State().Grant("g"); !holds {
 		t.Error("it was released before a new sandbox could follow")
 	}
-	b.clock = b.clock.Add(b.grace())
+	b.clock.pass(b.grace())
 	b.plugin.Reconcile(t.Context())
 	if _, holds := b.engine.State().Grant("g"); holds {
 		t.Error("it is gone and holds CPUs")
@@ -289,7 +289,7 @@ func TestEstimateIsTheLastResort(t *testing.T) {
 		t.Errorf("a pod that started without the agent is held as %v", g.Pod)
 	}
 	b.list(guaranteed("missed", 1))
-	b.clock = b.clock.Add(b.grace())
+	b.clock.pass(b.grace())
 	b.plugin.Reconcile(t.Context())
 	if g, holds := b.engine.State().Grant("missed"); !holds || g.Pod.Estimated {
 		t.Errorf("listed later it is held as %v", g)

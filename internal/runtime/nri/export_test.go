@@ -14,10 +14,28 @@ import (
 // Serve has one connection.
 func (p *Plugin) Serve(ctx context.Context) (bool, error) { return p.serve(ctx) }
 
-// Loop is the reconcile loop.
-func (p *Plugin) Loop(ctx context.Context) error { return p.reconcile(ctx) }
+// Loop is the event loop.
+func (p *Plugin) Loop(ctx context.Context) error { return newLoop(p).run(ctx) }
 
-// Refusal and StandsUpdates are what their names say.
+// Reconcile makes a round, and reports whether the next one comes soon.
+func (p *Plugin) Reconcile(ctx context.Context) (soon bool) {
+	p.Settle(ctx)
+	soon, _ = ask(ctx, p, func(l *loop) bool { return l.due.Sub(l.config.Now()) <= soonest })
+	return soon
+}
+
+// Phase is what is known of a container, in a word.
+func (p *Plugin) Phase(ctx context.Context, id string) string {
+	word, _ := ask(ctx, p, func(l *loop) string {
+		if c := l.table.containers[id]; c != nil {
+			return c.phase.String()
+		}
+		return "none"
+	})
+	return word
+}
+
+// Refusal is refusal.
 func Refusal(pod request.Pod, r *node.Refusal) error { return refusal(pod, r) }
 
 // Estimate is estimate.
@@ -29,10 +47,12 @@ func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 func StandsUpdates(runtime, release, nri string) bool { return standsUpdates(runtime, release, nri) }
 
 // HangUp closes the connection, as it is when a runtime dies.
-func (p *Plugin) HangUp() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, closes := p.link.Link.(io.Closer)
+func (p *Plugin) HangUp(ctx context.Context) error {
+	link, err := ask(ctx, p, func(l *loop) Link { return l.session.link })
+	if err != nil {
+		return err
+	}
+	c, closes := link.(io.Closer)
 	if !closes {
 		return errors.New("the connection cannot be closed")
 	}

@@ -21,7 +21,9 @@ func (b *bench) run(uid string) error {
 		pod = b.hidden[uid]
 	}
 	box := &api.PodSandbox{Id: fmt.Sprint("box-", b.lastID), Uid: uid, Name: uid, Namespace: "default", Linux: linux(pod)}
+	b.mu.Lock()
 	b.quotas[box.GetLinux().GetCgroupParent()] = true
+	b.mu.Unlock()
 	if b.link != nil {
 		if err := b.plugin.RunPodSandbox(b.ctx, box); err != nil {
 			return err
@@ -91,19 +93,26 @@ func (b *bench) create(box *api.PodSandbox, name string) (string, error) {
 			r.setting = b.set(r.setting, a)
 		}
 	}
+	b.mu.Lock()
 	before := b.overlaps()
 	b.runs[id] = r
 	b.noMoreThan(before)
-	if b.link != nil {
-		return id, b.plugin.StartContainer(b.ctx, box, c)
+	b.mu.Unlock()
+	if b.link == nil {
+		return id, nil
 	}
-	return id, nil
+	if err := b.plugin.PostCreateContainer(b.ctx, box, c); err != nil {
+		return id, err
+	}
+	return id, b.plugin.StartContainer(b.ctx, box, c)
 }
 
 // exit ends a container.
 func (b *bench) exit(id string) {
+	b.mu.Lock()
 	r := b.runs[id]
 	delete(b.runs, id)
+	b.mu.Unlock()
 	if b.link == nil {
 		return
 	}
@@ -137,6 +146,8 @@ func (b *bench) stop(uid string) {
 
 // of are the ids of a pod's containers.
 func (b *bench) of(uid string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var ids []string
 	for id, r := range b.runs {
 		if b.boxes[r.c.GetPodSandboxId()].GetUid() == uid {
@@ -151,7 +162,7 @@ func (b *bench) of(uid string) []string {
 func guaranteed(uid string, cpus int) request.Pod {
 	memory := request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
 	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
-		{Name: "app", Lane: request.App, CPUs: cpus, Memory: memory, Equivalent: true},
+		{Name: "app", Lane: request.App, CPUs: cpus, CPULimit: int64(cpus) * 1000, Memory: memory, Equivalent: true},
 		{Name: "log", Lane: request.App, Sharing: request.FractionalCPU, Memory: memory, Equivalent: true},
 	}}
 }
@@ -169,8 +180,17 @@ func (b *bench) hide(all ...request.Pod) {
 	}
 }
 
+// unlist takes a pod out of the source.
+func (b *bench) unlist(uid string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.source, uid)
+}
+
 // list puts pods into the source.
 func (b *bench) list(all ...request.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, p := range all {
 		b.source[p.UID] = p
 	}

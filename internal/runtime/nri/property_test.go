@@ -59,7 +59,7 @@ func TestHistories(t *testing.T) {
 			"stop":    func(t *rapid.T) { h.stop(h.any(t)) },
 			"unlist": func(t *rapid.T) {
 				uid := h.any(t)
-				delete(h.source, uid)
+				h.unlist(uid)
 				h.stop(uid)
 			},
 			"disconnect": func(*rapid.T) { h.disconnect() },
@@ -81,7 +81,7 @@ func TestHistories(t *testing.T) {
 				h.deaf = rapid.SampledFrom([]error{nil, nil, errors.New("the kubelet restarts")}).Draw(t, "deaf")
 			},
 			"wait": func(t *rapid.T) {
-				h.clock = h.clock.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
+				h.clock.pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
 			},
 		})
 		h.end(t)
@@ -132,7 +132,7 @@ func (h *history) restart(t *rapid.T) {
 // hold holds the node to what was promised.
 func (h *history) hold(t *rapid.T) {
 	if h.wrong != nil {
-		t.Fatal(h.wrong)
+		t.Fatalf("%v\n%s", h.wrong, h.said.String())
 	}
 	s := h.engine.State()
 	if err := s.Check(); err != nil {
@@ -171,7 +171,7 @@ func (h *history) end(t *rapid.T) {
 		h.connect()
 	}
 	for range 3 {
-		h.clock = h.clock.Add(time.Minute)
+		h.clock.pass(time.Minute)
 		h.plugin.Reconcile(t.Context())
 	}
 	h.hold(t)

@@ -21,7 +21,7 @@ type runtime struct {
 	updates [][]*api.ContainerUpdate
 }
 
-func startRuntime(t *testing.T, socket string, pods []*api.PodSandbox, containers []*api.Container) *runtime {
+func startRuntime(t *testing.T, socket string, pods []*api.PodSandbox, containers []*api.Container, options ...adaptation.Option) *runtime {
 	t.Helper()
 	r := &runtime{synced: make(chan []*api.ContainerUpdate, 1)}
 	synchronise := func(ctx context.Context, f adaptation.SyncCB) error {
@@ -36,8 +36,9 @@ func startRuntime(t *testing.T, socket string, pods []*api.PodSandbox, container
 		return nil, nil
 	}
 	var err error
-	r.Adaptation, err = adaptation.New("containerd", "2.4.2", synchronise, update, adaptation.WithSocketPath(socket),
+	options = append(options, adaptation.WithSocketPath(socket),
 		adaptation.WithPluginPath(filepath.Join(filepath.Dir(socket), "plugins")), adaptation.WithPluginConfigPath(filepath.Join(filepath.Dir(socket), "conf")))
+	r.Adaptation, err = adaptation.New("containerd", "2.4.2", synchronise, update, options...)
 	if err == nil {
 		err = r.Start()
 	}
@@ -86,7 +87,7 @@ func TestSocket(t *testing.T) {
 		t.Error("a pod that does not fit was admitted")
 	}
 	r.Stop()
-	if err := b.plugin.HangUp(); err != nil {
+	if err := b.plugin.HangUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 

@@ -1,47 +1,39 @@
 package nri
 
 import (
-	"context"
-	"errors"
-	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// Synchronize takes what runs as the table, plans what runs and holds nothing, and updates what does not run
-// where it should.
-func (p *Plugin) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
-	ctx, done := p.answer(ctx, "Synchronize")
-	defer func() { done(&err) }()
-	created := p.observe(ctx, pods, containers)
-	if p.foreign(ctx) || p.isAside() {
-		p.synchronised(ctx, nil, nil)
-		return nil, nil
-	}
-	missed := p.adopt(ctx, oldest(created))
-	p.mu.Lock()
-	updates, stranded := p.table.compare(p.config.Engine.State(), "")
-	p.carry(stopping, updates)
-	p.mu.Unlock()
-	p.say(ctx, stranded)
-	p.synchronised(ctx, missed, updates)
-	p.again()
-	return updatesOf(updates), nil
+// observed is what a runtime that synchronises shows.
+type observed struct {
+	managed bool
+	// without are the sandboxes of pods that run without a grant, the oldest first.
+	without []*sandbox
+	// sights are the containers whose cgroups are to be read: the runtime does not know of updates that
+	// got lost, or of others who write there.
+	sights []*sight
+	err    error
 }
 
-// observe makes a new table. It returns when the first container of each pod was made.
-func (p *Plugin) observe(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) map[string]int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.table = newTable(p.config.Now())
+// observe is an event: what runs becomes the table. Replies and updates of the connection before are
+// no longer awaited: a runtime carries them out, or drops them, before it synchronises.
+func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Container) observed {
+	if s != l.session {
+		return observed{err: errGone}
+	}
+	heard := l.table.heard
+	l.table, l.replies, l.flight = newTable(l.config.Now()), nil, nil
+	l.table.heard = heard
 	uids, created := map[string]string{}, map[string]int64{}
 	for _, pod := range pods {
 		if uids[pod.GetId()] = pod.GetUid(); pod.GetUid() != "" {
-			p.enter(pod)
+			l.table.sandboxes[pod.GetId()] = sandboxFrom(pod)
 		}
 	}
 	for _, c := range containers {
@@ -49,120 +41,98 @@ func (p *Plugin) observe(ctx context.Context, pods []*api.PodSandbox, containers
 		if uid == "" || !runs(c) {
 			continue
 		}
-		setting, err := settingOf(c.GetLinux().GetResources())
-		if err != nil {
-			p.config.Log.ErrorContext(ctx, "what a container runs on is not to be read; it counts as running everywhere", "uid", uid, "container", c.GetName(), "error", err)
-		}
-		p.table.containers[c.GetId()] = &container{id: c.GetId(), pod: uid, name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), setting: setting}
+		l.table.containers[c.GetId()] = l.found(uid, c)
 		if at, there := created[uid]; !there || c.GetCreatedAt() < at {
 			created[uid] = c.GetCreatedAt()
 		}
 	}
-	return created
+	l.resuming = false
+	l.findForeign()
+	return observed{managed: l.managed(), without: l.without(oldest(created)), sights: l.sights()}
 }
 
-// foreign stands aside when containers run on CPUs that somebody else gave them: this state never held
-// anything, and something has a cpuset.
-func (p *Plugin) foreign(ctx context.Context) bool {
-	p.mu.Lock()
-	fresh := p.fresh && !p.config.TakeOver
-	p.fresh = false
-	s := p.config.Engine.State()
-	var strange *container
-	var who string
-	for _, c := range p.table.containers {
-		if fresh && !c.setting.CPUs.IsEmpty() && !c.setting.CPUs.Equal(s.SharedCPUs()) {
-			strange, who = c, p.table.who(c.pod)
+// found is a container that the runtime shows, with the CPUs that the runtime believes it to have.
+func (l *loop) found(uid string, c *api.Container) *container {
+	setting, err := settingOf(c.GetLinux().GetResources())
+	if err != nil {
+		l.config.Log.ErrorContext(l.flow, "the CPUs of a container cannot be read; it counts as running everywhere", "uid", uid, "container", c.GetName(), "error", err)
+	}
+	return &container{
+		id: c.GetId(), pod: uid, name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), has: setting,
+		own: owns(l.config.Engine.State(), uid, c.GetName()),
+	}
+}
+
+// findForeign finds the containers that run on CPUs that another manager gave them: those that came so
+// and are still there, and, if the state never had a grant, all that have a cpuset.
+func (l *loop) findForeign() {
+	maps.DeleteFunc(l.foreign, func(id string, _ foreigner) bool { return l.table.containers[id] == nil })
+	s := l.config.Engine.State()
+	free := func(cpus cpuset.Set) bool { // On the shared pool, or everywhere.
+		return cpus.IsEmpty() || cpus.Equal(s.SharedCPUs()) || cpus.Contains(s.Machine().AllCPUs())
+	}
+	for id, c := range l.table.containers {
+		if l.fresh && !l.config.TakeOver && !free(c.has.CPUs) {
+			l.foreign[id] = foreigner{l.table.who(c.pod), c.name, c.has}
 		}
 	}
-	p.mu.Unlock()
-	if strange == nil {
-		return false
+	l.fresh = l.fresh && len(l.foreign) > 0
+	if len(l.foreign) > 0 {
+		l.standAside()
 	}
-	p.standAside(ctx, who, strange.name, strange.setting)
-	return true
 }
 
-// adopt plans the pods that hold nothing yet, in that order, and returns who they were. Who is refused
-// stays on the node's shared pool, and so does who is not listed: that it runs there already is no harm, and
-// what an estimate gave it could not be mended.
-func (p *Plugin) adopt(ctx context.Context, uids []string) (missed []string) {
+// without are the sandboxes of the pods among those that have no grant and were not rejected.
+func (l *loop) without(uids []string) []*sandbox {
+	snapshot := l.config.Engine.Snapshot()
+	var boxes []*sandbox
 	for _, uid := range uids {
-		if _, known := p.config.Engine.State().Grant(uid); known || ctx.Err() != nil {
+		_, known := snapshot.State.Grant(uid)
+		before, again := l.rejections[uid]
+		if known || again && before.version == snapshot.Version {
 			continue
 		}
-		p.mu.Lock()
-		var pod *api.PodSandbox
-		for _, s := range p.table.sandboxes {
-			if s.pod == uid {
-				pod = sandboxOf(s)
+		for _, id := range slices.Sorted(maps.Keys(l.table.sandboxes)) {
+			if box := l.table.sandboxes[id]; box.pod == uid {
+				boxes = append(boxes, box)
+				break
 			}
 		}
-		before, again := p.refused[uid]
-		p.mu.Unlock()
-		if pod == nil || again && before.generation == p.config.Engine.State().Generation() {
-			continue
-		}
-		missed = append(missed, podName(pod))
-		switch _, err := p.admit(ctx, pod, p.lookup); {
-		case errors.Is(err, ErrRefused):
-			p.config.Log.ErrorContext(ctx, "a pod that runs cannot have what it asks for: it stays on the node's shared pool", "pod", podName(pod), "uid", uid, "error", err)
-		case err != nil:
-			p.config.Log.WarnContext(ctx, "a pod that runs is not planned yet; it will be tried again", "pod", podName(pod), "uid", uid, "error", err)
-		}
 	}
-	return missed
+	return boxes
 }
 
-// sandboxOf is a sandbox as the runtime would show it, as far as admit needs it.
-func sandboxOf(s *sandbox) *api.PodSandbox {
-	pod := &api.PodSandbox{Id: s.id, Uid: s.pod, Name: s.who}
-	for i := range s.who {
-		if s.who[i] == '/' {
-			pod.Namespace, pod.Name = s.who[:i], s.who[i+1:]
-			break
-		}
+// synchronise is an event: the answer to a runtime that synchronises. It ends the time in which pods started
+// without Paddock, and logs what happened in it.
+func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed {
+	if s != l.session {
+		return placed{err: errGone}
 	}
-	return pod
-}
-
-// synchronised ends the time without connection, and says what happened in it.
-func (p *Plugin) synchronised(ctx context.Context, missed []string, updates []converge.Update) {
-	p.mu.Lock()
-	if p.link != nil {
-		p.link.synchronised = true
+	l.saw(sights)
+	var updates []converge.Update
+	if len(l.foreign) == 0 {
+		state := l.state()
+		var stranded []converge.Observed
+		updates, stranded = l.compare(state, "")
+		updates, _ = l.table.safe(state, updates, true)
+		l.reply(l.begin("", false), state, updates)
+		l.reportStranded(stranded)
 	}
-	away := p.config.Now().Sub(p.lost)
-	containers := len(p.table.containers)
-	p.mu.Unlock()
-	p.config.Observer.Away(away)
-	p.config.Observer.Connected(true)
-	p.config.Observer.Repaired(len(updates))
+	now := l.config.Now()
+	away := now.Sub(l.lost)
+	l.synchronised, l.lost, l.adopting = true, now, nil
+	l.publish()
+	l.config.Observer.Away(away)
+	l.config.Observer.Connected(true)
 	var repaired []string
 	for _, u := range updates {
 		repaired = append(repaired, u.Pod+"/"+u.Container)
 	}
 	slices.Sort(repaired)
-	p.config.Log.InfoContext(ctx, "synchronised with the runtime", "away", away.String(), "containers", containers,
+	repaired = slices.Compact(repaired)
+	l.config.Observer.Repaired(len(repaired))
+	l.config.Log.InfoContext(l.flow, "synchronised with the runtime", "away", away.String(), "containers", len(l.table.containers),
 		"pods_started_without_us", missed, "containers_repaired", repaired)
-}
-
-// liftQuota takes the CFS quota from the pod's cgroups if it has none. NRI cannot, so this is done here.
-func (p *Plugin) liftQuota(ctx context.Context, g *node.Grant, parents []string) {
-	if g == nil || !g.LiftsPodQuota(p.config.Engine.State().Policy()) {
-		return
-	}
-	for _, parent := range parents {
-		if parent == "" {
-			continue
-		}
-		changed, err := p.config.Cgroups.LiftQuota(parent)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // The pod has ended, and nobody has said so yet.
-		case err != nil:
-			p.config.Log.ErrorContext(ctx, "the pod's CFS quota is not lifted: its exclusive containers may be throttled", "pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent, "error", err)
-		case changed:
-			p.config.Log.InfoContext(ctx, "the pod's CFS quota is lifted", "pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent)
-		}
-	}
+	l.soon()
+	return placed{updates: updates}
 }

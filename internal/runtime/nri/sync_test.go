@@ -26,10 +26,10 @@ func TestAwayAndBack(t *testing.T) {
 			b.disconnect()
 			b.mustRun(t, "b", "h")
 			b.want(t, "away", map[string]string{"g/app": kept, "g/log": b.shown()["g/log"], "b/web": " on {}", "h/app": " on {}", "h/log": " on {}"})
-			b.clock = b.clock.Add(90 * time.Second)
+			b.clock.pass(90 * time.Second)
 			if restart {
 				b.boot()
-				b.clock = b.clock.Add(time.Second)
+				b.clock.pass(time.Second)
 			}
 			b.connect()
 			if got := b.shown()["g/app"]; got != kept {
@@ -59,7 +59,7 @@ func TestGoneWhileAway(t *testing.T) {
 	b.mustRun(t, "g")
 	b.disconnect()
 	b.stop("g")
-	delete(b.source, "g")
+	b.unlist("g")
 	b.boot()
 	b.plugin.Reconcile(t.Context())
 	if n := len(b.engine.State().Grants()); n != 1 {
@@ -85,7 +85,7 @@ func TestSourceComesLater(t *testing.T) {
 	if !b.plugin.Reconcile(t.Context()) {
 		t.Error("nothing is expected soon, although the reply is still on its way")
 	}
-	b.clock = b.clock.Add(3 * time.Second)
+	b.clock.pass(3 * time.Second)
 	b.plugin.Reconcile(t.Context())
 	b.want(t, "with one", map[string]string{"g/app": "2-3 on {0} no quota", "g/log": "0-1,4-7 on {0}"})
 }
@@ -121,7 +121,7 @@ func TestOldRuntime(t *testing.T) {
 	b.list(guaranteed("g", 2), burstable("b"), burstable("c"))
 	b.mustRun(t, "g", "b")
 	b.stop("g")
-	delete(b.source, "g")
+	b.unlist("g")
 	b.plugin.Reconcile(t.Context())
 	if b.link.sent != 0 || b.shown()["b/web"] == "0-7 on {}" {
 		t.Errorf("%d updates were sent to a runtime that may hang on them", b.link.sent)
@@ -153,7 +153,7 @@ func TestStandsUpdates(t *testing.T) {
 }
 
 // An update that is under way gives a neighbour more CPUs. A pod that gets some of them meanwhile
-// waits, and is told to try again if it takes too long.
+// is told to try again; what the update gave is taken back as soon as it has landed.
 func TestLateUpdateNeverOverlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t.Context())
@@ -161,19 +161,20 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 		b.list(guaranteed("g", 3), burstable("b"), guaranteed("h", 2))
 		b.mustRun(t, "g", "b")
 		b.stop("g")
-		delete(b.source, "g")
-		b.link.hold = make(chan struct{})
+		b.unlist("g")
+		hold := make(chan struct{})
+		b.link.holds(hold)
 		rounds := make(chan struct{})
 		go func() { b.plugin.Reconcile(t.Context()); close(rounds) }()
 		synctest.Wait() // The update for b, to all CPUs, is under way.
 		err := b.run("h")
-		if err == nil || !strings.Contains(err.Error(), "still under way") {
+		if err == nil || !strings.Contains(err.Error(), "may still run on some of its CPUs 2-3 (updating)") {
 			t.Errorf("error %v: a container was created on CPUs that b is about to get", err)
 		}
-		close(b.link.hold)
+		close(hold)
 		<-rounds
-		b.link.hold = nil
-		b.want(t, "late", map[string]string{"b/web": "0-7 on {}"})
+		b.link.holds(nil)
+		b.want(t, "late", map[string]string{"b/web": "0-1,4-7 on {}"})
 		b.mustRun(t, "h")
 		b.want(t, "in the end", map[string]string{"b/web": "0-1,4-7 on {}", "h/app": "2-3 on {0} no quota", "h/log": "0-1,4-7 on {0}"})
 		b.check(t)

@@ -10,44 +10,99 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// table is what is known of the runtime's pods and containers.
+// table is what is known of the runtime's sandboxes and containers. It belongs to the event loop.
 type table struct {
 	containers map[string]*container // by runtime id
 	sandboxes  map[string]*sandbox   // by runtime id
-	// quiet is when something of a pod was last heard, by UID; since is when the table was begun.
-	quiet map[string]time.Time
+	// heard is when the last event of a pod came, by UID; since is when the table was made.
+	heard map[string]time.Time
 	since time.Time
+}
+
+// phase is what is known of where a container runs.
+type phase int
+
+const (
+	// settled: the container has what `has` says.
+	settled phase = iota
+	// creating: the reply to its creation is given, and the runtime may not know the container
+	// yet. An update that is sent now does not reach it.
+	creating
+	// updating: a reply or an update of ours that changes it is under way.
+	updating
+	// unknown: the container has a part of what `has` says. The next look at its cgroup, or the
+	// next update, settles it.
+	unknown
+)
+
+func (p phase) String() string {
+	switch p {
+	case settled:
+		return "settled"
+	case creating:
+		return "creating"
+	case updating:
+		return "updating"
+	case unknown:
+	}
+	return "unknown"
 }
 
 type container struct {
 	id, pod, name string
-	path          string // of its cgroup, in the runtime's words
-	// setting is what it runs on or, while an update is under way, all that it may run on.
-	setting converge.Setting
-	// next is what it runs on once the update of that operation is through.
-	next    converge.Setting
-	pending string
-	asked   time.Time
-	// touched counts changes, so that an older look at it is recognised.
+	path          string // of its cgroup, as the runtime names it
+	phase         phase
+	// has is what the container has; in phase unknown it is all that it may have. An empty set is
+	// not limited: the container runs everywhere.
+	has converge.Setting
+	// since is when the reply to its creation was given.
+	since time.Time
+	// told is what the container was told and may not have yet.
+	told []telling
+	// replied is the number of the last reply that changed the container.
+	replied uint64
+	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
+	own bool
+	// absent is true while the container has no cgroup: it was not started yet, or it has ended. A runtime
+	// reports the end to no plugin behind one that fails, so such a container does not keep a pod.
+	absent bool
+	// touched counts changes, so that a look that began before one is recognised.
 	touched int
+}
+
+// telling is one setting that a container was told by an operation.
+type telling struct {
+	by    *operation
+	after converge.Setting
+	own   bool // see container
+}
+
+// operation carries settings to the runtime: a reply to a hook, or an update that the runtime
+// did not ask for.
+type operation struct {
+	// number orders operations by when they were handed to the runtime.
+	number uint64
+	// creates is the container whose creation the reply answers; its creation proves that the
+	// updates beside it are made. Empty: another reply.
+	creates string
+	// unsolicited is true for an update that the runtime did not ask for.
+	unsolicited bool
+	at          time.Time
 }
 
 type sandbox struct {
 	id, pod string
 	who     string // namespace/name, for people
-	parent  string // cgroup of the pod, in the runtime's words
+	parent  string // cgroup of the pod, as the runtime names it
 }
 
 func newTable(now time.Time) *table {
-	return &table{containers: map[string]*container{}, sandboxes: map[string]*sandbox{}, quiet: map[string]time.Time{}, since: now}
+	return &table{containers: map[string]*container{}, sandboxes: map[string]*sandbox{}, heard: map[string]time.Time{}, since: now}
 }
 
-// heard notes that something happened to a pod.
-func (t *table) heard(pod string, now time.Time) { t.quiet[pod] = now }
-
-// quietSince is when something of the pod was last heard.
+// quietSince is when the last event of the pod came.
 func (t *table) quietSince(pod string) time.Time {
-	if at, heard := t.quiet[pod]; heard {
+	if at, there := t.heard[pod]; there {
 		return at
 	}
 	return t.since
@@ -102,118 +157,149 @@ func (t *table) parents(pod string) []string {
 	return parents
 }
 
-// desired is what a container should run on. One of a pod without grant, or that its pod did not have when it
-// was admitted, belongs on the node's shared pool.
-func desired(s *node.State, pod, name string) converge.Setting {
-	if g, known := s.Grant(pod); known {
-		if _, i := g.Pod.Container(name); i >= 0 {
-			return converge.Desired(s, g, i)
-		}
-	}
-	return converge.Setting{CPUs: s.SharedCPUs()}
+// bury drops the containers of a pod that is gone. Those that still run are not among them.
+func (t *table) bury(pod string) {
+	maps.DeleteFunc(t.containers, func(_ string, c *container) bool { return c.pod == pod && c.absent })
 }
 
-// compare says which updates make everything run where it should, but for one container; and which
-// containers should run on the shared pool, which is empty.
-func (t *table) compare(s *node.State, but string) (updates []converge.Update, stranded []converge.Observed) {
-	var observed []converge.Observed
-	for _, id := range slices.Sorted(maps.Keys(t.containers)) {
-		if c := t.containers[id]; id != but {
-			observed = append(observed, c.observed(s))
-		}
-	}
-	report := converge.Compare(s, observed)
-	updates, stranded = report.Updates, report.Stranded
-	for _, o := range report.Strangers {
-		after := o.Setting
-		if !s.SharedCPUs().IsEmpty() {
-			after.CPUs, after.LiftQuota = s.SharedCPUs(), false
-		} else if s.Policy().StaticCPU {
-			stranded = append(stranded, o)
-		}
-		if !after.CPUs.Equal(o.CPUs) {
-			updates = append(updates, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
-		}
-	}
-	updates = append(updates, t.unset(s, observed, updates)...)
-	converge.Order(updates)
-	return updates, stranded
+// forget drops what is remembered of pods that have neither a sandbox nor a container, and of which
+// nothing was heard since then.
+func (t *table) forget(before time.Time) {
+	maps.DeleteFunc(t.heard, func(pod string, at time.Time) bool {
+		return at.Before(before) && !t.hasSandbox(pod) && !t.hasContainer(pod)
+	})
 }
 
-// unset are the updates of containers without a cpuset that should run everywhere, and do: they get one, so
-// that what is written is what is wanted.
-func (t *table) unset(s *node.State, observed []converge.Observed, updates []converge.Update) []converge.Update {
-	var more []converge.Update
-	for _, o := range observed {
-		if !t.containers[o.ID].setting.CPUs.IsEmpty() || slices.ContainsFunc(updates, func(u converge.Update) bool { return u.ID == o.ID }) {
-			continue
-		}
-		if want := desired(s, o.Pod, o.Container); !want.CPUs.IsEmpty() && want.CPUs.Equal(o.CPUs) {
-			more = append(more, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: want})
-		}
+// tell notes that an operation carries an update for the container.
+func (c *container) tell(by *operation, after converge.Setting, own bool) {
+	c.told = append(c.told, telling{by, after, own})
+	c.own = c.own || own
+	if !by.unsolicited {
+		c.replied = by.number
 	}
-	return more
+	if c.phase != creating {
+		c.phase = updating
+	}
+	c.touched++
 }
 
-// observed is the container as converge sees it. Without a cpuset it runs everywhere. A quota that is
-// not there counts as lifted only where it should be: a container may have none of its own.
-func (c *container) observed(s *node.State) converge.Observed {
-	o := converge.Observed{ID: c.id, Pod: c.pod, Container: c.name, Setting: c.setting}
-	if o.CPUs.IsEmpty() && s.Policy().StaticCPU {
-		o.CPUs = s.Machine().AllCPUs()
-	}
-	o.LiftQuota = o.LiftQuota && desired(s, c.pod, c.name).LiftQuota
-	return o
-}
-
-// expect notes updates that an operation carries.
-func (t *table) expect(operation string, updates []converge.Update, now time.Time) {
-	for _, u := range updates {
-		c := t.containers[u.ID]
-		c.setting = either(u.Before, u.After)
-		c.next, c.pending, c.asked = u.After, operation, now
+// created notes that the runtime has the container now: updates reach it.
+func (c *container) created() {
+	if c.phase == creating {
+		c.phase = settled
 		c.touched++
 	}
 }
 
-// either is what a container may run on that runs on one of two.
-func either(a, b converge.Setting) converge.Setting {
-	return converge.Setting{CPUs: a.CPUs.Union(b.CPUs), Mems: a.Mems | b.Mems, LiftQuota: a.LiftQuota && b.LiftQuota}
-}
-
-// confirm notes that the updates of an operation are through, but for those of the failed containers.
-func (t *table) confirm(operation string, failed ...string) {
-	for _, c := range t.containers {
-		if c.pending != operation {
-			continue
-		}
-		if !slices.Contains(failed, c.id) {
-			c.setting = c.next
-		}
-		c.pending = ""
-		c.touched++
+// made notes that an operation is carried out. Replies are carried out in the order in which they
+// were given, so this one overtakes those before it. An unsolicited update waits for the runtime's
+// lock: whether a reply that was given after it was sent is carried out before it or after it
+// cannot be known.
+func (c *container) made(by *operation) {
+	i := len(c.told) - 1
+	for i >= 0 && c.told[i].by != by { // The last of what it told counts.
+		i--
 	}
-}
-
-// waits tells whether an update may still be on its way.
-func (c *container) waits(now time.Time) bool { return c.pending != "" && now.Sub(c.asked) < settling }
-
-// settling is after how long a runtime has done, or will never do, what a reply asked for.
-const settling = 15 * time.Second
-
-// see takes what the kernel was told. While an update is on its way that may be the old value.
-func (c *container) see(file converge.Setting, now time.Time) {
-	arrived := file.CPUs.Equal(c.next.CPUs) && file.Mems == c.next.Mems
-	if c.waits(now) && !arrived {
-		c.setting = either(file, c.next)
+	if i < 0 {
 		return
 	}
-	c.setting, c.pending = file, ""
+	c.touched++
+	if by.unsolicited && c.replied > by.number {
+		c.has, c.told = c.everything(), nil
+		c.rest(unknown)
+		return
+	}
+	c.has, c.own = c.told[i].after, c.told[i].own
+	c.told = slices.DeleteFunc(c.told, func(t telling) bool {
+		return t.by.number <= by.number && (by.unsolicited || !t.by.unsolicited)
+	})
+	c.rest(settled)
 }
 
-// oldest orders pods by when their first container was made: who runs longest is planned first.
+// doubt notes that it is open whether an operation was carried out, and that it will not be later.
+func (c *container) doubt(by *operation) {
+	before := len(c.told)
+	all := c.everything()
+	c.told = slices.DeleteFunc(c.told, func(t telling) bool { return t.by == by })
+	if len(c.told) == before {
+		return
+	}
+	c.has = all
+	c.touched++
+	c.rest(unknown)
+}
+
+// rest gives the container the phase that it has when nothing is under way.
+func (c *container) rest(p phase) {
+	switch {
+	case c.phase == creating:
+	case len(c.told) > 0:
+		c.phase = updating
+	default:
+		c.phase = p
+	}
+}
+
+// see takes what the cgroup says of a container for which nothing is under way.
+func (c *container) see(file converge.Setting) {
+	if c.phase == settled || c.phase == unknown {
+		c.has, c.phase = file, settled
+	}
+}
+
+// flying reports whether an unsolicited update of the container is under way.
+func (c *container) flying() bool {
+	return slices.ContainsFunc(c.told, func(t telling) bool { return t.by.unsolicited })
+}
+
+// everything is all that the container may have now or soon.
+func (c *container) everything() converge.Setting {
+	all := c.has
+	for _, t := range c.told {
+		all = either(all, t.after)
+	}
+	return all
+}
+
+// waits reports whether a reply that changes the container may still be carried out.
+func (c *container) waits(now time.Time) bool {
+	return slices.ContainsFunc(c.told, func(t telling) bool { return now.Sub(t.by.at) < resend })
+}
+
+// either is what a container may have that has one of two settings. What is empty is not limited.
+func either(a, b converge.Setting) converge.Setting {
+	var both converge.Setting
+	if a.Quota == b.Quota {
+		both.Quota = a.Quota // Else it is not known.
+	}
+	if !a.CPUs.IsEmpty() && !b.CPUs.IsEmpty() {
+		both.CPUs = a.CPUs.Union(b.CPUs)
+	}
+	if !a.Mems.IsEmpty() && !b.Mems.IsEmpty() {
+		both.Mems = a.Mems | b.Mems
+	}
+	return both
+}
+
+// oldest orders pods by when their first container was created: who runs longest is planned first.
 func oldest(created map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(created), func(a, b string) int {
 		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
 	})
+}
+
+// desired is what a container should have. One of a pod without grant, or one that its pod did not have when
+// it was admitted, belongs on the node shared pool.
+func desired(s *node.State, pod, name string) converge.Setting {
+	return converge.DesiredFor(s, pod, name)
+}
+
+// owns reports whether a container has CPUs that are not the node's: its own, or its pod's.
+func owns(s *node.State, pod, name string) bool {
+	g, known := s.Grant(pod)
+	if !known {
+		return false
+	}
+	_, i := g.Pod.Container(name)
+	return i >= 0 && g.Isolation(i) != node.HostIsolation
 }

@@ -9,10 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
 )
-
-// unlimited is the CFS quota of a container without one.
-const unlimited = -1
 
 // settingOf is what a message says that a container runs on.
 func settingOf(r *api.LinuxResources) (converge.Setting, error) {
@@ -30,8 +28,18 @@ func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 		return s, fmt.Errorf("cpuset.mems: %s: NUMA nodes above %d are not known here", mems, mask.MaxNode)
 	}
 	s.Mems = mask.Of(mems.IDs()...)
-	s.LiftQuota = cpu.GetQuota() != nil && cpu.GetQuota().GetValue() < 0
+	s.Quota = quotaOf(cpu)
 	return s, nil
+}
+
+// quotaOf is a quota as a message has it, for a period of node.QuotaPeriod. Not known is one of which
+// the message has nothing, and 0, which runtimes take for nothing.
+func quotaOf(cpu *api.LinuxCPU) node.Quota {
+	quota, period := cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())
+	if period <= 0 {
+		period = node.QuotaPeriod
+	}
+	return node.QuotaIn(quota, period)
 }
 
 // hasCPUSet tells whether somebody pinned the container.
@@ -45,8 +53,12 @@ func resources(s converge.Setting) *api.LinuxResources {
 	var cpu api.LinuxCPU
 	if !s.CPUs.IsEmpty() {
 		cpu.Cpus = s.CPUs.String()
-		if s.LiftQuota {
-			cpu.Quota = api.Int64(int64(unlimited))
+		switch s.Quota {
+		case node.KeepQuota:
+		case node.NoQuota:
+			cpu.Quota = api.Int64(int64(node.NoQuota))
+		default:
+			cpu.Quota, cpu.Period = api.Int64(int64(s.Quota)), api.UInt64(uint64(node.QuotaPeriod))
 		}
 	}
 	if !s.Mems.IsEmpty() {
@@ -70,12 +82,17 @@ func adjustment(s converge.Setting) *api.ContainerAdjustment {
 	return &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: r}}
 }
 
-// updatesOf are updates in the runtime's words and their order. An update that only gives more may fail:
+// updatesOf are updates in the runtime's words and their order. A quota is sent where it differs from what is
+// known of it before: Before.Quota is node.KeepQuota where it is to be sent in any case. An update that only gives more may fail:
 // nobody is hurt, and it is tried again.
 func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	var out []*api.ContainerUpdate
 	for _, u := range updates {
-		if r := resources(u.After); r != nil {
+		after := u.After
+		if after.Quota == u.Before.Quota {
+			after.Quota = node.KeepQuota // The kubelet may just be writing another.
+		}
+		if r := resources(after); r != nil {
 			out = append(out, &api.ContainerUpdate{
 				ContainerId: u.ID, Linux: &api.LinuxContainerUpdate{Resources: r},
 				IgnoreFailure: u.After.CPUs.Contains(u.Before.CPUs),

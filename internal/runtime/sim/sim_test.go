@@ -1,202 +1,170 @@
-package sim
+package sim_test
 
 import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
-	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// TestOrder: who is there when a container's setting is asked for is who was created before
-// it and has not ended.
-func TestOrder(t *testing.T) {
-	list := containers("init:i1 sidecar:s init:i2 app log")
-	var asked []string
-	var r *Runtime
-	r = New(func(uid, name string) (converge.Setting, error) {
-		asked = append(asked, name+" ["+running(r)+"]")
-		return setting("1"), nil
+// TestLife is that of a few pods: order, CPUs, restarts, the end.
+func TestLife(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.follow(sharing("web"))
+		w.follow(sharing("web"), exclusive("db", 2))
+		same(t, "running", w.running(), "db/app 1-2, db/log 0,3-7, web/web 0,3-7")
+		same(t, "history of init", fmt.Sprint(w.runtime.History("db", "init")), "[created cpus 1-2 without quota stopped cpus 1-2 without quota]")
+		same(t, "history of web", fmt.Sprint(w.runtime.History("web", "web")), "[created cpus 0-7 without quota updated cpus 0,3-7 without quota]")
+		w.follow(sharing("web"))
+		same(t, "one is gone", w.running(), "web/web 0-7")
+		w.follow(sharing("web"), exclusive("db", 2))
+		for _, err := range []error{
+			w.kubelet.RestartContainer(t.Context(), "db", "app"), w.kubelet.StopContainer(t.Context(), "web", "web"),
+			w.kubelet.RestartContainer(t.Context(), "db", "init"), w.kubelet.RestartPod(t.Context(), "db"),
+		} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		wait(time.Second)
+		same(t, "restarted", w.running(), "db/app 1-2, db/log 0,3-7")
+		if err := w.kubelet.StopContainer(t.Context(), "none", "app"); !errors.Is(err, sim.ErrNotRunning) {
+			t.Errorf("error %v, want ErrNotRunning", err)
+		}
+		w.follow()
+		same(t, "all are gone", w.running(), "")
+		same(t, "pods with a grant", fmt.Sprint(len(w.engine.State().Grants())), "0")
 	})
-	if err := r.StartPod("p", list); err != nil {
-		t.Fatal(err)
-	}
-	same(t, "asked", strings.Join(asked, ", "), "i1 [], s [], i2 [p/s 1], app [p/s 1], log [p/app 1, p/s 1]")
-	same(t, "story", story(r, "p", list), "created i1, stopped i1, created s, created i2, stopped i2, created app, created log")
-	r.StopPod("p")
-	same(t, "stopped", story(r, "p", list), "created i1, stopped i1, created s, created i2, stopped i2, created app, created log, stopped log, stopped app, stopped s")
-	same(t, "running", running(r), "")
 }
 
-// TestStartThatFails: nothing of the pod stays, the other pod does, and it can be started again.
-func TestStartThatFails(t *testing.T) {
-	broken := errors.New("no space left")
-	for _, c := range []struct {
-		name, fails, story string
-		byRuntime          bool
-	}{
-		{"first, at the runtime", "i", "", true},
-		{"beside a sidecar, at the runtime", "app", "created i, stopped i, created s, stopped s", true},
-		{"at the question", "log", "created i, stopped i, created s, created app, stopped app, stopped s", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			refuse := !c.byRuntime
-			r := New(func(uid, name string) (converge.Setting, error) {
-				if refuse && name == c.fails {
-					return converge.Setting{}, broken
+// TestRejection: the error is kept for display, and there is a retry when there is room.
+func TestRejection(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.follow(exclusive("first", 5), exclusive("late", 4))
+		status := w.kubelet.Status()
+		if len(status) != 2 || !status[0].Running || status[1].Running || !errors.Is(status[0].Err, nil) ||
+			status[1].Err == nil || !strings.Contains(status[1].Err.Error(), "paddock refuses the pod default/late") {
+			t.Errorf("status %+v", status)
+		}
+		if n := strings.Count(w.log(), "pod not started"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		wait(10 * time.Second) // The waits have grown.
+		w.kubelet.Follow([]request.Pod{exclusive("late", 4)}, nil)
+		wait(time.Second)
+		same(t, "a second later", w.running(), "late/app 4-7, late/log 0-3")
+	})
+}
+
+// TestListing: pods are listed from Follow on, and not from the moment on in which they should not run.
+func TestListing(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		go func() {
+			wait(500 * time.Millisecond)
+			w.kubelet.Follow([]request.Pod{sharing("web")}, nil)
+		}()
+		pods, err := w.kubelet.List(t.Context())
+		if err != nil || len(pods) != 1 {
+			t.Errorf("%v, %v", pods, err)
+		}
+		if _, err := w.kubelet.Lookup(t.Context(), "db"); !errors.Is(err, sim.ErrUnknownPod) {
+			t.Errorf("error %v, want ErrUnknownPod", err)
+		}
+		partial := errors.New("a manifest is missing")
+		w.kubelet.Follow(nil, partial)
+		if _, err := w.kubelet.List(t.Context()); !errors.Is(err, partial) {
+			t.Errorf("error %v, want that of the set", err)
+		}
+		wait(time.Minute)
+		same(t, "nothing ends while manifests are missing", w.running(), "web/web 0-7")
+		for _, c := range []struct {
+			fault sim.Fault
+			pods  int
+			err   error
+		}{{sim.Fault{Lose: true}, 0, nil}, {sim.Fault{Err: errTorn}, 0, errTorn}, {sim.Fault{Delay: time.Second}, 1, nil}} {
+			w.kubelet.Follow([]request.Pod{sharing("web")}, nil)
+			w.breaks(func(s sim.Step) sim.Fault {
+				if s.Point == sim.Listing {
+					return c.fault
 				}
-				return setting("0"), nil
+				return sim.Fault{}
 			})
-			if err := r.StartPod("other", containers("log")); !refuse && err != nil {
-				t.Fatal(err)
+			if pods, err := w.kubelet.List(t.Context()); len(pods) != c.pods || !errors.Is(err, c.err) {
+				t.Errorf("%+v: %v, %v", c.fault, pods, err)
 			}
-			before := running(r)
-			if c.byRuntime {
-				r.FailNextCreate("p", c.fails, broken)
-			}
-			list := containers("init:i sidecar:s app log")
-			err := r.StartPod("p", list)
-			if !errors.Is(err, broken) || !strings.Contains(fmt.Sprint(err), "container "+c.fails+" of pod p") {
-				t.Errorf("error %v", err)
-			}
-			same(t, "running", running(r), before)
-			same(t, "story", story(r, "p", list), c.story)
-			refuse = false
-			if err := r.StartPod("p", list); err != nil || len(r.Observe()) < 3 {
-				t.Errorf("again: %v, running %s", err, running(r))
-			}
-		})
-	}
-}
-
-func TestWrongLists(t *testing.T) {
-	r := New(always("0"))
-	for list, want := range map[string]string{"a a": "two have this name", "a init:i": "init container", "a sidecar:i": "init container"} {
-		if err := r.StartPod("p", containers(list)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", list, err)
+			w.breaks(nil)
 		}
-	}
-	same(t, "running", running(r), "")
-}
-
-// TestLifecycle is one pod's life, a line a step.
-func TestLifecycle(t *testing.T) {
-	cpus := "0-1"
-	r := New(func(string, string) (converge.Setting, error) { return setting(cpus), nil })
-	list := containers("init:i app")
-	for _, c := range []struct {
-		what    string
-		do      func() error
-		is      error
-		running string
-	}{
-		{"stop what is not there", func() error { return r.StopContainer("p", "app") }, ErrNotRunning, ""},
-		{"restart what is not there", func() error { return r.RestartContainer("p", "app") }, ErrNotRunning, ""},
-		{"drift of what is not there", func() error { return r.Drift("p", "app", setting("0")) }, ErrNotRunning, ""},
-		{"start", func() error { return r.StartPod("p", list) }, nil, "p/app 0-1"},
-		{"start twice", func() error { return r.StartPod("p", list) }, ErrRuns, "p/app 0-1"},
-		{"the setting of a restart is asked anew", func() error { cpus = "2"; return r.RestartContainer("p", "app") }, nil, "p/app 2"},
-		{"an init container runs again and ends", func() error { return r.RestartContainer("p", "i") }, nil, "p/app 2"},
-		{"it ends", func() error { return r.StopContainer("p", "app") }, nil, ""},
-		{"it is restarted", func() error { cpus = "3"; return r.RestartContainer("p", "app") }, nil, "p/app 3"},
-		{"a restart that fails leaves it stopped", func() error {
-			r.FailNextCreate("p", "app", errTorn)
-			return r.RestartContainer("p", "app")
-		}, errTorn, ""},
-		{"the next one works", func() error { return r.RestartContainer("p", "app") }, nil, "p/app 3"},
-		{"stop", func() error { r.StopPod("p"); r.StopPod("p"); return nil }, nil, ""},
-	} {
-		if err := c.do(); !errors.Is(err, c.is) {
-			t.Errorf("%s: %v", c.what, err)
-		}
-		same(t, c.what, running(r), c.running)
-	}
-	same(t, "story", story(r, "p", list), "created i, stopped i, created app, stopped app, created app, created i, stopped i, stopped app, created app, stopped app, created app, stopped app")
-	if err := r.RestartContainer("p", "app"); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("a stopped pod: %v", err)
-	}
+	})
 }
 
 var errTorn = errors.New("torn")
 
-// TestQuestionMayAct: whoever is asked may use the runtime, and even stop the pod.
-func TestQuestionMayAct(t *testing.T) {
-	var r *Runtime
-	var inner error
-	r = New(func(uid, name string) (converge.Setting, error) {
-		switch uid + "/" + name {
-		case "p/b":
-			r.StopPod("p")
-		case "q/b":
-			inner = r.RestartContainer("q", "a")
-		}
-		return setting("0"), nil
-	})
-	if err := r.StartPod("p", containers("a b")); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "container b of pod p") {
-		t.Errorf("error %v", err)
-	}
-	same(t, "running", running(r), "")
-	if err := r.StartPod("q", containers("a b")); err != nil || !errors.Is(inner, ErrRuns) {
-		t.Errorf("errors %v, %v", err, inner)
-	}
-	if err := r.RestartContainer("q", "c"); err == nil {
-		t.Error("a container was restarted that the pod does not have")
-	}
-}
-
-// TestMeanwhile: what was started while a question was open is not touched by what waited for
-// the answer.
-func TestMeanwhile(t *testing.T) {
-	var r *Runtime
-	var inner error
-	act := func() error { return nil }
-	r = New(func(uid, name string) (converge.Setting, error) {
-		once := act
-		if name == "b" {
-			act = func() error { return nil }
-			inner = once()
-		}
-		return setting("0"), nil
-	})
-	act = func() error { r.StopPod("p"); return r.StartPod("p", containers("a b")) }
-	if err := r.StartPod("p", containers("a b")); !errors.Is(err, ErrNotRunning) || inner != nil {
-		t.Errorf("start: errors %v, %v", err, inner)
-	}
-	same(t, "after the start", running(r), "p/a 0, p/b 0")
-	act = func() error { return r.RestartContainer("p", "b") }
-	if err := r.RestartContainer("p", "b"); !errors.Is(err, ErrRuns) || inner != nil {
-		t.Errorf("restart: errors %v, %v", err, inner)
-	}
-	same(t, "after the restart", running(r), "p/a 0, p/b 0")
-}
-
-// TestConcurrent is for the race detector; at the end nothing is left.
-func TestConcurrent(t *testing.T) {
-	r := New(always("0-3"))
-	var all sync.WaitGroup
-	for i := range 4 {
-		uid := fmt.Sprintf("p%d", i%3) // two share a pod
-		all.Go(func() {
-			for range 100 {
-				_ = r.StartPod(uid, containers("init:i sidecar:s a b"))
-				r.LoseNextUpdate(uid, "a")
-				_ = r.RestartContainer(uid, "a")
-				var updates []converge.Update
-				for _, o := range r.Observe() {
-					updates = append(updates, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: setting("1")})
+// TestLateAnswer: a plugin that answers after the request timeout is disconnected, and the pod starts without it. It
+// connects again, and what it finds is repaired. With a required plugin the container waits.
+func TestLateAnswer(t *testing.T) {
+	for _, required := range []bool{false, true} {
+		t.Run(fmt.Sprint("required ", required), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.follow(sharing("web"))
+				w.breaks(once(sim.Fault{Delay: 3 * time.Second}, func(s sim.Step) bool { return s.Point == sim.Listing && s.Pod != "" }))
+				w.kubelet.Follow([]request.Pod{sharing("web"), exclusive("db", 2)}, nil)
+				wait(time.Minute)
+				same(t, "running", w.running(), "db/app 1-2, db/log 0,3-7, web/web 0,3-7")
+			}, func(c *sim.Config) {
+				c.RequestTimeout = 500 * time.Millisecond
+				if required {
+					c.Required = []string{"paddock"}
 				}
-				_ = r.Update(updates)
-				_ = r.Drift(uid, "b", setting("2"))
-				r.History(uid, "a")
-				r.StopPod(uid)
-			}
+			})
 		})
 	}
-	all.Wait()
-	for i := range 3 {
-		r.StopPod(fmt.Sprintf("p%d", i))
+}
+
+// TestRequired: without the plugin a sandbox is made, and no container.
+func TestRequired(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := sim.New(t.Context(), sim.Config{Now: time.Now, After: time.After, Required: []string{"paddock"}})
+		defer r.Close()
+		id, err := r.RunPodSandbox(t.Context(), sim.SandboxOf(sharing("web")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.CreateContainer(t.Context(), id, "web", sim.Resources{}); err == nil || !strings.Contains(err.Error(), `required NRI plugin "paddock"`) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestCreationInProgress: no container is created on CPUs that one may run on that is being created, and that no update
+// reaches yet; it is created later.
+func TestCreationInProgress(t *testing.T) {
+	ignored := 0
+	bubble(t, func(t *testing.T, w *world) {
+		if err := w.runtime.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.breaks(once(sim.Fault{Delay: time.Second}, func(s sim.Step) bool { return s.Point == sim.Storing && s.Pod == "web" }))
+		w.kubelet.Follow([]request.Pod{sharing("web")}, nil)
+		wait(100 * time.Millisecond)
+		w.follow(sharing("web"), exclusive("db", 2))
+		for _, pod := range w.kubelet.Status() {
+			if !pod.Running {
+				t.Errorf("pod %s is not created later: %v", pod.Pod.Name, pod.Err)
+			}
+		}
+	}, func(c *sim.Config) {
+		see := c.Observe
+		c.Observe = func(e sim.Event) {
+			if see(e); e.Kind == sim.Ignored {
+				ignored++
+			}
+		}
+	})
+	if ignored > 0 {
+		t.Errorf("%d updates did not reach their container", ignored)
 	}
-	same(t, "running", running(r), "")
 }

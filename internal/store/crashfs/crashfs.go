@@ -40,7 +40,7 @@ var ErrCrashed = errors.New("the machine has no power")
 type Op struct {
 	// N counts the operations of a FS, from 1.
 	N int
-	// Kind is "mkdir", "lock", "unlock", "open", "read", "create", "write", "sync", "close", "link",
+	// Kind is "mkdir", "lock", "hold", "unlock", "open", "read", "create", "write", "sync", "close", "link",
 	// "rename", "remove" or "syncdir".
 	Kind string
 	// Name is the file or directory; To is the second name of a link or rename.
@@ -58,7 +58,7 @@ func (o Op) String() string {
 type FS struct {
 	mu     sync.Mutex
 	dirs   map[string]*directory
-	locks  map[string]bool
+	locks  map[string]*lock // by the directory
 	ops    []Op
 	inject func(Op) error
 	limit  int // operations until the power fails; negative for never
@@ -78,7 +78,7 @@ type inode struct {
 
 // New is an empty file system with the root directory "/".
 func New() *FS {
-	return &FS{dirs: map[string]*directory{"/": newDirectory()}, locks: map[string]bool{}, limit: -1}
+	return &FS{dirs: map[string]*directory{"/": newDirectory()}, locks: map[string]*lock{}, limit: -1}
 }
 
 func newDirectory() *directory {
@@ -166,29 +166,45 @@ func (f *FS) mkdirAll(dir string) {
 }
 
 // Lock implements store.FS. A crash unlocks.
-func (f *FS) Lock(name string) (io.Closer, error) {
-	unlock, err := f.begin("lock", name, "")
-	if err != nil {
+func (f *FS) Lock(name string) (store.Lock, error) {
+	l := &lock{f: f, name: name}
+	if err := l.hold("lock"); err != nil {
 		return nil, err
 	}
-	defer unlock()
-	d, base, err := f.entry("lock", name)
-	if err != nil {
-		return nil, err
-	}
-	if f.locks[name] {
-		return nil, fmt.Errorf("%w by process 1", store.ErrLocked)
-	}
-	f.locks[name] = true
-	if d.now[base] == nil {
-		d.set(base, &inode{})
-	}
-	return &lock{f, name}, nil
+	return l, nil
 }
 
 type lock struct {
-	f    *FS
-	name string
+	f      *FS
+	name   string
+	closed bool
+}
+
+// Hold implements store.Lock.
+func (l *lock) Hold() error { return l.hold("hold") }
+
+// hold locks the directory, which is never replaced here: who has it has the file.
+func (l *lock) hold(kind string) error {
+	unlock, err := l.f.begin(kind, l.name, "")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if l.closed {
+		return wrap(kind, l.name, fs.ErrClosed)
+	}
+	d, base, err := l.f.entry(kind, l.name)
+	if err != nil {
+		return err
+	}
+	if has := l.f.locks[filepath.Dir(l.name)]; has != nil && has != l {
+		return fmt.Errorf("%w by process 1", store.ErrLocked)
+	}
+	l.f.locks[filepath.Dir(l.name)] = l
+	if d.now[base] == nil {
+		d.set(base, &inode{})
+	}
+	return nil
 }
 
 func (l *lock) Close() error {
@@ -197,7 +213,10 @@ func (l *lock) Close() error {
 		return err
 	}
 	defer unlock()
-	delete(l.f.locks, l.name)
+	l.closed = true
+	if dir := filepath.Dir(l.name); l.f.locks[dir] == l {
+		delete(l.f.locks, dir)
+	}
 	return nil
 }
 

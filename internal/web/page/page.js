@@ -162,11 +162,11 @@
   function podParts(p) {
     const containers = (p.containers || []).map((c) => element('tr', {},
       element('th', { scope: 'row' }, c.name), element('td', {}, c.kind), element('td', {}, c.isolation),
-      element('td', {}, c.cpus || 'shared pool'), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
+      element('td', {}, (c.cpus || 'shared pool') + (c.runsOn ? ', offline: runs on ' + c.runsOn : '')), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
     return [
       element('h3', {}, p.pod),
-      element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
-        ...row('Quota', p.quota), ...row('Since', p.since ? when(p.since) + ', generation ' + p.sinceGeneration : 'before the agent started; generation ' + p.sinceGeneration)),
+      element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Offline', p.offlineCPUs ? p.offlineCPUs + ' of them; the pod is degraded' : ''), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
+        ...row('Quota', p.quota), ...row('Since', p.since ? when(p.since) + ', generation ' + p.sinceGeneration : 'not known; generation ' + p.sinceGeneration)),
       element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
       element('h3', {}, 'Why'),
       p.anew ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod came anew:') : null,
@@ -244,7 +244,7 @@
     $('refusals').replaceChildren(...(list.length ? list.map((r) => {
       const old = before.get(r.uid + r.first);
       return old && old.dataset.number === String(r.number) ? old : refusalParts(r, Boolean(old && old.open));
-    }) : [element('p', { class: 'faint' }, 'Nobody since the agent started.')]));
+    }) : [element('p', { class: 'faint' }, 'No pod lately.')]));
     const again = inside && [...$('refusals').children].find((d) => d.dataset.key === inside.dataset.key);
     if (again) again.querySelector('summary').focus();
   }
@@ -304,6 +304,13 @@
 
   const amount = (resource, n) => (resource === 'memory' || (resource || '').startsWith('hugepages-') ? bytes(n) : String(n));
 
+  // notice shows why the map is not in force, and greys it.
+  function notice(text) {
+    $('notice').textContent = text;
+    $('notice').hidden = !text;
+    $('picture').classList.toggle('stale', Boolean(text));
+  }
+
   // connect follows the events. After the stream broke everything is asked for again: it may be
   // another program that answers.
   function connect() {
@@ -315,6 +322,7 @@
       try {
         const history = await ask('api/history');
         const generation = shown.at >= 0 && !shown.live ? shown.moments[shown.at].generation : null;
+        notice(history.notice || '');
         shown.moments = history.moments;
         shown.at = shown.moments.findIndex((m) => m.generation === generation);
         if (shown.at < 0) goLive();
@@ -325,6 +333,7 @@
         $('moment').textContent = error.message;
       }
     });
+    events.addEventListener('notice', (e) => notice(JSON.parse(e.data).text));
     events.addEventListener('change', (e) => {
       const change = JSON.parse(e.data), last = shown.moments.length ? shown.moments[shown.moments.length - 1].generation : -1;
       const fresh = change.moments.filter((m) => m.generation > last);

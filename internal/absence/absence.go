@@ -1,0 +1,227 @@
+package absence
+
+import "time"
+
+// Settle is the age from which a kubelet process is expected to know its pods. It polls manifests every
+// 20 s (fileCheckFrequency), and waits at most 30 s between two attempts to list at the API server;
+// both twice, in parts, is less than a minute.
+const Settle = time.Minute
+
+// Lists and Grace are how many lists it takes, and over which time, until a pod with a sandbox is gone. Three,
+// because one list may be wrong and two may be of the same moment. Grace is three of the kubelet source's
+// usual intervals (10 s).
+const (
+	Lists = 3
+	Grace = 30 * time.Second
+)
+
+// Unheard is after which time without any list that has it a pod without a sandbox is gone, whatever the age of the
+// kubelet and whether or not the pod's source was heard. It is twice the longest crash-loop back-off (5 minutes).
+const Unheard = 10 * time.Minute
+
+// Source is where a kubelet has a pod from.
+type Source uint8
+
+// The sources. A pod that does not name one is taken for one of the API server.
+const (
+	FromAPI Source = iota
+	FromFile
+	FromHTTP
+)
+
+// ParseSource reads the value of the annotation kubernetes.io/config.source.
+func ParseSource(text string) Source {
+	switch text {
+	case "file":
+		return FromFile
+	case "http":
+		return FromHTTP
+	}
+	return FromAPI
+}
+
+// Process is one run of the kubelet, as it can be seen from outside.
+type Process struct {
+	// Number is the same for answers that are certainly from the same process.
+	Number uint64
+	// Since is a time at which the process was running already. It may have started earlier.
+	Since time.Time
+}
+
+// List is one answer of a kubelet.
+type List struct {
+	// Asked is when the question was sent. What happens later may be missing from the answer.
+	Asked   time.Time
+	Process Process
+	// Pods are the pods that may run, by UID. The Tracker does not change it and does not keep it.
+	Pods map[string]Source
+	// Ended are the pods with the phase Succeeded or Failed.
+	Ended map[string]Source
+	// Unreadable is the number of items without a readable UID.
+	Unreadable int
+}
+
+// Trace is what is known of a pod on the node.
+type Trace struct {
+	// Sandbox tells whether the runtime has a sandbox of the pod.
+	Sandbox bool
+	// Since is when something of the pod happened last: a sandbox or a container came or went. Only lists
+	// that were asked for later count.
+	Since time.Time
+}
+
+// Tracker remembers what lists said. Its zero value has seen none. It is not safe for concurrent use.
+type Tracker struct {
+	// listed are the pods of the newest list, ended its ended ones.
+	listed map[string]sighting
+	ended  map[string]bool
+	// vanished are pods of earlier lists.
+	vanished map[string]sighting
+	newest   time.Time
+	history  []digest
+}
+
+// sighting is the last list that had a pod.
+type sighting struct {
+	asked   time.Time
+	process uint64
+	source  Source
+}
+
+// digest is what is remembered of a list: which pods it lacked follows from the sightings.
+type digest struct {
+	asked time.Time
+	kind  kind
+}
+
+// kind is what a list counts for.
+type kind struct {
+	process uint64
+	settled bool
+	sources uint8 // a bit for each Source that has a pod
+}
+
+const (
+	// memory is how long lists and vanished pods are remembered: some longer than anything is counted.
+	memory = Unheard + 2*time.Minute
+	// apart is the distance below which lists of one kind are remembered as one.
+	apart = 2 * time.Second
+	// maxDigests and maxVanished bound the memory: one list each apart, two times, and more pods than
+	// any node replaces meanwhile. What is dropped makes a pod gone later, never earlier.
+	maxDigests  = 1024
+	maxVanished = 4096
+)
+
+// Observe takes a list. One that was asked for before the newest is ignored.
+func (t *Tracker) Observe(l List) {
+	if !l.Asked.After(t.newest) {
+		return
+	}
+	t.newest = l.Asked
+	t.expire()
+	t.see(l)
+	if l.Unreadable == 0 {
+		t.remember(digestOf(l))
+	}
+}
+
+// expire forgets lists before it forgets who was in them: otherwise they would count against those.
+func (t *Tracker) expire() {
+	for len(t.history) > 0 && t.newest.Sub(t.history[0].asked) > memory {
+		t.history = t.history[1:]
+	}
+	for uid, s := range t.vanished {
+		if t.newest.Sub(s.asked) > memory {
+			delete(t.vanished, uid)
+		}
+	}
+}
+
+// see updates who was listed when.
+func (t *Tracker) see(l List) {
+	listed := make(map[string]sighting, len(l.Pods))
+	for uid, source := range l.Pods {
+		listed[uid] = sighting{l.Asked, l.Process.Number, source}
+		delete(t.vanished, uid)
+	}
+	if t.vanished == nil {
+		t.vanished = map[string]sighting{}
+	}
+	for uid, s := range t.listed {
+		if _, there := listed[uid]; there {
+			continue
+		}
+		if len(t.vanished) == maxVanished { // Nothing says that the earlier lists had it, so they go.
+			t.vanished, t.history = map[string]sighting{}, nil
+		}
+		t.vanished[uid] = s
+	}
+	t.listed, t.ended = listed, make(map[string]bool, len(l.Ended))
+	for uid := range l.Ended {
+		t.ended[uid] = true
+	}
+}
+
+func digestOf(l List) digest {
+	d := digest{l.Asked, kind{process: l.Process.Number, settled: l.Asked.Sub(l.Process.Since) >= Settle}}
+	for _, pods := range []map[string]Source{l.Pods, l.Ended} {
+		for _, source := range pods {
+			d.kind.sources |= 1 << source
+		}
+	}
+	return d
+}
+
+func (t *Tracker) remember(d digest) {
+	if len(t.history) == maxDigests {
+		t.history = t.history[1:]
+	}
+	if n := len(t.history); n >= 2 && d.asked.Sub(t.history[n-2].asked) < apart &&
+		t.history[n-1].kind == d.kind && t.history[n-2].kind == d.kind {
+		t.history[n-1] = d // The one before it stands for this moment.
+		return
+	}
+	t.history = append(t.history, d)
+}
+
+// Gone tells whether a pod is gone by all lists so far. A pod that the newest list has is never gone.
+func (t *Tracker) Gone(uid string, trace Trace) bool {
+	if _, there := t.listed[uid]; there {
+		return false
+	}
+	last, seen := t.vanished[uid]
+	var counting, delivered, silent span
+	for _, d := range t.history {
+		if !d.asked.After(trace.Since) || seen && !d.asked.After(last.asked) {
+			continue
+		}
+		silent.add(d.asked)
+		has := d.kind.sources&(1<<last.source) != 0
+		if has {
+			delivered.add(d.asked)
+		}
+		if seen && d.kind.process == last.process || t.ended[uid] || d.kind.settled && has {
+			counting.add(d.asked)
+		}
+	}
+	if trace.Sandbox {
+		return counting.lists >= Lists && counting.over() >= Grace
+	}
+	return counting.lists > 0 || delivered.lists > 0 || silent.lists >= Lists && silent.over() >= Unheard
+}
+
+// span is a number of lists, and the times of the first and the last.
+type span struct {
+	lists       int
+	first, last time.Time
+}
+
+func (s *span) add(asked time.Time) {
+	if s.lists == 0 {
+		s.first = asked
+	}
+	s.lists++
+	s.last = asked
+}
+
+func (s *span) over() time.Duration { return s.last.Sub(s.first) }

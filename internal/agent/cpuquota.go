@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// The modes of CPUQuotaConfig.
+const (
+	// QuotaIsolated takes the CFS quota from every cgroup above exclusive containers and bounds
+	// their siblings one by one; see node.QuotaPolicy.
+	QuotaIsolated = "isolated"
+	// QuotaKubelet is what the kubelet does (R-ST-80 to R-ST-83): the quota of a pod-level pod stays
+	// unless all of its containers are exclusive.
+	QuotaKubelet = "kubelet"
+)
+
+// CPUQuotaConfig says whose CFS quotas apply to pods with exclusive CPUs or with a pool. A change
+// counts for what is created from then on; a quota that was taken from a running pod comes back with its
+// next start.
+type CPUQuotaConfig struct {
+	// Mode is QuotaIsolated or QuotaKubelet.
+	Mode string `json:"mode"`
+	// Ephemeral is the CPU limit of an ephemeral container, which kubectl debug makes, in a pod whose own
+	// quota is taken away: a quantity, "500m"; "0": none. QuotaKubelet does not use it.
+	Ephemeral string `json:"ephemeral"`
+}
+
+// DefaultCPUQuota is what holds where nothing is said.
+func DefaultCPUQuota() CPUQuotaConfig {
+	cpus := resource.NewMilliQuantity(node.DefaultEphemeralMilli, resource.DecimalSI)
+	return CPUQuotaConfig{Mode: QuotaIsolated, Ephemeral: cpus.String()}
+}
+
+// leastEphemeral is the limit that makes the smallest quota of the kernel, in thousandths of a CPU.
+var leastEphemeral = node.Quota(node.LeastQuota).Milli()
+
+// Policy is the resolved form. The error names the field.
+func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
+	if c.Mode != QuotaIsolated && c.Mode != QuotaKubelet {
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown; want %s or %s", c.Mode, QuotaIsolated, QuotaKubelet)
+	}
+	q, err := resource.ParseQuantity(c.Ephemeral)
+	if err != nil {
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is no quantity; want CPUs, such as 1 or 500m", c.Ephemeral)
+	}
+	if milli := q.MilliValue(); q.Sign() < 0 || q.Sign() > 0 && milli < leastEphemeral {
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: is %s; want at least %dm, which is 1 ms in each period of 100 ms, or 0 for no quota", c.Ephemeral, leastEphemeral)
+	}
+	if c.Mode == QuotaKubelet {
+		return node.QuotaPolicy{}, nil
+	}
+	return node.QuotaPolicy{Isolated: true, EphemeralMilli: q.MilliValue()}, nil
+}

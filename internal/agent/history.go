@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/journal"
+	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/web"
+)
+
+// historyEvery is the least time between two writes of the history: a sync of the disk that the state
+// is on, for what nothing waits for.
+const historyEvery = 5 * time.Second
+
+// history keeps the decisions in a file beside the state, so that a restarted agent explains them. Nothing
+// waits for it: one write is under way at a time, in a goroutine of its own, and what is decided
+// meanwhile is in the next one.
+type history struct {
+	file *store.Beside
+	web  *web.Web
+	log  *slog.Logger
+	// turn has an element while no write is under way. Who took it has the fields below.
+	turn chan struct{}
+	// written is the edition in the file, failing tells that the last write failed.
+	written uint64
+	failing bool
+}
+
+func newHistory(s *store.Store, w *web.Web, log *slog.Logger) *history {
+	h := &history{file: s.Beside("history", journal.MaxSize), web: w, log: log, turn: make(chan struct{}, 1)}
+	h.turn <- struct{}{}
+	return h
+}
+
+// load gives the web what an agent before this one wrote. A history that cannot be read is missing, no more.
+func (h *history) load(ctx context.Context, s *node.State) {
+	data, err := h.file.Read()
+	if errors.Is(err, fs.ErrNotExist) {
+		h.log.InfoContext(ctx, "no history of decisions before this start", "file", h.file.Path())
+		return
+	}
+	var j journal.Journal
+	if err == nil {
+		j, err = journal.Decode(data)
+	}
+	if err != nil {
+		h.log.WarnContext(ctx, "history of decisions ignored; the next one takes its place, and no pod is affected", "file", h.file.Path(), "error", err)
+		return
+	}
+	h.web.Restore(j, s)
+	h.log.InfoContext(ctx, "history of decisions read", "file", h.file.Path(), "rejections", len(j.Rejections), "admissions", len(j.Admissions))
+}
+
+// run writes until ctx ends, and waits for no write then.
+func (h *history) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-h.web.Edited():
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-h.turn:
+		}
+		go func() {
+			h.write(context.WithoutCancel(ctx))
+			h.turn <- struct{}{}
+		}()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(historyEvery):
+		}
+	}
+}
+
+// end writes what is not written, for as long as ctx lasts; nothing is written after it. It tells whether
+// nothing is under way any more.
+func (h *history) end(ctx context.Context) bool {
+	done := make(chan struct{})
+	select {
+	case <-ctx.Done():
+	case <-h.turn:
+		go func() {
+			h.write(context.WithoutCancel(ctx))
+			close(done)
+		}()
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		h.log.WarnContext(ctx, "ending without the last history of decisions: the disk stalls", "file", h.file.Path())
+		return false
+	}
+}
+
+// write writes what has changed. It logs the first failure of several.
+func (h *history) write(ctx context.Context) {
+	j, edition := h.web.Journal()
+	if edition == h.written {
+		return
+	}
+	data, err := journal.Encode(j)
+	if err == nil {
+		err = h.file.Write(data)
+	}
+	if err != nil {
+		if !h.failing {
+			h.log.WarnContext(ctx, "history of decisions not written; it is tried again after the next decision", "error", err)
+		}
+		h.failing = true
+		return
+	}
+	h.written, h.failing = edition, false
+}

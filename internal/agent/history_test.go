@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/journal"
+	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/store/crashfs"
+	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/web"
+)
+
+// explained is what `paddock explain --agent` gets about a pod.
+func explained(t *testing.T, a *Agent, pod string) web.Explained {
+	t.Helper()
+	var e web.Explained
+	shows(t, a, "/api/explain?pod="+pod, &e)
+	return e
+}
+
+func shows(t *testing.T, a *Agent, path string, into any) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	a.web.Handler(t.Context(), http.NotFoundHandler()).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	if err := json.Unmarshal(recorder.Body.Bytes(), into); err != nil || recorder.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, recorder.Code, recorder.Body)
+	}
+}
+
+// keepHistory runs what writes the history, until the test ends, or the returned function.
+func keepHistory(t *testing.T, a *Agent) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		_ = a.history.run(ctx)
+		close(ended)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// TestHistorySurvivesARestart: why and since when a pod is rejected, and since when another one has what it
+// has, is known after a restart, and the same rejection after it counts on.
+func TestHistorySurvivesARestart(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		stop := keepHistory(t, a)
+		b.follow(a, "a 2", "big 9", "late 6")
+		since, first := explained(t, a, "default/a").Since, explained(t, a, "default/big").Refused
+		number := explained(t, a, "default/late").Refused.Number
+		b.halts[a]()
+		stop()
+		if err := a.end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		time.Sleep(time.Hour) //nolint:forbidigo // The clock is the bubble's.
+		a = b.start()
+		contains(t, "log", b.log.take(), `"msg":"history of decisions read"`, `"admissions":1`)
+		e := explained(t, a, "default/a")
+		if e.Since == nil || !e.Since.Equal(*since) || !e.Anew {
+			t.Errorf("the admitted pod: since %v, want %v", e.Since, since)
+		}
+		contains(t, "the admitted pod", strings.Join(e.Standing, "\n"), "since "+since.UTC().Format(time.RFC3339)+", generation ", "before this agent started: CPUs 1-2")
+		e = explained(t, a, "default/big")
+		if e.Refused == nil || !e.Refused.First.Equal(first.First) || e.Refused.Times < first.Times || e.Refused.Reason != first.Reason {
+			t.Errorf("the rejected pod: %+v, want %+v", e.Refused, first)
+		}
+		contains(t, "the rejected pod", e.Text(view.Style{}, false), "big", "before this agent started", first.First.UTC().Format(time.RFC3339), "this is how it is decided on the node as it is now")
+
+		var list []web.Refused
+		shows(t, a, "/api/refusals", &list)
+		if len(list) != 2 || list[0].Refusal == nil || len(list[0].Refusal.Nodes) == 0 || list[0].Explanation == "" {
+			t.Errorf("the page shows %+v", list)
+		}
+		stop = keepHistory(t, a)
+		b.follow(a, "a 2", "big 9")
+		e = explained(t, a, "default/big")
+		if !e.Refused.First.Equal(first.First) || e.Refused.Times <= first.Times || e.Refused.Number <= number {
+			t.Errorf("rejected again: %+v, after %+v", e.Refused, first)
+		}
+		b.follow(a)
+		e = explained(t, a, "default/late")
+		if !e.WouldAdmit || e.Answer.Refusal == nil || e.Answer.Admitted {
+			t.Errorf("what would be admitted by now: %+v", e)
+		}
+		contains(t, "what would be admitted by now", e.Text(view.Style{}, false), "decided before the agent was restarted", "it would be admitted: CPUs ")
+		b.halts[a]()
+		stop()
+	})
+}
+
+// stuck is a disk that stalls with the history alone, until it is let go.
+type stuck struct {
+	store.FS
+	writes atomic.Int64
+	free   chan struct{}
+}
+
+func (s *stuck) Create(name string) (store.File, error) {
+	if strings.HasSuffix(name, ".history.new") {
+		s.writes.Add(1)
+		<-s.free
+	}
+	return s.FS.Create(name)
+}
+
+// TestHistoryHoldsUpNothing: while the disk stalls pods are admitted and rejected as ever, one write is under way,
+// the end waits no longer than it may, and the write that ends late changes nothing.
+func TestHistoryHoldsUpNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		disk := &stuck{FS: b.disk, free: make(chan struct{})}
+		a, err := b.try(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := keepHistory(t, a)
+		b.follow(a, "a 2")
+		for range 3 {
+			begin := time.Now()
+			b.follow(a, "a 2", "big 9", "b 1")
+			b.follow(a, "a 2")
+			if took := time.Since(begin); took != 2*moment {
+				t.Errorf("two changes took %v", took)
+			}
+		}
+		b.follow(a, "a 2", "b 1")
+		same(t, "running", runs(a), "a/c=1-2 b/c=3")
+		if n := disk.writes.Load(); n != 1 {
+			t.Errorf("%d writes are under way", n)
+		}
+		b.halts[a]()
+		begin := time.Now()
+		stop()
+		if err := a.end(t.Context()); err != nil || time.Since(begin) != ending {
+			t.Errorf("the end took %v: %v", time.Since(begin), err)
+		}
+		contains(t, "log", b.log.take(), "ending without the last history of decisions")
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		close(disk.free)
+		synctest.Wait()
+		if data, err := b.disk.Peek(b.config.State + ".history"); err == nil {
+			t.Errorf("written after the end: %s", data)
+		}
+	})
+}
+
+// TestHistoryComesTogether: many decisions are few writes, and the last one is written.
+func TestHistoryComesTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		disk := &stuck{FS: b.disk, free: make(chan struct{})}
+		close(disk.free)
+		a, err := b.try(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := keepHistory(t, a)
+		begin := time.Now()
+		for range 10 {
+			b.follow(a, "a 2")
+			b.follow(a, "b 1")
+		}
+		if n, most := disk.writes.Load(), int64(time.Since(begin)/historyEvery)+1; n < 2 || n > most {
+			t.Errorf("%d writes in %v", n, time.Since(begin))
+		}
+		b.halts[a]()
+		stop()
+		if err := a.end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		data, err := b.disk.Peek(b.config.State + ".history")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := journal.Decode(data)
+		if g, _ := a.engine.State().Grant("b"); err != nil || len(j.Admissions) != 1 || j.Admissions[0].Revision != g.Sequence {
+			t.Errorf("%v, %v, want the admission of b", j, err)
+		}
+	})
+}
+
+// TestHistoryThatIsNoUse: an agent starts as if it was not there, says so in a line, keeps what pods have, and
+// writes the next one.
+func TestHistoryThatIsNoUse(t *testing.T) {
+	for name, c := range map[string]struct{ data, log string }{
+		"empty":     {"", "unexpected end of JSON input"},
+		"damaged":   {`{"format":"paddock-hist`, "unexpected end of JSON input"},
+		"too large": {strings.Repeat(" ", journal.MaxSize+1), "more than 1048576 bytes"},
+		"newer":     {`{"format":"paddock-history","version":2}`, "written by a newer version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, b *bench) {
+				a := b.start()
+				b.follow(a, "a 2")
+				b.kill(a)
+				b.disk.Put(b.config.State+".history", []byte(c.data))
+				b.log.take()
+				a = b.start()
+				same(t, "held", holds(a.engine.State()), "a=1-2")
+				log := b.log.take()
+				contains(t, "log", log, "history of decisions ignored", c.log)
+				if n := strings.Count(log, "history of decisions"); n != 1 {
+					t.Errorf("%d lines in the log:\n%s", n, log)
+				}
+				stop := keepHistory(t, a)
+				b.follow(a, "a 2", "big 9")
+				stop()
+				data, err := b.disk.Peek(b.config.State + ".history")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if j, err := journal.Decode(data); err != nil || len(j.Rejections) != 1 {
+					t.Errorf("%v, %v", j, err)
+				}
+			})
+		})
+	}
+}
+
+// TestHistoryOnAFullDisk: one line for all the failures in a row, and the next decision is written when there is room.
+func TestHistoryOnAFullDisk(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		stop := keepHistory(t, a)
+		b.disk.Inject(func(o crashfs.Op) error {
+			if strings.Contains(o.Name, ".history") {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		for range 3 {
+			b.follow(a, "a 2", "big 9")
+			b.tick()
+			b.follow(a)
+			b.tick()
+		}
+		if n := strings.Count(b.log.take(), "history of decisions not written"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		b.disk.Inject(nil)
+		b.follow(a, "a 2")
+		b.tick()
+		stop()
+		if _, err := b.disk.Peek(b.config.State + ".history"); err != nil {
+			t.Error(err)
+		}
+	})
+}

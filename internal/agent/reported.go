@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"sync/atomic"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
+)
+
+// reported is what the PodResources API and the gauges show: the assignments that are in force. It
+// never waits.
+type reported struct {
+	engine *engine.Engine
+	status func() *nri.Status
+	last   atomic.Pointer[reduction]
+}
+
+// reduction is a snapshot without the grants that are not in force.
+type reduction struct {
+	of      *engine.Snapshot
+	status  *nri.Status
+	reduced *engine.Snapshot
+}
+
+// Snapshot is nil while another manager assigns CPUs on this node: then nothing is in force.
+func (r *reported) Snapshot() *engine.Snapshot {
+	snapshot, status := r.engine.Snapshot(), r.status()
+	switch {
+	case status.Aside != nil:
+		return nil
+	case len(status.Unenforced) == 0:
+		return snapshot
+	}
+	if last := r.last.Load(); last != nil && last.of == snapshot && last.status == status {
+		return last.reduced
+	}
+	reduced := *snapshot
+	for uid := range status.Unenforced {
+		reduced.State = reduced.State.Release(uid)
+	}
+	reduced.State = reduced.State.Resume(snapshot.State.Generation())
+	r.last.Store(&reduction{snapshot, status, &reduced})
+	return &reduced
+}
+
+// State is the state of Snapshot, nil if there is none.
+func (r *reported) State() *node.State {
+	if s := r.Snapshot(); s != nil {
+		return s.State
+	}
+	return nil
+}
+
+// Aside is why nothing is reported; nil: everything in force is.
+func (r *reported) Aside() error { return r.status().Aside }

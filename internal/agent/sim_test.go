@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/store/crashfs"
+)
+
+// TestRejectedPodIsAdmittedWhenThereIsRoom within moments, and is not planned again before something changed.
+func TestRejectedPodIsAdmittedWhenThereIsRoom(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "big 5", "later 4", "web")
+		same(t, "running", runs(a), "big/c=1,4-7 web/c=0,2-3")
+		contains(t, "log", b.log.take(), `"msg":"pod refused"`, `"pod":"default/later"`)
+		b.tick()
+		if log := b.log.take(); strings.Contains(log, "refused") {
+			t.Errorf("planned again although nothing changed:\n%s", log)
+		}
+		b.follow(a, "later 4", "web")
+		same(t, "running", runs(a), "later/c=4-7 web/c=0-3")
+		contains(t, "log", b.log.take(), `"msg":"pod released"`, `"msg":"pod admitted"`)
+	})
+}
+
+// TestStaticOrder: pods are admitted in the order of their manifests.
+func TestStaticOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "z 1", "a 1", "m 1", "b 1", "k 2")
+		same(t, "held", holds(a.engine.State()), "a=2 b=4 k=5-6 m=3 z=1")
+	})
+}
+
+// TestLostUpdateIsRepaired by the next comparison, and so is what somebody else wrote.
+func TestLostUpdateIsRepaired(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "web")
+		a.runtime.LoseNextUpdate("web", "c")
+		b.follow(a, "web", "db 2")
+		b.tick()
+		same(t, "after the loss", runs(a), "db/c=1-2 web/c=0,3-7")
+		contains(t, "history", fmt.Sprint(a.Runtime().History("web", "c")), "created cpus 0-7", "lost cpus 0,3-7", "updated cpus 0,3-7")
+		if err := a.runtime.Drift("db", "c", converge.Setting{CPUs: cpuset.Of(7)}); err != nil {
+			t.Fatal(err)
+		}
+		b.tick()
+		same(t, "after the drift", runs(a), "db/c=1-2 web/c=0,3-7")
+	})
+}
+
+// TestContainerThatIsNotMade keeps its pod's grant, and is tried again.
+func TestContainerThatIsNotMade(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		a.runtime.FailNextCreate("db", "c", errors.New("no image"))
+		b.follow(a, "db 2")
+		contains(t, "log", b.log.take(), `"msg":"pod not started; it will be tried again"`, "no image")
+		same(t, "running", runs(a), "db/c=1-2")
+	})
+}
+
+// TestManifestsThatCannotBeRead: no pod is released for a typo, however long it stays, and pods are admitted.
+func TestManifestsThatCannotBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "db 2")
+		b.kill(a)
+		a = b.start()
+		broken := manifests.Set{Partial: true, Broken: []manifests.Problem{{File: "x.yaml", Err: errors.New("x.yaml: line 1")}}}
+		follow := a.follower()
+		follow(t.Context(), broken)
+		b.deliver(a, broken)
+		follow(t.Context(), broken)
+		for range 10 {
+			b.tick()
+		}
+		same(t, "held", holds(a.engine.State()), "db=1-2")
+		contains(t, "log", b.log.take(), "no pod is released", `"file":"x.yaml"`)
+		b.follow(a, "web")
+		b.tick()
+		same(t, "held when they can be read", holds(a.engine.State()), "web=")
+	})
+}
+
+// TestBrokenManifestIsLoggedOnce, though the set comes again.
+func TestBrokenManifestIsLoggedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		follow := b.start().follower()
+		for range 3 {
+			follow(t.Context(), manifests.Set{Broken: []manifests.Problem{{File: "x.yaml", Err: errors.New("x.yaml: line 1")}}})
+		}
+		if n := strings.Count(b.log.take(), "manifest not usable"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+	})
+}
+
+// TestFullDisk: no pod is admitted, who was there runs on, and readiness has the reason; when there is space again,
+// all is as it should be soon.
+func TestFullDisk(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "db 2", "gone 1")
+		b.disk.Inject(crashfs.From(0, syscall.ENOSPC, crashfs.Full...))
+		b.log.take()
+		b.follow(a, "db 2", "new 3", "other 1")
+		same(t, "running", runs(a), "db/c=1-2")
+		same(t, "held", holds(a.engine.State()), "db=1-2 gone=3")
+		contains(t, "log", b.log.take(), "no space left on device", "free some space on the file system of /var/lib/paddock", "keep their CPUs until the state can be written")
+		if err := a.health.ready(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("ready with a full disk: %v", err)
+		}
+		b.disk.Inject(nil)
+		b.tick()
+		same(t, "running", runs(a), "db/c=1-2 new/c=4-6 other/c=3")
+		if err := a.health.ready(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDiskIsFullAtTheStart: an agent with pods is better than none.
+func TestDiskIsFullAtTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "db 2")
+		b.kill(a)
+		b.disk.Inject(crashfs.From(0, syscall.ENOSPC, crashfs.Full[1:]...))
+		a = b.start()
+		b.follow(a, "db 2", "new 3")
+		same(t, "running", runs(a), "db/c=1-2")
+		if a.health.ready() == nil {
+			t.Error("ready with a full disk")
+		}
+		b.disk.Inject(nil)
+		b.follow(a, "db 2")
+		b.tick()
+		if err := a.health.ready(); err != nil {
+			t.Errorf("nothing changes, and the disk works again: %v", err)
+		}
+	})
+}
+
+// TestFlows: every line belongs to a flow, and two admissions are two.
+func TestFlows(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		a.runtime.FailNextCreate("db", "c", errors.New("no image"))
+		b.follow(a, "db 2", "web")
+		b.follow(a, "web")
+		flows := map[string][]float64{}
+		for line := range strings.Lines(b.log.take()) {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(line), &fields); err != nil {
+				t.Fatal(err)
+			}
+			op, ok := fields["op"].(float64)
+			if !ok && fields["msg"] != "connected to the runtime" {
+				t.Errorf("no flow: %s", line)
+			}
+			key := fmt.Sprint(fields["msg"])
+			if pod, about := fields["pod"]; about {
+				key += fmt.Sprint(" ", pod)
+			}
+			flows[key] = append(flows[key], op)
+		}
+		admitted, failed, web := flows["pod admitted default/db"], flows["pod not started; it will be tried again default/db"], flows["pod admitted default/web"]
+		if len(admitted) != 1 || len(failed) != 1 || len(web) != 1 || admitted[0] == web[0] {
+			t.Errorf("flows: %v", flows)
+		}
+		if released := flows["pod released default/db"]; len(released) != 1 || released[0] <= web[0] {
+			t.Errorf("flows: %v", flows)
+		}
+	})
+}
+
+// TestReleaseIsQuick: a pod whose manifest vanishes gives back its CPUs within a second.
+func TestReleaseIsQuick(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		b.follow(a, "db 2", "web")
+		a.follower()(t.Context(), manifests.Set{})
+		time.Sleep(time.Second) //nolint:forbidigo // The clock is the bubble's.
+		same(t, "held", holds(a.engine.State()), "")
+		same(t, "running", runs(a), "")
+	})
+}
+
+// TestSimulationLeavesNothing: no socket and no file but the state's, and a start takes well under a second.
+func TestSimulationLeavesNothing(t *testing.T) {
+	b := newBench(t)
+	b.write("a.yaml", manifest("a 2"))
+	admitted := b.log.when("pod admitted")
+	begin := time.Now()
+	r := b.run()
+	await(t, "the pod", admitted)
+	t.Logf("the first pod was admitted after %v", time.Since(begin))
+	r.stop(t)
+	left, err := filepath.Glob(filepath.Join(b.config.Pods[0], "*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%q is left, %v", left, err)
+	}
+	if _, err := os.Stat(b.config.NRI.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v, want nothing", b.config.NRI.Socket, err)
+	}
+}

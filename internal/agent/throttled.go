@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+// runningCgroup is a container that runs.
+type runningCgroup struct {
+	// Who is the pod's namespace/name, for people; Pod is its UID.
+	Who, Pod, Container string
+	// Path is the container's cgroup, Parent the pod's, as cgroup.Path makes them.
+	Path, Parent string
+}
+
+// throttleable is a cgroup whose quota would throttle an exclusive container.
+type throttleable struct {
+	running runningCgroup
+	path    string
+	ofPod   bool
+}
+
+// throttleables are the cgroups of the containers that have exclusive CPUs, and those of their pods, each once.
+func throttleables(s *node.State, running []runningCgroup) []throttleable {
+	var list []throttleable
+	pods := map[string]bool{}
+	for _, r := range running {
+		g, known := s.Grant(r.Pod)
+		if !known {
+			continue
+		}
+		if _, i := g.Pod.Container(r.Container); i < 0 || g.Isolation(i) != node.ContainerIsolation {
+			continue
+		}
+		list = append(list, throttleable{running: r, path: r.Path})
+		if r.Parent != "" && !pods[r.Parent] {
+			pods[r.Parent] = true
+			list = append(list, throttleable{running: r, path: r.Parent, ofPod: true})
+		}
+	}
+	return list
+}
+
+// throttling is the sample of telemetry.NewThrottling: what the kernel counts of the cgroups above and of exclusive
+// containers. A cgroup that is gone, or cannot be read, is left out.
+func throttling(files cgroup.FS, state func() *node.State, running func() []runningCgroup) func() []telemetry.Throttled {
+	return func() []telemetry.Throttled {
+		var sample []telemetry.Throttled
+		for _, t := range throttleables(state(), running()) {
+			if n, err := files.Throttled(t.path); err == nil {
+				sample = append(sample, telemetry.Throttled{Cgroup: t.path, OfPod: t.ofPod, Periods: n.Periods, Throttled: n.Throttled, Time: n.Time})
+			}
+		}
+		return sample
+	}
+}
+
+// gone tells whether a cgroup ended while it was looked at.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+)
+
+// TestVerifyThrottling counts the periods of the exclusive container and of its pod, and not those of a shared
+// one. What was throttled in the past is no difference.
+func TestVerifyThrottling(t *testing.T) {
+	v, err := Verify(t.Context(), verifying(t, map[string]string{
+		"kubepods/podu1/cpu.stat":     "nr_periods 92\nnr_throttled 83\nthrottled_usec 2500000",
+		"kubepods/podu1/aaa/cpu.stat": "nr_periods 3\nnr_throttled 0\nthrottled_usec 0",
+		"kubepods/podu1/bbb/cpu.stat": "nr_periods 50\nnr_throttled 50\nthrottled_usec 1",
+	}), slog.New(slog.DiscardHandler))
+	if err != nil || len(v.Differences) > 0 {
+		t.Fatalf("%v, differences %q", err, v.Differences)
+	}
+	got := fmt.Sprintf("%d: %d of %d; %s", v.Throttling.Exclusive, v.Throttling.Throttled, v.Throttling.Periods, strings.Join(v.Throttling.Notes, "; "))
+	want := "1: 83 of 95; default/db (uid u1): throttled in 83 of 92 periods since its cgroup /kubepods/podu1 was made, for 2.5s in all"
+	if got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestVerifyEphemeral: a debug container in a pod without quota must have one of its own, but in the kubelet's mode.
+func TestVerifyEphemeral(t *testing.T) {
+	files := map[string]string{"kubepods/podu1/bbb/cpu.max": "max 100000"}
+	for mode, want := range map[string]string{
+		QuotaIsolated: "container log: it has no CFS quota, want a CFS quota of 50000 µs in 100000",
+		QuotaKubelet:  "",
+	} {
+		c := verifying(t, files)
+		c.CPUQuota = CPUQuotaConfig{Mode: mode, Ephemeral: "500m"}
+		v := verifiedWithout(t, c, "log")
+		if strings.Join(v.Differences, "; ") == "" != (want == "") || want != "" && !strings.Contains(v.Differences[0], want) {
+			t.Errorf("%s: differences %q, want %q", mode, v.Differences, want)
+		}
+	}
+}
+
+// verifiedWithout verifies against a state in which pod db has no such container: it was added later.
+func verifiedWithout(t *testing.T, c Config, name string) *Verified {
+	t.Helper()
+	s, err := stored(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := *s.Grants()[0]
+	_, i := g.Pod.Container(name)
+	g.Pod.Containers, g.Containers = g.Pod.Containers[:i], g.Containers[:i]
+	if s, err = node.Restore(s.Machine(), s.Policy(), []*node.Grant{&g}); err != nil {
+		t.Fatal(err)
+	}
+	v, running := &Verified{}, []kubelet.Running{
+		{Pod: "u1", Who: "default/db", Container: "app", ID: "aaa"}, {Pod: "u1", Who: "default/db", Container: name, ID: "bbb"},
+	}
+	if err := v.cgroups(s, cgroup.FS{Root: c.CgroupRoot}, running); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestThrottlingSample reads the exclusive container and its pod, once each, and leaves out what is gone.
+func TestThrottlingSample(t *testing.T) {
+	c := verifying(t, map[string]string{"kubepods/podu1/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_usec 7"})
+	s, err := stored(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := throttling(cgroup.FS{Root: c.CgroupRoot}, func() *node.State { return s }, func() []runningCgroup {
+		return []runningCgroup{
+			{Pod: "u1", Container: "app", Path: "/kubepods/podu1/aaa", Parent: "/kubepods/podu1"},
+			{Pod: "u1", Container: "log", Path: "/kubepods/podu1/bbb", Parent: "/kubepods/podu1"},
+			{Pod: "u1", Container: "app", Path: "/kubepods/podu1/new", Parent: "/kubepods/podu1"},
+			{Pod: "gone", Container: "app", Path: "/kubepods/podgone/app", Parent: "/kubepods/podgone"},
+		}
+	})()
+	if got, want := fmt.Sprintf("%+v", sample), "[{Cgroup:/kubepods/podu1 OfPod:true Periods:9 Throttled:4 Time:7µs}]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestCPUQuotaConfig(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+	}{
+		{"", "{Isolated:true EphemeralMilli:1000}"},
+		{"cpuQuota: {ephemeral: 250m}", "{Isolated:true EphemeralMilli:250}"},
+		{"cpuQuota: {ephemeral: \"0\"}", "{Isolated:true EphemeralMilli:0}"},
+		{"cpuQuota: {mode: kubelet}", "{Isolated:false EphemeralMilli:0}"},
+		{"cpuQuota: {mode: none}", `cpuQuota.mode: "none" is unknown; want isolated or kubelet`},
+		{"cpuQuota: {ephemeral: much}", `cpuQuota.ephemeral: "much" is no quantity`},
+		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; want at least 10m"},
+		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; want at least 10m"},
+	} {
+		config, err := ReadConfig("f", []byte(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		q, err := config.CPUQuota.Policy()
+		got := fmt.Sprintf("%+v", q)
+		if err != nil {
+			got = err.Error()
+			config.Pods = []string{"p"}
+			if checked := config.Check(); checked == nil || !strings.Contains(checked.Error(), got) {
+				t.Errorf("%s: Check does not tell: %v", c.text, checked)
+			}
+		}
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.text, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Quota returns the CFS quota of a cgroup, whatever its period: a number, or node.NoQuota. The error
+// wraps fs.ErrNotExist for a cgroup that is gone.
+func (f FS) Quota(path string) (node.Quota, error) {
+	name := f.quotaFile(path)
+	text, err := read(name)
+	if err != nil {
+		return node.KeepQuota, err
+	}
+	quota, period, err := cpuMax(text)
+	if err == nil && !f.v2() {
+		period, err = f.period(path)
+	}
+	if err != nil {
+		return node.KeepQuota, fmt.Errorf("%s: %w", name, err)
+	}
+	return node.QuotaIn(quota, period), nil
+}
+
+// cpuMax parses cpu.max, "max 100000" or "150000 100000", and cpu.cfs_quota_us, which has no period.
+func cpuMax(text string) (quota, period int64, err error) {
+	first, second, both := strings.Cut(text, " ")
+	quota, period = int64(node.NoQuota), node.QuotaPeriod
+	if first != "max" {
+		if quota, err = strconv.ParseInt(first, 10, 64); err != nil {
+			return 0, 0, fmt.Errorf("%q is no quota", text)
+		}
+	}
+	if both {
+		if period, err = strconv.ParseInt(second, 10, 64); err != nil || period <= 0 {
+			return 0, 0, fmt.Errorf("%q has no period", text)
+		}
+	}
+	return quota, period, nil
+}
+
+// period is cpu.cfs_period_us, for v1; the kubelet's where the kernel has no such file.
+func (f FS) period(path string) (int64, error) {
+	text, err := read(f.file(path, "cpu", "cpu.cfs_period_us"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return node.QuotaPeriod, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	period, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || period <= 0 {
+		return 0, fmt.Errorf("cpu.cfs_period_us: %q is no period", text)
+	}
+	return period, nil
+}
+
+func (f FS) quotaFile(path string) string {
+	if f.v2() {
+		return f.file(path, "", "cpu.max")
+	}
+	return f.file(path, "cpu", "cpu.cfs_quota_us")
+}
+
+// SetQuota gives a cgroup a CFS quota in periods of node.QuotaPeriod, or none with node.NoQuota, and tells whether
+// it had another; node.KeepQuota changes nothing. The period of a cgroup without quota stays as it is. The
+// error wraps fs.ErrNotExist for a cgroup that is gone.
+func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
+	if want == node.KeepQuota {
+		return false, nil
+	}
+	has, err := f.Quota(path)
+	if err != nil || has == want {
+		return false, err
+	}
+	name := f.quotaFile(path)
+	switch {
+	case f.v2() && want == node.NoQuota:
+		return true, write(name, "max")
+	case f.v2():
+		return true, write(name, fmt.Sprintf("%d %d", want, int64(node.QuotaPeriod)))
+	case want == node.NoQuota:
+		return true, write(name, "-1")
+	}
+	// The kernel checks a quota with the period that is there; without a quota it takes any period.
+	err = write(name, "-1")
+	if err == nil {
+		err = write(f.file(path, "cpu", "cpu.cfs_period_us"), strconv.Itoa(node.QuotaPeriod))
+	}
+	if err == nil {
+		err = write(name, strconv.FormatInt(int64(want), 10))
+	}
+	return true, err
+}
+
+// Throttling is what the kernel counts since a cgroup was made (cpu.stat). Periods without a quota are
+// not counted.
+type Throttling struct {
+	// Periods are those in which something ran, Throttled those in which the quota was used up.
+	Periods, Throttled uint64
+	// Time is how long all threads together could have run and did not.
+	Time time.Duration
+}
+
+// Throttled returns how often a cgroup was throttled by its own quota. The quotas of the cgroups above it
+// count there. A kernel without CFS bandwidth control counts nothing. The error wraps
+// fs.ErrNotExist for a cgroup that is gone.
+func (f FS) Throttled(path string) (Throttling, error) {
+	name := f.file(path, "cpu", "cpu.stat")
+	text, err := read(name)
+	if err != nil {
+		return Throttling{}, err
+	}
+	t, err := cpuStat(text)
+	if err != nil {
+		return Throttling{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
+}
+
+// cpuStat parses cpu.stat, of v2 with throttled_usec, of v1 with throttled_time in nanoseconds.
+func cpuStat(text string) (Throttling, error) {
+	var t Throttling
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseUint(value, 10, 63)
+		switch key {
+		case "nr_periods":
+			t.Periods = n
+		case "nr_throttled":
+			t.Throttled = n
+		case "throttled_usec":
+			t.Time = time.Duration(min(n, 1<<53)) * time.Microsecond
+		case "throttled_time":
+			t.Time = time.Duration(n)
+		default:
+			continue
+		}
+		if err != nil {
+			return Throttling{}, fmt.Errorf("%s: %q is no number", key, value)
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,115 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// extent finds where one JSON value ends, without decoding it. It looks at strings and brackets only: whether the
+// value is well-formed is for its decoder.
+type extent struct {
+	depth             int
+	inString, escaped bool
+}
+
+// scan returns how many bytes of the chunk belong to the value, and whether the value ends with them. Before
+// the first call, white space before the value has been skipped.
+func (e *extent) scan(chunk []byte) (n int, ends bool) {
+	for i, b := range chunk {
+		switch {
+		case e.escaped:
+			e.escaped = false
+		case e.inString:
+			e.escaped = b == '\\'
+			e.inString = b != '"'
+			if !e.inString && e.depth == 0 {
+				return i + 1, true
+			}
+		case b == '"':
+			e.inString = true
+		case b == '{' || b == '[':
+			e.depth++
+		case e.depth == 0 && (b == ',' || b == ':' || b == '}' || b == ']' || isSpace(b)):
+			return i, true // The byte after a number, true, false or null.
+		case b == '}' || b == ']':
+			if e.depth--; e.depth == 0 {
+				return i + 1, true
+			}
+		}
+	}
+	return len(chunk), false
+}
+
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
+
+// cut takes a value off the front of raw; whole is false if raw ends before it does.
+func cut(raw []byte) (value, rest []byte, whole bool) {
+	raw = skip(raw)
+	var e extent
+	n, ends := e.scan(raw)
+	return raw[:n], raw[n:], ends
+}
+
+// skip leaves out white space and one comma or colon.
+func skip(raw []byte) []byte {
+	seen := false
+	for len(raw) > 0 && (isSpace(raw[0]) || !seen && (raw[0] == ',' || raw[0] == ':')) {
+		seen = seen || !isSpace(raw[0])
+		raw = raw[1:]
+	}
+	return raw
+}
+
+// members visits the members of an object, which may be cut off at any place; the last value is not whole then.
+// It ends early when visit returns an error. What is no object has no members.
+func members(raw []byte, visit func(key string, value []byte, whole bool) error) error {
+	raw = skip(raw)
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	for raw = raw[1:]; ; {
+		name, rest, whole := cut(raw)
+		key, ok := nameOf(name)
+		if !whole || !ok {
+			return nil
+		}
+		var value []byte
+		value, raw, whole = cut(rest)
+		if err := visit(key, value, whole); err != nil {
+			return err
+		}
+		if !whole {
+			return nil
+		}
+	}
+}
+
+// nameOf is a member's name; ok is false for what is no string.
+func nameOf(raw []byte) (name string, ok bool) {
+	err := json.Unmarshal(raw, &name)
+	return name, err == nil
+}
+
+// elements decodes a JSON array, which is well-formed, element by element, so that too many of them cost nothing.
+func elements[T any](raw []byte, most int, decode func([]byte, *T) error) ([]T, error) {
+	if string(raw) == "null" {
+		return nil, nil
+	}
+	if raw[0] != '[' {
+		return nil, fmt.Errorf("want an array, is %.20s", raw)
+	}
+	var all []T
+	for rest := skip(raw[1:]); len(rest) > 0 && rest[0] != ']'; rest = skip(rest) {
+		if len(all) == most {
+			return nil, fmt.Errorf("more than %d elements", most)
+		}
+		var value []byte
+		value, rest, _ = cut(rest)
+		var v T
+		if err := decode(value, &v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}

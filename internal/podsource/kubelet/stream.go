@@ -1,0 +1,295 @@
+package kubelet
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The bounds of an answer. Beyond the first two it is rejected as a whole, because what it does not show could be
+// any pod; an item beyond the third costs itself only.
+const (
+	// maxAnswer is in bytes. A node with 500 pods answers with about 5 MiB.
+	maxAnswer = 64 << 20
+	// maxItems includes pods that have ended: a kubelet lists them until they are deleted. The cluster
+	// deletes them from 12,500 on (--terminated-pod-gc-threshold), all nodes together; a node runs 110 pods by
+	// default (maxPods), and 500 in practice.
+	maxItems = 16_384
+	// maxItem is in bytes. An API object has at most 1.5 MiB in etcd, in an encoding that is some times denser.
+	maxItem = 8 << 20
+)
+
+// maxHead is how much of an answer that is no list is quoted. maxOther is how much of a value is checked that is
+// not read; the metadata of a list has a few dozen bytes.
+const (
+	maxHead  = 120
+	maxOther = 64 << 10
+)
+
+// Errors that make an answer no list.
+var (
+	errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
+	errEndsIn   = errors.New("the answer ends in the middle")
+)
+
+// stream reads an answer without keeping it.
+type stream struct {
+	source *bufio.Reader
+	head   head
+	buffer []byte // for one value
+}
+
+// head remembers how an answer begins, and ends it when it is too large.
+type head struct {
+	from io.Reader
+	text []byte
+	left int
+}
+
+// Read is io.Reader's.
+func (h *head) Read(p []byte) (int, error) {
+	if h.left == 0 {
+		return 0, errTooLarge
+	}
+	n, err := h.from.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	h.text = append(h.text, p[:min(n, maxHead-len(h.text))]...)
+	return n, err
+}
+
+// readList reads a PodList, and visits its items in turn. An item that is not whole was too large and
+// is the first maxItem bytes of it. The bytes are valid until visit returns.
+//
+// An error says that the answer is no list, and then no item counts, not even those that were visited.
+func readList(r io.Reader, visit func(item []byte, whole bool) error) error {
+	s := &stream{head: head{from: r, left: maxAnswer + 1}}
+	s.source = bufio.NewReaderSize(&s.head, 64<<10)
+	err := s.list(visit)
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: it begins %q", errEndsIn, s.head.text)
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+// list is the grammar: one object, and nothing after it.
+func (s *stream) list(visit func([]byte, bool) error) error {
+	if b, err := s.next(); err != nil {
+		return err
+	} else if b != '{' {
+		_, _ = s.source.Peek(1)
+		return fmt.Errorf("the answer is no JSON object, want a PodList: it begins %q", s.head.text)
+	}
+	var kind, version string
+	seen := map[string]bool{}
+	for first := true; ; first = false {
+		key, more, err := s.key(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		switch key {
+		case "kind", "apiVersion", "items":
+			if seen[key] {
+				return fmt.Errorf("the answer has %q twice", key)
+			}
+			seen[key] = true
+		}
+		switch key {
+		case "kind":
+			err = s.text(&kind)
+		case "apiVersion":
+			err = s.text(&version)
+		case "items":
+			err = s.items(visit)
+		default:
+			err = s.other()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b, err := s.next(); err == nil {
+		return fmt.Errorf("the answer goes on after its end, with %q", b)
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if kind != "PodList" || version != "v1" || !seen["items"] {
+		return fmt.Errorf("the answer is %s, want a PodList of v1 with items: it begins %q", described(kind, version), s.head.text)
+	}
+	return nil
+}
+
+func described(kind, version string) string {
+	if kind == "" {
+		return "an object without a kind"
+	}
+	return fmt.Sprintf("a %q of apiVersion %q", kind, version)
+}
+
+// next is the next byte that is no white space.
+func (s *stream) next() (byte, error) {
+	for {
+		b, err := s.source.ReadByte()
+		if err != nil || !isSpace(b) {
+			return b, err
+		}
+		chunk, _ := s.source.Peek(s.source.Buffered())
+		if _, err := s.source.Discard(len(chunk) - len(bytes.TrimLeft(chunk, " \t\n\r"))); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// key is the next name of the object, up to the colon; more is false at the object's end.
+func (s *stream) key(first bool) (key string, more bool, err error) {
+	b, err := s.next()
+	if err != nil {
+		return "", false, err
+	}
+	if b == '}' {
+		return "", false, nil
+	}
+	if !first {
+		if b != ',' {
+			return "", false, s.broken(b)
+		}
+	} else if err := s.source.UnreadByte(); err != nil {
+		return "", false, err
+	}
+	if err := s.text(&key); err != nil {
+		return "", false, err
+	}
+	if b, err = s.next(); err != nil {
+		return "", false, err
+	}
+	if b != ':' {
+		return "", false, s.broken(b)
+	}
+	return key, true, nil
+}
+
+func (s *stream) broken(b byte) error {
+	return fmt.Errorf("the answer is no JSON: %q where it does not belong; it begins %q", b, s.head.text)
+}
+
+// items visits the items of an array; null is one without any, as kubelets write it.
+func (s *stream) items(visit func([]byte, bool) error) error {
+	b, err := s.next()
+	if err != nil {
+		return err
+	}
+	if b != '[' {
+		if err := s.source.UnreadByte(); err != nil {
+			return err
+		}
+		raw, _, err := s.value(maxHead)
+		if err == nil && string(raw) != "null" {
+			err = fmt.Errorf("the items of the answer are no array: %q", raw)
+		}
+		return err
+	}
+	for n := 0; ; n++ {
+		if b, err = s.next(); err != nil {
+			return err
+		}
+		switch {
+		case b == ']' && n == 0:
+			return nil
+		case n == maxItems:
+			return fmt.Errorf("the answer has more than %d pods", maxItems)
+		case n == 0:
+			if err := s.source.UnreadByte(); err != nil {
+				return err
+			}
+		case b == ']':
+			return nil
+		case b != ',':
+			return s.broken(b)
+		}
+		raw, whole, err := s.value(maxItem)
+		if err == nil {
+			err = visit(raw, whole)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// other is a value that nothing is read of. What is short is checked.
+func (s *stream) other() error {
+	raw, whole, err := s.value(maxOther)
+	if err == nil && whole && !json.Valid(raw) {
+		err = fmt.Errorf("%w: it begins %q", errSyntax, s.head.text)
+	}
+	return err
+}
+
+// text is a short string.
+func (s *stream) text(to *string) error {
+	raw, whole, err := s.value(maxHead)
+	if err != nil {
+		return err
+	}
+	if whole && isPlainText(raw) {
+		*to = string(raw[1 : len(raw)-1])
+		return nil
+	}
+	if !whole || json.Unmarshal(raw, to) != nil || raw[0] != '"' {
+		return fmt.Errorf("the answer is no list of pods: %q where a short text belongs", raw)
+	}
+	return nil
+}
+
+// isPlainText tells whether a value is a string that stands for itself.
+func isPlainText(raw []byte) bool {
+	if len(raw) < 2 || raw[0] != '"' {
+		return false
+	}
+	for _, b := range raw[1 : len(raw)-1] {
+		if b < ' ' || b > '~' || b == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// value is the next value, of which it keeps so many bytes; whole tells whether these are all. It is
+// valid until the next one is read.
+func (s *stream) value(keep int) (raw []byte, whole bool, err error) {
+	b, err := s.next()
+	if err != nil {
+		return nil, false, err
+	}
+	if bytes.IndexByte([]byte(",:}]"), b) >= 0 {
+		return nil, false, s.broken(b)
+	}
+	if err := s.source.UnreadByte(); err != nil {
+		return nil, false, err
+	}
+	var e extent
+	s.buffer, whole = s.buffer[:0], true
+	for ends := false; !ends; {
+		if _, err := s.source.Peek(1); err != nil {
+			return nil, false, err
+		}
+		chunk, _ := s.source.Peek(s.source.Buffered())
+		var n int
+		n, ends = e.scan(chunk)
+		kept := min(n, keep-len(s.buffer))
+		s.buffer = append(s.buffer, chunk[:kept]...)
+		whole = whole && kept == n
+		if _, err := s.source.Discard(n); err != nil {
+			return nil, false, err
+		}
+	}
+	return s.buffer, whole, nil
+}

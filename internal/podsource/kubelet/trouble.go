@@ -1,0 +1,68 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// unanswered says why a question found no answer, and what to do about it. The names of settings are those of the
+// agent's configuration, in the section kubelet.
+func (a Address) unanswered(err error) error {
+	return fmt.Errorf("%s: %w", a.cause(err), err)
+}
+
+func (a Address) cause(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		alert     *net.OpError
+		timeout   net.Error
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "the kubelet was not waited for"
+	case errors.Is(err, syscall.ECONNREFUSED) && a.Plain():
+		return "the kubelet refuses the connection: it does not run, or its read-only port is off (readOnlyPort), which is the default; want url https://127.0.0.1:10250 then"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the kubelet refuses the connection: it does not run, or listens elsewhere"
+	case errors.As(err, &authority) && a.CAFile == "":
+		return "the kubelet's certificate is signed by nobody who is trusted: set caFile to the CA that signed it, or, on loopback, insecure: true"
+	case errors.As(err, &authority):
+		return fmt.Sprintf("the kubelet's certificate is not signed by the CA in caFile %s: set caFile to the CA that signed it (/var/lib/kubelet/pki/kubelet.crt signs itself)", a.CAFile)
+	case errors.As(err, &name):
+		return "the kubelet's certificate is for another address: give one of its names in url, or set insecure: true on loopback"
+	case errors.As(err, &invalid):
+		return "the kubelet's certificate is not valid: renew it, or correct the clock"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "the port of the url does not speak TLS: want an http url, or the kubelet's port with TLS (10250)"
+	case errors.As(err, &alert) && alert.Op == "remote error": // crypto/tls gives an alert so.
+		return "the kubelet ends the TLS handshake: it wants a client certificate that it trusts; set certFile and keyFile"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "the kubelet gives no answer in time"
+	}
+	return "the kubelet does not answer"
+}
+
+// unwelcome is what to do about a status that is not 200.
+func (a Address) unwelcome(status int, text string) string {
+	switch {
+	case status == http.StatusUnauthorized && a.TokenFile == "" && a.CertFile == "":
+		return "; it does not know who asks: set tokenFile, or certFile and keyFile"
+	case status == http.StatusUnauthorized && a.TokenFile != "":
+		return fmt.Sprintf("; it does not accept the token in %s: it may be expired or for another audience, or the kubelet does not check tokens (authentication.webhook.enabled)", a.TokenFile)
+	case status == http.StatusUnauthorized:
+		return fmt.Sprintf("; it does not accept the certificate in %s: it may be expired, or of a CA that the kubelet does not trust (authentication.x509.clientCAFile)", a.CertFile)
+	case status == http.StatusForbidden:
+		return "; who asks needs a ClusterRole with the verb get on nodes/pods in the API group \"\", before Kubernetes 1.33 on nodes/proxy"
+	case status == http.StatusBadRequest && a.Plain() && strings.Contains(text, "HTTPS"):
+		return "; the port speaks TLS: want an https url"
+	}
+	return ""
+}

@@ -1,0 +1,40 @@
+package nri_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// A runtime makes the updates of others before the resize itself: none of them takes CPUs that the resized
+// container is only about to leave.
+func TestResizeDuringALateAdoption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.old = true
+		b.hide(guaranteed("x", 2))
+		b.list(burstable("y"))
+		b.mustRun(t, "x", "y")
+		b.start()
+		b.list(guaranteed("x", 2))
+		for range 200 {
+			pass(100 * time.Millisecond)
+			if _, adopted := b.engine.State().Grant("x"); adopted {
+				break
+			}
+		}
+		c := b.runs[b.of("y")[0]].c
+		updates, err := b.plugin.UpdateContainer(b.ctx, b.boxes[c.GetPodSandboxId()], c, &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(512)}})
+		if err != nil || len(updates) == 0 {
+			t.Fatalf("%v, %v", updates, err)
+		}
+		g, _ := b.engine.State().Grant("x")
+		for _, u := range updates {
+			if u.GetLinux().GetResources().GetCpu().GetCpus() == g.Containers[0].CPUs.String() {
+				t.Errorf("x takes %s before y leaves them", g.Containers[0].CPUs)
+			}
+		}
+	})
+}

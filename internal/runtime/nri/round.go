@@ -1,0 +1,392 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/paddock-project/paddock/internal/absence"
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// flight is an unsolicited update that is under way.
+type flight struct {
+	by      *operation
+	session *session
+	updates []converge.Update
+}
+
+// tick is an event: a round. It starts the jobs that look whether everything is as it should be;
+// what they find out comes back as events.
+func (l *loop) tick() {
+	now := l.config.Now()
+	l.due = time.Time{}
+	l.within(l.config.Period)
+	maps.DeleteFunc(l.rejections, func(_ string, r rejected) bool { return now.Sub(r.at) > remembered })
+	l.table.forget(now.Add(-max(remembered, 10*l.config.Grace)))
+	l.job("write", func(ctx context.Context) func(*loop) {
+		asked, cancel := context.WithTimeout(ctx, l.config.Period)
+		defer cancel()
+		if err := l.config.Engine.Tick(asked); err != nil {
+			l.config.Log.WarnContext(ctx, "state still not written", "error", err)
+		}
+		return func(*loop) {}
+	})
+	if !l.synchronised {
+		return
+	}
+	l.alive(now)
+	if l.resuming {
+		l.hangUp(errors.New("the runtime is asked to synchronise, to manage this node again"))
+	}
+	if len(l.foreign) > 0 || l.resuming {
+		return
+	}
+	l.overdue()
+	l.expire(now)
+	l.look()
+	if l.back == nil {
+		l.list()
+		l.adoptLate()
+		l.keepQuotas()
+	}
+	l.push()
+}
+
+// alive reports that the runtime is answered.
+func (l *loop) alive(now time.Time) {
+	if l.config.Alive == nil || now.Sub(l.beat) < beating {
+		return
+	}
+	l.beat = now
+	l.job("alive", func(context.Context) func(*loop) {
+		l.config.Alive(now)
+		return func(*loop) {}
+	})
+}
+
+// expire ends the wait for what the runtime never reported.
+func (l *loop) expire(now time.Time) {
+	l.settle(func(by *operation) bool {
+		c := l.table.containers[by.creates]
+		return now.Sub(by.at) >= resend && (c == nil || c.phase != creating)
+	}, (*container).doubt)
+	for _, c := range l.table.containers {
+		if c.phase == creating && now.Sub(c.since) >= creation {
+			c.phase = unknown
+		}
+	}
+}
+
+// list asks the source of pods which pods are gone, if a grant is not used or a request may have changed.
+func (l *loop) list() {
+	curious := len(l.idle()) > 0 || len(l.resized) > 0 || len(l.estimated()) > 0
+	if !curious {
+		return
+	}
+	l.job("list", func(ctx context.Context) func(*loop) {
+		asked, cancel := context.WithTimeout(ctx, l.config.Timeout)
+		defer cancel()
+		listed, err := l.config.Pods.List(asked)
+		return func(l *loop) { l.listed(listed, err) }
+	})
+}
+
+// listed is an event: the source of pods answered, or did not.
+func (l *loop) listed(listed map[string]request.Pod, err error) {
+	if err != nil {
+		l.config.Log.WarnContext(l.flow, "the source of pods does not answer which pods are gone", "error", err)
+	}
+	if !l.synchronised {
+		return
+	}
+	if l.release(listed, err) {
+		l.job("release", func(ctx context.Context) func(*loop) {
+			asked, cancel := context.WithTimeout(ctx, l.config.Period)
+			defer cancel()
+			if err := l.config.Engine.Tick(asked); err != nil {
+				l.config.Log.ErrorContext(ctx, "pods are gone and keep their CPUs until the state can be written", "error", err)
+			}
+			return (*loop).push
+		})
+	}
+	if err != nil {
+		return
+	}
+	for _, uid := range slices.Sorted(maps.Keys(l.resized)) {
+		l.reportResize(uid, listed)
+	}
+	for _, uid := range l.estimated() {
+		l.reportListed(uid, listed)
+	}
+}
+
+// idle are the grants of pods without a container that runs or is being created, those that are not durable yet included.
+func (l *loop) idle() []*node.Grant {
+	if !l.synchronised && len(l.table.containers) == 0 && len(l.table.sandboxes) == 0 {
+		return nil // It is not known what runs.
+	}
+	snapshot := l.config.Engine.Snapshot()
+	used := map[string]bool{}
+	for _, c := range l.table.containers {
+		used[c.pod] = used[c.pod] || !c.absent
+	}
+	for _, uid := range snapshot.Unreleased {
+		used[uid] = true
+	}
+	var idle []*node.Grant
+	for _, grants := range [][]*node.Grant{snapshot.State.Grants(), snapshot.Pending} {
+		for _, g := range grants {
+			if !used[g.Pod.UID] {
+				idle = append(idle, g)
+			}
+		}
+	}
+	return idle
+}
+
+// estimated are the pods whose request was estimated and of which no listed request was reported.
+func (l *loop) estimated() []string {
+	var uids []string
+	for _, g := range l.config.Engine.State().Grants() {
+		if g.Pod.Estimated && !l.reported[g.Pod.UID] {
+			uids = append(uids, g.Pod.UID)
+		}
+	}
+	return uids
+}
+
+// release drops the grants of pods that are gone, if the source answered. It reports whether there were any.
+func (l *loop) release(listed map[string]request.Pod, err error) (released bool) {
+	for _, g := range l.idle() {
+		if _, there := listed[g.Pod.UID]; err != nil || there || !l.isGone(g) {
+			l.soon()
+			continue
+		}
+		l.config.Engine.Drop(l.flow, g.Pod.UID)
+		l.table.bury(g.Pod.UID)
+		released = true
+	}
+	return released
+}
+
+// unlisted is how many times Config.Grace a pod keeps what was estimated for it while it has a sandbox and
+// no container, and was never listed by a source that answers: such a source does not report its end
+// either. Ten times are the five minutes of the kubelet's longest back-off.
+const unlisted = 10
+
+// isGone reports whether a pod without containers, which is not listed, is gone. A source that never listed
+// it is no evidence.
+func (l *loop) isGone(g *node.Grant) bool {
+	uid := g.Pod.UID
+	since, sandbox := l.table.quietSince(uid), l.table.hasSandbox(uid)
+	if !g.Pod.Estimated || l.reported[uid] {
+		return l.config.Pods.Gone(uid, absence.Trace{Sandbox: sandbox, Since: since})
+	}
+	grace := l.config.Grace
+	if sandbox {
+		grace *= unlisted
+	}
+	return l.config.Now().Sub(since) >= grace
+}
+
+// reportResize logs of a pod that was resized in place what it would need, and whether the node has that.
+func (l *loop) reportResize(uid string, listed map[string]request.Pod) {
+	s := l.config.Engine.State()
+	g, known := s.Grant(uid)
+	now, there := listed[uid]
+	estimated := known && g.Pod.Estimated
+	delete(l.resized, uid)
+	if estimated {
+		delete(l.reported, uid) // What it would get is to be reported again.
+	}
+	if !known || !there || estimated || g.Pod.Equal(now) {
+		return
+	}
+	l.reportPlan(s, g, now, "the pod was resized")
+}
+
+// reportListed logs of a pod whose request was estimated and that is listed by now what it would get.
+func (l *loop) reportListed(uid string, listed map[string]request.Pod) {
+	s := l.config.Engine.State()
+	g, known := s.Grant(uid)
+	now, there := listed[uid]
+	if known && there {
+		l.reported[uid] = true
+		l.reportPlan(s, g, now, "the pod was estimated from cgroup numbers, is listed now,")
+	}
+}
+
+// reportPlan logs what a pod would get that was created again and asked for now.
+func (l *loop) reportPlan(s *node.State, g *node.Grant, now request.Pod, what string) {
+	log := l.config.Log.With("pod", now.ID(), "uid", now.UID, "has", g.CPUs().String())
+	plan := s.Release(now.UID).Plan(now)
+	if plan.Refusal != nil {
+		log.WarnContext(l.flow, what+" and keeps what it has: created again it would be rejected", "why", plan.Refusal.Error())
+		return
+	}
+	log.WarnContext(l.flow, what+" and keeps what it has until it is created again", "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())
+}
+
+// adoptLate plans what runs without a grant.
+func (l *loop) adoptLate() {
+	boxes := l.without(l.table.pods())
+	if len(boxes) == 0 {
+		return
+	}
+	l.job("adopt", func(ctx context.Context) func(*loop) {
+		asked, cancel := context.WithTimeout(ctx, l.config.Timeout)
+		defer cancel()
+		l.adopt(asked, boxes)
+		return func(l *loop) {
+			l.adopting = nil
+			l.push()
+		}
+	})
+}
+
+// keepQuotas gives the cgroups of pods the quota that they should have again: the kubelet writes its own when
+// a container of the pod is resized.
+func (l *loop) keepQuotas() {
+	s := l.state()
+	type pod struct {
+		grant   *node.Grant
+		want    node.Quota
+		parents []string
+	}
+	var pods []pod
+	for _, g := range s.Grants() {
+		if want := g.PodQuota(s.Policy()); want != node.KeepQuota {
+			pods = append(pods, pod{g, want, l.table.parents(g.Pod.UID)})
+		}
+	}
+	if len(pods) == 0 {
+		return
+	}
+	l.job("quotas", func(ctx context.Context) func(*loop) {
+		for _, p := range pods {
+			l.setQuota(ctx, p.grant, p.want, p.parents)
+		}
+		return func(*loop) {}
+	})
+}
+
+// push updates what does not run where it should, if the runtime stands that.
+func (l *loop) push() {
+	l.publish()
+	if l.session == nil || !l.synchronised || len(l.foreign) > 0 || l.flight != nil {
+		return
+	}
+	s := l.state()
+	now := l.config.Now()
+	updates, stranded := l.compare(s, "")
+	l.handedBack(len(updates))
+	l.reportStranded(stranded)
+	all := len(updates)
+	updates = slices.DeleteFunc(updates, func(u converge.Update) bool { return l.table.containers[u.ID].waits(now) })
+	updates, withheld := l.table.safe(s, updates, false)
+	if withheld > 0 || len(updates) < all {
+		l.soon()
+	}
+	if len(updates) > most {
+		updates = updates[:most]
+	}
+	if !l.session.mayUpdate {
+		l.owe(now, len(updates) > 0)
+		return
+	}
+	if messages := updatesOf(updates); len(messages) > 0 {
+		l.fly(s, updates, messages)
+	}
+}
+
+// owe hangs up on a runtime that takes updates only in replies and asked for nothing for a while: it
+// synchronises again, and that reply carries them.
+func (l *loop) owe(now time.Time, owes bool) {
+	switch {
+	case !owes:
+		l.owed = time.Time{}
+	case l.owed.IsZero():
+		l.owed = now
+		l.soon()
+	case now.Sub(l.owed) < owing:
+		l.soon()
+	default:
+		l.hangUp(errors.New("the runtime is asked to synchronise, to take updates that wait"))
+	}
+}
+
+// hangUp ends the connection. The runtime synchronises the next one. It waits for a moment in which the runtime
+// asks for nothing: one that loses the connection while it waits for an answer goes on without it.
+func (l *loop) hangUp(cause error) {
+	s := l.session
+	switch {
+	case s == nil:
+	case s.open.Load() > 0 || l.config.Now().Sub(l.heard) < calm:
+		l.within(calm)
+	default:
+		s.cancel(cause)
+	}
+}
+
+// fly sends an update that the runtime did not ask for.
+func (l *loop) fly(s *node.State, updates []converge.Update, messages []*api.ContainerUpdate) {
+	f := &flight{by: l.begin("", true), session: l.session, updates: updates}
+	for _, u := range updates {
+		l.table.containers[u.ID].tell(f.by, u.After, takes(s, u))
+	}
+	l.flight = f
+	l.jobs.Go(func() { // It ends with its connection at the latest.
+		failed, err := f.session.link.UpdateContainers(messages)
+		l.tell(l.ctx, func(l *loop) { l.landed(f, failed, err) })
+	})
+}
+
+// overdue asks the runtime to synchronise again if it has forgotten an update. One that is stuck under the
+// runtime's lock is none of these: the runtime asks for nothing meanwhile, and hanging up would let what it creates
+// next go on without Paddock.
+func (l *loop) overdue() {
+	if f := l.flight; f != nil && l.heard.Sub(f.by.at) >= landing {
+		l.config.Log.ErrorContext(l.flow, "the runtime does not carry out an update; it is asked to synchronise again", "containers", len(f.updates), "for", landing.String())
+		l.hangUp(errors.New("the runtime did not carry out an update"))
+	}
+}
+
+// landed is an event: an unsolicited update was carried out, in part or not at all.
+func (l *loop) landed(f *flight, failed []*api.ContainerUpdate, err error) {
+	if l.flight != f {
+		return // The runtime synchronised since.
+	}
+	l.flight = nil
+	lost := map[string]bool{}
+	for _, u := range failed {
+		lost[u.GetContainerId()] = true
+	}
+	repaired := 0
+	for _, u := range f.updates {
+		c := l.table.containers[u.ID]
+		switch {
+		case c == nil:
+		case err != nil || lost[u.ID]:
+			c.doubt(f.by)
+		default:
+			c.made(f.by)
+			if !u.After.CPUs.Contains(u.Before.CPUs) { // Others only get what became free.
+				repaired++
+			}
+		}
+	}
+	l.config.Observer.Repaired(repaired)
+	if err != nil || len(failed) > 0 {
+		l.config.Log.ErrorContext(l.flow, "containers not updated; this is tried again", "failed", len(failed), "of", len(f.updates), "error", err)
+		l.soon()
+		return
+	}
+	l.push() // What waited for these.
+}

@@ -1,0 +1,81 @@
+package nri
+
+import (
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// cpuText is the quota of a message, in words.
+func cpuText(cpu *api.LinuxCPU) (quota, period int64) {
+	return cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())
+}
+
+// TestQuotaOfAMessage: what is not there, or 0, is not known; another period is converted.
+func TestQuotaOfAMessage(t *testing.T) {
+	for _, c := range []struct {
+		quota, period int64
+		want          node.Quota
+	}{
+		{0, 0, node.KeepQuota},
+		{0, 100_000, node.KeepQuota},
+		{-1, 100_000, node.NoQuota},
+		{-1, 0, node.NoQuota},
+		{150_000, 100_000, 150_000},
+		{150_000, 0, 150_000},
+		{5_000, 10_000, 50_000},
+	} {
+		cpu := &api.LinuxCPU{}
+		if c.quota != 0 {
+			cpu.Quota = api.Int64(c.quota)
+		}
+		if c.period != 0 {
+			cpu.Period = api.UInt64(uint64(c.period))
+		}
+		s, err := settingOf(&api.LinuxResources{Cpu: cpu})
+		if err != nil || s.Quota != c.want {
+			t.Errorf("%d in %d is %s, want %s, %v", c.quota, c.period, s.Quota, c.want, err)
+		}
+	}
+}
+
+// TestQuotaInAMessage: a number goes with its period, none is -1, and what is left alone is not named.
+func TestQuotaInAMessage(t *testing.T) {
+	for _, c := range []struct {
+		has           node.Quota
+		quota, period int64
+	}{{node.KeepQuota, 0, 0}, {node.NoQuota, -1, 0}, {133_000, 133_000, 100_000}} {
+		s := converge.Setting{CPUs: cpuset.Of(1), Quota: c.has}
+		quota, period := cpuText(adjustment(s).GetLinux().GetResources().GetCpu())
+		if quota != c.quota || period != c.period {
+			t.Errorf("%s becomes %d in %d, want %d in %d", c.has, quota, period, c.quota, c.period)
+		}
+	}
+}
+
+// TestQuotaInAnUpdate: a quota that stays is not sent, so that one which the kubelet is just writing is not
+// overwritten; a reply to the kubelet's own update sends it in any case.
+func TestQuotaInAnUpdate(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after node.Quota
+		want          int64
+	}{
+		{"lifted", 200_000, node.NoQuota, -1},
+		{"not known before", node.KeepQuota, node.NoQuota, -1},
+		{"given", node.NoQuota, 100_000, 100_000},
+		{"the kubelet's stays", 50_000, 50_000, 0},
+		{"none stays", node.NoQuota, node.NoQuota, 0},
+	} {
+		out := updatesOf([]converge.Update{{
+			ID: "a", Before: converge.Setting{CPUs: cpuset.Of(1), Quota: c.before}, After: converge.Setting{CPUs: cpuset.Of(2), Quota: c.after},
+		}})
+		if got, _ := cpuText(out[0].GetLinux().GetResources().GetCpu()); got != c.want {
+			t.Errorf("%s: sends %d, want %d", c.name, got, c.want)
+		}
+	}
+}

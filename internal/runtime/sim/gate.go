@@ -1,0 +1,56 @@
+package sim
+
+import "sync"
+
+// gate lets many requests of the kubelet through at a time, or one synchronisation of a plugin alone. While a
+// synchronisation waits, no new request comes in. So no plugin is synchronised between the reply that creates a
+// container and the moment when the container is in the store. It is containerd's BlockPluginSync.
+type gate struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	inside  int  // requests that are being handled
+	waiting int  // synchronisations that wait
+	alone   bool // a synchronisation is under way
+}
+
+func newGate() *gate {
+	g := &gate{}
+	g.changed = sync.NewCond(&g.mu)
+	return g
+}
+
+// enter begins a request, leave ends it.
+func (g *gate) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.alone || g.waiting > 0 {
+		g.changed.Wait()
+	}
+	g.inside++
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	g.changed.Broadcast()
+}
+
+// shut begins a synchronisation, open ends it.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting++
+	for g.alone || g.inside > 0 {
+		g.changed.Wait()
+	}
+	g.waiting--
+	g.alone = true
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.alone = false
+	g.changed.Broadcast()
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/status"
+)
+
+// What is no event of NRI's.
+const (
+	hookSynchronize      = "Synchronize"
+	hookUpdateContainers = "UpdateContainers"
+)
+
+// reply is what one plugin answered.
+type reply[A any] struct {
+	plugin string
+	answer A
+}
+
+// ask sends a request to every plugin that wants it, one after the other. A plugin that does not answer in time, or
+// whose connection ends, is closed; the request goes on without it unless its failure policy says otherwise. An error
+// that a plugin returns fails the request. Lock held.
+func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, call func(context.Context, api.PluginService) (A, error)) ([]reply[A], error) {
+	defer func() { r.plugins = slices.DeleteFunc(r.plugins, (*peer).isClosed) }()
+	step.Hook = event.PrettyName()
+	var replies []reply[A]
+	for _, p := range r.plugins {
+		if p.isClosed() || !p.events.IsSet(event) {
+			continue
+		}
+		step.Point = Asking
+		if err := r.suffer(step, p); err != nil {
+			return nil, err
+		}
+		limited, cancel := context.WithTimeout(ctx, r.config.RequestTimeout)
+		answer, err := call(limited, p.service)
+		cancel()
+		if err == nil {
+			step.Point = Answered
+			if err := r.suffer(step, p); err != nil {
+				return nil, err
+			}
+			if !p.isClosed() {
+				replies = append(replies, reply[A]{p.name, answer})
+				continue
+			}
+			err = ttrpc.ErrClosed // It answered, and its answer did not arrive.
+		}
+		if err := p.judge(ctx, step.Hook, err); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+// judge says what an error of a plugin means for the request: nil lets it go on. It closes a plugin that failed to
+// answer, unless that was a timeout and its policy keeps it. An error that the plugin returned, and any error after
+// the kubelet gave up, fails the request and nothing else.
+func (p *peer) judge(ctx context.Context, hook string, err error) error {
+	late := errors.Is(err, context.DeadlineExceeded)
+	broken := errors.Is(err, ttrpc.ErrClosed) || errors.Is(err, ttrpc.ErrServerClosed) || errors.Is(err, ttrpc.ErrProtocol)
+	if ctx.Err() != nil || !late && !broken {
+		return returned{err}
+	}
+	if !late || !p.policy.GetKeepConnected() {
+		p.close()
+	}
+	if p.policy.GetFailRequest() {
+		return fmt.Errorf("plugin %s failed to handle %s: %w", p.name, hook, err)
+	}
+	return nil
+}
+
+// returned is an error that a plugin returned, without the words of the protocol.
+type returned struct{ err error }
+
+func (e returned) Error() string { return status.Convert(e.err).Message() }
+
+func (e returned) Unwrap() error { return e.err }
+
+// missing is the error of a container for which a required plugin did not answer.
+func missing[A any](r *Runtime, replies []reply[A]) error {
+	for _, name := range r.config.Required {
+		if !slices.ContainsFunc(replies, func(a reply[A]) bool { return a.plugin == name || strings.HasSuffix(a.plugin, "-"+name) }) {
+			return fmt.Errorf("required NRI plugin %q is not connected or did not answer: the container is not created", name)
+		}
+	}
+	return nil
+}
+
+// apply makes updates in their order. One of a container that is not in the store is ignored; one that fails is
+// returned unless its failure is to be ignored, and the others are made. Lock held.
+func (r *Runtime) apply(hook string, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error) {
+	for _, u := range updates {
+		err := r.update(hook, u)
+		if errors.Is(err, ErrClosed) {
+			return nil, err
+		}
+		if err != nil && !u.GetIgnoreFailure() {
+			failed = append(failed, u)
+		}
+	}
+	if len(failed) > 0 {
+		return failed, errUpdates
+	}
+	return nil, nil
+}
+
+// update makes one update. Of a container that does not run, only the specification changes.
+func (r *Runtime) update(hook string, u *api.ContainerUpdate) error {
+	r.mu.Lock()
+	c := r.containers[u.GetContainerId()]
+	step := Step{Point: Updating, Hook: hook, ID: u.GetContainerId()}
+	if c != nil {
+		step.Pod, step.Container = c.sandbox.asked.UID, c.name
+	}
+	r.mu.Unlock()
+	f := r.fault(step)
+	if err := r.sleep(f.Delay); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c == nil || r.containers[c.id] != c || c.state == api.ContainerState_CONTAINER_STOPPED {
+		told, err := Resources{}.merge(u.GetLinux().GetResources(), r.parse)
+		if err != nil {
+			return err
+		}
+		e := Event{Kind: Ignored, ID: u.GetContainerId(), Hook: hook, Setting: told.setting()}
+		if c != nil {
+			e.Pod, e.Container = c.sandbox.asked.UID, c.name
+		}
+		r.emit(e)
+		return nil
+	}
+	next, err := c.spec.merge(u.GetLinux().GetResources(), r.parse)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.Err != nil:
+		r.emit(c.event(Failed, hook, next.setting()))
+		return f.Err
+	case f.Lose || r.takeLoss(key{step.Pod, step.Container}):
+		r.emit(c.event(Lost, hook, next.setting()))
+		return nil
+	}
+	r.set(c, u.GetLinux().GetResources(), next)
+	r.emit(c.event(Updated, hook, next.setting()))
+	return nil
+}
+
+// set makes a container have what a message names. mu held; the message was merged before.
+func (r *Runtime) set(c *container, m *api.LinuxResources, next Resources) {
+	c.spec = next
+	if c.cgroup != nil && c.state == api.ContainerState_CONTAINER_RUNNING {
+		if cgroup, err := c.cgroup.merge(m, r.parse); err == nil {
+			c.cgroup = &cgroup
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/net/multiplex"
+	"github.com/containerd/ttrpc"
+)
+
+// peer is the connection to one plugin, the runtime's end.
+type peer struct {
+	runtime *Runtime
+	mux     multiplex.Mux
+	client  *ttrpc.Client
+	server  *ttrpc.Server
+	serving net.Listener // of the one connection that server has
+	service api.PluginService
+
+	once       sync.Once
+	gone       chan struct{} // closed with the connection
+	registered chan string
+	// known tells that the plugin has registered.
+	known atomic.Bool
+
+	// name, events and policy are known from registration and configuration on.
+	name   string
+	events api.EventMask
+	policy *api.FailurePolicy
+}
+
+// Connect opens a connection for a plugin and returns the plugin's end. It can be the dialer of an NRI stub; the
+// path is not used. The plugin is registered, configured and synchronised as it asks for it.
+func (r *Runtime) Connect(string) (net.Conn, error) {
+	return r.connect(func(bool) {})
+}
+
+// connect is Connect; over is called when the connection has ended, with whether the plugin had registered.
+func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	ours, theirs := newPipe()
+	p := &peer{runtime: r, gone: make(chan struct{}), registered: make(chan string, 1)}
+	if err := p.attach(ours); err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	r.peers[p] = true
+	r.group.Go(func() {
+		_ = p.server.Serve(r.ctx, p.serving) // It ends with the connection, and has no other error.
+		p.close()
+	})
+	r.group.Go(func() {
+		p.live()
+		over(p.known.Load())
+	})
+	return theirs, nil
+}
+
+// attach makes the two services of a connection: the plugin's, which is called, and the runtime's, which is served.
+func (p *peer) attach(conn net.Conn) error {
+	p.mux = multiplex.Multiplex(conn, multiplex.WithBlockedRead())
+	called, err := p.mux.Open(multiplex.PluginServiceConn)
+	if err != nil {
+		return errors.Join(err, p.mux.Close())
+	}
+	// Before the first message is read: the multiplexer drops what nobody listens for.
+	if p.serving, err = p.mux.Listen(multiplex.RuntimeServiceConn); err != nil {
+		return errors.Join(err, p.mux.Close())
+	}
+	if p.server, err = ttrpc.NewServer(); err != nil {
+		return errors.Join(err, p.mux.Close())
+	}
+	api.RegisterRuntimeService(p.server, p)
+	p.client = ttrpc.NewClient(called, ttrpc.WithOnClose(p.close))
+	p.service = api.NewPluginClient(p.client)
+	return nil
+}
+
+// close ends the connection. It may be called again, and from the callbacks of the connection.
+func (p *peer) close() {
+	p.once.Do(func() {
+		close(p.gone)
+		_ = p.mux.Close() // It has no error.
+		_ = p.client.Close()
+		_ = p.server.Close() // The listener may be closed already.
+	})
+}
+
+func (p *peer) isClosed() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// live is the connection from its begin to its end.
+func (p *peer) live() {
+	r := p.runtime
+	defer func() {
+		p.close()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.peers, p)
+	}()
+	p.mux.Unblock()
+	if err := p.start(); err != nil {
+		return // The plugin sees the end of its connection.
+	}
+	select {
+	case <-p.gone:
+	case <-r.ctx.Done():
+	}
+}
+
+// start registers, configures and synchronises the plugin.
+func (p *peer) start() error {
+	r := p.runtime
+	select {
+	case p.name = <-p.registered:
+	case <-p.gone:
+		return ttrpc.ErrClosed
+	case <-r.ctx.Done():
+		return ErrClosed
+	case <-r.config.After(r.config.RegistrationTimeout):
+		return errors.New("the plugin did not register in time")
+	}
+	if err := r.suffer(Step{Point: Registered}, p); err != nil {
+		return err
+	}
+	if err := p.configure(); err != nil {
+		return err
+	}
+	r.gate.shut()
+	defer r.gate.open()
+	return r.locked(p.synchronise)
+}
+
+// configure tells the plugin which runtime this is, and hears what it wants to be asked.
+func (p *peer) configure() error {
+	c := p.runtime.config
+	ctx, cancel := context.WithTimeout(p.runtime.ctx, c.RequestTimeout)
+	defer cancel()
+	reply, err := p.service.Configure(ctx, &api.ConfigureRequest{
+		RuntimeName: c.Name, RuntimeVersion: c.Version, NRIVersion: c.NRIVersion,
+		RegistrationTimeout: c.RegistrationTimeout.Milliseconds(), RequestTimeout: c.RequestTimeout.Milliseconds(),
+	})
+	if err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	if p.events = api.EventMask(reply.GetEvents()); p.events == 0 {
+		p.events = api.ValidEvents
+	}
+	p.policy = reply.GetFailurePolicy()
+	return nil
+}
+
+// synchronise tells the plugin what runs, makes the updates of its reply, and lets it take part from now on. Lock
+// held, gate shut.
+func (p *peer) synchronise() error {
+	r := p.runtime
+	step := Step{Point: Asking, Hook: hookSynchronize}
+	if err := r.suffer(step, p); err != nil {
+		return err
+	}
+	pods, containers := r.everything()
+	ctx, cancel := context.WithTimeout(r.ctx, r.config.RequestTimeout)
+	defer cancel()
+	var reply *api.SynchronizeResponse
+	for more := true; more; {
+		request := &api.SynchronizeRequest{}
+		request.Pods, pods = chunk(pods, r.config.SyncChunk)
+		request.Containers, containers = chunk(containers, r.config.SyncChunk)
+		more = len(pods)+len(containers) > 0
+		request.More = more
+		var err error
+		if reply, err = p.service.Synchronize(ctx, request); err != nil {
+			return fmt.Errorf("synchronize: %w", err)
+		}
+		if more && (len(reply.GetUpdate()) > 0 || !reply.GetMore()) {
+			return errors.New("synchronize: the plugin does not take what runs in several messages")
+		}
+	}
+	step.Point = Answered
+	if err := r.suffer(step, p); err != nil {
+		return err
+	}
+	_, _ = r.apply(hookSynchronize, reply.GetUpdate()) // As in containerd, the plugin is not told what failed.
+	r.plugins = slices.DeleteFunc(r.plugins, (*peer).isClosed)
+	r.plugins = append(r.plugins, p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ready {
+		r.ready = true
+		close(r.first)
+	}
+	return nil
+}
+
+// chunk splits off the first of a list; most 0 is all of it.
+func chunk[T any](list []T, most int) (head, tail []T) {
+	if most == 0 || len(list) <= most {
+		return list, nil
+	}
+	return list[:most], list[most:]
+}
+
+// RegisterPlugin is the runtime's service.
+func (p *peer) RegisterPlugin(_ context.Context, request *api.RegisterPluginRequest) (*api.Empty, error) {
+	if err := errors.Join(api.CheckPluginName(request.GetPluginName()), api.CheckPluginIndex(request.GetPluginIdx())); err != nil {
+		return nil, err
+	}
+	select {
+	case p.registered <- request.GetPluginIdx() + "-" + request.GetPluginName():
+		p.known.Store(true)
+		return &api.Empty{}, nil
+	default:
+		return nil, errors.New("the plugin is registered already")
+	}
+}
+
+// UpdateContainers is the runtime's service: updates that the plugin sends by itself. They wait for the lock, also
+// when the plugin does not wait for the answer any more.
+func (p *peer) UpdateContainers(_ context.Context, request *api.UpdateContainersRequest) (*api.UpdateContainersResponse, error) {
+	r := p.runtime
+	step := Step{Point: Asking, Hook: hookUpdateContainers}
+	if err := r.suffer(step, p); err != nil {
+		return nil, err
+	}
+	if p.isClosed() {
+		return nil, ttrpc.ErrClosed // It was still on its way.
+	}
+	var failed []*api.ContainerUpdate
+	err := r.locked(func() (err error) {
+		failed, err = r.apply(hookUpdateContainers, request.GetUpdate())
+		return err
+	})
+	if err != nil && !(r.config.ListFailed && len(failed) > 0) {
+		return nil, err
+	}
+	step.Point = Answered
+	if err := r.suffer(step, p); err != nil {
+		return nil, err
+	}
+	return &api.UpdateContainersResponse{Failed: failed}, nil
+}

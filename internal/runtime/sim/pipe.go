@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// newPipe returns the two ends of a connection in memory. Unlike those of net.Pipe they are buffered: a
+// write never waits for a reader, which ttrpc needs, because both ends write from the goroutine that they
+// read with. Who waits in a read waits on a condition variable, so a testing/synctest bubble sees that the
+// goroutine is idle.
+func newPipe() (_, _ net.Conn) {
+	a, b := newStream(), newStream()
+	return &end{in: a, out: b}, &end{in: b, out: a}
+}
+
+// end is one end of a pipe.
+type end struct{ in, out *stream }
+
+// Read is net.Conn's. It returns io.EOF when the other end was closed and everything was read, and
+// net.ErrClosed when this end was closed.
+func (e *end) Read(p []byte) (int, error) { return e.in.read(p) }
+
+// Write is net.Conn's. It copies p.
+func (e *end) Write(p []byte) (int, error) { return e.out.write(p) }
+
+// Close ends both directions. What was written before can still be read at the other end.
+func (e *end) Close() error {
+	e.in.close(net.ErrClosed)
+	e.out.close(io.EOF)
+	return nil
+}
+
+// LocalAddr is net.Conn's.
+func (e *end) LocalAddr() net.Addr { return address{} }
+
+// RemoteAddr is net.Conn's.
+func (e *end) RemoteAddr() net.Addr { return address{} }
+
+// SetDeadline is net.Conn's; there are no deadlines.
+func (e *end) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetReadDeadline is net.Conn's; there are no deadlines.
+func (e *end) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline is net.Conn's; there are no deadlines.
+func (e *end) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// address is that of a pipe.
+type address struct{}
+
+// Network is net.Addr's.
+func (address) Network() string { return "pipe" }
+
+// String is net.Addr's.
+func (address) String() string { return "in memory" }
+
+// stream is one direction.
+type stream struct {
+	mu    sync.Mutex
+	more  *sync.Cond
+	bytes []byte
+	// ended is what a read returns, at once for net.ErrClosed, after the last byte for io.EOF; nil: it is open.
+	ended error
+}
+
+func newStream() *stream {
+	s := &stream{}
+	s.more = sync.NewCond(&s.mu)
+	return s
+}
+
+func (s *stream) read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.bytes) == 0 && s.ended == nil && len(p) > 0 {
+		s.more.Wait()
+	}
+	if s.ended == net.ErrClosed { //nolint:errorlint // It is stored by close, unwrapped.
+		return 0, s.ended
+	}
+	if len(s.bytes) == 0 && len(p) > 0 {
+		return 0, s.ended
+	}
+	n := copy(p, s.bytes)
+	if s.bytes = s.bytes[n:]; len(s.bytes) == 0 {
+		s.bytes = nil // An idle connection keeps no memory.
+	}
+	return n, nil
+}
+
+func (s *stream) write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return 0, net.ErrClosed
+	}
+	s.bytes = append(s.bytes, p...)
+	s.more.Signal()
+	return len(p), nil
+}
+
+// close ends the stream; a reader's end drops what is not read yet.
+func (s *stream) close(as error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil || as == net.ErrClosed { //nolint:errorlint // It is the sentinel itself.
+		s.ended = as
+	}
+	if as == net.ErrClosed { //nolint:errorlint // It is the sentinel itself.
+		s.bytes = nil
+	}
+	s.more.Broadcast()
+}

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Resources are the numbers of a cgroup. The zero value sets nothing.
+type Resources struct {
+	// CPUs and Mems are cpuset.cpus and cpuset.mems; empty: not written.
+	CPUs cpuset.Set
+	Mems mask.Mask
+	// Shares are the CPU shares of cgroup v1, which is what a runtime is given; 0: not written.
+	Shares uint64
+	// Quota is the CFS quota and Period its period, in microseconds; a quota of 0 or below is none.
+	Quota  int64
+	Period uint64
+	// Memory is the limit in bytes; 0: none.
+	Memory int64
+}
+
+// setting is what Paddock sets of them. A cgroup without a CFS quota has none, as package cgroup reads it.
+func (r Resources) setting() converge.Setting {
+	quota := node.NoQuota
+	if r.Quota > 0 {
+		quota = node.QuotaIn(r.Quota, int64(cmp.Or(r.Period, node.QuotaPeriod)))
+	}
+	return converge.Setting{CPUs: r.CPUs, Mems: r.Mems, Quota: quota}
+}
+
+// with is a setting in place of what Paddock sets; node.KeepQuota keeps the quota.
+func (r Resources) with(s converge.Setting) Resources {
+	r.CPUs, r.Mems = s.CPUs, s.Mems
+	if s.Quota != node.KeepQuota {
+		r.Quota, r.Period = int64(s.Quota), node.QuotaPeriod
+	}
+	return r
+}
+
+// parser reads a list of CPUs or of NUMA nodes.
+type parser func(string) (cpuset.Set, error)
+
+// mostSets bounds how many sets interned remembers.
+const mostSets = 64
+
+// interned is a parser for one goroutine at a time that returns the same set for the same text, so that the many
+// containers of a shared pool have their set in memory once.
+func interned() parser {
+	sets := map[string]cpuset.Set{}
+	return func(text string) (cpuset.Set, error) {
+		if set, there := sets[text]; there {
+			return set, nil
+		}
+		set, err := cpuset.Parse(text)
+		if err != nil {
+			return set, err
+		}
+		if len(sets) == mostSets {
+			clear(sets)
+		}
+		sets[text] = set
+		return set, nil
+	}
+}
+
+// merge changes what a message names. An empty cpuset means no change, as in every runtime.
+func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error) {
+	cpu := m.GetCpu()
+	cpus, err := parse(cpu.GetCpus())
+	if err != nil {
+		return r, fmt.Errorf("cpuset.cpus: %w", err)
+	}
+	mems, err := parse(cpu.GetMems())
+	if err != nil {
+		return r, fmt.Errorf("cpuset.mems: %w", err)
+	}
+	if mems.Highest() > mask.MaxNode {
+		return r, fmt.Errorf("cpuset.mems: %s: the kernel has no NUMA node above %d", mems, mask.MaxNode)
+	}
+	if !cpus.IsEmpty() {
+		r.CPUs = cpus
+	}
+	if !mems.IsEmpty() {
+		r.Mems = mask.Of(mems.IDs()...)
+	}
+	if cpu.GetShares() != nil {
+		r.Shares = cpu.GetShares().GetValue()
+	}
+	if quota := cpu.GetQuota().GetValue(); quota != 0 {
+		r.Quota = quota
+	}
+	if period := cpu.GetPeriod().GetValue(); period != 0 {
+		r.Period = period
+	}
+	if limit := m.GetMemory().GetLimit(); limit != nil {
+		r.Memory = limit.GetValue()
+	}
+	return r, nil
+}
+
+// message are the numbers as a runtime shows them.
+func (r Resources) message() *api.LinuxResources {
+	cpu := &api.LinuxCPU{Cpus: r.CPUs.String(), Mems: cpuset.Of(r.Mems.Nodes()...).String()}
+	if r.Shares != 0 {
+		cpu.Shares = api.UInt64(r.Shares)
+	}
+	if r.Quota != 0 {
+		cpu.Quota = api.Int64(r.Quota)
+	}
+	if r.Period != 0 {
+		cpu.Period = api.UInt64(r.Period)
+	}
+	m := &api.LinuxResources{Cpu: cpu, Memory: &api.LinuxMemory{}}
+	if r.Memory != 0 {
+		m.Memory.Limit = api.Int64(r.Memory)
+	}
+	return m
+}

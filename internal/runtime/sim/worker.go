@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Run starts and ends pods until ctx ends, from the moment on when a plugin is synchronised. It returns the cause of
+// that, or ErrClosed. Containers run on.
+func (k *Kubelet) Run(ctx context.Context) error {
+	err := k.runtime.Await(ctx)
+	if err == nil {
+		err = k.loop(ctx)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // Also when the runtime is closed because of it.
+	}
+	return err
+}
+
+func (k *Kubelet) loop(ctx context.Context) error {
+	slots := make(chan struct{}, parallel)
+	var starting sync.WaitGroup
+	defer starting.Wait()
+	for {
+		k.endAll(ctx, slots)
+		var next <-chan time.Time
+		if due, some := k.startAll(ctx, slots, &starting); some {
+			next = k.runtime.config.After(due.Sub(k.runtime.config.Now()))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-k.runtime.ctx.Done():
+			return ErrClosed
+		case <-k.wake:
+		case <-next:
+		}
+	}
+}
+
+// endAll ends the pods that should not run, and waits for that.
+func (k *Kubelet) endAll(ctx context.Context, slots chan struct{}) {
+	k.mu.Lock()
+	var gone []*pod
+	for _, p := range k.pods {
+		if !p.wanted {
+			gone = append(gone, p)
+		}
+	}
+	k.mu.Unlock()
+	if len(gone) == 0 {
+		return
+	}
+	slices.SortFunc(gone, func(a, b *pod) int { return a.age(b) })
+	var ending sync.WaitGroup
+	for _, p := range gone {
+		slots <- struct{}{}
+		ending.Go(func() {
+			defer func() { <-slots }()
+			k.end(k.config.Operation(ctx), p)
+		})
+	}
+	ending.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.order { // There may be room.
+		if !p.settled {
+			p.wait, p.due = 0, time.Time{}
+		}
+	}
+}
+
+// age orders pods by UID.
+func (p *pod) age(q *pod) int {
+	if p.UID < q.UID {
+		return -1
+	}
+	return 1
+}
+
+// end stops and removes everything of a pod, and forgets it.
+func (k *Kubelet) end(ctx context.Context, p *pod) {
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	if p.sandbox != "" {
+		if err := k.runtime.RemovePodSandbox(ctx, p.sandbox); err != nil && ctx.Err() == nil {
+			k.config.Log.WarnContext(ctx, "pod removed, but not everybody took note", "pod", p.ID(), "uid", p.UID, "error", err)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.sandbox, p.settled = "", false
+	clear(p.ids)
+	clear(p.done)
+	if !p.wanted {
+		delete(k.pods, p.UID)
+	}
+}
+
+// startAll makes the sandboxes of pods that are due, one after the other, and lets their containers be created. It
+// returns when the next pod is due, if one is.
+func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *sync.WaitGroup) (next time.Time, some bool) {
+	k.mu.Lock()
+	order := slices.Clone(k.order)
+	k.mu.Unlock()
+	for _, p := range order {
+		if ctx.Err() != nil {
+			return next, false
+		}
+		due, now := k.due(p)
+		switch {
+		case due && k.open(k.config.Operation(ctx), p):
+			k.mark(p, true)
+			slots <- struct{}{}
+			starting.Go(func() {
+				defer func() { <-slots }()
+				k.fill(k.config.Operation(ctx), p)
+				k.mark(p, false)
+				k.again()
+			})
+			continue
+		case due:
+			_, now = k.due(p)
+		}
+		if !now.IsZero() && (!some || now.Before(next)) {
+			next, some = now, true
+		}
+	}
+	return next, some
+}
+
+// due tells whether a pod is to be tried now, or else when; the zero time is never.
+func (k *Kubelet) due(p *pod) (bool, time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case p.settled || !p.wanted || p.filling || len(p.busy) > 0:
+		return false, time.Time{}
+	case p.due.After(k.runtime.config.Now()):
+		return false, p.due
+	}
+	return true, time.Time{}
+}
+
+// mark notes whether the loop has a pod's containers created.
+func (k *Kubelet) mark(p *pod, filling bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.filling = filling
+}
+
+// open makes the sandbox of a pod unless it has one. It tells whether it has one now.
+func (k *Kubelet) open(ctx context.Context, p *pod) bool {
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	if p.sandbox != "" {
+		return true
+	}
+	asked := k.asked(p)
+	id, err := k.runtime.RunPodSandbox(ctx, SandboxOf(asked))
+	k.mu.Lock()
+	p.sandbox = id
+	k.mu.Unlock()
+	if err != nil {
+		k.failed(ctx, p, err)
+	}
+	return err == nil
+}
+
+// asked is what a pod asks for now.
+func (k *Kubelet) asked(p *pod) request.Pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return p.Pod
+}
+
+// fill creates and starts the containers of a pod that are not there.
+func (k *Kubelet) fill(ctx context.Context, p *pod) {
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	for _, c := range k.asked(p).Containers {
+		if ctx.Err() != nil || p.sandbox == "" {
+			return
+		}
+		if p.ids[c.Name] != "" || p.done[c.Name] {
+			continue
+		}
+		if err := k.create(ctx, p, c); err != nil {
+			k.failed(ctx, p, err)
+			return
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.settled, p.err, p.wait = true, nil, 0
+}
+
+// create makes a container run; an init container has ended when it returns. busy held.
+func (k *Kubelet) create(ctx context.Context, p *pod, c request.Container) error {
+	id, err := k.runtime.CreateContainer(ctx, p.sandbox, c.Name, ResourcesOf(c))
+	if err == nil {
+		err = k.runtime.StartContainer(ctx, id)
+	}
+	if err != nil {
+		return errors.Join(err, k.runtime.RemoveContainer(ctx, id))
+	}
+	if c.Lane == request.Init {
+		p.done[c.Name] = true
+		return k.runtime.StopContainer(ctx, id)
+	}
+	p.ids[c.Name] = id
+	return nil
+}
+
+// failed notes why a pod does not run, and when it is tried again. busy held.
+func (k *Kubelet) failed(ctx context.Context, p *pod, err error) {
+	k.mu.Lock()
+	news := p.err == nil || p.err.Error() != err.Error()
+	p.err = err
+	p.wait = min(max(2*p.wait, k.config.First), k.config.Longest)
+	p.due = k.runtime.config.Now().Add(p.wait)
+	k.mu.Unlock()
+	if news && ctx.Err() == nil {
+		k.config.Log.WarnContext(ctx, "pod not started; it will be tried again", "pod", p.ID(), "uid", p.UID, "error", err)
+	}
+}
+
+// StopContainer ends a container of a pod, as its own exit does; the kubelet does not start it again. The error wraps
+// ErrNotRunning.
+func (k *Kubelet) StopContainer(ctx context.Context, uid, name string) error {
+	return k.with(uid, func(p *pod) error {
+		id := p.ids[name]
+		if id == "" {
+			return fmt.Errorf("%s: %w", key{uid, name}, ErrNotRunning)
+		}
+		delete(p.ids, name)
+		p.done[name] = true
+		return k.runtime.StopContainer(ctx, id)
+	})
+}
+
+// RestartContainer ends a container of a pod if it runs, removes it, and creates it anew. A standard init container
+// runs and ends once more. The error wraps ErrNotRunning when the pod does not run; a container that cannot be created
+// is tried again by the loop.
+func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error {
+	return k.with(uid, func(p *pod) error {
+		c, i := k.asked(p).Container(name)
+		if i < 0 {
+			return fmt.Errorf("%s: the pod has no such container", key{uid, name})
+		}
+		if id := p.ids[name]; id != "" {
+			delete(p.ids, name)
+			if err := k.runtime.RemoveContainer(ctx, id); err != nil {
+				return err
+			}
+		}
+		delete(p.done, name)
+		return k.retried(ctx, p, k.create(ctx, p, c))
+	})
+}
+
+// RestartPod ends a pod's containers and its sandbox, and makes all of it anew, as after the end of a sandbox. The
+// error wraps ErrNotRunning when the pod does not run; what cannot be made is tried again by the loop.
+func (k *Kubelet) RestartPod(ctx context.Context, uid string) error {
+	return k.with(uid, func(p *pod) error {
+		err := k.runtime.RemovePodSandbox(ctx, p.sandbox)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		p.sandbox, p.settled, p.due = "", false, time.Time{}
+		clear(p.ids)
+		clear(p.done)
+		return err
+	})
+}
+
+// retried lets the loop try again what failed. busy held.
+func (k *Kubelet) retried(ctx context.Context, p *pod, err error) error {
+	if err == nil {
+		return nil
+	}
+	k.mu.Lock()
+	p.settled = false
+	k.mu.Unlock()
+	k.failed(ctx, p, err)
+	return err
+}
+
+// with does something with a pod that has a sandbox.
+func (k *Kubelet) with(uid string, do func(*pod) error) error {
+	k.mu.Lock()
+	p := k.pods[uid]
+	k.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("pod %s: %w", uid, ErrNotRunning)
+	}
+	p.busy <- struct{}{}
+	defer func() {
+		<-p.busy
+		k.again() // The loop passes over a pod that is busy.
+	}()
+	k.mu.Lock()
+	there := p.sandbox != "" && p.wanted
+	k.mu.Unlock()
+	if !there {
+		return fmt.Errorf("pod %s: %w", uid, ErrNotRunning)
+	}
+	return do(p)
+}

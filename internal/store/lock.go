@@ -1,0 +1,154 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// osLock is two locks of flock(2). That of the file is what people see and names the process.
+// That of the directory is there because anybody can remove a file: with a new file in its
+// place a second agent would find nothing locked. A directory goes only with the state in it.
+type osLock struct {
+	name      string
+	mu        sync.Mutex
+	closed    bool
+	file, dir *os.File // nil when not locked
+}
+
+func (osFS) Lock(name string) (Lock, error) {
+	l := &osLock{name: name}
+	if err := l.Hold(); err != nil {
+		_ = l.Close() // why it cannot be locked is the news
+		return nil, err
+	}
+	return l, nil
+}
+
+// Hold locks the file first, so that a second agent can say which process is in its way.
+func (l *osLock) Hold() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fs.ErrClosed
+	}
+	if err := l.holdFile(); err != nil {
+		return err
+	}
+	return l.holdDir()
+}
+
+// attempts is how often Hold follows a name that leads elsewhere each time: somebody who
+// replaces it faster than that wants no agent to run.
+const attempts = 10
+
+func (l *osLock) holdFile() error {
+	for range attempts {
+		if leadsTo(l.name, l.file) {
+			return nil
+		}
+		f, err := openRegular(l.name, os.O_RDWR|os.O_CREATE)
+		if err != nil {
+			return err
+		}
+		if err := flock(f); err != nil {
+			err = describe(err, f)
+			_ = f.Close() // nothing was written
+			return err
+		}
+		l.file = swap(l.file, f)
+		// The number is a help for people. On a full disk the agent must start all the same.
+		if err := f.Truncate(0); err == nil {
+			_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+		}
+	}
+	return fmt.Errorf("%w: somebody replaces the file again and again", ErrLocked)
+}
+
+func (l *osLock) holdDir() error {
+	dir := filepath.Dir(l.name)
+	for range attempts {
+		if leadsTo(dir, l.dir) {
+			return nil
+		}
+		d, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := flock(d); err != nil {
+			_ = d.Close() // nothing was written
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return fmt.Errorf("directory %s is %w by another process, which has another lock file there or lost its own", dir, ErrLocked)
+			}
+			return fmt.Errorf("directory %s: %w", dir, err)
+		}
+		l.dir = swap(l.dir, d)
+	}
+	return fmt.Errorf("%w: somebody replaces directory %s again and again", ErrLocked, dir)
+}
+
+// leadsTo tells whether the name is that of the open file. A symbolic link to a directory is
+// as good as the directory; openRegular follows none to a file.
+func leadsTo(name string, f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	there, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	held, err := f.Stat()
+	return err == nil && os.SameFile(there, held)
+}
+
+// swap closes what is not needed any more, which unlocks it.
+func swap(old, f *os.File) *os.File {
+	if old != nil {
+		_ = old.Close() // nothing that counts was written
+	}
+	return f
+}
+
+// Close unlocks.
+func (l *osLock) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	var errs []error
+	for _, f := range []*os.File{l.dir, l.file} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	l.dir, l.file = nil, nil
+	return errors.Join(errs...)
+}
+
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// describe names the process that has the lock, as far as the lock file does.
+func describe(err error, f *os.File) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return err
+	}
+	text := make([]byte, 20)
+	n, _ := f.ReadAt(text, 0) // io.EOF; a file that cannot be read names nobody
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
+	if err != nil {
+		return fmt.Errorf("%w by another process", ErrLocked)
+	}
+	return fmt.Errorf("%w by process %d", ErrLocked, pid)
+}

@@ -1,0 +1,89 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Throttled is what the kernel counts of one cgroup since it was made (cpu.stat).
+type Throttled struct {
+	// Cgroup is its name, unique while it exists.
+	Cgroup string
+	// OfPod tells a pod's cgroup from a container's.
+	OfPod              bool
+	Periods, Throttled uint64
+	Time               time.Duration
+}
+
+var (
+	throttledPeriods = describe("paddock_exclusive_throttled_periods_total",
+		"CFS periods in which containers with exclusive CPUs were throttled, by whose quota it was: the container's or its pod's.", "cgroup")
+	throttledOf = describe("paddock_exclusive_periods_total",
+		"CFS periods with a quota in which something ran, of the same cgroups.", "cgroup")
+	throttledSeconds = describe("paddock_exclusive_throttled_seconds_total",
+		"Time for which threads were throttled, of the same cgroups; a pod's includes its shared containers.", "cgroup")
+)
+
+// NewThrottling adds counters of throttled exclusive containers. sample returns their cgroups and those of
+// their pods, as they are now; it is called at every scrape, by one goroutine at a time. It is called
+// once at most.
+//
+// What was counted before a cgroup was first seen does not count: it may be from a time when its
+// quota was right. The last periods before a cgroup ends may be missed.
+func (t *Telemetry) NewThrottling(sample func() []Throttled) {
+	t.registry.MustRegister(&throttling{sample: sample, last: map[string]Throttled{}, sums: map[bool]*Throttled{false: {}, true: {}}})
+}
+
+// throttling adds up what cgroups count that come and go.
+type throttling struct {
+	sample func() []Throttled
+
+	mu   sync.Mutex
+	last map[string]Throttled
+	sums map[bool]*Throttled // by OfPod
+}
+
+// Describe is prometheus.Collector's.
+func (t *throttling) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{throttledPeriods, throttledOf, throttledSeconds} {
+		to <- d
+	}
+}
+
+// Collect is prometheus.Collector's.
+func (t *throttling) Collect(to chan<- prometheus.Metric) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance(t.sample())
+	for ofPod, sum := range t.sums {
+		level := "container"
+		if ofPod {
+			level = "pod"
+		}
+		set := func(d *prometheus.Desc, value float64) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, level)
+		}
+		set(throttledPeriods, float64(sum.Throttled))
+		set(throttledOf, float64(sum.Periods))
+		set(throttledSeconds, sum.Time.Seconds())
+	}
+}
+
+// advance adds what is new, and forgets the cgroups that are gone.
+func (t *throttling) advance(sample []Throttled) {
+	now := make(map[string]Throttled, len(sample))
+	for _, s := range sample {
+		now[s.Cgroup] = s
+		before, seen := t.last[s.Cgroup]
+		if !seen || s.Periods < before.Periods || s.Throttled < before.Throttled || s.Time < before.Time {
+			continue // A new one, perhaps of the same name.
+		}
+		sum := t.sums[s.OfPod]
+		sum.Periods += s.Periods - before.Periods
+		sum.Throttled += s.Throttled - before.Throttled
+		sum.Time += s.Time - before.Time
+	}
+	t.last = now
+}
