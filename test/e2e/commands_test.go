@@ -47,14 +47,23 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	"limits": (*node).cmdLimits,
 	// burn POD/CONTAINER THREADS DURATION: was it throttled
 	"burn": (*node).cmdBurn,
+	// busy POD DURATION CONTAINER=THREADS…: all of them at once; was the pod throttled, and were they
+	"busy": (*node).cmdBusy,
+	// debug POD/CONTAINER: a new ephemeral container in a pod that runs
+	"debug": (*node).cmdDebug,
+	// resize POD/CONTAINER QUOTA: the kubelet writes another quota
+	"resize": (*node).cmdResize,
 	// huge POD/CONTAINER BYTES: touch huge pages; from which NUMA nodes did they come
 	"huge": (*node).cmdHuge,
 	// podresources: what the API says
 	"podresources": (*node).cmdPodResources,
 	// verify: what paddock verify says
 	"verify": (*node).cmdVerify,
-	// tamper POD/CONTAINER FILE VALUE: writes a cgroup file behind everybody's back
+	// tamper POD[/CONTAINER] FILE VALUE: writes a cgroup file behind everybody's back
 	"tamper": (*node).cmdTamper,
+	// offline LIST; online LIST: CPUs, until the agent has noticed
+	"offline": (*node).cmdHotplug,
+	"online":  (*node).cmdHotplug,
 	// churn N: pods come and go
 	"churn": (*node).cmdChurn,
 }
@@ -86,7 +95,7 @@ func (n *node) answer(ctx context.Context, c scenario.Command) []string {
 }
 
 // comesBack are the commands after which the agent has something to repair.
-var comesBack = map[string]bool{"agent-start": true, "containerd-restart": true, "tamper": true}
+var comesBack = map[string]bool{"agent-start": true, "containerd-restart": true, "tamper": true, "offline": true, "online": true}
 
 func (n *node) cmdAgent(ctx context.Context, c scenario.Command) ([]string, error) {
 	s, err := parseSettings(c.Args)
@@ -188,7 +197,8 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 // A kubelet tries again then, as it does always; other refusals are what a scenario wants to see.
 func late(refusal string) bool {
 	return strings.Contains(refusal, "it will be tried again") &&
-		(strings.Contains(refusal, "context deadline exceeded") || strings.Contains(refusal, "no time to ask again"))
+		(strings.Contains(refusal, "context deadline exceeded") || strings.Contains(refusal, "no time to ask again") ||
+			strings.Contains(refusal, "has not confirmed the write in time"))
 }
 
 // known returns the pod of "NAME" and the container of "NAME/CONTAINER".

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,37 +55,45 @@ func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, err
 
 // verify asks paddock verify, which asks the kubelet at url.
 func (n *node) verify(ctx context.Context, url string) ([]string, error) {
-	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Timeout: patience, Argv: []string{
+	argv := []string{
 		"/in/paddock", "verify", "--kubelet-config", kubeletFile, "--state", stateFile, "--kubelet-url", url, "--podresources-socket", podResSocket,
-	}})
+	}
+	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Timeout: patience, Argv: append(argv, n.quotaFlag()...)})
 	if err != nil {
 		return nil, err
 	}
-	return append(strings.Split(strings.TrimSpace(ended.Stdout+ended.Stderr), "\n"), fmt.Sprintf("exit %d", ended.Code)), nil
+	text := ofPeriods.ReplaceAllString(strings.TrimSpace(ended.Stdout+ended.Stderr), " of … periods")
+	return append(strings.Split(text, "\n"), fmt.Sprintf("exit %d", ended.Code)), nil
 }
+
+// ofPeriods is how many periods there were, which is another number every time.
+var ofPeriods = regexp.MustCompile(` of [0-9]+ periods`)
 
 func (n *node) cmdTamper(ctx context.Context, c scenario.Command) ([]string, error) {
 	pod, name, err := n.known(c.Args)
 	if err != nil || len(c.Args) != 3 {
-		return nil, fmt.Errorf("want POD/CONTAINER FILE VALUE: %w", err)
+		return nil, fmt.Errorf("want POD[/CONTAINER] FILE VALUE: %w", err)
 	}
 	o, err := n.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, seen := range containersOf(o, string(pod.UID)) {
-		if seen.Name != name {
-			continue
-		}
-		for _, p := range o.Pods {
-			if p.UID == string(pod.UID) {
-				file := wire.File{Path: "/sys/fs/cgroup" + p.Path + "/" + seen.ID + "/" + c.Args[1], Data: []byte(c.Args[2])}
-				_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, file)
-				return nil, err
-			}
+	dir := ""
+	for _, p := range o.Pods {
+		if p.UID == string(pod.UID) {
+			dir = "/sys/fs/cgroup" + p.Path
 		}
 	}
-	return nil, fmt.Errorf("%s does not run", c.Args[0])
+	if name != "" {
+		running := containersOf(o, string(pod.UID))
+		i := slices.IndexFunc(running, func(seen wire.Container) bool { return seen.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s does not run", c.Args[0])
+		}
+		dir += "/" + running[i].ID
+	}
+	_, err = vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: dir + "/" + c.Args[1], Data: []byte(c.Args[2])})
+	return nil, err
 }
 
 // nothingHeld waits until the agent holds nothing any more.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/test/e2e/wire"
@@ -10,9 +11,11 @@ import (
 
 // invariants are broken rules, of all that runs:
 //
-//   - what the kernel lets a process run on is what its cgroup asks for;
-//   - the CPUs that the PodResources API shows for a container are those of its cgroup, it has no quota,
-//     and no other container that runs may run on any of them;
+//   - what the kernel lets a process run on is what its cgroup asks for. Without an agent, what is online of
+//     that, or what the kernel takes when none is;
+//   - the CPUs that the PodResources API shows for a container are those of its cgroup, as far as they are
+//     online, it has no quota, nor has its pod but with the kubelet's quotas, and no other container that runs may run on any of them. One of which none
+//     is online runs elsewhere, and has its quota;
 //   - beside an agent no container is without a cpuset.
 func (n *node) invariants(ctx context.Context) []string {
 	o, err := n.observe(ctx)
@@ -25,7 +28,7 @@ func (n *node) invariants(ctx context.Context) []string {
 func (n *node) brokenIn(ctx context.Context, o wire.Observation) []string {
 	var broken []string
 	for _, c := range o.Containers {
-		broken = append(broken, consistent(c, n.running)...)
+		broken = append(broken, consistent(c, o.Online, n.running)...)
 	}
 	if !n.running {
 		return broken
@@ -35,16 +38,26 @@ func (n *node) brokenIn(ctx context.Context, o wire.Observation) []string {
 		return append(broken, err.Error())
 	}
 	for _, a := range assigned {
-		if own := set(a.CPUs); !own.IsEmpty() {
+		online, err := cpuset.Parse(o.Online)
+		if err != nil {
+			return append(broken, err.Error())
+		}
+		if own := set(a.CPUs).Intersection(online); !own.IsEmpty() {
 			broken = append(broken, exclusive(o, a, own)...)
+			if n.settings["quota"] != "kubelet" {
+				broken = append(broken, podWithout(o, a)...)
+			}
 		}
 	}
 	return broken
 }
 
-func consistent(c wire.Container, agent bool) []string {
+func consistent(c wire.Container, online string, agent bool) []string {
 	var broken []string
 	wanted := c.Files["cpuset.cpus"]
+	if !agent {
+		wanted = onlineOf(wanted, online)
+	}
 	if agent && wanted == "" {
 		broken = append(broken, fmt.Sprintf("%s/%s has no cpuset", c.UID, c.Name))
 	}
@@ -64,10 +77,40 @@ func consistent(c wire.Container, agent bool) []string {
 	return broken
 }
 
-// exclusive looks at the container that a belongs to, and at all others.
+// onlineOf are the CPUs of a list that are online.
+func onlineOf(list, online string) string {
+	a, err := cpuset.Parse(list)
+	if err != nil {
+		return err.Error()
+	}
+	b, err := cpuset.Parse(online)
+	if err != nil {
+		return err.Error()
+	}
+	return a.Intersection(b).String()
+}
+
+// podWithout looks whether the pod of a container with exclusive CPUs, which runs, has a quota.
+func podWithout(o wire.Observation, a wire.Assigned) []string {
+	uid := a.Pod + "-uid"
+	runs := slices.ContainsFunc(o.Containers, func(c wire.Container) bool { return c.UID == uid && c.Name == a.Container })
+	for _, p := range o.Pods {
+		if q := quota(p.CPUMax); runs && p.UID == uid && q != "max" {
+			return []string{fmt.Sprintf("%s/%s has CPUs of its own, and its pod the quota %s", a.Pod, a.Container, q)}
+		}
+	}
+	return nil
+}
+
+// exclusive looks at the container that a belongs to, and at all others. Until it runs, the standard init
+// containers of its pod may run on its CPUs, which they lend to it (KEP-5526).
 func exclusive(o wire.Observation, a wire.Assigned, own cpuset.Set) []string {
 	var broken []string
+	runs := slices.ContainsFunc(o.Containers, func(c wire.Container) bool { return c.UID == a.Pod+"-uid" && c.Name == a.Container })
 	for _, c := range o.Containers {
+		if !runs && c.UID == a.Pod+"-uid" {
+			continue
+		}
 		allowed, err := cpuset.Parse(c.AllowedCPUs)
 		if err != nil {
 			return []string{err.Error()}

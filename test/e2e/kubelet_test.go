@@ -143,10 +143,9 @@ func outlivesKubelet(t *testing.T, n *node) {
 	}
 	n.stays(t, "without a kubelet", before)
 	n.must(t, "agent-stop KILL")
-	if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
+	if err := n.startAgentBeside(ctx, kubeletURL); err != nil {
 		fail(t, "%v", err)
 	}
-	n.running = true
 	n.stays(t, "the agent started anew without a kubelet", before)
 	if err := n.startKubelet(t, defaults, true); err != nil {
 		fail(t, "%v", err)
@@ -209,10 +208,9 @@ func (n *node) beginUnderKubelet(t *testing.T, s settings, agent bool) {
 	if err := n.configure(ctx, s); err != nil {
 		fail(t, "%v", err)
 	}
-	if err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(kubeletURL)...); err != nil {
+	if err := n.startAgentBeside(ctx, kubeletURL); err != nil {
 		fail(t, "%v", err)
 	}
-	n.running = true
 }
 
 func (n *node) startKubelet(t *testing.T, s settings, managersOff bool) error {

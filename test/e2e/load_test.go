@@ -31,14 +31,8 @@ func (n *node) cmdBurn(ctx context.Context, c scenario.Command) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpInContainer, wire.InContainer{
-		UID: string(pod.UID), Name: name, Argv: append([]string{"/pause", "burn"}, c.Args[1:]...), Timeout: d + patience,
-	})
-	if err != nil {
+	if err := n.burn(ctx, string(pod.UID), name, c.Args[1], d); err != nil {
 		return nil, err
-	}
-	if ended.Code != 0 {
-		return nil, fmt.Errorf("burn ended with %d: %s", ended.Code, ended.Stderr)
 	}
 	after, err := n.throttled(ctx, string(pod.UID), name)
 	if err != nil {
@@ -48,6 +42,17 @@ func (n *node) cmdBurn(ctx context.Context, c scenario.Command) ([]string, error
 		return []string{"throttled"}, nil
 	}
 	return []string{"never throttled"}, nil
+}
+
+// burn keeps threads of a container busy, and returns when they are done.
+func (n *node) burn(ctx context.Context, uid, name, threads string, d time.Duration) error {
+	ended, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpInContainer, wire.InContainer{
+		UID: uid, Name: name, Argv: []string{"/pause", "burn", threads, d.String()}, Timeout: d + patience,
+	})
+	if err == nil && ended.Code != 0 {
+		err = fmt.Errorf("burn ended with %d: %s", ended.Code, ended.Stderr)
+	}
+	return err
 }
 
 func (n *node) throttled(ctx context.Context, uid, name string) (uint64, error) {

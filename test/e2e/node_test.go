@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,23 +109,32 @@ func (n *node) reset(ctx context.Context) error {
 		return err
 	}
 	n.running = false
+	if err := n.allOnline(ctx); err != nil {
+		return err
+	}
 	_, err := n.exec(ctx, "/bin/rm", "-rf", "/var/lib/paddock", "/etc/paddock", "/var/lib/kubelet", "/etc/kubelet")
 	return err
 }
 
-// startAgent starts the agent with the configuration that is there.
-func (n *node) startAgent(ctx context.Context) error {
-	err := n.start(ctx, "agent", metricsURL+"/readyz", n.agentArgv(standInPods)...)
-	n.running = err == nil
+// startAgent starts the agent with the configuration that is there, beside the stand-in for a kubelet.
+func (n *node) startAgent(ctx context.Context) error { return n.startAgentBeside(ctx, standInPods) }
+
+// startAgentBeside starts it beside a kubelet that lists its pods at url.
+func (n *node) startAgentBeside(ctx context.Context, url string) error {
+	err := n.start(ctx, "agent", metricsURL+"/healthz", n.agentArgv(url)...)
+	if n.running = err == nil; err == nil {
+		err = n.awaitAgent(ctx)
+	}
 	return err
 }
 
-// awaitAgent waits until the agent, if it runs, manages the node.
+// awaitAgent waits until the agent, if it runs, manages the node, also while the kubelet does not answer: then it is not
+// ready, and keeps what runs.
 func (n *node) awaitAgent(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for n.running {
 		answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/readyz"})
-		if err == nil && answer.Code == http.StatusOK {
+		if err == nil && strings.Contains(answer.Stdout, "state: ready") && strings.Contains(answer.Stdout, "runtime: ready") {
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -148,7 +156,15 @@ func (n *node) agentArgv(url string) []string {
 	if n.settings["estimate"] != "" {
 		argv = append(argv, "--estimate")
 	}
-	return argv
+	return append(argv, n.quotaFlag()...)
+}
+
+// quotaFlag is the setting quota, as a flag of the agent and of paddock verify.
+func (n *node) quotaFlag() []string {
+	if mode := n.settings["quota"]; mode != "" {
+		return []string{"--cpu-quota", mode}
+	}
+	return nil
 }
 
 // configure writes the agent's KubeletConfiguration.

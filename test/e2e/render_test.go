@@ -50,6 +50,10 @@ func containerLines(pod *v1.Pod, containers []wire.Container) []string {
 		names = append(names, c.Name)
 		width = max(width, len(c.Name))
 	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		names = append(names, c.Name)
+		width = max(width, len(c.Name))
+	}
 	slices.SortStableFunc(containers, func(a, b wire.Container) int {
 		return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))
 	})

@@ -14,8 +14,8 @@ import (
 )
 
 // settings are fields of a KubeletConfiguration under short names, those of package scenario:
-// topology, scope, cpu, memory, options, reserved-cpus, reserved-memory (NODE:AMOUNT,…); and estimate,
-// which is the agent's.
+// topology, scope, cpu, memory, options, reserved-cpus, reserved-memory (NODE:AMOUNT,…); and estimate and
+// quota (isolated, kubelet), which are the agent's.
 type settings map[string]string
 
 // defaults are what a scenario that says nothing has.
@@ -30,7 +30,7 @@ func parseSettings(words []string) (settings, error) {
 	}
 	for _, w := range words {
 		key, value, ok := strings.Cut(w, "=")
-		known := slices.Contains([]string{"topology", "scope", "cpu", "memory", "options", "reserved-cpus", "reserved-memory", "estimate"}, key)
+		known := slices.Contains([]string{"topology", "scope", "cpu", "memory", "options", "reserved-cpus", "reserved-memory", "estimate", "quota"}, key)
 		if !ok || !known {
 			return nil, fmt.Errorf("%q: want a setting like topology=restricted", w)
 		}

@@ -114,7 +114,17 @@ func (p *pod) status() v1.PodStatus {
 		return all
 	}
 	status.InitContainerStatuses, status.ContainerStatuses = of(p.spec.Spec.InitContainers), of(p.spec.Spec.Containers)
+	status.EphemeralContainerStatuses = of(ephemeral(p.spec))
 	return status
+}
+
+// ephemeral are the containers that were added to a pod that runs.
+func ephemeral(spec *v1.Pod) []v1.Container {
+	var all []v1.Container
+	for _, c := range spec.Spec.EphemeralContainers {
+		all = append(all, v1.Container(c.EphemeralContainerCommon))
+	}
+	return all
 }
 
 // serve has /pods answer, or not.
@@ -175,9 +185,19 @@ func (k *kubelet) run(in wire.Run) (wire.RunResult, error) {
 // startContainer creates and starts one container.
 func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) wire.Started {
 	started := wire.Started{Name: c.Name}
-	created, err := k.runtime.CreateContainer(ctx, &runtimev1.CreateContainerRequest{
-		PodSandboxId: p.sandbox, Config: containerConfig(p, c), SandboxConfig: p.config,
-	})
+	var created *runtimev1.CreateContainerResponse
+	var err error
+	for again := range 3 { // As a kubelet does when the agent asks for it.
+		if again > 0 {
+			time.Sleep(time.Second)
+		}
+		created, err = k.runtime.CreateContainer(ctx, &runtimev1.CreateContainerRequest{
+			PodSandboxId: p.sandbox, Config: containerConfig(p, c), SandboxConfig: p.config,
+		})
+		if err == nil || !strings.Contains(err.Error(), "tried again") {
+			break
+		}
+	}
 	p.attempts[c.Name]++
 	if err == nil {
 		k.mu.Lock()
@@ -366,6 +386,25 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 		return result, nil
 	}
 	return result, fmt.Errorf("pod %s has no container %s", in.UID, in.Name)
+}
+
+// debug adds an ephemeral container to a pod that runs, as kubectl debug does: it is listed, and has no requests
+// and no limits of its own.
+func (k *kubelet) debug(in wire.ContainerName) (wire.RunResult, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	p, err := k.find(in.UID)
+	if err != nil {
+		return wire.RunResult{}, err
+	}
+	c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: in.Name}}
+	k.mu.Lock()
+	spec := p.spec.DeepCopy()
+	spec.Spec.EphemeralContainers = append(spec.Spec.EphemeralContainers, c)
+	p.spec = spec
+	k.mu.Unlock()
+	own := v1.Container(c.EphemeralContainerCommon)
+	return wire.RunResult{Containers: []wire.Started{k.startContainer(ctx, p, &own)}}, nil
 }
 
 func (k *kubelet) update(in wire.Update) (wire.Nothing, error) {

@@ -131,8 +131,8 @@ func newGuest() (*guest, error) {
 	g.table = map[string]func(json.RawMessage) (any, error){
 		wire.OpStart: op(g.processes.start), wire.OpStop: op(g.processes.stop), wire.OpWrite: op(write), wire.OpExec: op(execute),
 		wire.OpRun: op(k.run), wire.OpStopPod: op(k.stopPod), wire.OpRemove: op(k.remove), wire.OpRestart: op(k.restart),
-		wire.OpUpdate: op(k.update), wire.OpForget: op(k.forget), wire.OpObserve: op(k.observe), wire.OpInContainer: op(k.inContainer),
-		wire.OpPodResources: op(podResources), wire.OpGet: op(get), wire.OpServe: op(k.serve),
+		wire.OpUpdate: op(k.update), wire.OpDebug: op(k.debug), wire.OpForget: op(k.forget), wire.OpObserve: op(k.observe), wire.OpInContainer: op(k.inContainer),
+		wire.OpPodResources: op(podResources), wire.OpGet: op(get), wire.OpServe: op(k.serve), wire.OpPlug: op(plug),
 	}
 	return g, nil
 }

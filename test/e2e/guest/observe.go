@@ -69,6 +69,13 @@ func (k *kubelet) observe(wire.Nothing) (wire.Observation, error) {
 
 func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 	var o wire.Observation
+	var err error
+	if o.Online, err = mask("online"); err != nil {
+		return o, err
+	}
+	if o.Present, err = mask("present"); err != nil {
+		return o, err
+	}
 	listed, err := k.runtime.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{
 		State: &runtimev1.ContainerStateValue{State: runtimev1.ContainerState_CONTAINER_RUNNING},
 	}})
@@ -103,7 +110,14 @@ func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 		if err != nil {
 			return o, err
 		}
-		o.Pods = append(o.Pods, wire.PodCgroup{UID: uid, Path: strings.TrimPrefix(dir, cgroups), CPUMax: files["cpu.max"], Files: files})
+		p := wire.PodCgroup{UID: uid, Path: strings.TrimPrefix(dir, cgroups), CPUMax: files["cpu.max"], Files: files}
+		if p.Throttling, err = readThrottling(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return o, err
+		}
+		o.Pods = append(o.Pods, p)
 	}
 	return o, nil
 }
@@ -151,18 +165,27 @@ func readContainer(dir string) (*wire.Container, error) {
 			c.AllowedMems = strings.TrimSpace(value)
 		}
 	}
+	c.Throttling, err = readThrottling(dir)
+	return c, err
+}
+
+// readThrottling reads cpu.stat of a cgroup.
+func readThrottling(dir string) (wire.Throttling, error) {
+	var t wire.Throttling
 	stat, err := readCgroup(dir, "cpu.stat")
 	if err != nil {
-		return nil, err
+		return t, err
 	}
+	fields := map[string]*uint64{"nr_periods": &t.Periods, "nr_throttled": &t.Throttled}
 	for line := range strings.Lines(string(stat)) {
-		if value, ok := strings.CutPrefix(line, "nr_throttled "); ok {
-			if _, err := fmt.Sscan(value, &c.Throttled); err != nil {
-				return nil, fmt.Errorf("%s: cpu.stat: %w", dir, err)
+		name, value, _ := strings.Cut(line, " ")
+		if field := fields[name]; field != nil {
+			if _, err := fmt.Sscan(value, field); err != nil {
+				return t, fmt.Errorf("%s: cpu.stat: %w", dir, err)
 			}
 		}
 	}
-	return c, nil
+	return t, nil
 }
 
 func podResources(in wire.PodResources) ([]wire.Assigned, error) {

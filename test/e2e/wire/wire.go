@@ -42,17 +42,25 @@ const (
 	OpRemove       = "remove"       // PodName, Nothing
 	OpRestart      = "restart"      // ContainerName, RunResult
 	OpUpdate       = "update"       // Update, Nothing
+	OpDebug        = "debug"        // ContainerName, RunResult: a new ephemeral container of a pod that runs
 	OpForget       = "forget"       // Nothing, Nothing: remove every pod
 	OpObserve      = "observe"      // Nothing, Observation
 	OpInContainer  = "in-container" // InContainer, Ended
 	OpPodResources = "podresources" // PodResources, []Assigned
 	OpGet          = "get"          // Get, Ended
 	OpServe        = "serve"        // Serve, Nothing
+	OpPlug         = "plug"         // Plug, Nothing
 )
 
 // Serve tells whether the stand-in of the kubelet answers on /pods.
 type Serve struct {
 	Away bool `json:"away,omitempty"`
+}
+
+// Plug takes CPUs online or offline.
+type Plug struct {
+	CPUs   []int `json:"cpus"`
+	Online bool  `json:"online,omitempty"`
 }
 
 // Nothing is no input or no output.
@@ -176,6 +184,9 @@ type AssignedBytes struct {
 type Observation struct {
 	Pods       []PodCgroup `json:"pods"`
 	Containers []Container `json:"containers"`
+	// Online and Present are lists of CPUs, as the kernel writes them.
+	Online  string `json:"online"`
+	Present string `json:"present"`
 }
 
 // PodCgroup is the cgroup of a pod.
@@ -184,6 +195,14 @@ type PodCgroup struct {
 	Path   string            `json:"path"`
 	CPUMax string            `json:"cpuMax"`
 	Files  map[string]string `json:"files"`
+	Throttling
+}
+
+// Throttling is of cpu.stat.
+type Throttling struct {
+	// Periods is nr_periods, Throttled nr_throttled.
+	Periods   uint64 `json:"periods"`
+	Throttled uint64 `json:"throttled"`
 }
 
 // Container is a running container: its cgroup's files, and what the kernel says of its process.
@@ -196,6 +215,5 @@ type Container struct {
 	// Allowed are Cpus_allowed_list and Mems_allowed_list of /proc/PID/status.
 	AllowedCPUs string `json:"allowedCPUs"`
 	AllowedMems string `json:"allowedMems"`
-	// Throttled is nr_throttled of cpu.stat.
-	Throttled uint64 `json:"throttled"`
+	Throttling
 }

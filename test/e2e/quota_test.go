@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/test/e2e/vm"
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+// cmdBusy keeps containers of a pod busy at the same time, and says of the pod's cgroup and of theirs whether their
+// quota throttled them.
+func (n *node) cmdBusy(ctx context.Context, c scenario.Command) ([]string, error) {
+	pod, _, err := n.known(c.Args)
+	if err != nil || len(c.Args) < 3 {
+		return nil, fmt.Errorf("want POD DURATION CONTAINER=THREADS…: %w", err)
+	}
+	d, err := time.ParseDuration(c.Args[1])
+	if err != nil {
+		return nil, err
+	}
+	before, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var all sync.WaitGroup
+	errs := make([]error, len(c.Args))
+	for i, word := range c.Args[2:] {
+		name, threads, _ := strings.Cut(word, "=")
+		names = append(names, name)
+		all.Go(func() { errs[i] = n.burn(ctx, string(pod.UID), name, threads, d) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	after, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{fmt.Sprintf("pod: %s", throttledSince(podThrottling(before, pod), podThrottling(after, pod)))}
+	for _, name := range names {
+		lines = append(lines, fmt.Sprintf("%s: %s", name, throttledSince(throttling(before, pod, name), throttling(after, pod, name))))
+	}
+	return lines, nil
+}
+
+// podThrottling is of the pod's cgroup, and its quota.
+func podThrottling(o wire.Observation, pod *v1.Pod) (found seen) {
+	for _, p := range o.Pods {
+		if p.UID == string(pod.UID) {
+			return seen{p.Throttling, quota(p.CPUMax)}
+		}
+	}
+	return found
+}
+
+// throttling is of the cgroup of a container that runs, and its quota.
+func throttling(o wire.Observation, pod *v1.Pod, name string) (found seen) {
+	for _, c := range containersOf(o, string(pod.UID)) {
+		if c.Name == name {
+			return seen{c.Throttling, quota(c.Files["cpu.max"])}
+		}
+	}
+	return found
+}
+
+// seen is how often a cgroup was throttled so far.
+type seen struct {
+	wire.Throttling
+	quota string
+}
+
+// throttledSince says in words that are the same every time what was between two looks: nothing, under one
+// period in a hundred, or more.
+func throttledSince(before, after seen) string {
+	periods, throttled := after.Periods-before.Periods, after.Throttled-before.Throttled
+	word := "throttled"
+	switch {
+	case throttled == 0:
+		word = "never throttled"
+	case throttled*100 < periods:
+		word = "throttled in under 1 % of the periods"
+	}
+	return fmt.Sprintf("quota %s, %s", after.quota, word)
+}
+
+func (n *node) cmdDebug(ctx context.Context, c scenario.Command) ([]string, error) {
+	pod, name, err := n.known(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	result, err := vm.Do[wire.RunResult](ctx, n.vm, wire.OpDebug, wire.ContainerName{UID: string(pod.UID), Name: name})
+	if err != nil {
+		return nil, err
+	}
+	if text := result.Containers[0].Error; text != "" {
+		return append([]string{"container " + name + " not started"}, refusal(text)...), nil
+	}
+	grown := pod.DeepCopy()
+	grown.Spec.EphemeralContainers = append(grown.Spec.EphemeralContainers, v1.EphemeralContainer{
+		EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: name},
+	})
+	n.pods[pod.Name] = grown
+	o, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return containerLines(grown, containersOf(o, string(pod.UID))), nil
+}
+
+func (n *node) cmdResize(ctx context.Context, c scenario.Command) ([]string, error) {
+	pod, name, err := n.known(c.Args)
+	if err != nil || len(c.Args) != 2 {
+		return nil, fmt.Errorf("want POD/CONTAINER QUOTA: %w", err)
+	}
+	to, err := strconv.ParseInt(c.Args[1], 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpUpdate, wire.Update{
+		UID: string(pod.UID), Name: name, Quota: to, Period: 100_000, Shares: 1024,
+	}); err != nil {
+		return nil, err
+	}
+	o, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return containerLines(pod, containersOf(o, string(pod.UID))), nil
+}
