@@ -123,6 +123,7 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"kubelet-insecure":   func() { config.Kubelet.Insecure = given.Kubelet.Insecure },
 		"estimate":           func() { config.Estimate = given.Estimate },
 		"release-on-exit":    func() { config.ReleaseOnExit = given.ReleaseOnExit },
+		"cpu-quota":          func() { config.CPUQuota.Mode = given.CPUQuota.Mode },
 		"cgroup-root":        func() { config.CgroupRoot = given.CgroupRoot },
 		"map":                func() { config.Map = given.Map },
 		"profile":            func() { config.Profile = given.Profile }, "podresources-socket": func() { config.PodResources.Socket = given.PodResources.Socket },
