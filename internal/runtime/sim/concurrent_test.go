@@ -39,8 +39,8 @@ type history struct {
 // that the plugin sends by itself wait for one.
 var frequent = []calamity{
 	updateHangs, updateHangsLong, updateUnanswered, updateFails, updateLost, updateLate, updateHangs, updateHangsLong, updateUnanswered, updateLate,
-	updateHangsLong, updateUnanswered, updateLate, synchronizeLost, creationFails, creationSlow, startFails, agentKilled, runsUnlisted,
-	diskStalls, diskFails, listSlow, listFails, kubeletRestarts, questionSlow, replySlow, requestFails, droppedBefore, droppedAfter,
+	updateHangsLong, updateUnanswered, updateLate, synchronizeLost, creationFails, creationSlow, startFails, startFails, agentKilled, runsUnlisted,
+	diskStalls, diskFails, listSlow, listFails, listFails, kubeletRestarts, questionSlow, replySlow, requestFails, requestFails, droppedBefore, droppedAfter,
 	diskStalls, diskFails, listSlow, kubeletRestarts, synchronizeLost, droppedAfter,
 }
 

@@ -59,6 +59,8 @@ type Event struct {
 	Hook string
 	// Setting is all that the container has after it, not only what changed.
 	Setting converge.Setting
+	// KeepsCPUs is true for an update without cpuset.cpus: the container runs where it ran.
+	KeepsCPUs bool
 }
 
 // String is the event in words: "updated cpus 2-3 mems {0} without quota".

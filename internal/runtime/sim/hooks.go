@@ -144,17 +144,18 @@ func (r *Runtime) update(hook string, u *api.ContainerUpdate) error {
 	if err != nil {
 		return err
 	}
+	e := c.event(Updated, hook, next.setting())
+	e.KeepsCPUs = u.GetLinux().GetResources().GetCpu().GetCpus() == ""
 	switch {
 	case f.Err != nil:
-		r.emit(c.event(Failed, hook, next.setting()))
-		return f.Err
+		e.Kind = Failed
 	case f.Lose || r.takeLoss(key{step.Pod, step.Container}):
-		r.emit(c.event(Lost, hook, next.setting()))
-		return nil
+		e.Kind = Lost
+	default:
+		r.set(c, u.GetLinux().GetResources(), next)
 	}
-	r.set(c, u.GetLinux().GetResources(), next)
-	r.emit(c.event(Updated, hook, next.setting()))
-	return nil
+	r.emit(e)
+	return f.Err
 }
 
 // set makes a container have what a message names. mu held; the message was merged before.

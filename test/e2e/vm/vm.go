@@ -122,8 +122,9 @@ func arguments(m Machine, p *parts.Parts, input, socket string) []string {
 		"transparent_hugepage=never hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
 	return slices.Concat([]string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
-		// Another CPU than max of this vendor has no SMT siblings under TCG.
-		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,-erms",
+		// Another CPU than max of this vendor has no SMT siblings under TCG. An emulated mwait does not wait:
+		// with monitor, a CPU that the kernel has taken offline would keep a CPU of the host busy.
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,-erms,-monitor",
 		"-kernel", p.Kernel, "-initrd", p.Initramfs, "-append", kernel,
 		"-drive", "file=" + p.Root + ",if=virtio,format=raw,snapshot=on",
 		"-drive", "file=" + input + ",if=virtio,format=raw,readonly=on",

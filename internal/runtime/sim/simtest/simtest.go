@@ -87,6 +87,11 @@ func (c *Checker) Observe(e sim.Event) {
 		return // It has ended, or the kubelet updates it without a plugin.
 	}
 	now := told{pod: e.Pod, container: e.Container, setting: e.Setting, runs: e.Setting.CPUs}
+	if e.KeepsCPUs {
+		now.setting.CPUs, now.runs = before.setting.CPUs, before.runs
+		c.told[e.ID] = now
+		return // It brings no two containers together.
+	}
 	if e.Kind == sim.Ignored {
 		now = before
 		if !e.Setting.CPUs.IsEmpty() {

@@ -47,6 +47,12 @@ func event(kind sim.Kind, hook, pod, container, cpus string) sim.Event {
 	return sim.Event{Kind: kind, Hook: hook, ID: pod + "/" + container, Pod: pod, Container: container, Setting: converge.Setting{CPUs: set}}
 }
 
+// keeps is the event without cpuset.cpus in its message.
+func keeps(e sim.Event) sim.Event {
+	e.KeepsCPUs = true
+	return e
+}
+
 // TestChecker: each history is right, or broken by its last message.
 func TestChecker(t *testing.T) {
 	const create, send = "CreateContainer", "UpdateContainers"
@@ -65,6 +71,8 @@ func TestChecker(t *testing.T) {
 		"the other one has ended":           {[]sim.Event{everywhere, event(sim.Stopped, "", "other", "c", "0-3"), own}, false},
 		"the other one was undone":          {[]sim.Event{everywhere, event(sim.Undone, "", "other", "c", "0-3"), own}, false},
 		"created without a plugin":          {[]sim.Event{own, event(sim.Replied, "", "other", "c", "")}, false},
+		"a lost update, then a quota":       {[]sim.Event{everywhere, event(sim.Lost, create, "other", "c", "0,2-3"), own, keeps(event(sim.Updated, "UpdateContainer", "other", "c", ""))}, false},
+		"a quota, then the same CPUs":       {[]sim.Event{own, shared, keeps(event(sim.Updated, "UpdateContainer", "other", "c", "")), event(sim.Updated, send, "other", "c", "0-3")}, true},
 		"that is repaired in any order":     {[]sim.Event{event(sim.Replied, "", "own", "app", ""), event(sim.Replied, "", "other", "c", ""), event(sim.Updated, "Synchronize", "own", "app", "1")}, false},
 		"an init container's CPUs are used": {[]sim.Event{event(sim.Replied, create, "own", "init", "1"), own}, false},
 	} {
