@@ -81,12 +81,16 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox) (missed []string) 
 	var pods []request.Pod
 	var who []string
 	for _, box := range boxes {
-		missed = append(missed, box.who)
 		a, err := p.lookup(ctx, &api.PodSandbox{Uid: box.pod})
 		if err != nil {
+			missed = append(missed, box.who)
 			p.config.Log.WarnContext(ctx, "a pod that runs is not planned yet; it will be tried again", "pod", box.who, "uid", box.pod, "error", err)
 			continue
 		}
+		if p.rejectedBefore(ctx, box.pod, a.pod) != nil {
+			continue // Its request or the node has to change first.
+		}
+		missed = append(missed, box.who)
 		pods, who = append(pods, a.pod), append(who, box.who)
 	}
 	if len(pods) == 0 {

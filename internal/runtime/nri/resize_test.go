@@ -38,3 +38,23 @@ func TestResizeDuringALateAdoption(t *testing.T) {
 		}
 	})
 }
+
+// A pod runs that was rejected when it was adopted late. Its request changes, and nothing else does: it is decided again.
+func TestRejectedPodAsksForLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.hide(guaranteed("x", 64))
+		b.mustRun(t, "x")
+		b.start()
+		b.list(guaranteed("x", 64))
+		pass(30 * time.Second)
+		if _, adopted := b.engine.State().Grant("x"); adopted {
+			t.Fatal("64 CPUs were assigned")
+		}
+		b.list(guaranteed("x", 2))
+		pass(30 * time.Second)
+		if _, adopted := b.engine.State().Grant("x"); !adopted {
+			t.Error("the pod asks for 2 CPUs now, and runs without them")
+		}
+	})
+}

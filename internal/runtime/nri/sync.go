@@ -82,14 +82,12 @@ func (l *loop) findForeign() {
 	}
 }
 
-// without are the sandboxes of the pods among those that have no grant and were not rejected.
+// without are the sandboxes of the pods among those that have no grant.
 func (l *loop) without(uids []string) []*sandbox {
-	snapshot := l.config.Engine.Snapshot()
+	s := l.config.Engine.State()
 	var boxes []*sandbox
 	for _, uid := range uids {
-		_, known := snapshot.State.Grant(uid)
-		before, again := l.rejections[uid]
-		if known || again && before.version == snapshot.Version {
+		if _, known := s.Grant(uid); known {
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(l.table.sandboxes)) {
