@@ -74,9 +74,10 @@ func (l *loop) saw(sights []*sight) {
 		if c == nil || c.touched != at.touched {
 			continue
 		}
-		c.absent = errors.Is(at.err, fs.ErrNotExist)
 		if at.err == nil {
+			c.begun = true
 			c.see(at.setting)
 		}
+		c.absent = errors.Is(at.err, fs.ErrNotExist) && (c.begun || l.config.Now().Sub(c.since) >= creation)
 	}
 }

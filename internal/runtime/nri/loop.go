@@ -39,6 +39,8 @@ const (
 	// asked to synchronise again; the reply carries it. With two rounds of `soonest` it
 	// keeps what is owed under 15 s.
 	owing = 5 * time.Second
+	// patience bounds the doubling of owing for an update that keeps failing, at some five minutes.
+	patience = 6
 	// remembered is how long a rejection spares a pod that asks again the planning: longer than
 	// the kubelet's longest back-off, 5 minutes.
 	remembered = 10 * time.Minute
@@ -76,8 +78,10 @@ type loop struct {
 	lost, beat time.Time
 	// heard is when the runtime asked last.
 	heard time.Time
-	// owed is since when the runtime owes updates that it takes only in replies.
-	owed time.Time
+	// owed is since when the runtime owes updates that it takes only in replies. For that the connection was
+	// closed dunned times in a row, the last time at dunnedAt.
+	owed, dunnedAt time.Time
+	dunned         int
 	// rejections remember what was rejected, by UID. resized are pods whose request changed.
 	// reported are pods whose request was estimated and whose listed request was reported since.
 	rejections        map[string]rejected

@@ -314,6 +314,62 @@ func TestFreedCPUsOnAnOldRuntime(t *testing.T) {
 	})
 }
 
+// A container that is always put elsewhere costs an old runtime fewer and fewer connections.
+func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.old = true
+		b.start()
+		b.list(guaranteed("x", 2), burstable("y"))
+		b.mustRun(t, "x", "y")
+		y, ended := b.of("y")[0], 0
+		for begin := time.Now(); time.Since(begin) < time.Hour; ended++ {
+			b.mu.Lock()
+			b.runs[y].setting = converge.Setting{CPUs: cpuset.Of(7)}
+			b.mu.Unlock()
+			<-b.link.ended
+			b.link = nil
+			b.connect()
+		}
+		if ended < 10 || ended > 25 { // Some 400 with a wait that stays the same.
+			t.Errorf("the connection was closed %d times in an hour", ended)
+		}
+		pass(time.Minute)
+		b.want(t, "in the end", map[string]string{"x/app": "2-3 on {0} no quota", "x/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}"})
+		b.check(t)
+	})
+}
+
+// A container is created and not started yet, so it has no cgroup, and its pod is listed no more. It may start at any
+// time: its CPUs stay its own until it has ended.
+func TestReleaseBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.start()
+		b.list(guaranteed("x", 2))
+		box, c := sandboxOf("x"), &api.Container{Id: "c", PodSandboxId: "box-of-x", Name: "app", Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/podx/c"}}
+		b.broke(b.plugin.RunPodSandbox(b.ctx, box))
+		_, _, err := b.plugin.CreateContainer(b.ctx, box, c)
+		b.broke(err)
+		b.broke(b.plugin.PostCreateContainer(b.ctx, box, c))
+		b.unlist("x")
+		pass(90 * time.Second)
+		if _, kept := b.engine.State().Grant("x"); !kept {
+			t.Error("the CPUs of a container that may start are free")
+		}
+		_, err = b.plugin.StopContainer(b.ctx, box, c)
+		b.broke(err)
+		b.broke(b.plugin.RemoveContainer(b.ctx, box, c))
+		b.broke(b.plugin.StopPodSandbox(b.ctx, box))
+		b.broke(b.plugin.RemovePodSandbox(b.ctx, box))
+		pass(90 * time.Second)
+		if _, kept := b.engine.State().Grant("x"); kept {
+			t.Error("the CPUs of a container that has ended are not free")
+		}
+		b.check(t)
+	})
+}
+
 // Paddock stands aside while a container of another manager is there, and manages the node again, by itself,
 // when it is gone.
 func TestAsideAndBack(t *testing.T) {

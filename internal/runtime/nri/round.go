@@ -307,24 +307,32 @@ func (l *loop) push() {
 }
 
 // owe hangs up on a runtime that takes updates only in replies and asked for nothing for a while: it
-// synchronises again, and that reply carries them.
+// synchronises again, and that reply carries them. Where that does not help for long, because updates fail or somebody
+// else writes the cgroups, the wait doubles each time.
 func (l *loop) owe(now time.Time, owes bool) {
+	wait := owing << l.dunned
 	switch {
 	case !owes:
 		l.owed = time.Time{}
 	case l.owed.IsZero():
+		if now.Sub(l.dunnedAt) > 2*wait+resend {
+			l.dunned = 0
+		}
 		l.owed = now
 		l.soon()
-	case now.Sub(l.owed) < owing:
+	case now.Sub(l.owed) < wait:
 		l.soon()
 	default:
-		l.hangUp(errors.New("the runtime is asked to synchronise, to take updates that wait"))
+		if l.hangUp(errors.New("the runtime is asked to synchronise, to take updates that wait")) {
+			l.dunned, l.dunnedAt = min(l.dunned+1, patience), now
+		}
 	}
 }
 
 // hangUp ends the connection. The runtime synchronises the next one. It waits for a moment in which the runtime
-// asks for nothing: one that loses the connection while it waits for an answer goes on without it.
-func (l *loop) hangUp(cause error) {
+// asks for nothing: one that loses the connection while it waits for an answer goes on without it. It reports
+// whether the connection ends now.
+func (l *loop) hangUp(cause error) bool {
 	s := l.session
 	switch {
 	case s == nil:
@@ -332,7 +340,9 @@ func (l *loop) hangUp(cause error) {
 		l.within(calm)
 	default:
 		s.cancel(cause)
+		return true
 	}
+	return false
 }
 
 // fly sends an update that the runtime did not ask for.

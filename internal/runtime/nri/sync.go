@@ -59,7 +59,7 @@ func (l *loop) found(uid string, c *api.Container) *container {
 	}
 	return &container{
 		id: c.GetId(), pod: uid, name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), has: setting,
-		own: owns(l.config.Engine.State(), uid, c.GetName()),
+		own: owns(l.config.Engine.State(), uid, c.GetName()), since: l.config.Now(), begun: c.GetState() == api.ContainerState_CONTAINER_RUNNING,
 	}
 }
 

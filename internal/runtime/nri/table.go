@@ -55,16 +55,19 @@ type container struct {
 	// has is what the container has; in phase unknown it is all that it may have. An empty set is
 	// not limited: the container runs everywhere.
 	has converge.Setting
-	// since is when the reply to its creation was given.
+	// since is when the reply to its creation was given, or when the runtime showed it first.
 	since time.Time
+	// begun is true once it was seen running, or with a cgroup, which it gets when it starts.
+	begun bool
 	// told is what the container was told and may not have yet.
 	told []telling
 	// replied is the number of the last reply that changed the container.
 	replied uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
-	// absent is true while the container has no cgroup: it was not started yet, or it has ended. A runtime
-	// reports the end to no plugin behind one that fails, so such a container does not keep a pod.
+	// absent is true once the container has no cgroup any more: it has ended. A runtime reports the end to no
+	// plugin behind one that fails, so such a container does not keep a pod. One that has not begun may
+	// still start, until the kubelet has given its creation up.
 	absent bool
 	// touched counts changes, so that a look that began before one is recognised.
 	touched int
