@@ -61,8 +61,9 @@ type container struct {
 	begun bool
 	// told is what the container was told and may not have yet.
 	told []telling
-	// replied is the number of the last reply that changed the container.
-	replied uint64
+	// replied is the number of the last reply that changed the container, doubted that of the last operation
+	// of which it is open whether it did.
+	replied, doubted uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
 	// absent is true once the container has no cgroup any more: it has ended. A runtime reports the end to no
@@ -212,11 +213,16 @@ func (c *container) made(by *operation) {
 		c.rest(unknown)
 		return
 	}
-	c.has, c.own = c.told[i].after, c.told[i].own
+	phase := settled
+	if c.doubted > by.number { // It may have been carried out after this one.
+		c.has, phase = c.everything(), unknown
+	} else {
+		c.has, c.own = c.told[i].after, c.told[i].own
+	}
 	c.told = slices.DeleteFunc(c.told, func(t telling) bool {
 		return t.by.number <= by.number && (by.unsolicited || !t.by.unsolicited)
 	})
-	c.rest(settled)
+	c.rest(phase)
 }
 
 // doubt notes that it is open whether an operation was carried out, and that it will not be later.
@@ -227,7 +233,7 @@ func (c *container) doubt(by *operation) {
 	if len(c.told) == before {
 		return
 	}
-	c.has = all
+	c.has, c.doubted = all, max(c.doubted, by.number)
 	c.touched++
 	c.rest(unknown)
 }
