@@ -47,7 +47,7 @@ func (t *table) compare(s *node.State, but string, strangers func(pod, name stri
 }
 
 // unset are the updates of containers without a cpuset that should run everywhere, and do: they get
-// one, so that what is written is what is wanted.
+// one, so that what is written is what is wanted. And those of containers that were told in time and do not have it.
 func (t *table) unset(s *node.State, observed []converge.Observed, updates []converge.Update) []converge.Update {
 	updated := map[string]bool{}
 	for _, u := range updates {
@@ -55,10 +55,11 @@ func (t *table) unset(s *node.State, observed []converge.Observed, updates []con
 	}
 	var more []converge.Update
 	for _, o := range observed {
-		if !t.containers[o.ID].everything().CPUs.IsEmpty() || updated[o.ID] {
+		c := t.containers[o.ID]
+		if !c.everything().CPUs.IsEmpty() && !c.missed || updated[o.ID] {
 			continue
 		}
-		if want := desired(s, o.Pod, o.Container); !want.CPUs.IsEmpty() && want.CPUs.Equal(o.CPUs) {
+		if want := desired(s, o.Pod, o.Container); !want.CPUs.IsEmpty() && (c.missed || want.CPUs.Equal(o.CPUs)) {
 			more = append(more, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: want})
 		}
 	}

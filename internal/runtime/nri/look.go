@@ -16,7 +16,7 @@ type sight struct {
 	err      error
 }
 
-// look reads the cgroups of the containers for which nothing is under way.
+// look reads the cgroups of the containers for which nothing is under way, or a reply that should be carried out by now.
 func (l *loop) look() {
 	sights := l.sights()
 	if len(sights) == 0 {
@@ -31,11 +31,12 @@ func (l *loop) look() {
 	})
 }
 
-// sights are the containers for which nothing is under way.
+// sights are the containers that look looks at.
 func (l *loop) sights() []*sight {
+	now := l.config.Now()
 	var sights []*sight
 	for _, c := range l.table.containers {
-		if c.path != "" && (c.phase == settled || c.phase == unknown) {
+		if overdue := c.phase == updating && !c.flying() && !c.waits(now); c.path != "" && (c.phase == settled || c.phase == unknown || overdue) {
 			sights = append(sights, &sight{id: c.id, path: c.path, touched: c.touched})
 		}
 	}

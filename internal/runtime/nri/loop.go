@@ -19,9 +19,9 @@ const (
 	soonest = 2 * time.Second
 	// burst is how long a round waits for more of the same: a pod that ends is several requests.
 	burst = 100 * time.Millisecond
-	// resend is after how long a reply of which no later request tells is taken for carried out,
-	// or lost. A runtime carries a reply out under the lock under which it asked, so only one that
-	// asks for nothing leaves this open. Two seconds are what NRI grants a plugin by default.
+	// resend is after how long a reply of which no later request tells is looked for in the cgroups, and
+	// what it carries is sent again. A runtime carries a reply out under the lock under which it asked, so only
+	// one that asks for nothing leaves this open. Two seconds are what NRI grants a plugin by default.
 	resend = 2 * time.Second
 	// creation is after how long a container that the runtime never reported as created counts as
 	// one: the kubelet gives a creation up after its runtimeRequestTimeout, 2 minutes by default.

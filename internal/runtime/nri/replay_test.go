@@ -340,6 +340,27 @@ func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
 	})
 }
 
+// The runtime takes 3 s to carry a reply out, and meanwhile the cgroup of a container shows what it had before. What the
+// reply gives it counts all the same.
+func TestReplyThatIsCarriedOutLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.old = true
+		b.start()
+		b.list(guaranteed("g", 2), burstable("y"), burstable("z"), guaranteed("h", 2))
+		b.mustRun(t, "g", "y", "z")
+		b.stop("g")
+		b.unlist("g")
+		pass(time.Second) // It is released, and y is owed its CPUs.
+		b.between = func() { pass(3 * time.Second) }
+		b.stop("z")
+		b.between = nil
+		b.mustRun(t, "h")
+		b.want(t, "h runs", map[string]string{"h/app": "2-3 on {0} no quota", "h/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}"})
+		b.check(t)
+	})
+}
+
 // A container is created and not started yet, so it has no cgroup, and its pod is listed no more. It may start at any
 // time: its CPUs stay its own until it has ended.
 func TestReleaseBeforeTheStart(t *testing.T) {

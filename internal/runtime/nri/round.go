@@ -71,15 +71,13 @@ func (l *loop) alive(now time.Time) {
 	})
 }
 
-// expire ends the wait for what the runtime never reported.
+// expire ends the wait for containers that the runtime never reported as created. Whatever else a reply carries may
+// still be carried out, however late, until the runtime asks again.
 func (l *loop) expire(now time.Time) {
-	l.settle(func(by *operation) bool {
-		c := l.table.containers[by.creates]
-		return now.Sub(by.at) >= resend && (c == nil || c.phase != creating)
-	}, (*container).doubt)
 	for _, c := range l.table.containers {
 		if c.phase == creating && now.Sub(c.since) >= creation {
 			c.phase = unknown
+			l.settle(func(by *operation) bool { return by.creates == c.id }, (*container).doubt)
 		}
 	}
 }

@@ -70,6 +70,8 @@ type container struct {
 	// plugin behind one that fails, so such a container does not keep a pod. One that has not begun may
 	// still start, until the kubelet has given its creation up.
 	absent bool
+	// missed is true for a container in phase updating whose cgroup did not have in time what it was told.
+	missed bool
 	// touched counts changes, so that a look that began before one is recognised.
 	touched int
 }
@@ -176,7 +178,7 @@ func (t *table) forget(before time.Time) {
 
 // tell notes that an operation carries an update for the container.
 func (c *container) tell(by *operation, after converge.Setting, own bool) {
-	c.told = append(c.told, telling{by, after, own})
+	c.told, c.missed = append(c.told, telling{by, after, own}), false
 	c.own = c.own || own
 	if !by.unsolicited {
 		c.replied = by.number
@@ -240,6 +242,7 @@ func (c *container) doubt(by *operation) {
 
 // rest gives the container the phase that it has when nothing is under way.
 func (c *container) rest(p phase) {
+	c.missed = false
 	switch {
 	case c.phase == creating:
 	case len(c.told) > 0:
@@ -249,12 +252,24 @@ func (c *container) rest(p phase) {
 	}
 }
 
-// see takes what the cgroup says of a container for which nothing is under way.
+// see takes what the cgroup shows. While something is under way, only the setting that was told last tells anything,
+// and only if it is not what the container had before: then everything was carried out.
 func (c *container) see(file converge.Setting) {
-	if c.phase == settled || c.phase == unknown {
+	switch c.phase {
+	case settled, unknown:
 		c.has, c.phase = file, settled
+	case updating:
+		last := c.told[len(c.told)-1]
+		c.missed = !sameCPUs(last.after, file)
+		if !c.missed && !sameCPUs(c.has, file) {
+			c.has, c.own, c.told, c.phase = file, last.own, nil, settled
+		}
+	case creating:
 	}
 }
+
+// sameCPUs reports whether two settings name the same CPUs and memory nodes. The kubelet writes quotas at any time.
+func sameCPUs(a, b converge.Setting) bool { return a.CPUs.Equal(b.CPUs) && a.Mems == b.Mems }
 
 // flying reports whether an unsolicited update of the container is under way.
 func (c *container) flying() bool {
