@@ -105,7 +105,7 @@ stall: ## Ten seconds without a disk: every request of the runtime is answered w
 	$(GO) test -count=1 -v -run '^TestFrozenDisk$$' ./internal/agent -freeze=10s
 
 idle: build ## Memory and CPU of an agent that holds 250 pods of four containers for IDLE.
-	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint$$' ./cmd/paddock -idle=$(IDLE)
+	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint' ./cmd/paddock -idle=$(IDLE)
 
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.
