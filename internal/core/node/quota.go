@@ -216,14 +216,8 @@ func (g *Grant) KubeletPodQuota(p Policy) Quota {
 // demoted tells whether container i was to have exclusive CPUs and has none, as after CPUs went
 // offline: a quota that was taken away must come back.
 func (g *Grant) demoted(p Policy, i int) bool {
-	if !p.LiftQuota || !p.StaticCPU || !g.Pod.Containers[i].Exclusive() || g.Pod.Kind == request.Unmanaged {
-		return false
-	}
-	pools := p.Scope == PodScope && p.Topology != TopologyNone
-	if pools && g.Pod.Kind == request.PodLevel && g.Pod.BudgetCPUs == 0 {
-		return false // It never had any (R-DEM-40).
-	}
-	return !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()
+	asks, _ := p.exclusiveCPUs(&g.Pod, &g.Pod.Containers[i])
+	return p.LiftQuota && asks > 0 && !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()
 }
 
 // bounded tells whether container i runs on the node shared pool in a pod with a limit for all of

@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -33,10 +32,104 @@ const (
 	TopologySearchLimit Reason = "TopologySearchLimit"
 )
 
+// Cause is why a pod was rejected. What depends on a rejection depends on its cause; the reason and the
+// rule of a refusal follow from it and are for people.
+type Cause int
+
+const (
+	// NoCause: the pod was not rejected.
+	NoCause Cause = iota
+	// ResourcesOff: the pod has pod-level resources, and the gate PodLevelResources is off.
+	ResourcesOff
+	// NotAligned: the Topology Manager policy admits none of the sets of NUMA nodes.
+	NotAligned
+	// SearchLimit: the search for NUMA nodes used up its steps without finding any answer.
+	SearchLimit
+	// PoolEmpty: exclusive containers leave nothing of the pod's pool to a container that shares.
+	PoolEmpty
+	// PoolNotAligned is the same, found by the Topology Manager.
+	PoolNotAligned
+	// PoolOverdrawn: exclusive containers want more than the pod's pool.
+	PoolOverdrawn
+	// TooFewCPUs are free.
+	TooFewCPUs
+	// PartialCores: the request is no whole number of physical cores, and the policy wants that.
+	PartialCores
+	// TooFewCores are free, where the policy wants whole physical cores.
+	TooFewCores
+	// NoMemoryType: the machine has no huge pages of that size.
+	NoMemoryType
+	// NoMemoryRoom: no set of NUMA nodes has enough memory.
+	NoMemoryRoom
+	// MemoryGroups: the NUMA nodes that have enough serve memory in other groups.
+	MemoryGroups
+	// MemoryNotThere: the aligned NUMA nodes have too little memory, and cannot be extended.
+	MemoryNotThere
+	// MemoryNotTogether: no set of NUMA nodes has enough memory for the containers together.
+	MemoryNotTogether
+	// MemoryOutside: the memory would lie on more than the aligned NUMA nodes.
+	MemoryOutside
+	// TooFewDevices are free.
+	TooFewDevices
+	// StateFull: the state would pass the bound of the state file.
+	StateFull
+)
+
+// names are what people read of the cause: the reason, and the rule that rejected.
+func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, string) {
+	alignment := "R-HINT-62"
+	if t == TopologySingleNUMANode {
+		alignment = "R-HINT-63"
+	}
+	switch c {
+	case ResourcesOff:
+		return PodLevelResourcesNotSupported, "R-DEM-2"
+	case NotAligned, MemoryNotTogether, MemoryOutside:
+		return TopologyAffinityError, alignment
+	case SearchLimit:
+		return TopologySearchLimit, alignment
+	case PoolEmpty:
+		if resource == request.CPU {
+			return EmptyPodSharedPoolError, "R-DEM-61"
+		}
+		return EmptyPodSharedPoolError, "R-DEM-62"
+	case PoolNotAligned:
+		return TopologyAffinityError, "R-DEM-64"
+	case PoolOverdrawn:
+		return UnexpectedAdmissionError, "R-DEM-94"
+	case TooFewCPUs:
+		return UnexpectedAdmissionError, "R-CPU-40"
+	case PartialCores:
+		return SMTAlignmentError, "R-CPU-70"
+	case TooFewCores:
+		return SMTAlignmentError, "R-CPU-71"
+	case NoMemoryType:
+		return TopologyAffinityError, "R-HINT-35"
+	case NoMemoryRoom:
+		return TopologyAffinityError, "R-MEM-32"
+	case MemoryGroups:
+		return TopologyAffinityError, "R-MEM-35"
+	case MemoryNotThere:
+		return TopologyAffinityError, "R-MEM-33"
+	case TooFewDevices:
+		return UnexpectedAdmissionError, "R-HINT-42"
+	case StateFull:
+		return UnexpectedAdmissionError, "R-ST-2"
+	case NoCause:
+	}
+	return "", ""
+}
+
+// Rule is the rule behind a division's fault, as in docs/rules.
+func (v *Division) Rule() string {
+	_, rule := v.Fault.names(v.Resource, TopologyNone)
+	return rule
+}
+
 // Refusal is why a pod was not admitted, and the account of what was there.
 type Refusal struct {
 	Reason Reason
-	// Rule is the rule that refused, as in docs/rules.
+	// Rule is the rule that rejected, as in docs/rules.
 	Rule string
 	// Container is who could not be served; empty: the pod as a whole.
 	Container string
@@ -84,67 +177,57 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-func emptyText(resource request.Resource, e layout.Empty) string {
-	if e == layout.EmptyForInit {
-		return "exclusive sidecars take all of the pod's " + resource + ", none is left for an init container that shares"
-	}
-	return "exclusive containers take all of the pod's " + resource + ", none is left for the containers that share"
+// refuse records the cause and gives the refusal its names.
+func (d *draft) refuse(c Cause, r *Refusal) *Refusal {
+	d.trace.Cause = c
+	r.Reason, r.Rule = c.names(r.Resource, d.s.policy.Topology)
+	return r
 }
 
-func (d *draft) refuseEmpty(resource request.Resource, l layout.Layout) *Refusal {
-	rule := "R-DEM-62"
-	if resource == request.CPU {
-		rule = "R-DEM-61"
+// refuseDivision rejects a pod-level pod whose pool cannot be divided.
+func (d *draft) refuseDivision(v *Division, cause Cause) *Refusal {
+	help := ": raise the pod-level request, or give every container its own cpu and memory limits"
+	if v.Fault == PoolOverdrawn {
+		help = ": the API server refuses such a pod"
 	}
-	return &Refusal{
-		Reason: EmptyPodSharedPoolError, Rule: rule, Resource: resource, Wanted: l.Budget,
-		Detail: emptyText(resource, l.Empty) + ": raise the pod-level request, or give every container its own cpu and memory limits",
-	}
-}
-
-func (d *draft) refuseOverdrawn(resource request.Resource, l layout.Layout) *Refusal {
-	return &Refusal{
-		Reason: UnexpectedAdmissionError, Rule: "R-DEM-94", Resource: resource, Wanted: l.Budget,
-		Detail: fmt.Sprintf("exclusive containers want more than the pod-level request of %s: the API server refuses such a pod", amountText(resource, l.Budget)),
-	}
+	return d.refuse(cause, &Refusal{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
 }
 
 // refuseCPU makes a refusal of an error of package cpu.
 func (d *draft) refuseCPU(container string, n int, err error) *Refusal {
-	r := &Refusal{
-		Reason: UnexpectedAdmissionError, Rule: "R-CPU-40", Container: container,
-		Resource: request.CPU, Wanted: int64(n), Detail: err.Error(),
-	}
+	cause := TooFewCPUs
 	var smt *cpu.SMTAlignmentError
-	if errors.As(err, &smt) {
-		r.Reason, r.Rule = SMTAlignmentError, "R-CPU-70"
-		if smt.Scarce {
-			r.Rule = "R-CPU-71"
-		}
+	switch {
+	case !errors.As(err, &smt):
+	case smt.Scarce:
+		cause = TooFewCores
+	default:
+		cause = PartialCores
 	}
-	r.Nodes = d.s.account(request.CPU, d)
-	return r
+	return d.refuse(cause, &Refusal{
+		Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error(), Nodes: d.s.account(request.CPU, d),
+	})
 }
 
 // refuseMemory makes a refusal of a *memory.PlacementError. The reference calls it
 // UnexpectedAdmissionError; it is a matter of alignment like any other.
 func (d *draft) refuseMemory(container string, err error) *Refusal {
-	r := &Refusal{Reason: TopologyAffinityError, Rule: "R-MEM-33", Container: container, Detail: err.Error()}
+	cause, r := MemoryNotThere, &Refusal{Container: container, Detail: err.Error()}
 	var short *memory.PlacementError
 	if errors.As(err, &short) {
 		r.Resource, r.Wanted = short.Type, short.Wanted
 		switch short.Cause {
 		case memory.NoSuchType:
-			r.Rule = "R-HINT-35"
+			cause = NoMemoryType
 		case memory.NoRoom:
-			r.Rule = "R-MEM-32"
+			cause = NoMemoryRoom
 		case memory.GroupConflict:
-			r.Rule = "R-MEM-35"
+			cause = MemoryGroups
 		case memory.NoExtension, memory.NotPreferred:
 		}
 		r.Nodes = d.s.account(short.Type, d)
 	}
-	return r
+	return d.refuse(cause, r)
 }
 
 // refuseApart rejects a pod whose containers want memory that fits no set of NUMA nodes together
@@ -165,12 +248,12 @@ func (d *draft) refuseApart(want request.Amounts) *Refusal {
 	if len(d.pod.Containers) > 1 {
 		who = " by the containers together"
 	}
-	return &Refusal{
-		Reason: TopologyAffinityError, Rule: d.alignmentRule(), Resource: short[0].Resource, Wanted: short[0].Value,
+	return d.refuse(MemoryNotTogether, &Refusal{
+		Resource: short[0].Resource, Wanted: short[0].Value,
 		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has so much free", strings.Join(texts, " and "), who) +
 			d.groupsText(len(d.s.machine.Nodes())),
 		Nodes: d.s.account(short[0].Resource, d),
-	}
+	})
 }
 
 // refuseOutside rejects a container whose memory would lie on more than the aligned NUMA nodes.
@@ -182,45 +265,30 @@ func (d *draft) refuseOutside(container string, want request.Amounts, aligned, n
 			break
 		}
 	}
-	return &Refusal{
-		Reason: TopologyAffinityError, Rule: d.alignmentRule(), Container: container, Resource: short.Resource, Wanted: short.Value,
+	d.trace.Stage = StageTopology // The memory manager would take it.
+	return d.refuse(MemoryOutside, &Refusal{
+		Container: container, Resource: short.Resource, Wanted: short.Value,
 		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
 			amountText(short.Resource, short.Value), aligned, bytesText(d.usage.Free(aligned, short.Resource)), nodes),
 		Nodes: d.s.account(short.Resource, d),
-	}
-}
-
-// alignmentRule is the rule by which the policy rejects what is not aligned.
-func (d *draft) alignmentRule() string {
-	if d.s.policy.Topology == TopologySingleNUMANode {
-		return "R-HINT-63"
-	}
-	return "R-HINT-62"
+	})
 }
 
 // refuseAlignment says which resource spoilt the merge: the first that has no preferred mask of its
 // own, or, when each has one, that they have none in common.
-func (d *draft) refuseAlignment(container string, families []hint.Family, choice hint.Choice) *Refusal {
-	r := &Refusal{Reason: TopologyAffinityError, Rule: d.alignmentRule(), Container: container}
-	if choice.Unsolved {
-		r.Reason, r.Detail = TopologySearchLimit, choice.Why
-		return r
+func (d *draft) refuseAlignment(a *Alignment) *Refusal {
+	r := &Refusal{Container: a.Container}
+	if a.Outcome == OutOfSteps {
+		r.Detail = a.Choice.Why
+		return d.refuse(SearchLimit, r)
 	}
-	for _, f := range families {
+	for _, f := range a.Families {
 		if f.Kind == hint.None {
-			if l, empty := d.emptyLayout(f.Resource); empty {
-				r = d.refuseEmpty(f.Resource, l)
-				r.Reason, r.Rule = TopologyAffinityError, "R-DEM-64"
-				return r
-			}
-			r.Resource, r.Detail = f.Resource, f.Why
-			r.Wanted = d.wanted(container, f.Resource)
-			r.Nodes = d.s.account(f.Resource, d)
-			return r
+			return d.refuseUnsatisfiable(r, f)
 		}
 	}
 	var fitting []hint.Family
-	for _, f := range families {
+	for _, f := range a.Families {
 		if f.Kind != hint.Fits {
 			continue
 		}
@@ -229,24 +297,24 @@ func (d *draft) refuseAlignment(container string, families []hint.Family, choice
 			return d.refuseUnaligned(r, f)
 		}
 		fitting = append(fitting, f)
-		r.Resource, r.Wanted = f.Resource, d.wanted(container, f.Resource)
+		r.Resource, r.Wanted = f.Resource, d.wanted(a.Container, f.Resource)
 	}
-	r.Detail = d.disagreement(container, fitting)
+	r.Detail = d.disagreement(a.Container, fitting)
 	r.Nodes = d.s.account(r.Resource, d)
-	return r
+	return d.refuse(NotAligned, r)
 }
 
-// emptyLayout returns the layout of a pod-level pool that leaves a container nothing of the resource.
-func (d *draft) emptyLayout(resource request.Resource) (layout.Layout, bool) {
-	if resource == request.CPU {
-		return d.trace.CPULayout, d.trace.CPULayout.Empty != layout.NotEmpty
-	}
-	for k, l := range d.trace.MemoryLayouts {
-		if d.pod.BudgetMemory[k].Resource == resource && l.Empty != layout.NotEmpty {
-			return l, true
+// refuseUnsatisfiable says why a resource fits nowhere.
+func (d *draft) refuseUnsatisfiable(r *Refusal, f hint.Family) *Refusal {
+	for i := range d.trace.Divisions {
+		if v := &d.trace.Divisions[i]; v.Resource == f.Resource && v.Fault == PoolEmpty {
+			return d.refuseDivision(v, PoolNotAligned)
 		}
 	}
-	return layout.Layout{}, false
+	r.Resource, r.Detail = f.Resource, f.Why
+	r.Wanted = d.wanted(r.Container, f.Resource)
+	r.Nodes = d.s.account(f.Resource, d)
+	return d.refuse(NotAligned, r)
 }
 
 // disagreement says why families that can each be aligned cannot be aligned together.
@@ -294,7 +362,7 @@ func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
 	if isMemory(f.Resource) {
 		r.Detail += d.groupsText(size)
 	}
-	return r
+	return d.refuse(NotAligned, r)
 }
 
 // groupsText says what the rule of groups keeps a request for size NUMA nodes from (R-MEM-22).
@@ -322,30 +390,9 @@ func (d *draft) groupsText(size int) string {
 // wanted is how much of a resource the container, or for an empty name the pod, asks for.
 func (d *draft) wanted(container string, resource request.Resource) int64 {
 	if _, i := d.pod.Container(container); i >= 0 {
-		if resource == request.CPU {
-			return int64(d.wantsCPUs(i))
-		}
-		if n, asked := d.wantsDevices(i).Get(resource); asked {
-			return n
-		}
-		amount, _ := d.wantsMemory(i).Get(resource)
-		return amount
+		return d.demand.Containers[i].Amount(resource)
 	}
-	if n, asked := d.deviceSum().Get(resource); asked {
-		return n
-	}
-	amounts := d.memorySum()
-	if d.pod.Kind == request.PodLevel {
-		amounts = d.pod.BudgetMemory
-	}
-	switch {
-	case resource != request.CPU:
-		amount, _ := amounts.Get(resource)
-		return amount
-	case d.pod.Kind == request.PodLevel:
-		return int64(d.pod.BudgetCPUs)
-	}
-	return layout.Budget(d.claims(func(i int) (int64, bool) { return int64(d.wantsCPUs(i)), true }))
+	return d.demand.Together.Amount(resource)
 }
 
 func amountText(resource request.Resource, amount int64) string {

@@ -96,8 +96,8 @@ func (h *history) sameAnswer(a, b *node.Plan) {
 }
 
 func (h *history) planText(p *node.Plan) string {
-	text := fmt.Sprintf("%v, shared %s then %s, layouts %+v %+v, notes %q", p.Known, p.Delta.SharedBefore, p.Delta.SharedAfter,
-		p.Trace.CPULayout, p.Trace.MemoryLayouts, p.Trace.Notes)
+	text := fmt.Sprintf("%v, shared %s then %s, divisions %+v, notes %q", p.Known, p.Delta.SharedBefore, p.Delta.SharedAfter,
+		p.Trace.Divisions, p.Trace.Notes)
 	if p.Refusal != nil {
 		account, err := json.Marshal(p.Refusal)
 		if err != nil {
