@@ -60,6 +60,12 @@ func (v *Division) Wrong() string {
 	return "exclusive containers take all of the pod's " + v.Resource + ", none is left for the containers that share"
 }
 
+// Rule is the rule behind a division's fault, as in docs/rules.
+func (v *Division) Rule() string {
+	_, rule := v.Fault.names(v.Resource, TopologyNone)
+	return rule
+}
+
 // takePoolCPUs takes the pool and cuts the slices (R-CPU-90…94).
 func (d *draft) takePoolCPUs(choice hint.Choice) *Refusal {
 	if d.demand.Together.CPUs == 0 {

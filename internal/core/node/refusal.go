@@ -1,130 +1,17 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
-
-// Reason is the short word that a refused pod's status shows. Users know most of them from the
-// kubelet.
-type Reason string
-
-// The reasons (docs/rules/api-metrics.md, section 7).
-const (
-	TopologyAffinityError         Reason = "TopologyAffinityError"
-	SMTAlignmentError             Reason = "SMTAlignmentError"
-	EmptyPodSharedPoolError       Reason = "EmptyPodSharedPoolError"
-	UnexpectedAdmissionError      Reason = "UnexpectedAdmissionError"
-	PodLevelResourcesNotSupported Reason = "PodLevelResourcesNotSupported"
-	// TopologySearchLimit is Paddock's own: the search for NUMA nodes used up its steps
-	// without finding any answer (docs/rules/hints-search.md, Budget).
-	TopologySearchLimit Reason = "TopologySearchLimit"
-)
-
-// Cause is why a pod was rejected. What depends on a rejection depends on its cause; the reason and the
-// rule of a refusal follow from it and are for people.
-type Cause int
-
-const (
-	// NoCause: the pod was not rejected.
-	NoCause Cause = iota
-	// ResourcesOff: the pod has pod-level resources, and the gate PodLevelResources is off.
-	ResourcesOff
-	// NotAligned: the Topology Manager policy admits none of the sets of NUMA nodes.
-	NotAligned
-	// SearchLimit: the search for NUMA nodes used up its steps without finding any answer.
-	SearchLimit
-	// PoolEmpty: exclusive containers leave nothing of the pod's pool to a container that shares.
-	PoolEmpty
-	// PoolNotAligned is the same, found by the Topology Manager.
-	PoolNotAligned
-	// PoolOverdrawn: exclusive containers want more than the pod's pool.
-	PoolOverdrawn
-	// TooFewCPUs are free.
-	TooFewCPUs
-	// PartialCores: the request is no whole number of physical cores, and the policy wants that.
-	PartialCores
-	// TooFewCores are free, where the policy wants whole physical cores.
-	TooFewCores
-	// NoMemoryType: the machine has no huge pages of that size.
-	NoMemoryType
-	// NoMemoryRoom: no set of NUMA nodes has enough memory.
-	NoMemoryRoom
-	// MemoryGroups: the NUMA nodes that have enough serve memory in other groups.
-	MemoryGroups
-	// MemoryNotThere: the aligned NUMA nodes have too little memory, and cannot be extended.
-	MemoryNotThere
-	// MemoryNotTogether: no set of NUMA nodes has enough memory for the containers together.
-	MemoryNotTogether
-	// MemoryOutside: the memory would lie on more than the aligned NUMA nodes.
-	MemoryOutside
-	// TooFewDevices are free.
-	TooFewDevices
-	// StateFull: the state would pass the bound of the state file.
-	StateFull
-)
-
-// names are what people read of the cause: the reason, and the rule that rejected.
-func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, string) {
-	alignment := "R-HINT-62"
-	if t == TopologySingleNUMANode {
-		alignment = "R-HINT-63"
-	}
-	switch c {
-	case ResourcesOff:
-		return PodLevelResourcesNotSupported, "R-DEM-2"
-	case NotAligned, MemoryNotTogether, MemoryOutside:
-		return TopologyAffinityError, alignment
-	case SearchLimit:
-		return TopologySearchLimit, alignment
-	case PoolEmpty:
-		if resource == request.CPU {
-			return EmptyPodSharedPoolError, "R-DEM-61"
-		}
-		return EmptyPodSharedPoolError, "R-DEM-62"
-	case PoolNotAligned:
-		return TopologyAffinityError, "R-DEM-64"
-	case PoolOverdrawn:
-		return UnexpectedAdmissionError, "R-DEM-94"
-	case TooFewCPUs:
-		return UnexpectedAdmissionError, "R-CPU-40"
-	case PartialCores:
-		return SMTAlignmentError, "R-CPU-70"
-	case TooFewCores:
-		return SMTAlignmentError, "R-CPU-71"
-	case NoMemoryType:
-		return TopologyAffinityError, "R-HINT-35"
-	case NoMemoryRoom:
-		return TopologyAffinityError, "R-MEM-32"
-	case MemoryGroups:
-		return TopologyAffinityError, "R-MEM-35"
-	case MemoryNotThere:
-		return TopologyAffinityError, "R-MEM-33"
-	case TooFewDevices:
-		return UnexpectedAdmissionError, "R-HINT-42"
-	case StateFull:
-		return UnexpectedAdmissionError, "R-ST-2"
-	case NoCause:
-	}
-	return "", ""
-}
-
-// Rule is the rule behind a division's fault, as in docs/rules.
-func (v *Division) Rule() string {
-	_, rule := v.Fault.names(v.Resource, TopologyNone)
-	return rule
-}
 
 // Refusal is why a pod was not admitted, and the account of what was there.
 type Refusal struct {
@@ -141,26 +28,6 @@ type Refusal struct {
 	Detail string
 	// Nodes is the account of Resource, one entry for each NUMA node, ascending by id.
 	Nodes []NodeAccount
-}
-
-// NodeAccount is what one NUMA node has of a resource.
-type NodeAccount struct {
-	Node int
-	// Total is what pods could ever have there, Free what they could have now.
-	Total, Free int64
-	// Unhealthy devices are neither free nor held.
-	Unhealthy int64
-	// Holders have the rest, the largest first. Bytes held by a group of NUMA
-	// nodes are booked on its lowest nodes first.
-	Holders []Holder
-}
-
-// Holder is a pod that holds Amount of a resource on a NUMA node.
-type Holder struct {
-	Pod    string // namespace/name
-	Amount int64
-	// Nodes is where the amount lies when it is not on this NUMA node alone.
-	Nodes mask.Mask
 }
 
 // Error is the one-line form: reason, who, what.
@@ -422,86 +289,4 @@ func bytesText(n int64) string {
 		i++
 	}
 	return fmt.Sprintf("%d%s", n, units[i])
-}
-
-// account says for every NUMA node how much of a resource is free, and who holds the rest: the
-// pods that are there, and what the refused pod itself had taken before it failed.
-func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
-	if resource == request.CPU {
-		return s.accountCPU(d)
-	}
-	if !isMemory(resource) {
-		return s.accountDevices(resource, d)
-	}
-	t := s.machine.MemoryType(resource)
-	if t < 0 {
-		return nil
-	}
-	used := d.usage.Nodes()
-	accounts := make([]NodeAccount, len(used))
-	for i, n := range s.capacity.Nodes() {
-		accounts[i] = NodeAccount{Node: n.ID, Total: n.Types[t].Allocatable, Free: used[i].Free[t]}
-	}
-	add := func(pod string, blocks []memory.Block) {
-		for _, b := range blocks {
-			for i := range accounts {
-				if b.Type == resource && b.Nodes.Has(accounts[i].Node) && b.Size > 0 {
-					accounts[i].hold(pod, b)
-				}
-			}
-		}
-	}
-	for _, g := range s.grants {
-		add(g.Pod.ID(), g.charged())
-	}
-	own := Grant{Pod: d.pod, PoolMemory: d.poolMemory, Containers: d.containers}
-	add(d.pod.ID()+" (this pod)", own.charged())
-	return largestFirst(accounts)
-}
-
-// hold adds a block of a pod, whose containers have one each, to what the pod holds.
-func (a *NodeAccount) hold(pod string, b memory.Block) {
-	for i := range a.Holders {
-		if h := &a.Holders[i]; h.Pod == pod && h.Nodes == b.Nodes {
-			h.Amount += b.Size
-			return
-		}
-	}
-	a.Holders = append(a.Holders, Holder{Pod: pod, Amount: b.Size, Nodes: b.Nodes})
-}
-
-func (s *State) accountCPU(d *draft) []NodeAccount {
-	accounts := make([]NodeAccount, 0, len(s.machine.CPUNodes()))
-	allocatable, available := s.AllocatableCPUs(), d.available()
-	own := Grant{Pod: d.pod, Pool: d.pool, Containers: d.containers}
-	held := make([]cpuset.Set, len(s.grants))
-	for i, g := range s.grants {
-		held[i] = g.CPUs()
-	}
-	for _, n := range s.machine.CPUNodes() {
-		a := NodeAccount{Node: n.ID, Total: int64(allocatable.IntersectionLen(n.CPUs)), Free: int64(available.IntersectionLen(n.CPUs))}
-		for i, g := range s.grants {
-			if k := int64(held[i].IntersectionLen(n.CPUs)); k > 0 {
-				a.Holders = append(a.Holders, Holder{Pod: g.Pod.ID(), Amount: k, Nodes: mask.Of(n.ID)})
-			}
-		}
-		if k := int64(own.CPUs().IntersectionLen(n.CPUs)); k > 0 {
-			a.Holders = append(a.Holders, Holder{Pod: d.pod.ID() + " (this pod)", Amount: k, Nodes: mask.Of(n.ID)})
-		}
-		accounts = append(accounts, a)
-	}
-	return largestFirst(accounts)
-}
-
-// largestFirst orders the holders: the largest are what one can act on.
-func largestFirst(accounts []NodeAccount) []NodeAccount {
-	for _, a := range accounts {
-		slices.SortStableFunc(a.Holders, func(x, y Holder) int {
-			if x.Amount != y.Amount {
-				return cmp.Compare(y.Amount, x.Amount)
-			}
-			return strings.Compare(x.Pod, y.Pod)
-		})
-	}
-	return accounts
 }

@@ -51,10 +51,14 @@ func (h *history) checkRestart() {
 		if err != nil {
 			continue // The API server rejects it.
 		}
-		h.sameAnswer(now.Plan(pod), again.Plan(pod))
+		plan := now.Plan(pod)
+		h.checkTrace(now, plan)
+		h.sameAnswer(plan, again.Plan(pod))
 		if _, known := now.Grant(pod.UID); known {
 			pod.UID, pod.Name = "another", "another"
-			h.sameAnswer(now.Plan(pod), again.Plan(pod))
+			plan = now.Plan(pod)
+			h.checkTrace(now, plan)
+			h.sameAnswer(plan, again.Plan(pod))
 		}
 	}
 }
