@@ -363,21 +363,14 @@ func numberText(resource string, n int64) string {
 
 // grouped says which rule of groups keeps memory off m (R-MEM-22).
 func grouped(s *node.State, resource string, m mask.Mask) string {
-	for _, n := range s.Memory().Nodes() {
-		if m.Has(n.ID) && n.Group.Len() > 1 && n.Group != m {
-			return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", resource, nodesText(n.Group))
-		}
+	groups, single := s.Memory().Serving(m)
+	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
+		return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", resource, nodesText(groups[i]))
 	}
-	var single mask.Mask
-	for _, n := range s.Memory().Nodes() {
-		if m.Has(n.ID) && n.Group.Len() == 1 && n.Assignments > 0 {
-			single = single.With(n.ID)
-		}
-	}
-	if single.IsEmpty() {
+	switch single.Len() {
+	case 0:
 		return fmt.Sprintf("%s: %s cannot hold so much", resource, nodesText(m))
-	}
-	if single.Len() == 1 {
+	case 1:
 		return fmt.Sprintf("%s: %s holds memory by itself and joins no group (R-MEM-22)", resource, nodesText(single))
 	}
 	return fmt.Sprintf("%s: %s hold memory one by one and join no group (R-MEM-22)", resource, nodesText(single))

@@ -49,34 +49,27 @@ func asksOf(pod *request.Pod, demand *node.Demand) Asks {
 			Memory: listed(asks.Memory), WhyMemory: asks.WhyMemory(), Devices: listed(asks.Devices),
 		})
 	}
-	switch demand.Path {
-	case node.AsPool:
-		a.WhyTogether = "the pod-level requests (R-DEM-40, R-DEM-51)"
-	case node.AsOne:
-		a.WhyTogether = "the apps and sidecars together, or an init container with the sidecars before it (R-DEM-41, R-DEM-50)"
-	case node.Unaligned, node.ByContainer:
-	}
+	a.WhyTogether = map[node.Path]string{
+		node.AsPool: "the pod-level requests (R-DEM-40, R-DEM-51)",
+		node.AsOne:  "the apps and sidecars together, or an init container with the sidecars before it (R-DEM-41, R-DEM-50)",
+	}[demand.Path]
 	return a
 }
 
 // way is the pod's path in words.
 func way(pod *request.Pod, path node.Path) string {
-	if pod.Kind == request.Unmanaged {
+	switch {
+	case pod.Kind == request.Unmanaged:
 		return "feature gate PodLevelResourceManagers is off: the managers leave a pod with pod-level resources alone (R-DEM-26)"
+	case pod.Kind == request.PodLevel && path == node.ByContainer:
+		return "scope container: each container is aligned by itself, and the pod gets no pool (R-DEM-100)"
 	}
-	switch path {
-	case node.Unaligned:
-		return "topology policy none: nothing is aligned, each container is served by itself (R-HINT-60)"
-	case node.ByContainer:
-		if pod.Kind == request.PodLevel {
-			return "scope container: each container is aligned by itself, and the pod gets no pool (R-DEM-100)"
-		}
-		return "scope container: each container is aligned by itself (R-HINT-64)"
-	case node.AsPool:
-		return "scope pod: one pool for the pod, aligned as one and then divided (R-DEM-40, R-HINT-65)"
-	case node.AsOne:
-	}
-	return "scope pod: aligned as one, each container is served by itself (R-HINT-65)"
+	return [...]string{
+		node.Unaligned:   "topology policy none: nothing is aligned, each container is served by itself (R-HINT-60)",
+		node.ByContainer: "scope container: each container is aligned by itself (R-HINT-64)",
+		node.AsOne:       "scope pod: aligned as one, each container is served by itself (R-HINT-65)",
+		node.AsPool:      "scope pod: one pool for the pod, aligned as one and then divided (R-DEM-40, R-HINT-65)",
+	}[path]
 }
 
 // amountsOf lists all that is asked for, ascending by resource.
@@ -117,13 +110,14 @@ type Piece struct {
 }
 
 func divisionsOf(p *node.Plan) []Division {
+	parts := [...]string{layout.Slice: "slice", layout.WholePool: "whole pool", layout.Rest: "rest"}
 	var out []Division
 	for i := range p.Trace.Divisions {
 		v := &p.Trace.Divisions[i]
 		d := Division{Resource: v.Resource, Budget: v.Budget, Rest: v.Rest, Idle: v.Rest > 0 && !v.Overdrawn}
 		for k, piece := range v.Pieces {
 			d.Idle = d.Idle && piece.Part != layout.Rest
-			d.Pieces = append(d.Pieces, Piece{p.Pod.Containers[k].Name, partText(piece.Part), piece.Amount})
+			d.Pieces = append(d.Pieces, Piece{p.Pod.Containers[k].Name, parts[piece.Part], piece.Amount})
 		}
 		if v.Fault != node.NoCause {
 			d.Wrong = fmt.Sprintf("%s (%s)", v.Wrong(), v.Rule())
@@ -131,15 +125,4 @@ func divisionsOf(p *node.Plan) []Division {
 		out = append(out, d)
 	}
 	return out
-}
-
-func partText(p layout.Part) string {
-	switch p {
-	case layout.WholePool:
-		return "whole pool"
-	case layout.Rest:
-		return "rest"
-	case layout.Slice:
-	}
-	return "slice"
 }

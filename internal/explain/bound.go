@@ -43,8 +43,7 @@ func (x *search) erratic() bool {
 		return false
 	}
 	policy := x.state.Policy()
-	loose := policy.Topology == node.TopologyNone || policy.Topology == node.TopologyBestEffort
-	return policy.StaticMemory && loose ||
+	return policy.StaticMemory && !policy.Strict() ||
 		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
 }
 
@@ -56,7 +55,7 @@ func (x *search) mostNodes(alone *node.Plan) int {
 		return 1
 	}
 	all := len(x.state.Machine().Nodes())
-	if policy.Topology != node.TopologyRestricted || policy.CPU.AlignBySocket {
+	if !policy.Strict() || policy.CPU.AlignBySocket {
 		return all
 	}
 	for _, a := range alone.Trace.Alignments {

@@ -178,18 +178,17 @@ func (t *Telemetry) countShared(p *node.Plan) {
 func whyShared(p *node.Plan, i int) string {
 	sharing := p.Trace.Demand.Containers[i].Sharing
 	switch {
-	case sharing == request.Estimated:
-		return "estimated"
-	case p.Trace.Demand.FractionalCPUs:
+	case p.Trace.Demand.FractionalCPUs && sharing != request.Estimated:
 		return "fractional_pod_cpu"
-	case sharing == request.GateOff || p.Pod.Kind == request.Unmanaged:
+	case p.Pod.Kind == request.Unmanaged:
 		return "gate_off"
-	case sharing == request.NotEquivalent:
-		return "not_equivalent"
-	case sharing == request.FractionalCPU:
-		return "fractional_cpu"
-	case sharing == request.NoCPURequest:
-		return "no_cpu_request"
 	}
-	return other
+	why := [...]string{
+		request.NotEquivalent: "not_equivalent", request.FractionalCPU: "fractional_cpu", request.NoCPURequest: "no_cpu_request",
+		request.GateOff: "gate_off", request.Estimated: "estimated",
+	}[sharing]
+	if why == "" {
+		return other
+	}
+	return why
 }

@@ -205,7 +205,7 @@ func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDema
 	if g.Isolation(i) != node.ContainerIsolation && asks.CPUs == 0 {
 		c.Shares = asks.WhyCPUs()
 	}
-	c.Quota = quota(g, i, s)
+	c.Quota = quota(s.Limit(g, i))
 	if s.Policy().Topology != node.TopologyNone {
 		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}
 		if got.Affinity.HasMask {
@@ -227,18 +227,15 @@ func degradedNote(s *node.State, g *node.Grant) string {
 	return note
 }
 
-func quota(g *node.Grant, i int, s *node.State) string {
-	switch c, q := g.Pod.Containers[i], s.Quota(g, i); {
-	case q == node.NoQuota:
+func quota(l node.Limit) string {
+	switch l.Source {
+	case node.NoCFSQuota:
 		return "lifted"
-	case q != node.KeepQuota:
-		return milliCPUs(q.Milli())
-	case c.CPULimit > 0:
-		return milliCPUs(c.CPULimit)
-	case g.Pod.CPULimit > 0:
+	case node.PodLimit:
 		return "pod"
+	case node.NoLimit, node.OwnLimit, node.PodShare:
 	}
-	return ""
+	return milliCPUs(l.Milli)
 }
 
 func planBlocks(held []memory.Block) []PlanBlock {

@@ -45,7 +45,7 @@ func (d *draft) families(ask *Ask) []hint.Family {
 // single-numa-node reject it, best-effort serves each container by itself, and the plan has a note.
 func (d *draft) apart(choice hint.Choice) (hint.Choice, *Refusal) {
 	asked := &d.trace.Alignments[0]
-	choice.Preferred, choice.Admit = false, !d.strict()
+	choice.Preferred, choice.Admit = false, !d.s.policy.Strict()
 	if !slices.ContainsFunc(asked.Families, func(f hint.Family) bool { return f.Kind != hint.Any }) {
 		choice.HasMask = false // Nothing else has a preference: the mask is all NUMA nodes, for want of a better one.
 	}
@@ -61,12 +61,6 @@ func (d *draft) noteApart() {
 	if slices.ContainsFunc(d.trace.Alignments, func(a Alignment) bool { return a.Outcome == MemoryApart }) {
 		d.note("no set of NUMA nodes has enough memory for the containers together: each is placed by itself, and the pod is not aligned (Q-26)")
 	}
-}
-
-// strict tells whether the policy rejects what is not aligned.
-func (d *draft) strict() bool {
-	t := d.s.policy.Topology
-	return t == TopologyRestricted || t == TopologySingleNUMANode
 }
 
 // merge asks the Topology Manager and records the answer in the trace.

@@ -67,41 +67,32 @@ func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, strin
 	if t == TopologySingleNUMANode {
 		alignment = "R-HINT-63"
 	}
-	switch c {
-	case ResourcesOff:
-		return PodLevelResourcesNotSupported, "R-DEM-2"
-	case NotAligned, MemoryNotTogether, MemoryOutside:
-		return TopologyAffinityError, alignment
-	case SearchLimit:
-		return TopologySearchLimit, alignment
-	case PoolEmpty:
-		if resource == request.CPU {
-			return EmptyPodSharedPoolError, "R-DEM-61"
-		}
-		return EmptyPodSharedPoolError, "R-DEM-62"
-	case PoolNotAligned:
-		return TopologyAffinityError, "R-DEM-64"
-	case PoolOverdrawn:
-		return UnexpectedAdmissionError, "R-DEM-94"
-	case TooFewCPUs:
-		return UnexpectedAdmissionError, "R-CPU-40"
-	case PartialCores:
-		return SMTAlignmentError, "R-CPU-70"
-	case TooFewCores:
-		return SMTAlignmentError, "R-CPU-71"
-	case NoMemoryType:
-		return TopologyAffinityError, "R-HINT-35"
-	case NoMemoryRoom:
-		return TopologyAffinityError, "R-MEM-32"
-	case MemoryGroups:
-		return TopologyAffinityError, "R-MEM-35"
-	case MemoryNotThere:
-		return TopologyAffinityError, "R-MEM-33"
-	case TooFewDevices:
-		return UnexpectedAdmissionError, "R-HINT-42"
-	case StateFull:
-		return UnexpectedAdmissionError, "R-ST-2"
-	case NoCause:
+	pool := "R-DEM-62"
+	if resource == request.CPU {
+		pool = "R-DEM-61"
 	}
-	return "", ""
+	names := [...]struct {
+		reason Reason
+		rule   string
+	}{
+		NoCause:           {},
+		ResourcesOff:      {PodLevelResourcesNotSupported, "R-DEM-2"},
+		NotAligned:        {TopologyAffinityError, alignment},
+		SearchLimit:       {TopologySearchLimit, alignment},
+		PoolEmpty:         {EmptyPodSharedPoolError, pool},
+		PoolNotAligned:    {TopologyAffinityError, "R-DEM-64"},
+		PoolOverdrawn:     {UnexpectedAdmissionError, "R-DEM-94"},
+		TooFewCPUs:        {UnexpectedAdmissionError, "R-CPU-40"},
+		PartialCores:      {SMTAlignmentError, "R-CPU-70"},
+		TooFewCores:       {SMTAlignmentError, "R-CPU-71"},
+		NoMemoryType:      {TopologyAffinityError, "R-HINT-35"},
+		NoMemoryRoom:      {TopologyAffinityError, "R-MEM-32"},
+		MemoryGroups:      {TopologyAffinityError, "R-MEM-35"},
+		MemoryNotThere:    {TopologyAffinityError, "R-MEM-33"},
+		MemoryNotTogether: {TopologyAffinityError, alignment},
+		MemoryOutside:     {TopologyAffinityError, alignment},
+		TooFewDevices:     {UnexpectedAdmissionError, "R-HINT-42"},
+		StateFull:         {UnexpectedAdmissionError, "R-ST-2"},
+	}
+	return names[c].reason, names[c].rule
 }

@@ -64,12 +64,12 @@ type ContainerDemand struct {
 }
 
 // Basis is why a container asks for CPUs or memory of its own, or does not.
-type Basis int
+type Basis uint8
 
 const (
 	// PolicyNone: the manager's policy is none (R-DEM-28, R-DEM-34).
 	PolicyNone Basis = iota
-	// Shares: the container does not qualify for exclusive CPUs, see Sharing.
+	// Shares: the container does not qualify, see Sharing.
 	Shares
 	// NoPool: the pod gets no pool of the resource to take a slice of (R-DEM-40, R-DEM-51).
 	NoPool
@@ -77,8 +77,6 @@ const (
 	NotGuaranteed
 	// ManagersOff: the gate PodLevelResourceManagers is off (R-DEM-26).
 	ManagersOff
-	// EstimatedPod: what the containers of an estimated pod ask for is not known.
-	EstimatedPod
 	// NotEquivalent: the container's requests are not its limits (R-DEM-31).
 	NotEquivalent
 	// Qualifies: the container of a Guaranteed pod qualifies (R-DEM-23, R-DEM-32).
@@ -89,38 +87,30 @@ const (
 
 // WhyCPUs is the basis of the container's CPUs in words, with the rule.
 func (c *ContainerDemand) WhyCPUs() string {
-	switch c.CPUBasis {
-	case PolicyNone:
-		return "the CPU policy is none (R-DEM-28)"
-	case NoPool:
-		return "the pod-level cpu request is missing or not a whole number (R-DEM-40)"
-	case QualifiesItself:
-		return "its own cpu and memory requests equal its limits, and its cpu is a whole number (R-DEM-22, R-DEM-23)"
-	case Qualifies:
-		return "the pod is Guaranteed, and its cpu is a whole number (R-DEM-23)"
-	case Shares, NotGuaranteed, ManagersOff, EstimatedPod, NotEquivalent:
+	if c.CPUBasis == Shares {
+		return c.Sharing.String()
 	}
-	return c.Sharing.String()
+	return [...]string{
+		PolicyNone:      "the CPU policy is none (R-DEM-28)",
+		NoPool:          "the pod-level cpu request is missing or not a whole number (R-DEM-40)",
+		Qualifies:       "the pod is Guaranteed, and its cpu is a whole number (R-DEM-23)",
+		QualifiesItself: "its own cpu and memory requests equal its limits, and its cpu is a whole number (R-DEM-22, R-DEM-23)",
+	}[c.CPUBasis]
 }
 
 // WhyMemory is the basis of the container's memory in words, with the rule.
 func (c *ContainerDemand) WhyMemory() string {
-	switch c.MemoryBasis {
-	case PolicyNone:
-		return "the memory policy is None (R-DEM-34)"
-	case NotGuaranteed:
-		return "the pod is not Guaranteed (R-DEM-30)"
-	case ManagersOff:
-		return "feature gate PodLevelResourceManagers is off (R-DEM-26)"
-	case EstimatedPod:
-		return request.Estimated.String()
-	case NotEquivalent:
-		return "its own cpu and memory requests and limits are not all set and equal (R-DEM-31)"
-	case NoPool:
-		return "the pod-level memory request is missing (R-DEM-51)"
-	case Qualifies, QualifiesItself, Shares:
+	if c.MemoryBasis == Shares {
+		return c.Sharing.String()
 	}
-	return "the pod is Guaranteed (R-DEM-32)"
+	return [...]string{
+		PolicyNone:    "the memory policy is None (R-DEM-34)",
+		NoPool:        "the pod-level memory request is missing (R-DEM-51)",
+		NotGuaranteed: "the pod is not Guaranteed (R-DEM-30)",
+		ManagersOff:   "feature gate PodLevelResourceManagers is off (R-DEM-26)",
+		NotEquivalent: "its own cpu and memory requests and limits are not all set and equal (R-DEM-31)",
+		Qualifies:     "the pod is Guaranteed (R-DEM-32)",
+	}[c.MemoryBasis]
 }
 
 // path is the pod's row of the table in the package comment.
@@ -167,7 +157,7 @@ func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.A
 	case len(c.Memory) > 0:
 		return c.Memory, Qualifies
 	case pod.Estimated:
-		return nil, EstimatedPod
+		return nil, Shares
 	case pod.Kind == request.PodLevel && !c.Equivalent:
 		return nil, NotEquivalent
 	}
@@ -217,16 +207,10 @@ func (d *Demand) sum(pod *request.Pod, resource request.Resource) int64 {
 }
 
 // memorySum leaves out types that no app container asks for (R-DEM-50).
-func (d *Demand) memorySum(pod *request.Pod) request.Amounts {
-	var sum request.Amounts
+func (d *Demand) memorySum(pod *request.Pod) (sum request.Amounts) {
 	for i := range d.Containers {
-		if pod.Containers[i].Lane != request.App {
-			continue
-		}
-		for _, a := range d.Containers[i].Memory {
-			if _, done := sum.Get(a.Resource); !done {
-				sum = sum.With(a.Resource, d.sum(pod, a.Resource))
-			}
+		if pod.Containers[i].Lane == request.App {
+			sum = d.add(sum, pod, d.Containers[i].Memory)
 		}
 	}
 	return sum
@@ -234,13 +218,18 @@ func (d *Demand) memorySum(pod *request.Pod) request.Amounts {
 
 // deviceSum is like memory, with init containers, and whatever the kind of pod: devices cannot be
 // asked for at pod level (R-HINT-40, R-DEM-80).
-func (d *Demand) deviceSum(pod *request.Pod) request.Amounts {
-	var sum request.Amounts
+func (d *Demand) deviceSum(pod *request.Pod) (sum request.Amounts) {
 	for i := range d.Containers {
-		for _, a := range d.Containers[i].Devices {
-			if _, done := sum.Get(a.Resource); !done {
-				sum = sum.With(a.Resource, d.sum(pod, a.Resource))
-			}
+		sum = d.add(sum, pod, d.Containers[i].Devices)
+	}
+	return sum
+}
+
+// add sums up the resources that sum does not have yet.
+func (d *Demand) add(sum request.Amounts, pod *request.Pod, asked request.Amounts) request.Amounts {
+	for _, a := range asked {
+		if _, done := sum.Get(a.Resource); !done {
+			sum = sum.With(a.Resource, d.sum(pod, a.Resource))
 		}
 	}
 	return sum

@@ -270,7 +270,7 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Refusal {
 	if err != nil {
 		return d.refuseMemory(d.pod.Containers[i].Name, err)
 	}
-	if d.strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
+	if d.s.policy.Strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
 		return d.refuseOutside(d.pod.Containers[i].Name, want, choice.Mask, nodes)
 	}
 	blocks := make([]memory.Block, len(want))

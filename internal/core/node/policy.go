@@ -91,6 +91,11 @@ type Policy struct {
 	Quota QuotaPolicy
 }
 
+// Strict tells whether the Topology Manager policy rejects what is not aligned.
+func (p *Policy) Strict() bool {
+	return p.Topology == TopologyRestricted || p.Topology == TopologySingleNUMANode
+}
+
 // Conflict is a combination of settings with which no kubelet starts.
 type Conflict int
 

@@ -10,6 +10,7 @@ import (
 
 // planPool gives a pod-level pod one pool, aligned as one, and divides it (KEP-5526, Pod Scope).
 func (d *draft) planPool() *Refusal {
+	d.trace.Divisions = make([]Division, 0, 1+len(d.demand.Together.Memory))
 	if d.demand.Together.CPUs > 0 {
 		d.divide(request.CPU, int64(d.demand.Together.CPUs))
 	}

@@ -161,6 +161,39 @@ func (s *State) Quota(g *Grant, i int) Quota {
 	return g.Quota(s.policy, i)
 }
 
+// Limit is what bounds the CPU time of a container, in thousandths of a CPU, 0 where nothing does.
+type Limit struct {
+	Milli  int64
+	Source LimitSource
+}
+
+// LimitSource is where a limit comes from.
+type LimitSource int
+
+const (
+	NoLimit    LimitSource = iota // neither the container nor its pod has one
+	OwnLimit                      // the container's
+	PodLimit                      // its pod's (R-ST-82)
+	PodShare                      // its share of what exclusive containers leave of the pod's
+	NoCFSQuota                    // its CPUs are its own (R-ST-80)
+)
+
+// Limit is what bounds the CPU time of container i of a grant now.
+func (s *State) Limit(g *Grant, i int) Limit {
+	c := &g.Pod.Containers[i]
+	switch q := s.Quota(g, i); {
+	case q == NoQuota:
+		return Limit{Source: NoCFSQuota}
+	case q != KeepQuota:
+		return Limit{q.Milli(), PodShare}
+	case c.CPULimit > 0:
+		return Limit{c.CPULimit, OwnLimit}
+	case g.Pod.CPULimit > 0:
+		return Limit{g.Pod.CPULimit, PodLimit}
+	}
+	return Limit{}
+}
+
 // EphemeralQuota is the CFS quota of a container that the pod did not have when it was admitted:
 // an ephemeral one. It has a limit of its own where the pod's cgroup has no quota that bounds it.
 func (g *Grant) EphemeralQuota(p Policy) Quota {

@@ -234,19 +234,14 @@ func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
 
 // groupsText says what the rule of groups keeps a request for size NUMA nodes from (R-MEM-22).
 func (d *draft) groupsText(size int) string {
-	var groups []string
-	var single mask.Mask
-	for _, n := range d.usage.Nodes() {
-		switch {
-		case n.Group.Len() > 1 && n.Group.Lowest() == n.ID:
-			groups = append(groups, n.Group.String())
-		case n.Group.Len() == 1 && n.Assignments > 0:
-			single = single.With(n.ID)
-		}
-	}
+	groups, single := d.usage.Serving(d.s.machine.NodeMask())
 	var text string
 	if len(groups) > 0 {
-		text = fmt.Sprintf("; NUMA nodes %s hold memory as a group and serve no other (R-MEM-22)", strings.Join(groups, " and "))
+		names := make([]string, len(groups))
+		for i, g := range groups {
+			names[i] = g.String()
+		}
+		text = fmt.Sprintf("; NUMA nodes %s hold memory as a group and serve no other (R-MEM-22)", strings.Join(names, " and "))
 	}
 	if size > 1 && !single.IsEmpty() {
 		text += fmt.Sprintf("; NUMA nodes %s hold memory one by one and join no group (R-MEM-22)", single)
