@@ -83,36 +83,6 @@ func (d *draft) merge(container string, families []hint.Family) (hint.Choice, *R
 
 func (d *draft) note(text string) { d.trace.Notes = append(d.trace.Notes, text) }
 
-// outcomeOf tells what came of a merge.
-func outcomeOf(families []hint.Family, choice hint.Choice) Outcome {
-	var nowhere, memory, asked bool
-	for i := range families {
-		switch f := &families[i]; f.Kind {
-		case hint.None:
-			nowhere, asked = true, true
-		case hint.Any:
-			memory = memory || isMemory(f.Resource)
-		case hint.Fits:
-			asked = true
-		}
-	}
-	switch {
-	case choice.Unsolved:
-		return OutOfSteps
-	case nowhere && !choice.Admit:
-		return Unsatisfiable
-	case memory:
-		return MemoryNowhere
-	case nowhere:
-		return Unsatisfiable
-	case !asked:
-		return Indifferent
-	case choice.Preferred:
-		return Preferred
-	}
-	return NotPreferred
-}
-
 // poolFamilies are the hints of a pod-level pod's budget (R-HINT-20, R-HINT-30). A budget that
 // leaves a sharing container nothing is unsatisfiable for the Topology Manager (R-DEM-64).
 func (d *draft) poolFamilies() []hint.Family {

@@ -235,26 +235,6 @@ func (d *Demand) add(sum request.Amounts, pod *request.Pod, asked request.Amount
 	return sum
 }
 
-// Requests counts questions to the CPU manager and to the memory manager: for a pool, and for
-// containers.
-type Requests struct{ CPU, Memory int }
-
-// requests are those of an admission that no manager rejects.
-func (d *Demand) requests() Requests {
-	var r Requests
-	count := func(a *Ask) {
-		r.CPU += min(1, a.CPUs)
-		r.Memory += min(1, len(a.Memory))
-	}
-	if d.Path == AsPool {
-		count(&d.Together)
-	}
-	for i := range d.Containers {
-		count(&d.Containers[i].Ask)
-	}
-	return r
-}
-
 // PoolClaims are what the containers of a pod-level pod claim of a pool of the resource.
 func PoolClaims(pod *request.Pod, resource request.Resource) []layout.Claim {
 	claims := make([]layout.Claim, len(pod.Containers))

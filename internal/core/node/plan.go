@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -34,80 +33,6 @@ type Delta struct {
 	// SharedBefore and SharedAfter are the node's shared pool.
 	SharedBefore, SharedAfter cpuset.Set
 }
-
-// Trace is how a decision was made, in the order of the flow.
-type Trace struct {
-	// Demand is what was asked for; of a pod that is known, what its grant is for.
-	Demand Demand
-	// Divisions are those of a pod-level pool: CPUs, then every type of the pod's BudgetMemory. Empty
-	// for other pods.
-	Divisions  []Division
-	Alignments []Alignment
-	// Stage is how far the admission came, Requests what the managers were asked until then. Of a
-	// pod that is known they are those of its admission.
-	Stage    Stage
-	Requests Requests
-	// Cause is why the pod was rejected.
-	Cause Cause
-	// Taken is what the containers of a rejected pod had been given before one of them could not
-	// be served; parallel to the pod's containers, nil for others. The pod has nothing of it.
-	Taken []ContainerGrant
-	// Notes are remarks that people should see although the pod is admitted.
-	Notes []string
-}
-
-// Stage is how far an admission came: who was asked last.
-type Stage int
-
-// The stages, in the order of the flow; a pod whose containers are served one by one passes through
-// them again for each.
-const (
-	StageBegin    Stage = iota // nobody
-	StageTopology              // the Topology Manager
-	StageDevices               // the device manager
-	StageCPU                   // the CPU manager
-	StageMemory                // the memory manager
-	StageEnd                   // all of them, and none rejected the pod
-)
-
-// Division is how a pod-level pool is divided.
-type Division struct {
-	Resource request.Resource
-	layout.Layout
-	// Fault is why the pool cannot be divided; NoCause: it can.
-	Fault Cause
-}
-
-// Alignment is one question to the Topology Manager.
-type Alignment struct {
-	// Container is who was aligned; empty for the pod as a whole.
-	Container string
-	Families  []hint.Family
-	Choice    hint.Choice
-	Outcome   Outcome
-}
-
-// Outcome is what came of an alignment. Whether the policy admits it is the choice's.
-type Outcome int
-
-const (
-	// NotPreferred: no set of NUMA nodes is preferred by every resource.
-	NotPreferred Outcome = iota
-	// Preferred by every resource.
-	Preferred
-	// Indifferent: nothing has a preference.
-	Indifferent
-	// Unsatisfiable: a resource fits nowhere (R-HINT-11).
-	Unsatisfiable
-	// MemoryNowhere: no set of NUMA nodes has enough memory. The merge knows nothing of it
-	// (R-HINT-34); the pod is rejected when memory is placed.
-	MemoryNowhere
-	// MemoryApart: the same for the containers together, so that the pod is not aligned: the policy
-	// rejects it, or each container is placed by itself.
-	MemoryApart
-	// OutOfSteps: the search reached its limit without an answer.
-	OutOfSteps
-)
 
 // Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
 // grant, whatever it asks for now.

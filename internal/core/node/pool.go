@@ -48,25 +48,6 @@ func (d *draft) divide(resource request.Resource, budget int64) {
 	d.trace.Divisions = append(d.trace.Divisions, v)
 }
 
-// Wrong is the fault of a division in words; empty where there is none.
-func (v *Division) Wrong() string {
-	switch {
-	case v.Fault == PoolOverdrawn:
-		return "exclusive containers want more than the pod-level request of " + amountText(v.Resource, v.Budget)
-	case v.Fault != PoolEmpty:
-		return ""
-	case v.Empty == layout.EmptyForInit:
-		return "exclusive sidecars take all of the pod's " + v.Resource + ", none is left for an init container that shares"
-	}
-	return "exclusive containers take all of the pod's " + v.Resource + ", none is left for the containers that share"
-}
-
-// Rule is the rule behind a division's fault, as in docs/rules.
-func (v *Division) Rule() string {
-	_, rule := v.Fault.names(v.Resource, TopologyNone)
-	return rule
-}
-
 // takePoolCPUs takes the pool and cuts the slices (R-CPU-90…94).
 func (d *draft) takePoolCPUs(choice hint.Choice) *Refusal {
 	if d.demand.Together.CPUs == 0 {

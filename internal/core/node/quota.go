@@ -170,6 +170,7 @@ type Limit struct {
 // LimitSource is where a limit comes from.
 type LimitSource int
 
+// The sources.
 const (
 	NoLimit    LimitSource = iota // neither the container nor its pod has one
 	OwnLimit                      // the container's
