@@ -209,7 +209,7 @@ func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
 	next, err := base.Apply(plan)
 	if err == nil && next != base && e.config.Fits != nil {
 		if full := e.config.Fits(next); full != nil {
-			plan, next = plan.Rejected(&node.Refusal{Reason: node.UnexpectedAdmissionError, Rule: "R-ST-2", Detail: full.Error()}), base
+			plan, next = plan.Rejected(node.StateFull, full.Error()), base
 		}
 	}
 	d := Decision{Plan: plan, Base: base, Took: e.config.Now().Sub(begin), Err: err}

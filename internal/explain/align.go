@@ -63,33 +63,28 @@ type Loser struct {
 }
 
 // alignmentOf explains one alignment. It looks for losers if wanted, and says how many sets it looked at.
-func alignmentOf(s *node.State, a node.Alignment, wanted bool) (out Alignment, judged int) {
+func alignmentOf(s *node.State, a *node.Alignment, wanted bool) (out Alignment, judged int) {
 	out = Alignment{
-		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit && !lacksMemory(a), Steps: a.Choice.Steps,
+		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit && a.Outcome != node.MemoryNowhere, Steps: a.Choice.Steps,
 	}
 	if a.Choice.HasMask {
 		out.NUMANodes = a.Choice.Mask.Nodes()
 	}
 	for _, f := range a.Families {
-		out.Fits = append(out.Fits, fitOf(s, f, a.Apart))
+		out.Fits = append(out.Fits, fitOf(s, f, a.Outcome))
 	}
 	out.Why = whyChosen(s.Policy(), a)
-	if wanted {
-		out.Losers, judged = losersOf(s, a)
+	switch a.Outcome {
+	case node.OutOfSteps, node.Unsatisfiable, node.MemoryNowhere, node.MemoryApart: // No set is nearer than another.
+	case node.NotPreferred, node.Preferred, node.Indifferent:
+		if wanted {
+			out.Losers, judged = losersOf(s, a)
+		}
 	}
 	return out, judged
 }
 
-// lacksMemory tells whether memory is asked for that fits no set of NUMA nodes, and that is placed as
-// one: it is rejected when it is placed, whatever the policy (R-MEM-32, R-MEM-33).
-func lacksMemory(a node.Alignment) bool { return !a.Apart && fitsNowhere(a.Families) }
-
-// fitsNowhere tells whether one of the families is of memory for which there is no room.
-func fitsNowhere(families []hint.Family) bool {
-	return slices.ContainsFunc(families, func(f hint.Family) bool { return f.Kind == hint.Any && isMemory(f.Resource) })
-}
-
-func fitOf(s *node.State, f hint.Family, apart bool) Fit {
+func fitOf(s *node.State, f hint.Family, outcome node.Outcome) Fit {
 	out := Fit{Resource: f.Resource, Preferred: f.Preferred}
 	switch f.Kind {
 	case hint.None:
@@ -99,7 +94,7 @@ func fitOf(s *node.State, f hint.Family, apart bool) Fit {
 		switch {
 		case !isMemory(f.Resource):
 			out.Sets = "anywhere: no device reports a NUMA node (R-HINT-40)"
-		case apart:
+		case outcome == node.MemoryApart:
 			out.Sets = "nowhere for the containers together (Q-26)"
 		default:
 			out.Sets = "nowhere as it is (R-HINT-34)"
@@ -193,47 +188,42 @@ func choose(n, k int) int {
 	return result
 }
 
-func whyChosen(policy node.Policy, a node.Alignment) string {
-	asked := slices.ContainsFunc(a.Families, func(f hint.Family) bool { return f.Kind != hint.Any })
-	nowhere := unsatisfiable(a.Families)
+func whyChosen(policy node.Policy, a *node.Alignment) string {
 	c := a.Choice
-	switch {
-	case c.Unsolved:
+	switch a.Outcome {
+	case node.OutOfSteps:
 		return c.Why
-	case nowhere != "":
-		text := nowhere + " fits nowhere, so that no set can be preferred (R-HINT-11)"
+	case node.Unsatisfiable:
+		i := slices.IndexFunc(a.Families, func(f hint.Family) bool { return f.Kind == hint.None })
+		text := a.Families[i].Resource + " fits nowhere, so that no set can be preferred (R-HINT-11)"
 		if c.Admit {
 			text += "; best-effort goes on with the others"
 		}
 		return text
-	case a.Apart && c.Admit:
-		return "no NUMA nodes have enough memory for the containers together: best-effort places each by itself (Q-26)"
-	case a.Apart:
+	case node.MemoryApart:
+		if c.Admit {
+			return "no NUMA nodes have enough memory for the containers together: best-effort places each by itself (Q-26)"
+		}
 		return fmt.Sprintf("no NUMA nodes have enough memory for the containers together, and %s takes nothing less (Q-26)", policy.Topology)
-	case lacksMemory(a):
+	case node.MemoryNowhere:
 		return "no NUMA nodes have enough memory (R-MEM-32, R-MEM-33)"
-	case !asked:
+	case node.Indifferent:
 		return "nothing has a preference: all NUMA nodes will do (R-HINT-51)"
-	case c.Preferred && policy.PreferClosest && policy.Topology != node.TopologySingleNUMANode:
-		return fmt.Sprintf("every resource fits there, and prefers %s; of such sets the closest, then the lowest (R-HINT-54)", countText(c.Mask.Len(), "NUMA node"))
-	case c.Preferred:
-		return fmt.Sprintf("every resource fits there, and prefers %s; of such sets the lowest (R-HINT-53)", countText(c.Mask.Len(), "NUMA node"))
+	case node.Preferred:
+		lowest := "the lowest (R-HINT-53)"
+		if policy.PreferClosest && policy.Topology != node.TopologySingleNUMANode {
+			lowest = "the closest, then the lowest (R-HINT-54)"
+		}
+		return fmt.Sprintf("every resource fits there, and prefers %s; of such sets %s", countText(c.Mask.Len(), "NUMA node"), lowest)
+	case node.NotPreferred:
+	}
+	switch {
 	case c.Admit:
 		return "no set is preferred by every resource: best-effort takes where the resources' sets overlap best (R-HINT-52)"
 	case policy.Topology == node.TopologySingleNUMANode:
 		return "no one NUMA node is preferred by every resource, and single-numa-node takes nothing less (R-HINT-63)"
 	}
 	return "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less (R-HINT-62)"
-}
-
-// unsatisfiable names the first resource that fits nowhere.
-func unsatisfiable(families []hint.Family) string {
-	for _, f := range families {
-		if f.Kind == hint.None {
-			return f.Resource
-		}
-	}
-	return ""
 }
 
 // verdict is what is to be said of one set; the smaller, the nearer it was to being chosen.
@@ -245,11 +235,8 @@ type verdict struct {
 }
 
 // losersOf looks at the sets of the sizes that count: the chosen one's, and those that are preferred.
-// Where a resource fits nowhere, no set is nearer than another. It returns how many it looked at.
-func losersOf(s *node.State, a node.Alignment) (losers []Loser, judged int) {
-	if a.Choice.Unsolved || unsatisfiable(a.Families) != "" || fitsNowhere(a.Families) {
-		return nil, 0
-	}
+// It returns how many it looked at.
+func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 	var nodes mask.Mask
 	sizes := map[int]bool{}
 	for _, f := range a.Families {
@@ -297,7 +284,7 @@ func nearest(sorted []verdict) []verdict {
 }
 
 // judge says why m was not chosen.
-func judge(s *node.State, a node.Alignment, m mask.Mask) verdict {
+func judge(s *node.State, a *node.Alignment, m mask.Mask) verdict {
 	v := verdict{nodes: m, loser: Loser{NUMANodes: m.Nodes(), Fits: true}}
 	var faults, dislikes []string
 	for i := range a.Families {
@@ -376,21 +363,14 @@ func numberText(resource string, n int64) string {
 
 // grouped says which rule of groups keeps memory off m (R-MEM-22).
 func grouped(s *node.State, resource string, m mask.Mask) string {
-	for _, n := range s.Memory().Nodes() {
-		if m.Has(n.ID) && n.Group.Len() > 1 && n.Group != m {
-			return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", resource, nodesText(n.Group))
-		}
+	groups, single := s.Memory().Serving(m)
+	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
+		return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", resource, nodesText(groups[i]))
 	}
-	var single mask.Mask
-	for _, n := range s.Memory().Nodes() {
-		if m.Has(n.ID) && n.Group.Len() == 1 && n.Assignments > 0 {
-			single = single.With(n.ID)
-		}
-	}
-	if single.IsEmpty() {
+	switch single.Len() {
+	case 0:
 		return fmt.Sprintf("%s: %s cannot hold so much", resource, nodesText(m))
-	}
-	if single.Len() == 1 {
+	case 1:
 		return fmt.Sprintf("%s: %s holds memory by itself and joins no group (R-MEM-22)", resource, nodesText(single))
 	}
 	return fmt.Sprintf("%s: %s hold memory one by one and join no group (R-MEM-22)", resource, nodesText(single))

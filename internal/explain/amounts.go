@@ -91,31 +91,20 @@ func (x *search) resources() []string {
 			all = append(all, resource)
 		}
 	}
-	policy := x.state.Policy()
-	for _, c := range x.pod.Containers {
-		if policy.StaticCPU && x.pod.Kind != request.Unmanaged {
-			add(request.CPU, int64(c.CPUs))
+	asks := func(a *node.Ask) {
+		add(request.CPU, int64(a.CPUs))
+		for _, d := range a.Devices {
+			add(d.Resource, d.Value)
 		}
-		for _, d := range c.Devices {
-			if x.state.Devices().Inventory().Has(d.Resource) {
-				add(d.Resource, d.Value)
-			}
-		}
-		if policy.StaticMemory && x.pod.QoS == request.Guaranteed && x.pod.Kind != request.Unmanaged {
-			for _, a := range c.Memory {
-				add(a.Resource, a.Value)
-			}
+		for _, m := range a.Memory {
+			add(m.Resource, m.Value)
 		}
 	}
-	if pooled(policy, x.pod) {
-		if policy.StaticCPU {
-			add(request.CPU, int64(x.pod.BudgetCPUs))
-		}
-		for _, a := range x.pod.BudgetMemory {
-			if policy.StaticMemory && x.pod.QoS == request.Guaranteed {
-				add(a.Resource, a.Value)
-			}
-		}
+	for i := range x.trace.Demand.Containers {
+		asks(&x.trace.Demand.Containers[i].Ask)
+	}
+	if x.trace.Demand.Path == node.AsPool {
+		asks(&x.trace.Demand.Together)
 	}
 	slices.SortStableFunc(all, func(a, b string) int { return first(b == x.refusal.Resource) - first(a == x.refusal.Resource) })
 	return all
@@ -130,7 +119,7 @@ func first(yes bool) int {
 
 // subjects are whose amounts are lowered: the container that was refused, then all.
 func (x *search) subjects() []string {
-	if x.refusal.Container == "" || pooled(x.state.Policy(), x.pod) {
+	if x.refusal.Container == "" || x.trace.Demand.Path == node.AsPool {
 		return []string{""}
 	}
 	return []string{x.refusal.Container, ""}
@@ -209,7 +198,7 @@ func (x *search) between(best request.Pod, low, high, unit int64, fits func(int6
 
 // pools tells whether the resource is a pod-level pool's.
 func (x *search) pools(resource string) bool {
-	return pooled(x.state.Policy(), x.pod) && (resource == request.CPU || isMemory(resource))
+	return x.trace.Demand.Path == node.AsPool && (resource == request.CPU || isMemory(resource))
 }
 
 // unit is the step in which a resource is lowered: whole cores under full-pcpus-only, MiB, pages.
@@ -347,16 +336,15 @@ func (x *search) raised(resource string) (Proposal, bool) {
 		return Proposal{}, false
 	}
 	pod, unit := x.pod, x.unit(resource)
-	switch x.refusal.Rule {
-	case "R-DEM-61", "R-DEM-62", "R-DEM-64":
+	switch x.trace.Cause {
+	case node.PoolEmpty, node.PoolNotAligned:
 		pod = Change{Resource: resource, To: x.refusal.Wanted + unit}.apply(pod)
-	case "R-CPU-70":
-		to := (x.refusal.Wanted + unit - 1) / unit * unit
-		if pooled(x.state.Policy(), pod) {
-			pod = Change{Resource: resource, To: to}.apply(pod)
-		} else {
-			pod = Change{Container: x.refusal.Container, Resource: resource, To: to}.apply(pod)
+	case node.PartialCores:
+		c := Change{Container: x.refusal.Container, Resource: resource, To: (x.refusal.Wanted + unit - 1) / unit * unit}
+		if x.trace.Demand.Path == node.AsPool {
+			c.Container = ""
 		}
+		pod = c.apply(pod)
 	default:
 		return Proposal{}, false
 	}

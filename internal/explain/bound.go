@@ -23,13 +23,14 @@ type bound struct {
 }
 
 // newBound is empty where nothing can be said before planning: about devices, about refusals
-// that name no amount, and where CPUs or memory of init containers are reused.
-func (x *search) newBound(victims []victim) *bound {
+// that name no amount, and where CPUs or memory of init containers are reused. The plan is that of
+// the pod on the node without any other.
+func (x *search) newBound(victims []victim, alone *node.Plan) *bound {
 	r := x.refusal
 	if r.Resource != request.CPU && !isMemory(r.Resource) || len(r.Nodes) == 0 || x.erratic() {
 		return &bound{}
 	}
-	b := &bound{want: r.Wanted, nodes: x.mostNodes(), free: x.free()}
+	b := &bound{want: r.Wanted, nodes: x.mostNodes(alone), free: x.free()}
 	b.sum(victims)
 	return b
 }
@@ -38,56 +39,36 @@ func (x *search) newBound(victims []victim) *bound {
 // end on worse places where there is more room. What an init container leaves is to be reused where
 // it is, and under best-effort a container may make a group of NUMA nodes that the next cannot have.
 func (x *search) erratic() bool {
-	policy := x.state.Policy()
-	if len(x.pod.Containers) < 2 || policy.Scope == node.PodScope && policy.Topology != node.TopologyNone && x.pod.Kind == request.PodLevel {
+	if len(x.pod.Containers) < 2 || x.trace.Demand.Path == node.AsPool {
 		return false
 	}
-	loose := policy.Topology == node.TopologyNone || policy.Topology == node.TopologyBestEffort
-	return policy.StaticMemory && loose ||
+	policy := x.state.Policy()
+	return policy.StaticMemory && !policy.Strict() ||
 		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
 }
 
-// mostNodes is how many NUMA nodes may hold what was short.
-func (x *search) mostNodes() int {
+// mostNodes is how many NUMA nodes may have what was short: under restricted as many as the alignment
+// that was asked for it prefers, which does not depend on other pods.
+func (x *search) mostNodes(alone *node.Plan) int {
 	policy := x.state.Policy()
-	switch {
-	case policy.Topology == node.TopologySingleNUMANode:
+	if policy.Topology == node.TopologySingleNUMANode {
 		return 1
-	case policy.Topology != node.TopologyRestricted || policy.CPU.AlignBySocket:
-		return len(x.state.Machine().Nodes())
 	}
-	if x.refusal.Resource == request.CPU {
-		for i, sum := range sums(x.state, request.CPU) {
-			if sum >= x.refusal.Wanted {
-				return i + 1
+	all := len(x.state.Machine().Nodes())
+	if !policy.Strict() || policy.CPU.AlignBySocket {
+		return all
+	}
+	for _, a := range alone.Trace.Alignments {
+		if a.Container != "" && a.Container != x.refusal.Container {
+			continue
+		}
+		for _, f := range a.Families {
+			if slices.ContainsFunc(f.Needs, func(n hint.Need) bool { return n.Resource == x.refusal.Resource }) {
+				return f.Preferred
 			}
 		}
-		return len(x.state.Machine().Nodes())
 	}
-	amounts := memoryTogether(x.pod)
-	if c, i := x.pod.Container(x.refusal.Container); i >= 0 {
-		amounts = c.Memory
-	}
-	return fewest(x.state, amounts)
-}
-
-// fewest is how many NUMA nodes amounts of memory prefer (R-HINT-32, step 2).
-func fewest(s *node.State, amounts request.Amounts) int {
-	var needs []hint.Need
-	for _, a := range amounts {
-		need := hint.Need{Resource: a.Resource, Amount: a.Value, Offer: make([]int64, s.Machine().NodeMask().Highest()+1)}
-		t := s.Machine().MemoryType(a.Resource)
-		for _, n := range s.Memory().Capacity().Nodes() {
-			if t >= 0 {
-				need.Offer[n.ID] = n.Types[t].Allocatable
-			}
-		}
-		needs = append(needs, need)
-	}
-	if size, ok := hint.MinSize(s.Machine().NodeMask(), needs); ok {
-		return size
-	}
-	return len(s.Machine().Nodes())
+	return all
 }
 
 // free is what each NUMA node has now of what was short; a group's bytes count on each of its nodes.

@@ -244,7 +244,7 @@ func (x *search) room(resource string) int64 {
 // hopeless tells that the node has too little of one of the resources for the least that the pod's
 // containers can ask for, so that no amounts would do.
 func (x *search) hopeless(resources []string) bool {
-	if x.refusal.Reason == node.PodLevelResourcesNotSupported {
+	if x.trace.Cause == node.ResourcesOff {
 		return true
 	}
 	for _, resource := range resources {

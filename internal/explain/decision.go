@@ -1,9 +1,6 @@
 package explain
 
-import (
-	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
-)
+import "github.com/paddock-project/paddock/internal/core/node"
 
 // Decision is the way of one admission, in the order of the flow. What the pod got at its end, or
 // why it got nothing, are the plan's Grant and Refusal.
@@ -25,13 +22,17 @@ type Amount struct {
 	Value    int64  `json:"value"`
 }
 
-// Of explains a plan that was made on s. A plan that found the pod known has no trace: release
-// the pod and plan it again to learn how it would be decided now.
+// Of explains a plan that was made on s. A plan that found the pod known has no more than what its grant
+// is for: release the pod and plan it again to learn how it would be decided now.
 func Of(s *node.State, p *node.Plan) Decision {
-	d := Decision{Asks: asksOf(s, p.Pod), Divisions: divisionsOf(p)}
+	pod := &p.Pod
+	if p.Known {
+		pod = &p.Grant.Pod
+	}
+	d := Decision{Asks: asksOf(pod, &p.Trace.Demand), Divisions: divisionsOf(p)}
 	left := maxJudged
-	for i, a := range p.Trace.Alignments {
-		explained, judged := alignmentOf(s, a, left > 0 || i == len(p.Trace.Alignments)-1)
+	for i := range p.Trace.Alignments {
+		explained, judged := alignmentOf(s, &p.Trace.Alignments[i], left > 0 || i == len(p.Trace.Alignments)-1)
 		d.Alignments = append(d.Alignments, explained)
 		left -= judged
 	}
@@ -40,17 +41,4 @@ func Of(s *node.State, p *node.Plan) Decision {
 		d.Quota = quotaOf(s, p.Grant)
 	}
 	return d
-}
-
-// pooled tells whether the pod gets one pool under the policy (docs/rules/demand.md, section 10).
-func pooled(policy node.Policy, pod request.Pod) bool {
-	return pod.Kind == request.PodLevel && policy.Topology != node.TopologyNone && policy.Scope == node.PodScope
-}
-
-func amountsOf(amounts request.Amounts) []Amount {
-	var out []Amount
-	for _, a := range amounts {
-		out = append(out, Amount(a))
-	}
-	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -102,27 +103,20 @@ type pool struct {
 	milli          int64
 }
 
-// pieces is the arithmetic of a pool (layoutPool of package node), and of the API.
+// pieces is the arithmetic of a pool, and of the API.
 func pieces(pod request.Pod, resource string) *pool {
 	n := len(pod.Containers)
-	p := &pool{claims: make([]layout.Claim, n), own: make([]bool, n), requested: make([]int64, n), limit: make([]int64, n), milli: 1}
+	p := &pool{claims: node.PoolClaims(&pod, resource), own: make([]bool, n), requested: make([]int64, n), limit: make([]int64, n), milli: 1}
 	p.compared = pod.Kind == request.PodLevel && pod.QoS == request.Guaranteed
 	p.rest = resource == request.CPU || resource == machine.Memory
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
-		amount, ok := asked(c, resource)
-		exclusive := ok
+		_, p.own[i] = asked(c, resource)
 		if resource == request.CPU {
 			p.milli, p.requested[i], p.limit[i] = 1000, c.CPURequest, c.CPULimit
 		} else {
-			exclusive = len(c.Memory) > 0
 			p.requested[i], _ = c.MemoryRequest.Get(resource)
 			p.limit[i], _ = c.MemoryLimit.Get(resource)
-		}
-		p.own[i] = ok
-		p.claims[i] = layout.Claim{Lane: c.Lane, Exclusive: exclusive, Amount: amount}
-		if isMemory(resource) && resource != machine.Memory {
-			p.claims[i].Indifferent = !slices.Contains(c.HugePages, resource)
 		}
 	}
 	return p
@@ -148,18 +142,27 @@ func (p *pool) divides(budget, most, rest int64) bool {
 	if !p.compared {
 		return true
 	}
+	together, alone := p.above(budget*p.milli, most)
+	return !together && alone < 0
+}
+
+// above is what the API compares with a budget, which is in its units: whether the containers request more
+// together, with slices of at most that size, and the first app whose limit is above it, or -1.
+func (p *pool) above(budget, most int64) (together bool, alone int) {
 	claims := make([]layout.Claim, len(p.claims))
+	alone = -1
 	for i, c := range p.claims {
 		requested, limit := p.requested[i], p.limit[i]
 		if p.own[i] && c.Amount > most {
 			requested, limit = min(requested, most*p.milli), min(limit, most*p.milli)
 		}
-		if c.Lane == request.App && limit > budget*p.milli {
-			return false
+		if alone < 0 && c.Lane == request.App && limit > budget {
+			alone = i
 		}
+		// So that sums stay numbers; no machine has a budget for so much.
 		claims[i] = layout.Claim{Lane: c.Lane, Exclusive: true, Amount: min(requested, math.MaxInt64/int64(len(claims)+1))}
 	}
-	return layout.Budget(claims) <= budget*p.milli
+	return layout.Budget(claims) > budget, alone
 }
 
 // largestSlice is the largest size of slices, in steps of unit, with which the budget can be divided;

@@ -221,23 +221,21 @@ func quotaOf(s *node.State, g *node.Grant) []Quota {
 	case !policy.LiftQuota:
 		pod.Why = "feature gate DisableCPUQuotaWithExclusiveCPUs is off"
 	}
+	whys := [...]string{
+		node.NoLimit:    "it has no limit",
+		node.OwnLimit:   "its own limit",
+		node.PodLimit:   "the pod-level limit (R-ST-82)",
+		node.PodShare:   "its share of what exclusive containers leave of the pod's limit",
+		node.NoCFSQuota: "lifted: its CPUs are its own (R-ST-80)",
+	}
 	out := []Quota{pod}
 	for i, c := range g.Pod.Containers {
-		q := Quota{Container: c.Name, Milli: c.CPULimit, Why: "its own limit"}
-		set := g.Quota(policy, i)
-		switch {
-		case set == node.NoQuota:
-			q = Quota{Container: c.Name, Why: "lifted: its CPUs are its own (R-ST-80)"}
-		case set != node.KeepQuota:
-			q.Milli, q.Why = set.Milli(), "its share of what exclusive containers leave of the pod's limit"
-		case g.Isolation(i) == node.ContainerIsolation:
-			q.Why = "its own limit; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
-		case c.CPULimit == 0 && g.Pod.CPULimit > 0:
-			q.Milli, q.Why = g.Pod.CPULimit, "the pod-level limit (R-ST-82)"
-		case c.CPULimit == 0:
-			q.Why = "it has no limit"
+		limit := s.Limit(g, i)
+		why := whys[limit.Source]
+		if limit.Source == node.OwnLimit && g.Isolation(i) == node.ContainerIsolation {
+			why += "; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
 		}
-		out = append(out, q)
+		out = append(out, Quota{c.Name, limit.Milli, why})
 	}
 	return out
 }

@@ -109,7 +109,7 @@ const (
 // allowed is how many plans of the pod may be made where at most that many are wanted.
 func (x *search) allowed(plans int) int {
 	cost := max(1, len(x.pod.Containers))
-	if policy := x.state.Policy(); policy.Scope == node.ContainerScope && policy.Topology != node.TopologyNone {
+	if x.trace.Demand.Path == node.ByContainer {
 		cost *= alignedCost
 	}
 	return max(minPlans, min(plans, maxCost/cost))
@@ -129,7 +129,7 @@ func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...Pl
 		func(x *search) ([]Proposal, string) { return x.places(elsewhere) },
 		(*search).settings,
 	} {
-		x := &search{ctx: ctx, state: s, pod: pod, refusal: plan.Refusal}
+		x := &search{ctx: ctx, state: s, pod: pod, trace: &plan.Trace, refusal: plan.Refusal}
 		found, said := look(x)
 		if err := ctx.Err(); err != nil {
 			return Remedies{}, err
@@ -144,9 +144,11 @@ func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...Pl
 
 // search is the search for one kind of change.
 type search struct {
-	ctx     context.Context
-	state   *node.State
-	pod     request.Pod
+	ctx   context.Context
+	state *node.State
+	pod   request.Pod
+	// trace and refusal are those of the pod as it is.
+	trace   *node.Trace
 	refusal *node.Refusal
 	// what is looked for, plans made, steps taken by them.
 	what  string

@@ -286,7 +286,7 @@ func largestPods(ctx context.Context, s *node.State) []Largest {
 		l := Largest{Policy: t.String(), Now: t == s.Policy().Topology}
 		at, err := s, error(nil)
 		if !l.Now {
-			if !legal(s.Machine(), policy) {
+			if len(policy.Conflicts(s.Machine())) > 0 {
 				l.Wrong = "not with align-by-socket (R-CPU-12)"
 				out = append(out, l)
 				continue

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -127,7 +126,7 @@ func (x *search) turn(turned ...knob) (Proposal, bool) {
 }
 
 func (x *search) restarted(policy node.Policy, done []Setting) (Proposal, bool) {
-	if !legal(x.state.Machine(), policy) || policy.Topology == node.TopologyNone && x.state.Policy().Scope != policy.Scope {
+	if len(policy.Conflicts(x.state.Machine())) > 0 || policy.Topology == node.TopologyNone && x.state.Policy().Scope != policy.Scope {
 		return Proposal{}, false
 	}
 	s, err := under(x.state, policy)
@@ -146,18 +145,4 @@ func (x *search) restarted(policy node.Policy, done []Setting) (Proposal, bool) 
 		}
 	}
 	return Proposal{Kind: Settings, Settings: done, Text: "set " + strings.Join(texts, " and "), Outcome: outcome(s, p)}, true
-}
-
-// legal is R-CPU-11 and R-CPU-12: no kubelet starts with anything else.
-func legal(m *machine.Machine, p node.Policy) bool {
-	o := p.CPU
-	switch {
-	case !p.StaticCPU && (o.AlignBySocket || o.FullPCPUsOnly || o.DistributeAcrossNUMA):
-		return false
-	case o.AlignBySocket && (p.Topology == node.TopologySingleNUMANode || m.NumSockets() > len(m.CPUNodes())):
-		return false
-	case o.DistributeAcrossCores && (o.FullPCPUsOnly || o.DistributeAcrossNUMA || o.PreferUncore):
-		return false
-	}
-	return !o.PreferUncore || !o.DistributeAcrossNUMA
 }

@@ -44,11 +44,12 @@ func (x *search) spare() ([]Proposal, string) {
 	for _, v := range victims {
 		everybody = everybody.Release(v.grant.Pod.UID)
 	}
-	bound := x.newBound(victims)
-	empty := x.plan(everybody, x.pod) == nil
+	alone := x.plan(everybody, x.pod)
+	empty := alone == nil
 	if empty && !x.erratic() {
 		return nil, "even the empty node refuses it"
 	}
+	bound := x.newBound(victims, alone)
 	for size := 1; size <= min(len(victims), maxSize); size++ {
 		found, complete := x.ofSize(victims, size, bound)
 		if found != nil {

@@ -61,8 +61,7 @@ func (r *resolution) cpu(reserved *reservation) {
 	}
 	before := len(r.problems)
 	r.cpuOptions()
-	r.cpuPairs()
-	r.alignBySocket()
+	r.cpuConflicts()
 	optionsStand := len(r.problems) == before
 	if r.spec.ReservedSystemCPUs != "" {
 		r.policy.ReservedCPUs = set
@@ -126,55 +125,48 @@ func (r *resolution) gateOn(name string) bool {
 	return r.gates.CPUBetaOptions
 }
 
-// cpuPairs refuses the pairs of R-CPU-11.
-func (r *resolution) cpuPairs() {
-	known, o := cpuOptions(), &r.policy.CPU
-	for _, pair := range [][2]string{
-		{optionFullPCPUs, optionAcrossCores},
-		{optionAcrossNUMA, optionAcrossCores},
-		{optionUncore, optionAcrossCores},
-		{optionUncore, optionAcrossNUMA},
-	} {
-		if !*known[pair[0]].value(o) || !*known[pair[1]].value(o) {
-			continue
-		}
-		r.refuse(Problem{
-			Field: cpuField(pair[1]),
-			Why:   "it excludes " + pair[0] + ", which is set too",
-			Fix:   "remove one of the two",
-			Kubelet: fmt.Sprintf("new static policy error: static policy options %s and %s can not be used at the same time",
-				pair[0], pair[1]),
-		})
+// cpuConflicts refuses what R-CPU-11 and R-CPU-12 exclude.
+func (r *resolution) cpuConflicts() {
+	if r.policy.CPU.AlignBySocket && r.policy.Topology == node.TopologyNone {
+		r.warn(cpuField(optionAlignSockets), "it has no effect under topologyManagerPolicy none")
+	}
+	for _, c := range r.policy.Conflicts(r.machine) {
+		r.refuse(r.problemOf(c))
 	}
 }
 
-// alignBySocket refuses what R-CPU-12 excludes.
-func (r *resolution) alignBySocket() {
-	if !r.policy.CPU.AlignBySocket {
-		return
-	}
-	field := cpuField(optionAlignSockets)
-	switch r.policy.Topology {
-	case node.TopologySingleNUMANode:
-		r.refuse(Problem{
-			Field: field,
+func (r *resolution) problemOf(c node.Conflict) Problem {
+	one, other := optionUncore, optionAcrossCores
+	switch c {
+	case node.FullCoresAcrossCores:
+		one = optionFullPCPUs
+	case node.AcrossNUMAAcrossCores:
+		one = optionAcrossNUMA
+	case node.UncoreAcrossNUMA:
+		other = optionAcrossNUMA
+	case node.SocketsSingleNUMANode:
+		return Problem{
+			Field: cpuField(optionAlignSockets),
 			Why:   "it widens an answer to a socket, which topologyManagerPolicy single-numa-node never allows",
 			Fix:   "remove the option, or use topologyManagerPolicy restricted or best-effort",
 			Kubelet: "new static policy error: Topolgy manager single-numa-node policy is incompatible with " +
 				"CPUManager align-by-socket policy option",
-		})
-	case node.TopologyNone:
-		r.warn(field, "it has no effect under topologyManagerPolicy none")
-	case node.TopologyBestEffort, node.TopologyRestricted:
-	}
-	if sockets, nodes := r.machine.NumSockets(), len(r.machine.CPUNodes()); sockets > nodes {
-		r.refuse(Problem{
-			Field: field,
-			Why:   fmt.Sprintf("the machine has %d sockets and only %d NUMA nodes with CPUs", sockets, nodes),
+		}
+	case node.SocketsAboveNodes:
+		return Problem{
+			Field: cpuField(optionAlignSockets),
+			Why:   fmt.Sprintf("the machine has %d sockets and only %d NUMA nodes with CPUs", r.machine.NumSockets(), len(r.machine.CPUNodes())),
 			Fix:   "remove the option",
 			Kubelet: "new static policy error: Align by socket is not compatible with hardware where " +
 				"number of sockets are more than number of NUMA",
-		})
+		}
+	case node.UncoreAcrossCores, node.OptionsWithoutStatic: // The second is cpuNone's.
+	}
+	return Problem{
+		Field:   cpuField(other),
+		Why:     "it excludes " + one + ", which is set too",
+		Fix:     "remove one of the two",
+		Kubelet: fmt.Sprintf("new static policy error: static policy options %s and %s can not be used at the same time", one, other),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Plan is the answer to a list of pods, as a document: what `paddock plan -o json` prints and
@@ -174,13 +173,14 @@ func planPod(p *node.Plan, s *node.State) PlanPod {
 	if out.Offline = s.OfflineOf(g).String(); out.Offline != "" {
 		out.Notes = append(slices.Clone(out.Notes), degradedNote(s, g))
 	}
+	demand := s.Demand(&g.Pod)
 	for i := range g.Containers {
-		out.Containers = append(out.Containers, planContainer(g, i, s))
+		out.Containers = append(out.Containers, planContainer(g, i, s, &demand.Containers[i]))
 	}
 	return out
 }
 
-func planContainer(g *node.Grant, i int, s *node.State) PlanContainer {
+func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDemand) PlanContainer {
 	asked, got := g.Pod.Containers[i], g.Containers[i]
 	c := PlanContainer{
 		Name: asked.Name, Kind: asked.Lane.String(), Isolation: g.Isolation(i).String(),
@@ -202,10 +202,10 @@ func planContainer(g *node.Grant, i int, s *node.State) PlanContainer {
 	if !got.MemoryNodes.IsEmpty() {
 		c.MemoryNUMANodes = got.MemoryNodes.Nodes()
 	}
-	if g.Isolation(i) != node.ContainerIsolation {
-		c.Shares = shares(g, asked, s.Policy())
+	if g.Isolation(i) != node.ContainerIsolation && asks.CPUs == 0 {
+		c.Shares = asks.WhyCPUs()
 	}
-	c.Quota = quota(g, i, s)
+	c.Quota = quota(s.Limit(g, i))
 	if s.Policy().Topology != node.TopologyNone {
 		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}
 		if got.Affinity.HasMask {
@@ -227,31 +227,15 @@ func degradedNote(s *node.State, g *node.Grant) string {
 	return note
 }
 
-// shares says why a container has no CPUs of its own.
-func shares(g *node.Grant, c request.Container, p node.Policy) string {
-	switch {
-	case !p.StaticCPU:
-		return "the CPU policy is none (R-DEM-28)"
-	case c.Sharing != request.NotShared:
-		return c.Sharing.String()
-	case g.Pod.Kind == request.PodLevel && g.Pod.BudgetCPUs == 0:
-		return "the pod-level cpu request is missing or not a whole number (R-DEM-40)"
-	}
-	return c.Sharing.String()
-}
-
-func quota(g *node.Grant, i int, s *node.State) string {
-	switch c, q := g.Pod.Containers[i], s.Quota(g, i); {
-	case q == node.NoQuota:
+func quota(l node.Limit) string {
+	switch l.Source {
+	case node.NoCFSQuota:
 		return "lifted"
-	case q != node.KeepQuota:
-		return milliCPUs(q.Milli())
-	case c.CPULimit > 0:
-		return milliCPUs(c.CPULimit)
-	case g.Pod.CPULimit > 0:
+	case node.PodLimit:
 		return "pod"
+	case node.NoLimit, node.OwnLimit, node.PodShare:
 	}
-	return ""
+	return milliCPUs(l.Milli)
 }
 
 func planBlocks(held []memory.Block) []PlanBlock {

@@ -166,6 +166,21 @@ func (u Usage) Nodes() []NodeUsage {
 	return out
 }
 
+// Serving tells how the NUMA nodes of m serve memory now: together, in groups that may reach beyond m, or
+// one by one. Neither joins another group (R-MEM-22).
+func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
+	for i, n := range u.nodes {
+		switch id := u.capacity.nodes[i].ID; {
+		case !m.Has(id) || n.assignments == 0:
+		case n.group.Len() == 1:
+			single = single.With(id)
+		case !slices.Contains(groups, n.group):
+			groups = append(groups, n.group)
+		}
+	}
+	return groups, single
+}
+
 // Free is how many bytes of a type the NUMA nodes have free together; 0 if they are overdrawn.
 func (u Usage) Free(nodes mask.Mask, typ string) int64 {
 	t := u.capacity.typeIndex(typ)

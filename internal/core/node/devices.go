@@ -8,7 +8,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -72,18 +71,6 @@ func (g *Grant) Devices() []device.Held {
 	return all
 }
 
-// wantsDevices is what container i asks for of the inventory. Other extended resources are
-// somebody else's.
-func (d *draft) wantsDevices(i int) request.Amounts {
-	asked := d.pod.Containers[i].Devices
-	if len(asked) == 0 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(asked), func(a request.Amount) bool {
-		return a.Value == 0 || !d.devices.Inventory().Has(a.Resource)
-	})
-}
-
 // noteOtherDevices says which resources are not decided about.
 func (d *draft) noteOtherDevices() {
 	var others []string
@@ -99,35 +86,10 @@ func (d *draft) noteOtherDevices() {
 	}
 }
 
-// deviceSum is what the pod's containers need together (R-HINT-40, R-DEM-80): like memory, and
-// whatever the kind of pod, as devices cannot be asked for at pod level.
-func (d *draft) deviceSum() request.Amounts {
-	var sum request.Amounts
-	for i := range d.pod.Containers {
-		for _, a := range d.wantsDevices(i) {
-			if _, done := sum.Get(a.Resource); !done {
-				sum = sum.With(a.Resource, layout.Budget(d.claims(func(k int) (int64, bool) {
-					n, _ := d.wantsDevices(k).Get(a.Resource)
-					return n, true
-				})))
-			}
-		}
-	}
-	return sum
-}
-
-// deviceFamilies are the hints of devices, one for each resource (R-HINT-42, R-HINT-43).
-func (d *draft) deviceFamilies(want request.Amounts) []hint.Family {
-	families := make([]hint.Family, 0, len(want)+2)
-	for _, a := range want {
-		families = append(families, d.devices.Family(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
-	}
-	return families
-}
-
 // allocateDevices gives container i its devices: reusable ones, then near ones.
 func (d *draft) allocateDevices(i int, choice hint.Choice) *Refusal {
-	for _, a := range d.wantsDevices(i) {
+	for _, a := range d.demand.Containers[i].Devices {
+		d.trace.Stage = StageDevices
 		ids, err := d.devices.Allocate(a.Resource, a.Value, choice, d.reusableDevices.IDs(a.Resource))
 		if err == nil {
 			d.devices, err = d.devices.Take(a.Resource, d.reusableDevices.New(a.Resource, ids))
@@ -142,14 +104,11 @@ func (d *draft) allocateDevices(i int, choice hint.Choice) *Refusal {
 }
 
 func (d *draft) refuseDevice(i int, a request.Amount, err error) *Refusal {
-	r := &Refusal{
-		Reason: UnexpectedAdmissionError, Rule: "R-HINT-42", Container: d.pod.Containers[i].Name,
-		Resource: a.Resource, Wanted: a.Value, Detail: err.Error(),
-	}
+	r := &Refusal{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
 	if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
 		r.Nodes = d.s.account(a.Resource, d)
 	}
-	return r
+	return d.refuse(TooFewDevices, r)
 }
 
 // accountDevices is the account of a device resource. Devices that report no NUMA node are in the

@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -35,48 +34,27 @@ type Delta struct {
 	SharedBefore, SharedAfter cpuset.Set
 }
 
-// Trace is the way of a decision, in the order of the flow.
-type Trace struct {
-	// CPULayout and MemoryLayouts are the division of a pod-level pool; MemoryLayouts are
-	// parallel to the pod's BudgetMemory. Empty for other pods.
-	CPULayout     layout.Layout
-	MemoryLayouts []layout.Layout
-	Alignments    []Alignment
-	// Taken is what the containers of a refused pod had been given before one of them could not
-	// be served; parallel to the pod's containers, nil for others. Nothing of it is held.
-	Taken []ContainerGrant
-	// Notes are remarks that people should see although the pod is admitted.
-	Notes []string
-}
-
-// Alignment is one question to the Topology Manager.
-type Alignment struct {
-	// Container is who was aligned; empty for the pod as a whole.
-	Container string
-	Families  []hint.Family
-	Choice    hint.Choice
-	// Apart tells that no set of NUMA nodes has enough memory for the pod's containers together, so
-	// that the pod is not aligned: the policy rejects it, or each container is placed by itself (Q-26).
-	Apart bool
-}
-
 // Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
 // grant, whatever it asks for now.
 func (s *State) Plan(pod request.Pod) *Plan {
 	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
 	if g, known := s.Grant(pod.UID); known {
 		p.Grant, p.Known = g, true
+		p.Trace.Demand = s.Demand(&g.Pod)
+		p.Trace.Stage, p.Trace.Requests = StageEnd, p.Trace.Demand.requests()
 		if !g.Pod.Equal(pod) {
 			p.Trace.Notes = append(p.Trace.Notes, "the pod's request changed after it was admitted: it keeps what it has until it is made anew")
 		}
 		return p
 	}
 	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace}
-	d.containers = make([]ContainerGrant, len(pod.Containers))
+	p.Trace.Demand = s.Demand(&pod)
+	d.demand, d.containers = &p.Trace.Demand, make([]ContainerGrant, len(pod.Containers))
 	if p.Refusal = d.plan(); p.Refusal != nil {
 		p.Trace.Taken = d.containers
 		return p
 	}
+	p.Trace.Stage = StageEnd
 	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}
 	p.Delta.SharedAfter, p.usage, p.devices = d.shared, d.usage, d.devices
 	return p
@@ -88,9 +66,10 @@ const EstimatedNote = "the request is estimated from cgroup numbers, because the
 
 // draft collects what an admission takes. It is dropped as a whole on a refusal.
 type draft struct {
-	s     *State
-	pod   request.Pod
-	trace *Trace
+	s      *State
+	pod    request.Pod
+	demand *Demand
+	trace  *Trace
 
 	shared  cpuset.Set
 	usage   memory.Usage
@@ -108,24 +87,23 @@ type draft struct {
 }
 
 func (d *draft) plan() *Refusal {
-	policy := d.s.policy
-	if d.pod.Kind == request.Unmanaged && !policy.PodLevelResources {
-		return &Refusal{
-			Reason: PodLevelResourcesNotSupported, Rule: "R-DEM-2",
+	if d.pod.Kind == request.Unmanaged && !d.s.policy.PodLevelResources {
+		return d.refuse(ResourcesOff, &Refusal{
 			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
-		}
+		})
 	}
 	d.noteOtherDevices()
 	if d.pod.Estimated {
 		d.note(EstimatedNote)
 	}
-	switch {
-	case policy.Topology == TopologyNone:
+	switch d.demand.Path {
+	case Unaligned:
 		return d.planEach(func(int) (hint.Choice, *Refusal) { return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil })
-	case policy.Scope == ContainerScope:
+	case ByContainer:
 		return d.planEach(d.alignContainer)
-	case d.pod.Kind == request.PodLevel:
+	case AsPool:
 		return d.planPool()
+	case AsOne:
 	}
 	choice, refusal := d.alignSum()
 	if refusal != nil {
@@ -162,33 +140,14 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *Refusal)) *Refusal {
 // available are the CPUs that nobody has exclusively and the system does not keep.
 func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
 
-// wantsCPUs is how many exclusive CPUs the managers give to container i.
-func (d *draft) wantsCPUs(i int) int {
-	if !d.s.policy.StaticCPU || d.pod.Kind == request.Unmanaged {
-		return 0
-	}
-	return d.pod.Containers[i].CPUs
-}
-
-// wantsMemory is what container i gets pinned. A container that shares asks for nothing, under
-// scope container and policy none as well (KEP-5526; the reference refuses it there, Q-3).
-func (d *draft) wantsMemory(i int) request.Amounts {
-	if !d.managesMemory() {
-		return nil
-	}
-	return d.pod.Containers[i].Memory
-}
-
-func (d *draft) managesMemory() bool {
-	return d.s.policy.StaticMemory && d.pod.Kind != request.Unmanaged && d.pod.QoS == request.Guaranteed
-}
-
 // takeCPUs is R-CPU-80…82 for one container.
 func (d *draft) takeCPUs(i int, choice hint.Choice) *Refusal {
-	n := d.wantsCPUs(i)
+	n := d.demand.Containers[i].CPUs
 	if n == 0 {
 		return nil
 	}
+	d.trace.Stage = StageCPU
+	d.trace.Requests.CPU++
 	set, refusal := d.allocateCPUs(d.pod.Containers[i].Name, n, choice)
 	if refusal != nil {
 		return refusal
@@ -226,15 +185,17 @@ func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuse
 
 // takeMemory is R-MEM-30…41 for one container.
 func (d *draft) takeMemory(i int, choice hint.Choice) *Refusal {
-	want := d.wantsMemory(i)
+	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
 		return nil
 	}
+	d.trace.Stage = StageMemory
+	d.trace.Requests.Memory++
 	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
 	if err != nil {
 		return d.refuseMemory(d.pod.Containers[i].Name, err)
 	}
-	if d.strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
+	if d.s.policy.Strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
 		return d.refuseOutside(d.pod.Containers[i].Name, want, choice.Mask, nodes)
 	}
 	blocks := make([]memory.Block, len(want))

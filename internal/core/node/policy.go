@@ -4,6 +4,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
 // TopologyPolicy is the Topology Manager policy.
@@ -88,4 +89,45 @@ type Policy struct {
 	LiftQuota bool
 	// Quota says how far quotas are lifted, and what takes their place. No grant depends on it.
 	Quota QuotaPolicy
+}
+
+// Strict tells whether the Topology Manager policy rejects what is not aligned.
+func (p *Policy) Strict() bool {
+	return p.Topology == TopologyRestricted || p.Topology == TopologySingleNUMANode
+}
+
+// Conflict is a combination of settings with which no kubelet starts.
+type Conflict int
+
+// The conflicts, in the order in which a kubelet finds them (R-CPU-11, R-CPU-12).
+const (
+	FullCoresAcrossCores Conflict = iota
+	AcrossNUMAAcrossCores
+	UncoreAcrossCores
+	UncoreAcrossNUMA
+	// SocketsSingleNUMANode: align-by-socket widens what single-numa-node never allows.
+	SocketsSingleNUMANode
+	// SocketsAboveNodes: align-by-socket on a machine with more sockets than NUMA nodes.
+	SocketsAboveNodes
+	// OptionsWithoutStatic: the CPU policy none takes no options.
+	OptionsWithoutStatic
+)
+
+// Conflicts are all conflicts of the policy on a machine.
+func (p *Policy) Conflicts(m *machine.Machine) []Conflict {
+	o, found := &p.CPU, []Conflict(nil)
+	for c, is := range [...]bool{
+		FullCoresAcrossCores:  o.FullPCPUsOnly && o.DistributeAcrossCores,
+		AcrossNUMAAcrossCores: o.DistributeAcrossNUMA && o.DistributeAcrossCores,
+		UncoreAcrossCores:     o.PreferUncore && o.DistributeAcrossCores,
+		UncoreAcrossNUMA:      o.PreferUncore && o.DistributeAcrossNUMA,
+		SocketsSingleNUMANode: o.AlignBySocket && p.Topology == TopologySingleNUMANode,
+		SocketsAboveNodes:     o.AlignBySocket && m.NumSockets() > len(m.CPUNodes()),
+		OptionsWithoutStatic:  !p.StaticCPU && *o != cpu.Options{},
+	} {
+		if is {
+			found = append(found, Conflict(c))
+		}
+	}
+	return found
 }

@@ -161,6 +161,40 @@ func (s *State) Quota(g *Grant, i int) Quota {
 	return g.Quota(s.policy, i)
 }
 
+// Limit is what bounds the CPU time of a container, in thousandths of a CPU, 0 where nothing does.
+type Limit struct {
+	Milli  int64
+	Source LimitSource
+}
+
+// LimitSource is where a limit comes from.
+type LimitSource int
+
+// The sources.
+const (
+	NoLimit    LimitSource = iota // neither the container nor its pod has one
+	OwnLimit                      // the container's
+	PodLimit                      // its pod's (R-ST-82)
+	PodShare                      // its share of what exclusive containers leave of the pod's
+	NoCFSQuota                    // its CPUs are its own (R-ST-80)
+)
+
+// Limit is what bounds the CPU time of container i of a grant now.
+func (s *State) Limit(g *Grant, i int) Limit {
+	c := &g.Pod.Containers[i]
+	switch q := s.Quota(g, i); {
+	case q == NoQuota:
+		return Limit{Source: NoCFSQuota}
+	case q != KeepQuota:
+		return Limit{q.Milli(), PodShare}
+	case c.CPULimit > 0:
+		return Limit{c.CPULimit, OwnLimit}
+	case g.Pod.CPULimit > 0:
+		return Limit{g.Pod.CPULimit, PodLimit}
+	}
+	return Limit{}
+}
+
 // EphemeralQuota is the CFS quota of a container that the pod did not have when it was admitted:
 // an ephemeral one. It has a limit of its own where the pod's cgroup has no quota that bounds it.
 func (g *Grant) EphemeralQuota(p Policy) Quota {
@@ -216,14 +250,8 @@ func (g *Grant) KubeletPodQuota(p Policy) Quota {
 // demoted tells whether container i was to have exclusive CPUs and has none, as after CPUs went
 // offline: a quota that was taken away must come back.
 func (g *Grant) demoted(p Policy, i int) bool {
-	if !p.LiftQuota || !p.StaticCPU || !g.Pod.Containers[i].Exclusive() || g.Pod.Kind == request.Unmanaged {
-		return false
-	}
-	pools := p.Scope == PodScope && p.Topology != TopologyNone
-	if pools && g.Pod.Kind == request.PodLevel && g.Pod.BudgetCPUs == 0 {
-		return false // It never had any (R-DEM-40).
-	}
-	return !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()
+	asks, _ := p.exclusiveCPUs(&g.Pod, &g.Pod.Containers[i])
+	return p.LiftQuota && asks > 0 && !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()
 }
 
 // bounded tells whether container i runs on the node shared pool in a pod with a limit for all of

@@ -2,12 +2,14 @@ package node
 
 // Rejected is the plan with a rejection in place of its grant, for a reason that is not the node's:
 // what would be decided cannot be kept. A plan without a new grant stays as it is.
-func (p *Plan) Rejected(r *Refusal) *Plan {
+func (p *Plan) Rejected(cause Cause, detail string) *Plan {
 	if p.Grant == nil || p.Known {
 		return p
 	}
 	q := *p
-	q.Grant, q.Refusal, q.Trace.Taken = nil, r, p.Grant.Containers
+	r := &Refusal{Detail: detail}
+	r.Reason, r.Rule = cause.names(r.Resource, TopologyNone)
+	q.Grant, q.Refusal, q.Trace.Cause, q.Trace.Taken = nil, r, cause, p.Grant.Containers
 	q.Delta.SharedAfter = q.Delta.SharedBefore
 	q.usage, q.devices = Plan{}.usage, Plan{}.devices
 	return &q

@@ -51,10 +51,14 @@ func (h *history) checkRestart() {
 		if err != nil {
 			continue // The API server rejects it.
 		}
-		h.sameAnswer(now.Plan(pod), again.Plan(pod))
+		plan := now.Plan(pod)
+		h.checkTrace(now, plan)
+		h.sameAnswer(plan, again.Plan(pod))
 		if _, known := now.Grant(pod.UID); known {
 			pod.UID, pod.Name = "another", "another"
-			h.sameAnswer(now.Plan(pod), again.Plan(pod))
+			plan = now.Plan(pod)
+			h.checkTrace(now, plan)
+			h.sameAnswer(plan, again.Plan(pod))
 		}
 	}
 }
@@ -96,8 +100,8 @@ func (h *history) sameAnswer(a, b *node.Plan) {
 }
 
 func (h *history) planText(p *node.Plan) string {
-	text := fmt.Sprintf("%v, shared %s then %s, layouts %+v %+v, notes %q", p.Known, p.Delta.SharedBefore, p.Delta.SharedAfter,
-		p.Trace.CPULayout, p.Trace.MemoryLayouts, p.Trace.Notes)
+	text := fmt.Sprintf("%v, shared %s then %s, divisions %+v, notes %q", p.Known, p.Delta.SharedBefore, p.Delta.SharedAfter,
+		p.Trace.Divisions, p.Trace.Notes)
 	if p.Refusal != nil {
 		account, err := json.Marshal(p.Refusal)
 		if err != nil {

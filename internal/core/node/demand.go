@@ -1,0 +1,253 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Path is how a pod goes through an admission: a row of the table in the package comment.
+type Path int
+
+const (
+	// Unaligned: nothing is aligned, each container is served by itself (R-HINT-60).
+	Unaligned Path = iota
+	// ByContainer: each container is aligned and served by itself (R-HINT-64).
+	ByContainer
+	// AsOne: the pod is aligned as one, and each container is served by itself (R-HINT-65).
+	AsOne
+	// AsPool: the pod gets one pool, which is aligned as one and then divided (R-DEM-40).
+	AsPool
+)
+
+// Demand is what a pod asks of the managers under a policy. The planner computes it before it
+// decides anything, and asks for nothing else; explanations and metrics read it from the trace.
+type Demand struct {
+	Path Path
+	// Containers are parallel to the pod's.
+	Containers []ContainerDemand
+	// Together is what is aligned as one on the paths AsOne and AsPool: what the containers need at
+	// the worst moment, or the pod-level budget.
+	Together Ask
+	// FractionalCPUs tells that the pod gets no CPUs because its pod-level cpu request is not a
+	// whole number (R-DEM-40, Q-9).
+	FractionalCPUs bool
+}
+
+// Ask is an amount of every resource. Devices are those of the node's inventory.
+type Ask struct {
+	CPUs            int
+	Memory, Devices request.Amounts
+}
+
+// Amount is how much is asked for of one resource.
+func (a *Ask) Amount(resource request.Resource) int64 {
+	if resource == request.CPU {
+		return int64(a.CPUs)
+	}
+	if n, asked := a.Devices.Get(resource); asked {
+		return n
+	}
+	n, _ := a.Memory.Get(resource)
+	return n
+}
+
+// ContainerDemand is what one container asks for, and why: exclusive CPUs, memory that is pinned, and
+// devices.
+type ContainerDemand struct {
+	Ask
+	CPUBasis, MemoryBasis Basis
+	// Sharing is the request's own reason for basis Shares.
+	Sharing request.Sharing
+}
+
+// Basis is why a container asks for CPUs or memory of its own, or does not.
+type Basis uint8
+
+const (
+	// PolicyNone: the manager's policy is none (R-DEM-28, R-DEM-34).
+	PolicyNone Basis = iota
+	// Shares: the container does not qualify, see Sharing.
+	Shares
+	// NoPool: the pod gets no pool of the resource to take a slice of (R-DEM-40, R-DEM-51).
+	NoPool
+	// NotGuaranteed: memory is pinned for Guaranteed pods only (R-DEM-30).
+	NotGuaranteed
+	// ManagersOff: the gate PodLevelResourceManagers is off (R-DEM-26).
+	ManagersOff
+	// NotEquivalent: the container's requests are not its limits (R-DEM-31).
+	NotEquivalent
+	// Qualifies: the container of a Guaranteed pod qualifies (R-DEM-23, R-DEM-32).
+	Qualifies
+	// QualifiesItself: the container of a pod-level pod qualifies by its own requests (R-DEM-22).
+	QualifiesItself
+)
+
+// WhyCPUs is the basis of the container's CPUs in words, with the rule.
+func (c *ContainerDemand) WhyCPUs() string {
+	if c.CPUBasis == Shares {
+		return c.Sharing.String()
+	}
+	return [...]string{
+		PolicyNone:      "the CPU policy is none (R-DEM-28)",
+		NoPool:          "the pod-level cpu request is missing or not a whole number (R-DEM-40)",
+		Qualifies:       "the pod is Guaranteed, and its cpu is a whole number (R-DEM-23)",
+		QualifiesItself: "its own cpu and memory requests equal its limits, and its cpu is a whole number (R-DEM-22, R-DEM-23)",
+	}[c.CPUBasis]
+}
+
+// WhyMemory is the basis of the container's memory in words, with the rule.
+func (c *ContainerDemand) WhyMemory() string {
+	if c.MemoryBasis == Shares {
+		return c.Sharing.String()
+	}
+	return [...]string{
+		PolicyNone:    "the memory policy is None (R-DEM-34)",
+		NoPool:        "the pod-level memory request is missing (R-DEM-51)",
+		NotGuaranteed: "the pod is not Guaranteed (R-DEM-30)",
+		ManagersOff:   "feature gate PodLevelResourceManagers is off (R-DEM-26)",
+		NotEquivalent: "its own cpu and memory requests and limits are not all set and equal (R-DEM-31)",
+		Qualifies:     "the pod is Guaranteed (R-DEM-32)",
+	}[c.MemoryBasis]
+}
+
+// path is the pod's row of the table in the package comment.
+func (p *Policy) path(pod *request.Pod) Path {
+	switch {
+	case p.Topology == TopologyNone:
+		return Unaligned
+	case p.Scope == ContainerScope:
+		return ByContainer
+	case pod.Kind == request.PodLevel:
+		return AsPool
+	}
+	return AsOne
+}
+
+// exclusiveCPUs is how many exclusive CPUs the CPU manager gives to a container.
+func (p *Policy) exclusiveCPUs(pod *request.Pod, c *request.Container) (int, Basis) {
+	switch {
+	case !p.StaticCPU:
+		return 0, PolicyNone
+	case c.CPUs == 0 || pod.Kind == request.Unmanaged:
+		return 0, Shares
+	case pod.BudgetCPUs == 0 && p.path(pod) == AsPool:
+		return 0, NoPool
+	case pod.Kind == request.PodLevel:
+		return c.CPUs, QualifiesItself
+	}
+	return c.CPUs, Qualifies
+}
+
+// pinnedMemory is the memory that the memory manager pins for a container. A container that shares
+// asks for nothing, under scope container and policy none as well (KEP-5526; the reference rejects
+// it there, Q-3).
+func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.Amounts, Basis) {
+	switch {
+	case !p.StaticMemory:
+		return nil, PolicyNone
+	case pod.QoS != request.Guaranteed:
+		return nil, NotGuaranteed
+	case pod.Kind == request.Unmanaged:
+		return nil, ManagersOff
+	case len(pod.BudgetMemory) == 0 && p.path(pod) == AsPool:
+		return nil, NoPool
+	case len(c.Memory) > 0:
+		return c.Memory, Qualifies
+	case pod.Estimated:
+		return nil, Shares
+	case pod.Kind == request.PodLevel && !c.Equivalent:
+		return nil, NotEquivalent
+	}
+	return nil, Qualifies
+}
+
+// Demand is what a pod asks for on this node. Devices that the inventory does not have are somebody
+// else's.
+func (s *State) Demand(pod *request.Pod) Demand {
+	p, inventory := &s.policy, s.devices.Inventory()
+	d := Demand{Path: p.path(pod), Containers: make([]ContainerDemand, len(pod.Containers))}
+	for i := range pod.Containers {
+		c, asks := &pod.Containers[i], &d.Containers[i]
+		asks.CPUs, asks.CPUBasis = p.exclusiveCPUs(pod, c)
+		asks.Memory, asks.MemoryBasis = p.pinnedMemory(pod, c)
+		asks.Sharing = c.Sharing
+		for _, a := range c.Devices {
+			if a.Value > 0 && inventory.Has(a.Resource) {
+				asks.Devices = append(asks.Devices, a)
+			}
+		}
+	}
+	switch d.Path {
+	case AsPool:
+		d.Together.Devices = d.deviceSum(pod)
+		if p.StaticCPU {
+			d.Together.CPUs = pod.BudgetCPUs
+			d.FractionalCPUs = pod.BudgetCPUs == 0 && pod.BudgetCPUMilli%1000 != 0 && pod.QoS == request.Guaranteed
+		}
+		if p.StaticMemory && pod.QoS == request.Guaranteed {
+			d.Together.Memory = pod.BudgetMemory
+		}
+	case AsOne:
+		d.Together = Ask{CPUs: int(d.sum(pod, request.CPU)), Memory: d.memorySum(pod), Devices: d.deviceSum(pod)}
+	case Unaligned, ByContainer:
+	}
+	return d
+}
+
+// sum is what the containers need together of a resource at the worst moment (R-DEM-41).
+func (d *Demand) sum(pod *request.Pod, resource request.Resource) int64 {
+	claims := make([]layout.Claim, len(d.Containers))
+	for i := range d.Containers {
+		claims[i] = layout.Claim{Lane: pod.Containers[i].Lane, Exclusive: true, Amount: d.Containers[i].Amount(resource)}
+	}
+	return layout.Budget(claims)
+}
+
+// memorySum leaves out types that no app container asks for (R-DEM-50).
+func (d *Demand) memorySum(pod *request.Pod) (sum request.Amounts) {
+	for i := range d.Containers {
+		if pod.Containers[i].Lane == request.App {
+			sum = d.add(sum, pod, d.Containers[i].Memory)
+		}
+	}
+	return sum
+}
+
+// deviceSum is like memory, with init containers, and whatever the kind of pod: devices cannot be
+// asked for at pod level (R-HINT-40, R-DEM-80).
+func (d *Demand) deviceSum(pod *request.Pod) (sum request.Amounts) {
+	for i := range d.Containers {
+		sum = d.add(sum, pod, d.Containers[i].Devices)
+	}
+	return sum
+}
+
+// add sums up the resources that sum does not have yet.
+func (d *Demand) add(sum request.Amounts, pod *request.Pod, asked request.Amounts) request.Amounts {
+	for _, a := range asked {
+		if _, done := sum.Get(a.Resource); !done {
+			sum = sum.With(a.Resource, d.sum(pod, a.Resource))
+		}
+	}
+	return sum
+}
+
+// PoolClaims are what the containers of a pod-level pod claim of a pool of the resource.
+func PoolClaims(pod *request.Pod, resource request.Resource) []layout.Claim {
+	claims := make([]layout.Claim, len(pod.Containers))
+	for i := range pod.Containers {
+		c, claim := &pod.Containers[i], &claims[i]
+		claim.Lane = c.Lane
+		if resource == request.CPU {
+			claim.Amount, claim.Exclusive = int64(c.CPUs), c.Exclusive()
+			continue
+		}
+		claim.Amount, _ = c.Memory.Get(resource)
+		claim.Exclusive = len(c.Memory) > 0
+		claim.Indifferent = resource != machine.Memory && !slices.Contains(c.HugePages, resource)
+	}
+	return claims
+}
