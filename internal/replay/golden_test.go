@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 	for file, want := range map[string]int{
 		"seed-examples.jsonl.gz": 797, "dev.jsonl.gz": 374, "fractional-bytes.jsonl.gz": 7,
 		"distribute-over-eight-numa-nodes.jsonl.gz": 10, "gaps-in-numa-node-ids.jsonl.gz": 1, "one-numa-node-of-a-group.jsonl.gz": 3,
-		"same-uid-again.jsonl.gz": 2, "uneven-cores-and-sockets.jsonl.gz": 5,
+		"same-uid-again.jsonl.gz": 2, "uneven-cores-and-sockets.jsonl.gz": 5, "whole-seed-examples.jsonl.gz": 199,
 	} {
 		t.Run(file, func(t *testing.T) {
 			n, failed := 0, 0
