@@ -22,10 +22,10 @@ KILLS ?= 50
 IDLE  ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden vuln e2e e2e-kubelet stall clean
+.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden record-check vuln e2e e2e-kubelet stall clean
 
 help: ## This list.
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # What `run` and `plan` decide about, and where `run` keeps what it holds (not in git).
 EXAMPLE := --machine examples/machines/epyc-2s-nps4.json --kubelet-config examples/kubelet/pod-scope.yaml
@@ -56,14 +56,16 @@ check: arch lint test race ## What a change must pass: import rules, format, lin
 arch: ## The import rules and the other rules of the house (internal/arch).
 	$(GO) test ./internal/arch
 
-# The end-to-end tests may print, wait, and ask the PodResources API.
+# Other modules may print and wait. test/record compiles Kubernetes, minutes the first time.
 lint: $(LINT) ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
 	cd test/e2e && $(LINT) run --disable depguard,forbidigo
+	cd test/record && $(LINT) run --disable depguard,forbidigo
 
 format: $(LINT) ## Format all Go files and group their imports.
 	$(LINT) fmt
 	cd test/e2e && $(LINT) fmt
+	cd test/record && $(LINT) fmt
 
 race: ## All tests under the race detector; needs a C compiler.
 	CGO_ENABLED=1 $(GO) test -race $(PKG)
@@ -110,6 +112,10 @@ idle: build ## Memory and CPU of an agent that holds 250 pods of four containers
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.
 	$(BINARY) replay --check $(filter-out %/state-verdicts.jsonl.gz,$(wildcard testdata/golden/*.jsonl.gz))
+
+# A module of its own, the only one with k8s.io/kubernetes; see test/record/README.md.
+record-check: ## The reference gives every recorded answer again; the first build takes minutes.
+	cd test/record && $(GO) vet . && $(GO) test -count=1 -timeout 30m .
 
 # govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
 # cannot be reached (no network, a closed one) is no fault of the code, and is said.

@@ -34,6 +34,7 @@ type replayCommand struct {
 
 	meant              *replay.Divergences
 	scenarios, equal   int
+	events, apart      int
 	unlisted, problems int
 }
 
@@ -47,8 +48,10 @@ prints what Paddock decides, one JSON result a line, in the same order. The form
 described in docs/rules/format.md.
 
 With --check, lines that carry a recorded result are compared with it: each difference is
-one line, the shares of equal scenarios follow. It ends with 1 when a difference is not listed in
---divergences, and when a listed one does not occur any more.`,
+one line, and the numbers of equal scenarios follow. After a difference in the state, replay goes
+on, and differences are marked "(follows)" until the states are equal again. It ends with 1 when a
+difference is not listed in --divergences and does not follow from an earlier one, and when a
+listed one does not occur any more.`,
 		Example: `  paddock replay --check testdata/golden/*.jsonl.gz
   paddock replay --machines testdata/golden/machines my-scenarios.jsonl`,
 		Args: cobra.MinimumNArgs(1),
@@ -75,7 +78,8 @@ func (r *replayCommand) run(files []string, stdin io.Reader) error {
 		}
 	}
 	if r.check {
-		fmt.Fprintf(r.stdout, "%d of %d scenarios equal\n", r.equal, r.scenarios)
+		fmt.Fprintf(r.stdout, "%d of %d scenarios equal; %d of %d events began with different states\n",
+			r.equal, r.scenarios, r.apart, r.events)
 	}
 	if r.problems+r.unlisted > 0 {
 		return &exitError{code: 1}
@@ -147,38 +151,47 @@ func (r *replayCommand) line(line []byte) error {
 	if err != nil {
 		return err
 	}
+	if r.check {
+		return r.compare(&c)
+	}
 	result, err := r.player.Run(&c.Scenario)
 	if err != nil {
 		return err
 	}
-	if !r.check {
-		return json.NewEncoder(r.stdout).Encode(&result)
-	}
+	return json.NewEncoder(r.stdout).Encode(&result)
+}
+
+func (r *replayCommand) compare(c *replay.Case) error {
 	if c.Want == nil {
 		return fmt.Errorf("scenario %s has no recorded result to compare with", c.Scenario.Name)
 	}
-	r.compare(&c, &result)
-	return nil
-}
-
-func (r *replayCommand) compare(c *replay.Case, got *replay.Result) {
+	got, err := r.player.Follow(&c.Scenario, c.Want)
+	if err != nil {
+		return err
+	}
+	compared := replay.Compare(&c.Scenario, &got, c.Want)
 	r.scenarios++
-	differences := replay.Compare(&c.Scenario, got, c.Want)
-	if len(differences) == 0 {
+	r.events += compared.Events
+	r.apart += compared.Apart
+	if len(compared.Differences) == 0 {
 		r.equal++
 	}
-	for _, d := range differences {
-		listed := ""
-		if r.meant.Listed(d) {
-			listed = " (meant)"
-		} else {
+	for _, d := range compared.Differences {
+		mark := ""
+		switch {
+		case r.meant.Listed(d):
+			mark = " (meant)"
+		case d.Follows:
+			mark = " (follows)"
+		default:
 			r.unlisted++
 		}
-		fmt.Fprintf(r.stdout, "%s%s\n", d, listed)
+		fmt.Fprintf(r.stdout, "%s%s\n", d, mark)
 	}
 	for _, unused := range r.meant.Unused(c.Scenario.Name) {
 		r.problem("%s: %s", r.divergences, unused)
 	}
+	return nil
 }
 
 // machine reads the machine of "@name" once.

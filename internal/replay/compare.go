@@ -19,6 +19,9 @@ type Difference struct {
 	Field string
 	// Got and Want are JSON.
 	Got, Want string
+	// Follows is set when the two states differed before the event: the difference is then a
+	// consequence of an earlier one.
+	Follows bool
 }
 
 // String is one line.
@@ -30,66 +33,103 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: %s: got %s, want %s", d.Scenario, at, d.Field, d.Got, d.Want)
 }
 
-// comparison collects the differences of one scenario.
-type comparison struct {
-	scenario    string
-	event       int
-	differences []Difference
+// Comparison is how a result differs from the recorded one.
+type Comparison struct {
+	Differences []Difference
+	// Events counts the events that were compared, Apart those among them that began with
+	// different states.
+	Events, Apart int
 }
 
-// Compare holds a result against the recorded one, by the rules of docs/rules/format.md.
-func Compare(s *Scenario, got, want *Result) []Difference {
-	c := &comparison{scenario: s.Name, event: -1}
+// comparison is a Comparison under way.
+type comparison struct {
+	Comparison
+	scenario string
+	event    int
+	// apart is set while the states differ. It ends with the first event after which they are
+	// equal again.
+	apart bool
+	// known are the pods that the reference has admitted and not removed.
+	known map[string]bool
+	// stale is set while the reference still has what a rejected pod had taken.
+	stale bool
+}
+
+// Compare compares a result of Follow with the recorded one, by the rules of
+// docs/rules/format.md.
+func Compare(s *Scenario, got, want *Result) Comparison {
+	c := &comparison{scenario: s.Name, event: -1, known: map[string]bool{}}
 	c.equal("startError", got.StartError != "", want.StartError != "")
 	if got.StartError != "" || want.StartError != "" {
-		return c.differences
+		return c.Comparison
 	}
 	if got.Start != nil && want.Start != nil {
 		c.view("start.", *got.Start, *want.Start)
 	}
 	c.equal("allocatableCPUs", got.AllocatableCPUs, want.AllocatableCPUs)
+	c.apart = len(c.Differences) > 0
+	// Reserved CPUs are part of every later decision and in no later view.
+	reserved := got.AllocatableCPUs != want.AllocatableCPUs
+	for i := range min(len(got.Answers), len(want.Answers)) {
+		c.event = i
+		if !c.next(&got.Answers[i], &want.Answers[i]) {
+			return c.Comparison
+		}
+		c.apart = c.apart || reserved
+	}
+	c.event = -1
 	c.equal("events", len(got.Answers), len(want.Answers))
-	c.answers(got.Answers, want.Answers)
-	return c.differences
+	return c.Comparison
 }
 
-func (c *comparison) answers(got, want []Answer) {
-	known := map[string]bool{}
-	stale := false // the reference still holds what a refused pod had taken
-	for i := range min(len(got), len(want)) {
-		c.event = i
-		g, w := &got[i], &want[i]
-		if g.Op != w.Op {
-			c.equal("op", g.Op, w.Op)
-			return
-		}
-		admitted := w.Admitted != nil && *w.Admitted
-		switch {
-		case w.Op == Admit:
-			stale = !admitted
-		case w.Op == RemovePod || w.Op == DropStale:
-			stale = false
-		}
-		if c.answer(g, w, known[w.Pod]); !stale {
-			c.state(g, w)
-		}
-		switch {
-		case admitted:
-			known[w.Pod] = true
-		case w.Op == RemovePod:
-			delete(known, w.Pod)
-		}
+// next compares one event. It reports whether another one can follow.
+func (c *comparison) next(got, want *Answer) bool {
+	c.Events++
+	if c.apart {
+		c.Apart++
+	}
+	if got.Op != want.Op {
+		c.equal("op", got.Op, want.Op)
+		return false
+	}
+	if got.ends() || want.ends() {
+		c.equal("startError", got.StartError != "", want.StartError != "")
+		c.equal("panic", got.Panic != "", want.Panic != "")
+		return false
+	}
+	known := c.known[want.Pod]
+	c.follow(want)
+	c.answer(got, want, known)
+	if !c.stale {
+		before := len(c.Differences)
+		c.state(got, want)
+		c.apart = len(c.Differences) > before
+	}
+	return true
+}
+
+// follow notes what the reference has after an event.
+func (c *comparison) follow(want *Answer) {
+	switch want.Op {
+	case Admit:
+		c.stale = !want.admitted()
+		c.known[want.Pod] = want.admitted()
+	case RemovePod:
+		c.stale = false
+		delete(c.known, want.Pod)
+	case DropStale:
+		c.stale = false
+	case RemoveContainer, StopContainer, Reconcile, Restart:
 	}
 }
 
 func (c *comparison) answer(got, want *Answer, known bool) {
-	c.equal("startError", got.StartError != "", want.StartError != "")
 	c.equal("admitted", got.Admitted, want.Admitted)
 	c.equal("qos", got.QoS, want.QoS)
 	if !sameReason(got, want) {
 		c.equal("reason", got.Reason, want.Reason)
 	}
-	if want.Admitted == nil || !*want.Admitted || got.Admitted == nil || !*got.Admitted {
+	if !want.admitted() || !got.admitted() {
 		return
 	}
 	if !known {
@@ -175,7 +215,7 @@ func grouped(state map[string]NodeView) map[string]NodeView {
 func (c *comparison) equal(field string, got, want any) {
 	g, w := text(got), text(want)
 	if g != w {
-		c.differences = append(c.differences, Difference{c.scenario, c.event, field, g, w})
+		c.Differences = append(c.Differences, Difference{c.scenario, c.event, field, g, w, c.apart})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Divergences are the differences that are meant, one a line:
 //
-//	scenario event field quirk reason…
+//	scenario event field[,field…] quirk reason…
 //
 // event is the index of the event, or "start". A line that begins with # is a remark.
 type Divergences struct {
@@ -46,7 +46,9 @@ func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
 				return nil, fmt.Errorf("%s:%d: event %q: want the index of an event, or start", name, number, fields[1])
 			}
 		}
-		d.lines = append(d.lines, divergence{scenario: fields[0], event: event, field: fields[2], number: number})
+		for field := range strings.SplitSeq(fields[2], ",") {
+			d.lines = append(d.lines, divergence{scenario: fields[0], event: event, field: field, number: number})
+		}
 	}
 	return d, scanner.Err()
 }

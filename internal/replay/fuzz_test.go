@@ -51,6 +51,9 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("the result of %q is called %q", c.Scenario.Name, got.Name)
 		}
 		if err == nil && c.Want != nil {
+			if got, err = player.Follow(&c.Scenario, c.Want); err != nil {
+				t.Fatal(err)
+			}
 			replay.Compare(&c.Scenario, &got, c.Want)
 		}
 	})

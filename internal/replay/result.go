@@ -79,6 +79,8 @@ type Answer struct {
 	Affinity map[string]Affinity `json:"affinity,omitempty"`
 	// StartError tells that a restart was refused; the scenario ends there.
 	StartError string `json:"startError,omitempty"`
+	// Panic is set where the reference panicked; the scenario ends there.
+	Panic string `json:"panic,omitempty"`
 
 	View
 	AtAdmit          *View                           `json:"atAdmit,omitempty"`
@@ -87,6 +89,15 @@ type Answer struct {
 	Cgroup           map[string]Cgroup               `json:"cgroup,omitempty"`
 	// ElapsedNS is the time that deciding and applying took, for admissions.
 	ElapsedNS int64 `json:"elapsed_ns,omitempty"`
+}
+
+func (a *Answer) admitted() bool {
+	return a.Admitted != nil && *a.Admitted
+}
+
+// ends reports whether the node is down after the event, so that nothing can follow.
+func (a *Answer) ends() bool {
+	return a.StartError != "" || a.Panic != ""
 }
 
 // Affinity is the merged hint of a container. NUMA is null where none is stored.

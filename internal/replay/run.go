@@ -40,6 +40,17 @@ type run struct {
 // Run answers a scenario. The error is about a machine that cannot be found or read; a
 // configuration that is refused is a result.
 func (p *Player) Run(s *Scenario) (Result, error) {
+	return p.Follow(s, &Result{})
+}
+
+// Follow is Run beside recorded answers, so that as many events as possible begin with the same
+// state. Where the recorded answer rejects a pod that Paddock admits, the pod is released after the
+// event. It ends where the recording ends, with a restart that was refused or a panic.
+//
+// This is the only case in which Paddock takes over the recorded state. Other states after a fault
+// of the reference break the invariants: they have a CPU assigned twice, or memory that is assigned
+// and not accounted for.
+func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 	r := &run{player: p, pods: map[string]*v1.Pod{}}
 	var err error
 	if r.m, err = p.machine(s.Machine); err != nil {
@@ -58,14 +69,24 @@ func (p *Player) Run(s *Scenario) (Result, error) {
 	}
 	view := viewOf(r.state)
 	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
-	for _, e := range s.Events {
+	for i, e := range s.Events {
 		answer, err := r.answer(e)
 		if err != nil {
 			return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
 		result.Answers = append(result.Answers, answer)
-		if answer.StartError != "" {
+		if answer.ends() {
 			break
+		}
+		if i >= len(recorded.Answers) {
+			continue
+		}
+		want := &recorded.Answers[i]
+		if want.ends() {
+			break
+		}
+		if answer.admitted() && !want.admitted() {
+			r.state = r.state.Release(e.Pod)
 		}
 	}
 	return result, nil

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// generic is a value as JSON has it, with the contents of state files decoded: the order of
+// blocks in them is random, and the checksum with it.
+func generic(v any) (map[string]any, error) {
+	text, ok := v.(json.RawMessage)
+	if !ok {
+		var err error
+		if text, err = json.Marshal(v); err != nil {
+			return nil, err
+		}
+	}
+	var plain map[string]any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return nil, err
+	}
+	sortCheckpoints(plain)
+	return plain, nil
+}
+
+func sortCheckpoints(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if files, ok := value.(map[string]any); ok && key == "checkpoints" {
+				for name, text := range files {
+					files[name] = sortedCheckpoint(text)
+				}
+				continue
+			}
+			sortCheckpoints(value)
+		}
+	case []any:
+		for _, value := range v {
+			sortCheckpoints(value)
+		}
+	}
+}
+
+func sortedCheckpoint(text any) any {
+	s, _ := text.(string)
+	var file map[string]any
+	if json.Unmarshal([]byte(s), &file) != nil {
+		return text
+	}
+	if sortBlocks(file) {
+		delete(file, "checksum")
+	}
+	return file
+}
+
+// sortBlocks sorts lists of blocks by their type, and reports whether there was one of several.
+func sortBlocks(v any) bool {
+	found := false
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			found = sortBlocks(value) || found
+		}
+	case []any:
+		if len(v) < 2 {
+			return false
+		}
+		if _, ok := v[0].(map[string]any); !ok {
+			return false
+		}
+		slices.SortFunc(v, compareText)
+		return true
+	}
+	return found
+}
+
+func compareText(a, b any) int {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return slices.Compare(x, y)
+}
+
+// difference is one place in which two results differ. nil is a value that is not there.
+type difference struct {
+	path      string
+	got, want any
+}
+
+func (d difference) String() string {
+	return fmt.Sprintf("%s: got %s, want %s", d.path, jsonText(d.got), jsonText(d.want))
+}
+
+func jsonText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// differences compares two generic values, down to the smallest parts.
+func differences(path string, got, want any) []difference {
+	g, gotMap := got.(map[string]any)
+	w, wantMap := want.(map[string]any)
+	if gotMap && wantMap {
+		keys := slices.Collect(maps.Keys(g))
+		for key := range w {
+			if _, both := g[key]; !both {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		var all []difference
+		for _, key := range keys {
+			all = append(all, differences(path+"/"+key, g[key], w[key])...)
+		}
+		return all
+	}
+	gs, gotList := got.([]any)
+	ws, wantList := want.([]any)
+	if gotList && wantList && len(gs) == len(ws) {
+		var all []difference
+		for i := range gs {
+			all = append(all, differences(fmt.Sprintf("%s/%d", path, i), gs[i], ws[i])...)
+		}
+		return all
+	}
+	if reflect.DeepEqual(got, want) {
+		return nil
+	}
+	return []difference{{path, got, want}}
+}

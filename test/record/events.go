@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+// do carries out an event and returns the answer with the state after it. A panic of the
+// managers is an answer; the error is about the scenario.
+func (k *kubelet) do(e event) (a answer, err error) {
+	a = answer{Op: e.Op, Pod: e.Pod, Container: e.Container}
+	defer func() {
+		if problem := recover(); problem != nil {
+			a, err = answer{Op: e.Op, Pod: e.Pod, Container: e.Container, Panic: fmt.Sprint(problem)}, nil
+		}
+	}()
+	k.updates = nil
+	if pod := k.pods[e.Pod]; pod == nil && e.Pod != "" {
+		return a, fmt.Errorf("pod %q is none of the scenario's pods", e.Pod)
+	}
+	switch e.Op {
+	case "admit":
+		k.admit(k.pods[e.Pod], &a)
+	case "removeContainer":
+		err = k.removeContainer(e.Pod, e.Container)
+	case "stopContainer":
+		// All that the kubelet does when a container ends.
+		err = k.topology.RemoveContainer(containerID(e.Pod, e.Container))
+	case "removePod":
+		err = k.removePod(e.Pod)
+	case "dropStale":
+		k.dropStale()
+	case "reconcile":
+		k.rounds.run()
+	case "restart":
+		k.patch(e)
+		if refused := k.start(); refused != nil {
+			a.StartError, a.Checkpoints = k.public(refused), k.checkpoints()
+			return a, nil
+		}
+	default:
+		err = fmt.Errorf("op %q is unknown", e.Op)
+	}
+	k.describe(&a)
+	a.Updates = k.updates
+	return a, err
+}
+
+// admit admits a pod and, if that is granted, creates and starts its containers. A pod that
+// is active already is admitted again, as after a restart of the kubelet: its containers run.
+func (k *kubelet) admit(pod *v1.Pod, a *answer) {
+	uid := string(pod.UID)
+	again := slices.Contains(k.active, uid)
+	others := slices.DeleteFunc(k.activePods(), func(p *v1.Pod) bool { return p.UID == pod.UID })
+	k.admitting = pod
+	decision := k.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.AddOperation})
+	k.admitting = nil
+	a.Admitted, a.Reason, a.Message = &decision.Admit, decision.Reason, decision.Message
+	a.QoS = string(qos.GetPodQOS(pod))
+	a.Affinity = map[string]affinity{}
+	for _, c := range containers(pod) {
+		a.Affinity[c.Name] = affinityOf(k.topology.GetAffinity(uid, c.Name))
+	}
+	switch {
+	case !decision.Admit:
+		k.forget(uid)
+	case !again:
+		k.active = append(k.active, uid)
+		if slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.RestartPolicy == nil }) {
+			// Starting the containers moves memory away from standard init containers.
+			view := k.view()
+			a.AtAdmit = &view
+		}
+		k.startContainers(pod, a)
+	}
+}
+
+func (k *kubelet) startContainers(pod *v1.Pod, a *answer) {
+	uid, logger := string(pod.UID), klog.Background()
+	k.started[uid] = map[string]bool{}
+	a.Cgroup = map[string]cgroup{}
+	for _, c := range containers(pod) {
+		var mems []string
+		for _, id := range sets.List(k.memory.GetMemoryNUMANodes(logger, pod, c)) {
+			mems = append(mems, strconv.Itoa(id))
+		}
+		a.Cgroup[c.Name] = cgroup{CPUs: k.cpu.GetCPUAffinity(uid, c.Name).String(), Mems: strings.Join(mems, ",")}
+		id := containerID(uid, c.Name)
+		k.cpu.AddContainer(logger, pod, c, id)
+		k.memory.AddContainer(logger, pod, c, id)
+		k.topology.AddContainer(pod, c, id)
+		k.started[uid][c.Name] = true
+	}
+}
+
+func (k *kubelet) removeContainer(uid, name string) error {
+	id, logger := containerID(uid, name), klog.Background()
+	delete(k.started[uid], name)
+	if err := k.cpu.RemoveContainer(logger, id); err != nil {
+		return err
+	}
+	if err := k.memory.RemoveContainer(logger, id); err != nil {
+		return err
+	}
+	return k.topology.RemoveContainer(id)
+}
+
+func (k *kubelet) removePod(uid string) error {
+	for _, c := range containers(k.pods[uid]) {
+		if !k.started[uid][c.Name] {
+			continue
+		}
+		if err := k.topology.RemoveContainer(containerID(uid, c.Name)); err != nil {
+			return err
+		}
+	}
+	k.forget(uid)
+	k.dropStale()
+	return nil
+}
+
+func (k *kubelet) forget(uid string) {
+	k.active = slices.DeleteFunc(k.active, func(other string) bool { return other == uid })
+	delete(k.started, uid)
+}
+
+// probe is a pod that asks for nothing.
+var probe = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", UID: "probe"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
+
+// dropStale makes both managers release what pods that are gone have. The sweep is not
+// exported; it comes before the hints for any pod, and those for this pod are empty.
+func (k *kubelet) dropStale() {
+	k.cpu.GetTopologyHints(probe, &probe.Spec.Containers[0])
+	k.memory.GetTopologyHints(probe, &probe.Spec.Containers[0])
+}
+
+// patch changes the configuration for good. null removes a field.
+func (k *kubelet) patch(e event) {
+	maps.Copy(k.config, e.ConfigPatch)
+	maps.DeleteFunc(k.config, func(_ string, value any) bool { return value == nil })
+	if len(e.FeatureGates) == 0 {
+		return
+	}
+	gates := map[string]any{}
+	if written, ok := k.config["featureGates"].(map[string]any); ok {
+		maps.Copy(gates, written)
+	}
+	for name, on := range e.FeatureGates {
+		gates[name] = on
+	}
+	k.config["featureGates"] = gates
+}

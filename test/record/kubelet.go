@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+)
+
+// kubelet is the part of a kubelet that decides: the Topology, CPU and Memory Managers over
+// a directory with their state files. Pods, containers and the container runtime around them
+// are only noted. A panic of the managers is an answer, so that one kubelet is used by one
+// goroutine, and by the CPU Manager's reconcile loop only while that goroutine waits for it.
+type kubelet struct {
+	machine *cadvisorapi.MachineInfo
+	dir     string
+	// config is the KubeletConfiguration as written.
+	config map[string]any
+	pods   map[string]*v1.Pod
+
+	topology topologymanager.Manager
+	cpu      cpumanager.Manager
+	memory   memorymanager.Manager
+	rounds   *rounds
+	updates  []update
+
+	// active are the UIDs of pods that were admitted and not removed, in this order.
+	active []string
+	// admitting is the pod that is being admitted; the managers see it as active.
+	admitting *v1.Pod
+	// started are the containers of active pods that were started and not removed.
+	started map[string]map[string]bool
+}
+
+func newKubelet(s *scenario, machine *cadvisorapi.MachineInfo, dir string) *kubelet {
+	k := &kubelet{machine: machine, dir: dir, config: maps.Clone(s.KubeletConfig), pods: map[string]*v1.Pod{}, started: map[string]map[string]bool{}}
+	if k.config == nil {
+		k.config = map[string]any{}
+	}
+	for _, pod := range s.Pods {
+		k.pods[string(pod.UID)] = pod
+	}
+	return k
+}
+
+// start creates the managers in the kubelet's order and starts them on what is in the
+// directory. The device manager, which is the first to give hints in a kubelet, has none for
+// pods without devices.
+func (k *kubelet) start() error {
+	k.stop()
+	s, err := resolve(k.config, k.machine)
+	if err != nil {
+		return err
+	}
+	c, logger := s.config, klog.Background()
+	if k.topology, err = topologymanager.NewManager(k.machine.Topology, c.TopologyManagerPolicy, c.TopologyManagerScope, c.TopologyManagerPolicyOptions); err != nil {
+		return err
+	}
+	if k.cpu, err = cpumanager.NewManager(logger, c.CPUManagerPolicy, c.CPUManagerPolicyOptions, roundPeriod, k.machine, s.explicit, s.reservation, k.dir, k.topology); err != nil {
+		return err
+	}
+	k.topology.AddHintProvider(logger, k.cpu)
+	if k.memory, err = memorymanager.NewManager(logger, c.MemoryManagerPolicy, k.machine, s.reservation, c.ReservedMemory, k.dir, k.topology); err != nil {
+		return err
+	}
+	k.topology.AddHintProvider(logger, k.memory)
+	if err := k.startManagers(c.CPUManagerPolicy == string(cpumanager.PolicyStatic)); err != nil {
+		return err
+	}
+	return s.checkCapacity()
+}
+
+func (k *kubelet) startManagers(reconciles bool) error {
+	ctx, containers := context.Background(), containermap.NewContainerMap()
+	for uid, names := range k.started {
+		for name := range names {
+			containers.Add(uid, name, containerID(uid, name))
+		}
+	}
+	k.rounds = newRounds(reconciles)
+	if err := k.cpu.Start(ctx, k.activePods, k.rounds, k, k, containers.Clone()); err != nil {
+		k.rounds = nil
+		return fmt.Errorf("start cpu manager error: %w", err)
+	}
+	k.rounds.wait()
+	if err := k.memory.Start(ctx, k.activePods, k.rounds, k, k, containers.Clone()); err != nil {
+		return fmt.Errorf("start memory manager error: %w", err)
+	}
+	return nil
+}
+
+// stop ends the reconcile loop. The state files stay.
+func (k *kubelet) stop() {
+	if k.rounds != nil {
+		k.rounds.stop()
+		k.rounds = nil
+	}
+}
+
+// remove stops the kubelet and removes its directory.
+func (k *kubelet) remove() {
+	k.stop()
+	_ = os.RemoveAll(k.dir) // A leftover in a temporary directory harms nothing.
+}
+
+func containerID(uid, container string) string { return uid + "/" + container }
+
+func containers(pod *v1.Pod) []*v1.Container {
+	var all []*v1.Container
+	for i := range pod.Spec.InitContainers {
+		all = append(all, &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		all = append(all, &pod.Spec.Containers[i])
+	}
+	return all
+}
+
+func enabled(gate featuregate.Feature) bool { return utilfeature.DefaultFeatureGate.Enabled(gate) }
+
+// activePods are the pods that the managers must keep.
+func (k *kubelet) activePods() []*v1.Pod {
+	var pods []*v1.Pod
+	for _, uid := range k.active {
+		pods = append(pods, k.pods[uid])
+	}
+	if k.admitting != nil && !slices.Contains(k.active, string(k.admitting.UID)) {
+		pods = append(pods, k.admitting)
+	}
+	return pods
+}
+
+// GetPodStatus is the status that the reconcile loop reads: all started containers run, but
+// for standard init containers, which have ended.
+func (k *kubelet) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
+	pod := k.pods[string(uid)]
+	if pod == nil {
+		return v1.PodStatus{}, false
+	}
+	var status v1.PodStatus
+	for i, c := range containers(pod) {
+		if !k.started[string(uid)][c.Name] {
+			continue
+		}
+		s := v1.ContainerStatus{Name: c.Name, ContainerID: "containerd://" + containerID(string(uid), c.Name)}
+		s.State.Running = &v1.ContainerStateRunning{}
+		if i >= len(pod.Spec.InitContainers) {
+			status.ContainerStatuses = append(status.ContainerStatuses, s)
+			continue
+		}
+		if c.RestartPolicy == nil {
+			s.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
+		}
+		status.InitContainerStatuses = append(status.InitContainerStatuses, s)
+	}
+	return status, true
+}
+
+// UpdateContainerResources notes what the reconcile loop asks of the container runtime.
+func (k *kubelet) UpdateContainerResources(_ context.Context, id string, r *runtimev1.ContainerResources) error {
+	k.updates = append(k.updates, update{id, r.GetLinux().GetCpusetCpus()})
+	return nil
+}
+
+// roundPeriod is the pause of the reconcile loop before it begins a round and waits in it. Its
+// length only costs time: a round runs when an event asks for it.
+const roundPeriod = time.Millisecond
+
+// rounds runs the rounds of the CPU Manager's reconcile loop one by one. The loop is not
+// exported, but it begins each round with the question whether all sources of pods are
+// ready: there it waits until an event asks for a round.
+type rounds struct {
+	// loop is set where the manager has a loop: its policy none has none.
+	loop bool
+	// waiting is set while the loop waits: whoever asks then is not the loop.
+	waiting bool
+	// reached receives a value when the loop begins to wait.
+	reached chan struct{}
+	proceed chan struct{}
+}
+
+func newRounds(loop bool) *rounds {
+	return &rounds{loop: loop, reached: make(chan struct{}), proceed: make(chan struct{})}
+}
+
+// AddSource is never called: sources belong to the kubelet.
+func (r *rounds) AddSource(string) {}
+
+// AllReady is always true. The loop is held up in it.
+func (r *rounds) AllReady() bool {
+	if !r.loop || r.waiting {
+		return true
+	}
+	r.waiting = true
+	r.reached <- struct{}{}
+	if _, ok := <-r.proceed; !ok {
+		runtime.Goexit()
+	}
+	return true
+}
+
+// wait returns when the loop waits.
+func (r *rounds) wait() {
+	if r.loop {
+		<-r.reached
+	}
+}
+
+// run runs one round.
+func (r *rounds) run() {
+	if r.loop {
+		r.waiting = false
+		r.proceed <- struct{}{}
+		<-r.reached
+	}
+}
+
+func (r *rounds) stop() { close(r.proceed) }
+
+// public replaces the directory in an error by the one of every kubelet.
+func (k *kubelet) public(err error) string {
+	return strings.ReplaceAll(err.Error(), k.dir, "/var/lib/kubelet")
+}

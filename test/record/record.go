@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+)
+
+// inMemory is where Linux has files in memory. The managers write and sync a whole state file
+// with every change, which takes ten times as long on a disk.
+const inMemory = "/dev/shm"
+
+// directory makes a directory for state files.
+func directory() (string, error) {
+	if dir, err := os.MkdirTemp(inMemory, "record"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "record")
+}
+
+// play runs a scenario once. It ends with the first event after which the kubelet is down.
+func play(s *scenario, machine *cadvisorapi.MachineInfo) (result, error) {
+	r := result{Name: s.Name}
+	dir, err := directory()
+	if err != nil {
+		return r, err
+	}
+	k := newKubelet(s, machine, dir)
+	defer k.remove()
+	if refused := k.start(); refused != nil {
+		r.StartError = k.public(refused)
+		return r, nil
+	}
+	r.Start = &answer{Op: "start"}
+	k.describe(r.Start)
+	r.AllocatedFrom = k.cpu.GetAllocatableCPUs().String()
+	for i, e := range s.Events {
+		a, err := k.do(e)
+		if err != nil {
+			return r, fmt.Errorf("event %d: %w", i, err)
+		}
+		r.Events = append(r.Events, a)
+		if a.StartError != "" || a.Panic != "" {
+			break
+		}
+	}
+	return r, nil
+}
+
+// record runs a scenario several times and lists what differs between the runs in the first.
+func record(s *scenario, machine *cadvisorapi.MachineInfo, runs int) (result, error) {
+	first, err := play(s, machine)
+	if err != nil {
+		return first, err
+	}
+	plain, err := generic(first)
+	if err != nil {
+		return first, err
+	}
+	for range runs - 1 {
+		next, err := play(s, machine)
+		if err != nil {
+			return first, err
+		}
+		other, err := generic(next)
+		if err != nil {
+			return first, err
+		}
+		for _, d := range differences("", plain, other) {
+			if !slices.Contains(first.Differs, d.path) {
+				first.Differs = append(first.Differs, d.path)
+			}
+		}
+	}
+	slices.Sort(first.Differs)
+	return first, nil
+}
+
+// trim leaves out the accounts of memory and the state files, which are most of a result.
+func (r *result) trim() {
+	answers := make([]*answer, 0, len(r.Events)+1)
+	if r.Start != nil {
+		answers = append(answers, r.Start)
+	}
+	for i := range r.Events {
+		answers = append(answers, &r.Events[i])
+	}
+	for _, a := range answers {
+		if a.StartError == "" {
+			a.Checkpoints = nil
+		}
+		for _, v := range []*view{&a.view, a.AtAdmit} {
+			if v != nil && v.Memory != nil {
+				v.Memory.MachineState = nil
+			}
+		}
+	}
+	r.Trimmed = true
+}
+
+// verdict is what the kubelet answers when it starts on one state file.
+type verdict struct {
+	Accepted bool   `json:"accepted"`
+	Error    string `json:"error"`
+}
+
+// judge starts a kubelet on the scenario's state file, without the other one.
+func judge(s *scenario, machine *cadvisorapi.MachineInfo) (v verdict, err error) {
+	if !slices.Contains(stateFiles, s.File) {
+		return v, fmt.Errorf("file %q: want one of %v", s.File, stateFiles)
+	}
+	dir, err := directory()
+	if err != nil {
+		return v, err
+	}
+	k := newKubelet(s, machine, dir)
+	defer k.remove()
+	if err := os.WriteFile(filepath.Join(dir, s.File), []byte(s.Content), 0o600); err != nil {
+		return v, err
+	}
+	defer func() {
+		if problem := recover(); problem != nil {
+			v = verdict{Error: fmt.Sprintf("panic: %v", problem)}
+		}
+	}()
+	if refused := k.start(); refused != nil {
+		return verdict{Error: k.public(refused)}, nil
+	}
+	return verdict{Accepted: true}, nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	v1 "k8s.io/api/core/v1"
+)
+
+// scenario is what happens on one node (docs/rules/format.md).
+type scenario struct {
+	Name          string          `json:"name"`
+	Machine       json.RawMessage `json:"machine"`
+	KubeletConfig map[string]any  `json:"kubeletConfig"`
+	Pods          []*v1.Pod       `json:"pods"`
+	Events        []event         `json:"events"`
+	// File and Content are a state file that the node starts on: a verdict is recorded.
+	File    string `json:"file"`
+	Content string `json:"content"`
+}
+
+// event is one thing that happens.
+type event struct {
+	Op           string          `json:"op"`
+	Pod          string          `json:"pod"`
+	Container    string          `json:"container"`
+	FeatureGates map[string]bool `json:"featureGates"`
+	ConfigPatch  map[string]any  `json:"configPatch"`
+}
+
+// result is the answer to a scenario.
+type result struct {
+	Name          string   `json:"name"`
+	StartError    string   `json:"startError,omitempty"`
+	Start         *answer  `json:"start,omitempty"`
+	AllocatedFrom string   `json:"allocatableCPUs,omitempty"`
+	Events        []answer `json:"events,omitempty"`
+	// Differs names the fields that differ between runs of the same scenario.
+	Differs []string `json:"nondeterministicWhere,omitempty"`
+	// Trimmed is set where accounts of memory and state files are left out.
+	Trimmed bool `json:"trimmed,omitempty"`
+}
+
+// answer is what an event led to, and the state after it.
+type answer struct {
+	Op         string              `json:"op"`
+	Pod        string              `json:"pod,omitempty"`
+	Container  string              `json:"container,omitempty"`
+	Admitted   *bool               `json:"admitted,omitempty"`
+	QoS        string              `json:"qos,omitempty"`
+	Reason     string              `json:"reason,omitempty"`
+	Message    string              `json:"message,omitempty"`
+	StartError string              `json:"startError,omitempty"`
+	Panic      string              `json:"panic,omitempty"`
+	Affinity   map[string]affinity `json:"affinity,omitempty"`
+	AtAdmit    *view               `json:"atAdmit,omitempty"`
+	view
+	Exclusive        map[string]map[string]bool      `json:"exclusive,omitempty"`
+	Isolation        map[string]map[string]isolation `json:"isolation,omitempty"`
+	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
+	Cgroup           map[string]cgroup               `json:"cgroup,omitempty"`
+	Updates          []update                        `json:"updates,omitempty"`
+	Checkpoints      map[string]string               `json:"checkpoints,omitempty"`
+}
+
+// view is the state of the managers.
+type view struct {
+	CPU    *cpuView    `json:"cpu,omitempty"`
+	Memory *memoryView `json:"memory,omitempty"`
+}
+
+type cpuView struct {
+	Default    string                       `json:"default"`
+	Entries    map[string]map[string]string `json:"entries"`
+	PodEntries map[string]string            `json:"podEntries"`
+}
+
+type memoryView struct {
+	Entries      map[string]map[string][]block `json:"entries"`
+	PodEntries   map[string][]block            `json:"podEntries"`
+	MachineState map[string]nodeView           `json:"machineState,omitempty"`
+}
+
+type block struct {
+	Type string `json:"type"`
+	Size uint64 `json:"size"`
+	NUMA []int  `json:"numa"`
+}
+
+type nodeView struct {
+	NumberOfAssignments int                   `json:"numberOfAssignments"`
+	Cells               []int                 `json:"cells"`
+	Memory              map[string]memoryType `json:"memory"`
+}
+
+// memoryType is the account of one type of memory of a NUMA node, in bytes.
+type memoryType struct {
+	Total          uint64 `json:"total"`
+	SystemReserved uint64 `json:"systemReserved"`
+	Allocatable    uint64 `json:"allocatable"`
+	Reserved       uint64 `json:"reserved"`
+	Free           uint64 `json:"free"`
+}
+
+// affinity is the merged hint of a container. NUMA is null where the hint has no mask.
+type affinity struct {
+	NUMA      []int `json:"numa"`
+	Preferred bool  `json:"preferred"`
+}
+
+type isolation struct {
+	Level         string `json:"level"`
+	QuotaDisabled bool   `json:"quotaDisabled"`
+}
+
+// cgroup is what a container is created with.
+type cgroup struct {
+	CPUs string `json:"cpus,omitempty"`
+	Mems string `json:"mems,omitempty"`
+}
+
+// update is one request to the container runtime.
+type update struct {
+	ID   string `json:"id"`
+	CPUs string `json:"cpus"`
+}
+
+// line is one line of a file of scenarios. The texts are kept as they are read.
+type line struct {
+	Scenario json.RawMessage `json:"scenario"`
+	Result   json.RawMessage `json:"result"`
+}
+
+// decodeLine reads a bare scenario, a scenario with a result, or a verdict on a state file,
+// which is scenario and result in one object.
+func decodeLine(text []byte) (line, scenario, error) {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return l, scenario{}, err
+	}
+	if l.Scenario == nil {
+		l.Scenario = bytes.Clone(text)
+	}
+	var s scenario
+	if err := json.Unmarshal(l.Scenario, &s); err != nil {
+		return l, s, err
+	}
+	if s.File != "" {
+		l.Result = l.Scenario
+	}
+	return l, s, nil
+}
+
+// readMachine reads the machine of a scenario: "@NAME" is the file NAME.json in dir.
+func readMachine(dir string, raw json.RawMessage) (*cadvisorapi.MachineInfo, error) {
+	var name string
+	if json.Unmarshal(raw, &name) == nil {
+		bare := strings.TrimPrefix(name, "@")
+		if bare == name || bare != filepath.Base(bare) {
+			return nil, fmt.Errorf("machine %q: want \"@NAME\" or a MachineInfo", name)
+		}
+		var err error
+		if raw, err = os.ReadFile(filepath.Join(dir, bare+".json")); err != nil {
+			return nil, err
+		}
+	}
+	info := &cadvisorapi.MachineInfo{}
+	if err := json.Unmarshal(raw, info); err != nil {
+		return nil, fmt.Errorf("machine: %w", err)
+	}
+	return info, nil
+}
