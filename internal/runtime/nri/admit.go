@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/containerd/nri/pkg/api"
 
@@ -16,12 +17,16 @@ import (
 // ends. The error is for the user; it wraps ErrRefused for a rejection.
 func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(context.Context, *api.PodSandbox) (asked, error)) (*node.Grant, error) {
 	uid := sandbox.GetUid()
-	if g, known := p.config.Engine.State().Grant(uid); known {
+	if g := p.grant(uid); g != nil {
 		// Asking again makes it durable if that was in doubt.
-		if _, err := p.config.Engine.Admit(ctx, g.Pod); err != nil {
+		plan, err := p.config.Engine.Admit(ctx, g.Pod)
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("paddock: pod %s: %w; it will be tried again", podName(sandbox), err)
+		case plan.Refusal != nil: // It was released in this moment.
+			return nil, refusal(g.Pod, plan.Refusal)
 		}
-		return g, nil
+		return plan.Grant, nil
 	}
 	a, err := find(ctx, sandbox)
 	if err != nil {
@@ -48,6 +53,16 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 		p.reportEstimate(ctx, a, plan.Grant)
 	}
 	return plan.Grant, nil
+}
+
+// grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written has none: its CPUs may
+// be planned for another pod.
+func (p *Plugin) grant(uid string) *node.Grant {
+	snapshot := p.config.Engine.Snapshot()
+	if g, known := snapshot.State.Grant(uid); known && !slices.Contains(snapshot.Unreleased, uid) {
+		return g
+	}
+	return nil
 }
 
 // rejectedBefore is the answer that the same pod was given while nothing has changed since.

@@ -145,7 +145,59 @@ func (t *table) safe(s *node.State, updates []converge.Update, made bool) (safe 
 	}
 	converge.Order(updates)
 	slices.SortStableFunc(updates, func(a, b converge.Update) int { return turn(s, a) - turn(s, b) })
+	if made {
+		updates = t.inTurn(s, updates)
+	}
 	return updates, len(blocked)
+}
+
+// inTurn orders updates so that, as far as that is possible, each of them is made when the CPUs that it gives have been
+// left by those before it: a container that has nothing of its own left where it runs moves before another takes
+// its CPUs. Where several can be next, and where none can, the order stays.
+func (t *table) inTurn(s *node.State, updates []converge.Update) []converge.Update {
+	rest := func(c *container, may cpuset.Set) cpuset.Set {
+		return everywhereIfEmpty(may, s).Difference(everywhereIfEmpty(desired(s, c.pod, c.name).CPUs, s))
+	}
+	over, owners := map[string]cpuset.Set{}, map[string]cpuset.Set{}
+	set := func(c *container, may cpuset.Set) {
+		delete(over, c.id)
+		delete(owners, c.id)
+		if r := rest(c, may); !r.IsEmpty() {
+			if over[c.id] = r; c.own {
+				owners[c.id] = r
+			}
+		}
+	}
+	for _, c := range t.containers {
+		set(c, c.everything().CPUs)
+	}
+	free := func(u converge.Update) bool {
+		inTheWay := owners
+		if takes(s, u) {
+			inTheWay = over
+		}
+		for id, r := range inTheWay {
+			if id != u.ID && r.Intersects(u.After.CPUs) {
+				return false
+			}
+		}
+		return true
+	}
+	ordered := make([]converge.Update, 0, len(updates))
+	for left := slices.Clone(updates); len(left) > 0; {
+		next, passed := 0, map[string]bool{} // Steps of the same container keep their order.
+		for i, u := range left {
+			if !passed[u.ID] && free(u) {
+				next = i
+				break
+			}
+			passed[u.ID] = true
+		}
+		u := left[next]
+		ordered, left = append(ordered, u), slices.Delete(left, next, next+1)
+		set(t.containers[u.ID], u.After.CPUs)
+	}
+	return ordered
 }
 
 // beside is safe for the reply to an update of the kubelet's, and own is what is ours in it. A runtime makes the

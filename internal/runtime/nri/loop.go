@@ -268,7 +268,7 @@ func (l *loop) create(s *session, c *container) placed {
 		return placed{err: errGone}
 	}
 	state := l.state()
-	if _, known := state.Grant(c.pod); !known {
+	if l.grant(c.pod) == nil {
 		return placed{err: errReleased}
 	}
 	setting := desired(state, c.pod, c.name)

@@ -361,6 +361,50 @@ func TestReplyThatIsCarriedOutLate(t *testing.T) {
 	})
 }
 
+// A pod comes back while its release waits for a disk that stalls, and its CPUs are planned for another pod already. It
+// does not run on them.
+func TestComesBackWhileItsReleaseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.start()
+		b.list(guaranteed("x", 3), guaranteed("w", 4), guaranteed("y", 3))
+		b.mustRun(t, "x", "w")
+		b.stop("x")
+		b.unlist("x")
+		stall := make(chan struct{})
+		b.stall.Store(&stall)
+		pass(15 * time.Second) // x is released, and that is not written.
+		if err := b.run("y"); err == nil {
+			t.Fatal("y was admitted without the disk")
+		}
+		b.list(guaranteed("x", 3))
+		if err := b.run("x"); err == nil || len(b.of("x")) > 0 {
+			t.Errorf("error %v: x runs on CPUs that y is to get", err)
+		}
+		b.stall.Store(nil)
+		close(stall)
+		pass(time.Second)
+		b.mustRun(t, "y")
+		b.apart()
+		b.check(t)
+	})
+}
+
+// A container runs on nothing but a CPU that another one is to own, and the reply to Synchronize changes both: it
+// leaves first.
+func TestLeavesBeforeTheOwnerComes(t *testing.T) {
+	b := newBench(t.Context())
+	b.start()
+	b.list(burstable("y"), guaranteed("x", 2))
+	b.mustRun(t, "y")
+	b.disconnect()
+	b.runs[b.of("y")[0]].setting = converge.Setting{CPUs: cpuset.Of(2)}
+	b.mustRun(t, "x")
+	b.connect()
+	b.want(t, "synchronised", map[string]string{"x/app": "2-3 on {0} no quota", "x/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}"})
+	b.check(t)
+}
+
 // A container is created and not started yet, so it has no cgroup, and its pod is listed no more. It may start at any
 // time: its CPUs stay its own until it has ended.
 func TestReleaseBeforeTheStart(t *testing.T) {

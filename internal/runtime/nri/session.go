@@ -131,7 +131,7 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	if err != nil || !managed {
 		return nil, nil, err
 	}
-	if _, known := s.config.Engine.State().Grant(pod.GetUid()); !known { // Its sandbox was created without us, or the disk stalls.
+	if s.grant(pod.GetUid()) == nil { // Its sandbox was created without us, or the disk stalls.
 		if _, err = s.admit(ctx, pod, s.lookupOrEstimate); err != nil {
 			return nil, nil, err
 		}

@@ -84,10 +84,9 @@ func (l *loop) findForeign() {
 
 // without are the sandboxes of the pods among those that have no grant.
 func (l *loop) without(uids []string) []*sandbox {
-	s := l.config.Engine.State()
 	var boxes []*sandbox
 	for _, uid := range uids {
-		if _, known := s.Grant(uid); known {
+		if l.grant(uid) != nil {
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(l.table.sandboxes)) {

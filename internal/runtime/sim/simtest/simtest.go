@@ -75,7 +75,7 @@ func (c *Checker) Observe(e sim.Event) {
 		return
 	case sim.Drifted:
 		if known {
-			before.runs = less(before.runs, e.Setting.CPUs)
+			before.runs = less(cpus(c.state(), before), e.Setting.CPUs)
 			c.told[e.ID] = before
 		}
 		return
