@@ -155,21 +155,23 @@ func (t *table) safe(s *node.State, updates []converge.Update, made bool) (safe 
 // left by those before it: a container that has nothing of its own left where it runs moves before another takes
 // its CPUs. Where several can be next, and where none can, the order stays.
 func (t *table) inTurn(s *node.State, updates []converge.Update) []converge.Update {
-	rest := func(c *container, may cpuset.Set) cpuset.Set {
-		return everywhereIfEmpty(may, s).Difference(everywhereIfEmpty(desired(s, c.pod, c.name).CPUs, s))
-	}
+	home := map[string]cpuset.Set{} // where each container should run
 	over, owners := map[string]cpuset.Set{}, map[string]cpuset.Set{}
 	set := func(c *container, may cpuset.Set) {
 		delete(over, c.id)
 		delete(owners, c.id)
-		if r := rest(c, may); !r.IsEmpty() {
-			if over[c.id] = r; c.own {
-				owners[c.id] = r
+		if rest := everywhereIfEmpty(may, s).Difference(home[c.id]); !rest.IsEmpty() {
+			if over[c.id] = rest; c.own {
+				owners[c.id] = rest
 			}
 		}
 	}
-	for _, c := range t.containers {
+	for id, c := range t.containers {
+		home[id] = everywhereIfEmpty(desired(s, c.pod, c.name).CPUs, s)
 		set(c, c.everything().CPUs)
+	}
+	if len(owners) == 0 && !slices.ContainsFunc(updates, func(u converge.Update) bool { return takes(s, u) }) {
+		return updates // Nothing is anybody's own.
 	}
 	free := func(u converge.Update) bool {
 		inTheWay := owners
