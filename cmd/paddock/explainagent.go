@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/view"
 	"github.com/paddock-project/paddock/internal/web"
 )
@@ -85,7 +86,7 @@ func fetchExplained(ctx context.Context, address, pod string, patience time.Dura
 	case err != nil:
 		return nil, unanswered(err, patience)
 	case len(data) > maxAnswer:
-		return nil, fmt.Errorf("the answer is larger than %s: this is no agent of Paddock", view.Bytes(maxAnswer))
+		return nil, fmt.Errorf("the answer is larger than %s: this is no agent of Paddock", request.RoundedBytes(maxAnswer))
 	}
 	return readExplained(response, data)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/devicefile"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/view"
@@ -90,7 +91,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %s", name, view.Bytes(maxFile))
+		return nil, fmt.Errorf("%s: larger than %s", name, request.RoundedBytes(maxFile))
 	}
 	return data, nil
 }

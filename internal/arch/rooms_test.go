@@ -29,7 +29,7 @@ const (
 var rooms = []room{
 	{"core/mask", nil, adviceCore},
 	{"core/cpuset", nil, adviceCore},
-	{"core/machine", values, adviceCore},
+	{"core/machine", append([]string{"core/request"}, values...), adviceCore},
 	{"core/request", nil, adviceCore},
 	{"core/layout", []string{"core/request"}, adviceCore},
 	{"core/hint", []string{"core/mask"}, adviceCore},

@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // most is how many sets of NUMA nodes of one size are looked at: all pairs of 64. Beyond that,
@@ -369,7 +370,7 @@ func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
 
 func numberText(resource string, n int64) string {
 	if isMemory(resource) {
-		return bytesText(n)
+		return request.RoundedBytes(n)
 	}
 	return fmt.Sprint(n)
 }

@@ -38,7 +38,7 @@ func isHugePages(name v1.ResourceName) bool {
 }
 
 // isMemory tells whether the memory manager cares for the resource.
-func isMemory(name v1.ResourceName) bool { return name == memory || isHugePages(name) }
+func isMemory(name v1.ResourceName) bool { return request.IsMemory(string(name)) }
 
 // isPodLevel tells whether the resource can be asked for at pod level.
 func isPodLevel(name v1.ResourceName) bool { return name == v1.ResourceCPU || isMemory(name) }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
@@ -71,9 +70,7 @@ func endOf(r *node.Refusal, err error) end {
 	return endElsewhere
 }
 
-func isMemory(r request.Resource) bool {
-	return r == machine.Memory || strings.HasPrefix(r, "hugepages-")
-}
+func isMemory(r request.Resource) bool { return request.IsMemory(r) }
 
 // verdict is a decision, seen with the policy that it was made under.
 type verdict struct {

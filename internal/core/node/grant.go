@@ -58,8 +58,8 @@ func (g *Grant) CPUs() cpuset.Set {
 	return b.Set()
 }
 
-// charged are the blocks that the pod's books consist of: the pool's, or its containers'.
-func (g *Grant) charged() []memory.Block {
+// Charged are the blocks that the pod is charged for: the pool's, or its containers'.
+func (g *Grant) Charged() []memory.Block {
 	if len(g.PoolMemory) > 0 {
 		return g.PoolMemory
 	}

@@ -50,7 +50,7 @@ func (d *draft) layoutPool() {
 			return amount, len(d.pod.Containers[i].Memory) > 0
 		})
 		for i := range claims {
-			claims[i].Indifferent = budget.Resource != "memory" && !slices.Contains(d.pod.Containers[i].HugePages, budget.Resource)
+			claims[i].Indifferent = budget.Resource != request.Memory && !slices.Contains(d.pod.Containers[i].HugePages, budget.Resource)
 		}
 		d.trace.MemoryLayouts = append(d.trace.MemoryLayouts, layout.Divide(budget.Value, claims))
 	}

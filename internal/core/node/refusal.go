@@ -11,7 +11,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -185,7 +184,7 @@ func (d *draft) refuseOutside(container string, want request.Amounts, aligned, n
 	return &Refusal{
 		Reason: TopologyAffinityError, Rule: d.alignmentRule(), Container: container, Resource: short.Resource, Wanted: short.Value,
 		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
-			amountText(short.Resource, short.Value), aligned, bytesText(d.usage.Free(aligned, short.Resource)), nodes),
+			amountText(short.Resource, short.Value), aligned, request.Bytes(d.usage.Free(aligned, short.Resource)), nodes),
 		Nodes: d.s.account(short.Resource, d),
 	}
 }
@@ -291,7 +290,7 @@ func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
 	if !f.Required.IsEmpty() {
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused (R-HINT-24)", f.Required)
 	}
-	if isMemory(f.Resource) {
+	if request.IsMemory(f.Resource) {
 		r.Detail += d.groupsText(size)
 	}
 	return r
@@ -355,26 +354,10 @@ func amountText(resource request.Resource, amount int64) string {
 	case resource == request.CPU:
 		return fmt.Sprintf("%d CPUs", amount)
 	}
-	if !isMemory(resource) {
+	if !request.IsMemory(resource) {
 		return fmt.Sprintf("%d %s", amount, resource)
 	}
-	return fmt.Sprintf("%s of %s", bytesText(amount), resource)
-}
-
-// isMemory tells memory and huge pages from CPUs and devices.
-func isMemory(resource request.Resource) bool {
-	return resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")
-}
-
-// bytesText is an amount of bytes for people, exact: "512Mi", "1Gi", "1000".
-func bytesText(n int64) string {
-	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
-	i := 0
-	for n != 0 && n%1024 == 0 && i < len(units)-1 {
-		n /= 1024
-		i++
-	}
-	return fmt.Sprintf("%d%s", n, units[i])
+	return fmt.Sprintf("%s of %s", request.Bytes(amount), resource)
 }
 
 // account says for every NUMA node how much of a resource is free, and who holds the rest: the
@@ -383,7 +366,7 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	if resource == request.CPU {
 		return s.accountCPU(d)
 	}
-	if !isMemory(resource) {
+	if !request.IsMemory(resource) {
 		return s.accountDevices(resource, d)
 	}
 	t := s.machine.MemoryType(resource)
@@ -405,10 +388,10 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 		}
 	}
 	for _, g := range s.grants {
-		add(g.Pod.ID(), g.charged())
+		add(g.Pod.ID(), g.Charged())
 	}
 	own := Grant{Pod: d.pod, PoolMemory: d.poolMemory, Containers: d.containers}
-	add(d.pod.ID()+" (this pod)", own.charged())
+	add(d.pod.ID()+" (this pod)", own.Charged())
 	return largestFirst(accounts)
 }
 

@@ -6,7 +6,10 @@
 // parses a quantity. A Pod is immutable once made.
 package request
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Resource names a managed resource: CPU, "memory", or "hugepages-<size>". Device
 // resources have their extended resource name.
@@ -14,6 +17,15 @@ type Resource = string
 
 // CPU is the resource whose amounts are whole CPUs. All memory resources are in bytes.
 const CPU Resource = "cpu"
+
+// Memory is ordinary memory. The names of huge pages are HugePagesPrefix and the size of a page: "hugepages-2Mi".
+const (
+	Memory          Resource = "memory"
+	HugePagesPrefix string   = "hugepages-"
+)
+
+// IsMemory tells memory and huge pages, whose amounts are bytes, from CPUs and devices.
+func IsMemory(r Resource) bool { return r == Memory || strings.HasPrefix(r, HugePagesPrefix) }
 
 // Amount is a quantity of one resource.
 type Amount struct {
