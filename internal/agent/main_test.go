@@ -142,7 +142,7 @@ func (b *bench) follow(a *Agent, pods ...string) {
 			b.t.Fatal(err)
 		}
 		for _, s := range sources {
-			s.Pod = podspec.Default(s.Pod, gatesOf(a.place.policy))
+			s.Pod = podspec.Default(s.Pod, podspec.GatesOf(a.place.policy))
 			set.Pods = append(set.Pods, s)
 		}
 	}

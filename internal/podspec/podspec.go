@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -26,6 +27,11 @@ type Gates struct {
 	// PodLevelResourceManagers lets the managers act on it. It has no effect without
 	// PodLevelResources (R-DEM-26).
 	PodLevelManagers bool
+}
+
+// GatesOf are the gates that a policy was resolved with.
+func GatesOf(p node.Policy) Gates {
+	return Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers}
 }
 
 const (
