@@ -22,7 +22,7 @@ KILLS ?= 50
 IDLE  ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden vuln e2e e2e-kubelet stall clean
+.PHONY: help run plan build test check arch generate generated lint format race prop fuzz bench crash idle golden vuln e2e e2e-kubelet stall clean
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +56,17 @@ check: arch lint test race ## What a change must pass: import rules, format, lin
 arch: ## The import rules and the other rules of the house (internal/arch).
 	$(GO) test ./internal/arch
 
+generate: ## The String methods of enumerations, with stringer (a tool of go.mod).
+	$(GO) generate ./...
+
+# What is generated is in git: `lint` fails where it is not what `generate` makes.
+GENERATED = find . -name enum_string.go | sort | xargs sha256sum
+generated:
+	@before=$$($(GENERATED)); $(GO) generate ./... && [ "$$before" = "$$($(GENERATED))" ] || \
+	    { echo "lint: generated files are not as 'make generate' makes them: commit what it made"; exit 1; }
+
 # The end-to-end tests may print, wait, and ask the PodResources API.
-lint: $(LINT) ## golangci-lint, which reports unformatted files too.
+lint: $(LINT) generated ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
 	cd test/e2e && $(LINT) run --disable depguard,forbidigo
 

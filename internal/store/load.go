@@ -22,30 +22,20 @@ const (
 // somebody has to look.
 const maxDamaged = 99
 
+//go:generate go tool stringer -type=Source -linecomment -output=enum_string.go
+
 // Source is where the bytes of a Loaded come from.
 type Source int
 
 const (
 	// Nothing: there is no file, nor a previous one. The agent is new here.
-	Nothing Source = iota
+	Nothing Source = iota // nothing
 	// Current is the file itself.
-	Current
+	Current // current
 	// Previous is the generation before, since the file itself is damaged or missing. The last
 	// change is lost.
-	Previous
+	Previous // previous
 )
-
-func (s Source) String() string {
-	switch s {
-	case Nothing:
-		return "nothing"
-	case Current:
-		return "current"
-	case Previous:
-		return "previous"
-	}
-	return "Source(" + strconv.Itoa(int(s)) + ")"
-}
 
 // Loaded is what Open found.
 type Loaded struct {

@@ -75,21 +75,10 @@ type Isolation int
 
 // The levels: CPUs shared with the node, with the pod, with nobody.
 const (
-	HostIsolation Isolation = iota
-	PodIsolation
-	ContainerIsolation
+	HostIsolation      Isolation = iota // host
+	PodIsolation                        // pod
+	ContainerIsolation                  // container
 )
-
-func (i Isolation) String() string {
-	switch i {
-	case PodIsolation:
-		return "pod"
-	case ContainerIsolation:
-		return "container"
-	case HostIsolation:
-	}
-	return "host"
-}
 
 // Isolation returns the level of container i.
 func (g *Grant) Isolation(i int) Isolation {
