@@ -163,7 +163,7 @@ func runAgent(ctx context.Context, stderr io.Writer, c agent.Config, again func(
 	}
 	var level slog.LevelVar
 	level.Set(at)
-	log, err := telemetry.NewLeveledLogger(stderr, c.Log.Format, &level)
+	log, err := telemetry.NewLogger(stderr, c.Log.Format, &level)
 	if err != nil {
 		return err
 	}

@@ -107,12 +107,6 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	return a, nil
 }
 
-// Engine is the agent's engine, for reading.
-func (a *Agent) Engine() *engine.Engine { return a.engine }
-
-// Runtime is the simulated runtime; nil on a real node.
-func (a *Agent) Runtime() *sim.Runtime { return a.runtime }
-
 // Close lets go of the state. It may be called again.
 func (a *Agent) Close() error { return a.close() }
 

@@ -79,7 +79,7 @@ func (b *bench) file(name, text string) string {
 
 // try starts an agent.
 func (b *bench) try(fsys store.FS) (*Agent, error) {
-	log, err := telemetry.NewLogger(b.log, telemetry.FormatJSON, "debug")
+	log, err := telemetry.NewLogger(b.log, telemetry.FormatJSON, slog.LevelDebug)
 	if err != nil {
 		b.t.Fatal(err)
 	}

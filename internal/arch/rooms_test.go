@@ -73,8 +73,9 @@ var rooms = []room{
 	{"arch", nil, "nothing is imported here"},
 }
 
-// testOnly are packages that only tests may import.
-var testOnly = []string{"store/crashfs", "runtime/sim/simtest"}
+// testOnly are packages that only tests may import: they are no part of the product, and "make deadcode" does
+// not ask who calls them there.
+var testOnly = []string{"scenario", "store/crashfs", "runtime/sim/simtest"}
 
 // library is a module or package from outside, or of the standard library, that has its
 // place.

@@ -108,7 +108,7 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 	switch mode := s["quota"]; mode {
 	case "", "kubelet":
 	case "isolated":
-		policy.Quota = node.DefaultQuota()
+		policy.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
 	default:
 		return policy, nil, fmt.Errorf("quota: %q is unknown; want isolated or kubelet", mode)
 	}
