@@ -5,11 +5,13 @@
 
 GOLANGCI_VERSION    := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
+DEADCODE_VERSION    := v0.52.0
 
 GO     ?= go
 TOOLS  := $(CURDIR)/.tools
 LINT   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VULN   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+DEAD   := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 BINARY := bin/paddock
 
 # What the longer targets run on; the rest of a command line can narrow them,
@@ -22,7 +24,7 @@ KILLS ?= 50
 IDLE  ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan build test check arch lint format race prop fuzz bench crash idle golden record-check vuln e2e e2e-kubelet stall clean
+.PHONY: help run plan build test check arch generate generated deadcode lint format race prop fuzz bench crash idle golden record-check vuln e2e e2e-kubelet stall clean
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +58,24 @@ check: arch lint test race ## What a change must pass: import rules, format, lin
 arch: ## The import rules and the other rules of the house (internal/arch).
 	$(GO) test ./internal/arch
 
+generate: ## The String methods of enumerations, with stringer (a tool of go.mod).
+	$(GO) generate ./...
+
+# What is generated is in git: `lint` fails where it is not what `generate` makes.
+GENERATED = find . -name enum_string.go | sort | xargs sha256sum
+generated:
+	@before=$$($(GENERATED)); $(GO) generate ./... && [ "$$before" = "$$($(GENERATED))" ] || \
+	    { echo "lint: generated files are not as 'make generate' makes them: commit what it made"; exit 1; }
+
+# What is linked into the command and never called: what only tests use is in a test file or in a package for
+# tests (internal/arch has the list). The second run finds what not even a test uses.
+deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
+	@for what in "./cmd/paddock" "-test ./..."; do \
+	    found=$$($(DEAD) $$what) || exit 1; [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
+	done
+
 # Other modules may print and wait. test/record compiles Kubernetes, minutes the first time.
-lint: $(LINT) ## golangci-lint, which reports unformatted files too.
+lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
 	cd test/e2e && $(LINT) run --disable depguard,forbidigo
 	cd test/record && $(LINT) run --disable depguard,forbidigo
@@ -146,3 +164,7 @@ $(LINT):
 $(VULN):
 	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	@mv $(TOOLS)/govulncheck $@
+
+$(DEAD):
+	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install golang.org/x/tools/cmd/deadcode@$(DEADCODE_VERSION)
+	@mv $(TOOLS)/deadcode $@

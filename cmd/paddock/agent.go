@@ -164,7 +164,7 @@ func runAgent(ctx context.Context, stderr io.Writer, c agent.Config, again func(
 	}
 	var level slog.LevelVar
 	level.Set(at)
-	log, err := telemetry.NewLeveledLogger(stderr, c.Log.Format, &level)
+	log, err := telemetry.NewLogger(stderr, c.Log.Format, &level)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func runAgent(ctx context.Context, stderr io.Writer, c agent.Config, again func(
 }
 
 func build() telemetry.Build {
-	b := telemetry.Build{Version: version(), GoVersion: runtime.Version()}
+	b := telemetry.Build{Version: buildVersion(), GoVersion: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

@@ -241,7 +241,7 @@ func (x *explainCommand) candidates() ([]candidate, error) {
 		if p.state != "" {
 			name += " with " + p.state
 		}
-		out = append(out, candidate{name, said, state, gatesOf(state.Policy())})
+		out = append(out, candidate{name, said, state, podspec.GatesOf(state.Policy())})
 	}
 	return out, nil
 }

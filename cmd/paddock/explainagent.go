@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/bounded"
 	"github.com/paddock-project/paddock/internal/view"
 	"github.com/paddock-project/paddock/internal/web"
 )
@@ -80,12 +80,12 @@ func fetchExplained(ctx context.Context, address, pod string, patience time.Dura
 		return nil, unanswered(err, patience)
 	}
 	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	data, err := bounded.Read("the answer", response.Body, maxAnswer)
 	switch {
+	case errors.Is(err, bounded.ErrTooLarge):
+		return nil, fmt.Errorf("%w: this is no agent of Paddock", err)
 	case err != nil:
 		return nil, unanswered(err, patience)
-	case len(data) > maxAnswer:
-		return nil, fmt.Errorf("the answer is larger than %s: this is no agent of Paddock", view.Bytes(maxAnswer))
 	}
 	return readExplained(response, data)
 }

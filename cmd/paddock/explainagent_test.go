@@ -37,7 +37,7 @@ func TestExplainAsksStrangers(t *testing.T) {
 					return
 				}
 			}
-		}, "the answer is larger than 8 MiB"},
+		}, "the answer is too large: it has more than 8 MiB"},
 		"half an answer": {func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Length", "100")
 			says(http.StatusOK, `{"answer":`)(rw, r)

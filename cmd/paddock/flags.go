@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/bounded"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -85,12 +86,9 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 		defer file.Close()
 		stdin = file
 	}
-	data, err := io.ReadAll(io.LimitReader(stdin, maxFile+1))
+	data, err := bounded.Read(name, stdin, maxFile)
 	if err != nil {
 		return nil, err
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %s", name, view.Bytes(maxFile))
 	}
 	return data, nil
 }

@@ -90,7 +90,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 
   # Who would get what there, and who would be refused?
   paddock plan --machine node7.json --kubelet-config kubelet.yaml pods/`,
-		Version:       version(),
+		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -102,8 +102,8 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 	return root
 }
 
-// version is the module's version as the Go tool recorded it, "devel" if it did not.
-func version() string {
+// buildVersion is the module's version as the Go tool recorded it, "devel" if it did not.
+func buildVersion() string {
 	v := "devel"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		v = info.Main.Version

@@ -133,7 +133,7 @@ func TestExitError(t *testing.T) {
 
 func TestReadInputIsBounded(t *testing.T) {
 	endless := io.LimitReader(zeros{}, maxFile+10)
-	if data, err := readInput("-", endless); data != nil || err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+	if data, err := readInput("-", endless); data != nil || err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Errorf("got %d bytes and %v", len(data), err)
 	}
 }

@@ -27,7 +27,7 @@ func TestProposedManifestsAreAdmitted(t *testing.T) {
 	}
 	policy, _ := kubeletcfg.Default(found.Machine)
 	policy.Topology = node.TopologySingleNUMANode
-	gates := gatesOf(policy)
+	gates := podspec.GatesOf(policy)
 	state, err := node.New(found.Machine, policy)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func small(t *testing.T, bytes int64) (*node.State, podspec.Gates) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return state, gatesOf(state.Policy())
+	return state, podspec.GatesOf(state.Policy())
 }
 
 // TestRuleOfTheAPI: what is asked of a request.Pod after a change of the budget is what the API asks

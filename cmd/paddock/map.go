@@ -93,7 +93,7 @@ func shortName(name string) string { return strings.TrimSuffix(filepath.Base(nam
 // admit puts the pods on the node and says who is refused.
 func (c *mapCommand) admit(state *node.State, paths []string) (*node.State, int, error) {
 	policy := state.Policy()
-	gates := podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	gates := podspec.GatesOf(policy)
 	pods, err := c.pods(paths, gates, state.Machine())
 	if err != nil {
 		return nil, 0, err

@@ -95,16 +95,12 @@ func (p *planCommand) node() (*discover.Found, *node.State, string, error) {
 	return found, state, said, err
 }
 
-func gatesOf(policy node.Policy) podspec.Gates {
-	return podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
-}
-
 func (p *planCommand) run(ctx context.Context, paths []string) error {
 	found, state, said, err := p.node()
 	if err != nil {
 		return err
 	}
-	gates := gatesOf(state.Policy())
+	gates := podspec.GatesOf(state.Policy())
 	pods, err := p.pods(paths, gates, found.Machine)
 	if err != nil {
 		return err

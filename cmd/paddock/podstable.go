@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/podres"
 	"github.com/paddock-project/paddock/internal/view"
 )
@@ -107,7 +108,7 @@ func setText(set cpuset.Set, wide bool) string {
 func memoryText(blocks []*podres.ContainerMemory) string {
 	parts := make([]string, len(blocks))
 	for i, b := range blocks {
-		parts[i] = view.Bytes(int64(min(b.GetSize(), math.MaxInt64)))
+		parts[i] = request.RoundedBytes(int64(min(b.GetSize(), math.MaxInt64)))
 		if b.GetMemoryType() != machine.Memory {
 			parts[i] += " " + b.GetMemoryType()
 		}

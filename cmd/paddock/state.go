@@ -6,11 +6,10 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -112,16 +111,14 @@ const (
 )
 
 func (f *kubeletFlag) minor() (int, error) {
-	parts := strings.SplitN(strings.TrimPrefix(f.version, "v"), ".", 3)
-	if len(parts) > 1 && parts[0] == "1" {
-		if minor, err := strconv.Atoi(parts[1]); err == nil {
-			if minor < oldestKubelet || minor > newestKubelet {
-				return 0, fmt.Errorf("--kubelet %s: the files of 1.%d to 1.%d are known", f.version, oldestKubelet, newestKubelet)
-			}
-			return minor, nil
-		}
+	v, err := version.ParseGeneric(f.version)
+	switch {
+	case err != nil || v.Major() != 1:
+		return 0, fmt.Errorf("--kubelet %q: want a version such as 1.36", f.version)
+	case v.Minor() < oldestKubelet || v.Minor() > newestKubelet:
+		return 0, fmt.Errorf("--kubelet %s: the files of 1.%d to 1.%d are known", f.version, oldestKubelet, newestKubelet)
 	}
-	return 0, fmt.Errorf("--kubelet %q: want a version such as 1.36", f.version)
+	return int(v.Minor()), nil
 }
 
 // kubeletConfig is --kubelet-config where it is the kubelet's own configuration.

@@ -279,7 +279,7 @@ func (c *stateConvertCommand) toPaddock(old *doctor.State, pods map[string]*v1.P
 	if err != nil {
 		return err
 	}
-	gates := podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	gates := podspec.GatesOf(*policy)
 	asked, err := requestsOf(pods, gates)
 	if err != nil {
 		return err

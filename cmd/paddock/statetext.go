@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -101,7 +101,7 @@ func (s *shownState) podTable() *view.Table {
 		}
 		var blocks []string
 		for _, b := range h.Memory {
-			blocks = append(blocks, fmt.Sprintf("%s of %s on NUMA %s", bytesText(b.Bytes), b.Type, nodeList(b.NUMANodes)))
+			blocks = append(blocks, fmt.Sprintf("%s of %s on NUMA %s", request.RoundedBytes(int64(b.Bytes)), b.Type, nodeList(b.NUMANodes)))
 		}
 		t.Cells(view.Cell{Text: pod, Tone: view.Strong}, view.Cell{Text: container, Tone: tone}, view.Cell{Text: cpus, Tone: tone},
 			view.Cell{Text: h.NUMANodes, Tone: tone}, view.Cell{Text: strings.Join(blocks, ", "), Tone: tone})
@@ -125,15 +125,6 @@ func (s *shownState) podTable() *view.Table {
 		}
 	}
 	return t
-}
-
-// bytesText is an amount for reading. The kubelet calculates without signs and does not look for
-// what is less than nothing.
-func bytesText(bytes uint64) string {
-	if bytes > math.MaxInt64 {
-		return "-" + view.Bytes(int64(-bytes))
-	}
-	return view.Bytes(int64(bytes))
 }
 
 func nodeList(nodes []int) string {
@@ -161,8 +152,9 @@ func (s *shownState) nodeTable() *view.Table {
 		if len(n.Group) > 1 {
 			group = nodeList(n.Group)
 		}
-		t.Row(strconv.Itoa(n.ID), n.Type, bytesText(n.Total), bytesText(n.SystemReserved),
-			bytesText(n.Allocatable), bytesText(n.Reserved), bytesText(n.Free),
+		// The kubelet calculates without signs, so that less than nothing is a large number.
+		t.Row(strconv.Itoa(n.ID), n.Type, request.RoundedBytes(int64(n.Total)), request.RoundedBytes(int64(n.SystemReserved)),
+			request.RoundedBytes(int64(n.Allocatable)), request.RoundedBytes(int64(n.Reserved)), request.RoundedBytes(int64(n.Free)),
 			strconv.Itoa(n.Assignments), group)
 	}
 	return t

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/bounded"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 	"github.com/paddock-project/paddock/internal/store"
 )
@@ -71,7 +72,7 @@ func (f *replacement) unchanged(fsys store.FS) error {
 	if err != nil {
 		return err
 	}
-	now, err := io.ReadAll(io.LimitReader(there, maxFile+1))
+	now, err := bounded.Read(f.path, there, maxFile)
 	if err := errors.Join(err, there.Close()); err != nil {
 		return err
 	}

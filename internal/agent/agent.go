@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/podres"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 	"github.com/paddock-project/paddock/internal/store"
@@ -96,7 +97,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	a.history.load(ctx, e.State())
 	a.reported = &reported{engine: e, status: a.status}
 	if c.Runtime == RuntimeNRI {
-		err = a.newNode(ctx, gatesOf(p.policy))
+		err = a.newNode(ctx, podspec.GatesOf(p.policy))
 	} else {
 		err = a.newSimulation(ctx)
 	}
@@ -105,12 +106,6 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	}
 	return a, nil
 }
-
-// Engine is the agent's engine, for reading.
-func (a *Agent) Engine() *engine.Engine { return a.engine }
-
-// Runtime is the simulated runtime; nil on a real node.
-func (a *Agent) Runtime() *sim.Runtime { return a.runtime }
 
 // Close lets go of the state. It may be called again.
 func (a *Agent) Close() error { return a.close() }

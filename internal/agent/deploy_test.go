@@ -247,7 +247,7 @@ func TestFirstPod(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, err, config.Warnings(found.Machine))
 			continue
 		}
-		pod := podspec.Default(pods[0].Pod, gatesOf(policy))
+		pod := podspec.Default(pods[0].Pod, podspec.GatesOf(policy))
 		checkFirst(t, name, pod, found.Machine, policy)
 	}
 }
@@ -259,7 +259,7 @@ func checkFirst(t *testing.T, name string, pod *v1.Pod, m *machine.Machine, poli
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, err := podspec.Request(pod, gatesOf(policy))
+	asked, err := podspec.Request(pod, podspec.GatesOf(policy))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func TestHistoryThatIsNoUse(t *testing.T) {
 	for name, c := range map[string]struct{ data, log string }{
 		"empty":     {"", "unexpected end of JSON input"},
 		"damaged":   {`{"format":"paddock-hist`, "unexpected end of JSON input"},
-		"too large": {strings.Repeat(" ", journal.MaxSize+1), "more than 1048576 bytes"},
+		"too large": {strings.Repeat(" ", journal.MaxSize+1), "more than 1 MiB"},
 		"newer":     {`{"format":"paddock-history","version":2}`, "written by a newer version"},
 	} {
 		t.Run(name, func(t *testing.T) {

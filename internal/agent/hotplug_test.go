@@ -133,7 +133,7 @@ func watch(t *testing.T) *watched {
 		t.Fatal(err)
 	}
 	w.engine.state = twoPods(t, found.Machine)
-	log, err := telemetry.NewLogger(w.book, telemetry.FormatJSON, "debug")
+	log, err := telemetry.NewLogger(w.book, telemetry.FormatJSON, slog.LevelDebug)
 	if err != nil {
 		t.Fatal(err)
 	}

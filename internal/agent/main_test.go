@@ -79,7 +79,7 @@ func (b *bench) file(name, text string) string {
 
 // try starts an agent.
 func (b *bench) try(fsys store.FS) (*Agent, error) {
-	log, err := telemetry.NewLogger(b.log, telemetry.FormatJSON, "debug")
+	log, err := telemetry.NewLogger(b.log, telemetry.FormatJSON, slog.LevelDebug)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func (b *bench) follow(a *Agent, pods ...string) {
 			b.t.Fatal(err)
 		}
 		for _, s := range sources {
-			s.Pod = podspec.Default(s.Pod, gatesOf(a.place.policy))
+			s.Pod = podspec.Default(s.Pod, podspec.GatesOf(a.place.policy))
 			set.Pods = append(set.Pods, s)
 		}
 	}

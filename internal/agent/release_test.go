@@ -24,7 +24,7 @@ func TestReleaseOnExit(t *testing.T) {
 				t.Errorf("for good %t: %s runs on %s at the end", forGood, pod, last)
 			}
 		}
-		if n := len(r.Engine().State().Grants()); (n == 0) != forGood {
+		if n := len(r.engine.State().Grants()); (n == 0) != forGood {
 			t.Errorf("for good %t: %d pods have an assignment", forGood, n)
 		}
 	}

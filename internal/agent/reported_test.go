@@ -15,13 +15,13 @@ func TestReported(t *testing.T) {
 	a := b.start()
 	for _, uid := range []string{"a", "b"} {
 		pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 1, Equivalent: true}}}
-		if _, err := a.Engine().Admit(t.Context(), pod); err != nil {
+		if _, err := a.engine.Admit(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
 	}
 	status := &nri.Status{}
-	r := &reported{engine: a.Engine(), status: func() *nri.Status { return status }}
-	all := a.Engine().Snapshot()
+	r := &reported{engine: a.engine, status: func() *nri.Status { return status }}
+	all := a.engine.Snapshot()
 	if len(all.State.Grants()) != 2 || r.Snapshot() != all {
 		t.Fatalf("%d pods are reported, want both", len(r.State().Grants()))
 	}

@@ -128,7 +128,7 @@ func TestEndWritesTheState(t *testing.T) {
   initContainers: [{name: i, image: x, resources: {limits: {cpu: "2", memory: 2Gi}}}],
   containers: [{name: c, image: x, resources: {limits: {cpu: "1", memory: 64Mi}}}]}}`)
 	r := b.run()
-	for len(r.Runtime().History("a", "c")) == 0 { // The init container has ended then.
+	for len(r.runtime.History("a", "c")) == 0 { // The init container has ended then.
 		time.Sleep(time.Millisecond) //nolint:forbidigo // The runtime is asked, not told when.
 	}
 	r.stop(t)

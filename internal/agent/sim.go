@@ -37,7 +37,7 @@ func (a *Agent) newSimulation(ctx context.Context) (err error) {
 // simulate runs the simulated runtime and kubelet with the pods of the manifests.
 func (a *Agent) simulate(ctx context.Context, group *errgroup.Group) {
 	set := a.follower()
-	source := manifests.New(a.config.Pods, manifests.Options{Gates: gatesOf(a.place.policy), After: a.looks.after})
+	source := manifests.New(a.config.Pods, manifests.Options{Gates: podspec.GatesOf(a.place.policy), After: a.looks.after})
 	group.Go(func() error { return source.Run(ctx, func(s manifests.Set) { set(ctx, s) }) })
 	group.Go(func() error { return a.kubelet.Run(ctx) })
 	group.Go(func() error {
@@ -67,7 +67,7 @@ func (a *Agent) follower() func(context.Context, manifests.Set) {
 		}
 		var pods []request.Pod
 		for _, source := range set.Pods {
-			pod, err := podspec.Request(source.Pod, gatesOf(a.place.policy))
+			pod, err := podspec.Request(source.Pod, podspec.GatesOf(a.place.policy))
 			if err != nil {
 				a.log.ErrorContext(ctx, "pod not usable", "from", source.Origin.String(), "error", err)
 				continue

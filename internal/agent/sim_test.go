@@ -52,7 +52,7 @@ func TestLostUpdateIsRepaired(t *testing.T) {
 		b.follow(a, "web", "db 2")
 		b.tick()
 		same(t, "after the loss", runs(a), "db/c=1-2 web/c=0,3-7")
-		contains(t, "history", fmt.Sprint(a.Runtime().History("web", "c")), "created cpus 0-7", "lost cpus 0,3-7", "updated cpus 0,3-7")
+		contains(t, "history", fmt.Sprint(a.runtime.History("web", "c")), "created cpus 0-7", "lost cpus 0,3-7", "updated cpus 0,3-7")
 		if err := a.runtime.Drift("db", "c", converge.Setting{CPUs: cpuset.Of(7)}); err != nil {
 			t.Fatal(err)
 		}

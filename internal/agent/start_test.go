@@ -293,7 +293,7 @@ func TestReservedNumberWhileCPUsAreOffline(t *testing.T) {
 				return s
 			}
 			sys := &plugged{}
-			online := cpuset.Range(0, 15).Difference(set(c.offline)).String()
+			online := set("0-15").Difference(set(c.offline)).String()
 			sys.set(online, online)
 			found, err := discover.Live(sys)
 			if err != nil {

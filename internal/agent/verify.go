@@ -45,7 +45,7 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 	if err != nil {
 		return nil, err
 	}
-	source, err := kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gatesOf(s.Policy()), Now: time.Now, After: time.After, Log: log})
+	source, err := kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: podspec.GatesOf(s.Policy()), Now: time.Now, After: time.After, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,6 @@ func degradedPods(s *node.State) []string {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-func gatesOf(p node.Policy) podspec.Gates {
-	return podspec.Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers}
 }
 
 // stored is the state as it is on disk, without a lock: its writer exchanges the file as a whole.

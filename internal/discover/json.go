@@ -29,95 +29,55 @@ func (f *Found) WriteJSON(w io.Writer) error {
 	if err := json.Compact(&compact, data); err != nil {
 		return err
 	}
-	l := layout{src: compact.Bytes(), out: &out}
-	l.measure()
-	l.value(0, 0)
+	if err := layOut(&out, compact.Bytes(), 0); err != nil {
+		return err
+	}
 	out.WriteByte('\n')
-	_, err := w.Write(out.Bytes())
+	_, err := out.WriteTo(w)
 	return err
 }
 
-// layout breaks compact, valid JSON into lines.
-type layout struct {
-	src []byte
-	out *bytes.Buffer
-	// end is, for the position of an opening bracket, the position after its closing
-	// one.
-	end map[int]int
-}
-
-func (l *layout) measure() {
-	l.end = map[int]int{}
-	var open []int
-	for i := 0; i < len(l.src); i++ {
-		switch l.src[i] {
-		case '"':
-			i = l.afterString(i) - 1
-		case '{', '[':
-			open = append(open, i)
-		case '}', ']':
-			l.end[open[len(open)-1]] = i + 1
-			open = open[:len(open)-1]
-		}
+// layOut writes compact JSON in lines, indented by depth steps of two spaces.
+func layOut(out *bytes.Buffer, value json.RawMessage, depth int) error {
+	isObject := value[0] == '{'
+	if isList := value[0] == '['; !isObject && !isList || 2*depth+len(value) <= lineWidth || depth == maxDepth {
+		return oneLine(out, value)
 	}
-}
-
-func (l *layout) afterString(i int) int {
-	for i++; l.src[i] != '"'; i++ {
-		if l.src[i] == '\\' {
-			i++
-		}
+	d := json.NewDecoder(bytes.NewReader(value))
+	if _, err := d.Token(); err != nil {
+		return err
 	}
-	return i + 1
-}
-
-// value writes what starts at i and returns the position after it. depth is the
-// indentation in steps of two spaces.
-func (l *layout) value(i, depth int) int {
-	end, bracket := l.end[i]
-	switch {
-	case !bracket:
-		return l.word(i)
-	case 2*depth+end-i <= lineWidth || depth == maxDepth:
-		for i < end {
-			i = l.word(i)
-		}
-		return end
-	}
+	out.WriteByte(value[0])
 	indent := "\n" + strings.Repeat("  ", depth)
-	closing := end - 1
-	l.out.WriteByte(l.src[i])
-	for i++; i < closing; {
-		l.out.WriteString(indent + "  ")
-		if l.src[closing] == '}' {
-			i = l.word(l.word(i)) // The key and the colon.
+	for separator := ""; d.More(); separator = "," {
+		out.WriteString(separator + indent + "  ")
+		if isObject {
+			before := d.InputOffset()
+			if _, err := d.Token(); err != nil {
+				return err
+			}
+			out.Write(bytes.TrimLeft(value[before:d.InputOffset()], ",")) // The key as it is spelled in the file.
+			out.WriteString(": ")
 		}
-		if i = l.value(i, depth+1); l.src[i] == ',' {
-			l.out.WriteByte(',')
-			i++
+		var element json.RawMessage
+		if err := d.Decode(&element); err != nil {
+			return err
+		}
+		if err := layOut(out, element, depth+1); err != nil {
+			return err
 		}
 	}
-	l.out.WriteString(indent)
-	l.out.WriteByte(l.src[closing])
-	return end
+	out.WriteString(indent)
+	return out.WriteByte(value[len(value)-1])
 }
 
-// word writes the string, the number or the single character at i, with a space after
-// a colon or comma, and returns the position after it.
-func (l *layout) word(i int) int {
-	end := i + 1
-	switch l.src[i] {
-	case '"':
-		end = l.afterString(i)
-	case ':', ',':
-		l.out.Write([]byte{l.src[i], ' '})
-		return end
-	case '{', '}', '[', ']':
-	default:
-		for end < len(l.src) && !strings.ContainsRune(",:]}", rune(l.src[end])) {
-			end++
-		}
+// oneLine writes compact JSON with a space after colons and commas. A line feed of json.Indent is never
+// inside a string, where it would be escaped.
+func oneLine(out *bytes.Buffer, value json.RawMessage) error {
+	var lines bytes.Buffer
+	if err := json.Indent(&lines, value, "", ""); err != nil {
+		return err
 	}
-	l.out.Write(l.src[i:end])
-	return end
+	_, err := strings.NewReplacer(",\n", ", ", "\n", "").WriteString(out, lines.String())
+	return err
 }

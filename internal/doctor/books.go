@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
@@ -148,7 +149,7 @@ func (b books) tableDifferences(id int, name string, want books, sameCells bool)
 	var lines []string
 	say := func(what string, have, should uint64) {
 		if have != should {
-			lines = append(lines, fmt.Sprintf("NUMA node %d: %s of %s: the file has %s, now it is %s (%s)", id, what, name, size(have), size(should), change(have, should)))
+			lines = append(lines, fmt.Sprintf("NUMA node %d: %s of %s: the file has %s, now it is %s (%s)", id, what, name, request.Bytes(have), request.Bytes(should), change(have, should)))
 		}
 	}
 	have, should := b[id].Tables[name], want[id].Tables[name]
@@ -170,9 +171,9 @@ func (b books) tableDifferences(id int, name string, want books, sameCells bool)
 	}
 	switch {
 	case heldHave != heldWant:
-		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s held, the pods' entries add up to %s", where, size(heldHave), name, size(heldWant)))
+		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s held, the pods' entries add up to %s", where, request.Bytes(heldHave), name, request.Bytes(heldWant)))
 	case freeHave != freeWant && len(lines) == 0:
-		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s free, it should be %s", where, size(freeHave), name, size(freeWant)))
+		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s free, it should be %s", where, request.Bytes(freeHave), name, request.Bytes(freeWant)))
 	case freeHave != freeWant:
 	}
 	return lines
@@ -205,22 +206,9 @@ func numbers(list []int) string {
 	return strings.Join(words, ", ")
 }
 
-// size writes bytes in the largest unit that divides them, so that no drift is rounded away.
-func size(bytes uint64) string {
-	for _, u := range []struct {
-		shift uint
-		name  string
-	}{{30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
-		if bytes > 0 && bytes%(1<<u.shift) == 0 {
-			return fmt.Sprintf("%d %s", bytes>>u.shift, u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", bytes)
-}
-
 func change(from, to uint64) string {
 	if to > from {
-		return size(to-from) + " more"
+		return request.Bytes(to-from) + " more"
 	}
-	return size(from-to) + " less"
+	return request.Bytes(from-to) + " less"
 }

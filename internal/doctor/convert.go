@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
@@ -239,7 +240,7 @@ func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate
 			b := &blocks[i]
 			if b.Size > left[b.Type] {
 				c.lose(uid, "container %s shares %s of %s with others of its pod, which can only be counted once: it keeps %s and its NUMA nodes %s",
-					name, size(b.Size), b.Type, size(left[b.Type]), numbers(b.Nodes))
+					name, request.Bytes(b.Size), b.Type, request.Bytes(left[b.Type]), numbers(b.Nodes))
 				b.Size = left[b.Type]
 			}
 			left[b.Type] -= b.Size
@@ -248,7 +249,7 @@ func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if left[name] > 0 {
-			c.lose(uid, "%s of %s of its pool are no container's: they are free again", size(left[name]), name)
+			c.lose(uid, "%s of %s of its pool are no container's: they are free again", request.Bytes(left[name]), name)
 		}
 	}
 	return out

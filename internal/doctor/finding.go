@@ -7,29 +7,20 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
+//go:generate go tool stringer -type=Level,Answer -linecomment -output=enum_string.go
+
 // Level is how grave a finding is.
 type Level int
 
 // The levels.
 const (
 	// Note is worth knowing and stops no kubelet.
-	Note Level = iota
+	Note Level = iota // note
 	// Doubt is why it cannot be told whether the kubelet starts.
-	Doubt
+	Doubt // doubt
 	// Fault stops the kubelet.
-	Fault
+	Fault // fault
 )
-
-func (l Level) String() string {
-	switch l {
-	case Doubt:
-		return "doubt"
-	case Fault:
-		return "fault"
-	case Note:
-	}
-	return "note"
-}
 
 // Finding is one thing that is worth telling about a file.
 type Finding struct {
@@ -51,21 +42,10 @@ type Answer int
 
 // The answers.
 const (
-	Unsure Answer = iota
-	Starts
-	Refuses
+	Unsure  Answer = iota // cannot be told
+	Starts                // starts
+	Refuses               // does not start
 )
-
-func (a Answer) String() string {
-	switch a {
-	case Starts:
-		return "starts"
-	case Refuses:
-		return "does not start"
-	case Unsure:
-	}
-	return "cannot be told"
-}
 
 // Diagnosis is what Verify says about one file.
 type Diagnosis struct {

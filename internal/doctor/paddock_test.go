@@ -70,7 +70,7 @@ func admitted(t *testing.T, s *scenario, machines setups) (*node.State, doctor.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates := podspec.Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers}
+	gates := podspec.GatesOf(p)
 	var asked []request.Pod
 	for _, pod := range s.Scenario.Pods {
 		r, err := podspec.Request(pod, gates)

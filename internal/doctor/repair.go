@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
@@ -214,7 +215,7 @@ func (r *repair) presentMemory(m *kubeletstate.Memory, machine books) {
 				kept = append(kept, b)
 				continue
 			}
-			r.lose(uid, "%s loses its claim to %s of %s on NUMA nodes %s, which the machine does not have", who, size(b.Size), b.Type, numbers(b.Nodes))
+			r.lose(uid, "%s loses its claim to %s of %s on NUMA nodes %s, which the machine does not have", who, request.Bytes(b.Size), b.Type, numbers(b.Nodes))
 		}
 		return kept
 	}

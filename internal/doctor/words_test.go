@@ -98,7 +98,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	if n := now.Memory.Nodes[1]; n.Assignments != 3 || n.Tables["memory"].Reserved != 300 {
 		t.Errorf("the books are %+v %+v", n, n.Tables["memory"])
 	}
-	if len(remarks) != 2 || !remarks[0].Lost || !strings.Contains(remarks[0].What, "container net shares 150 B") || remarks[1].UID != "b" {
+	if len(remarks) != 2 || !remarks[0].Lost || !strings.Contains(remarks[0].What, "container net shares 150") || remarks[1].UID != "b" {
 		t.Errorf("remarks %v", remarks)
 	}
 	if old.Memory.Entries["a"]["net"][0].Size != 150 || table.Reserved != 300 {

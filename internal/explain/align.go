@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // most is how many sets of NUMA nodes of one size are looked at: all pairs of 64. Beyond that,
@@ -92,7 +93,7 @@ func fitOf(s *node.State, f hint.Family, outcome node.Outcome) Fit {
 		return out
 	case hint.Any:
 		switch {
-		case !isMemory(f.Resource):
+		case !request.IsMemory(f.Resource):
 			out.Sets = "anywhere: no device reports a NUMA node (R-HINT-40)"
 		case outcome == node.MemoryApart:
 			out.Sets = "nowhere for the containers together (Q-26)"
@@ -348,15 +349,15 @@ func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
 	if !m.Contains(f.Required) {
 		return fmt.Sprintf("%s: what init containers have on %s is to be reused (R-HINT-24)", f.Resource, nodesText(f.Required)), 0
 	}
-	if isMemory(f.Resource) {
+	if request.IsMemory(f.Resource) {
 		return grouped(s, f.Resource, m), 0
 	}
 	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Universe)), 1
 }
 
 func numberText(resource string, n int64) string {
-	if isMemory(resource) {
-		return bytesText(n)
+	if request.IsMemory(resource) {
+		return request.RoundedBytes(n)
 	}
 	return fmt.Sprint(n)
 }

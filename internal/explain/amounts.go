@@ -198,7 +198,7 @@ func (x *search) between(best request.Pod, low, high, unit int64, fits func(int6
 
 // pools tells whether the resource is a pod-level pool's.
 func (x *search) pools(resource string) bool {
-	return x.trace.Demand.Path == node.AsPool && (resource == request.CPU || isMemory(resource))
+	return x.trace.Demand.Path == node.AsPool && (resource == request.CPU || request.IsMemory(resource))
 }
 
 // unit is the step in which a resource is lowered: whole cores under full-pcpus-only, MiB, pages.
@@ -208,7 +208,7 @@ func (x *search) unit(resource string) int64 {
 		return int64(max(1, x.state.Machine().CPUsPerCore()))
 	case resource == machine.Memory:
 		return 1 << 20
-	case isMemory(resource):
+	case request.IsMemory(resource):
 		for _, n := range x.state.Machine().Nodes() {
 			for _, h := range n.HugePages {
 				if machine.HugePageType(h.SizeKiB) == resource {
@@ -368,7 +368,7 @@ func changesText(changes []Change) string {
 		}
 		to := Amount{c.Resource, c.To}
 		text := to.Text()
-		if isMemory(c.Resource) {
+		if request.IsMemory(c.Resource) {
 			text = to.Quantity() + " of " + c.Resource
 		}
 		what[name] = append(what[name], fmt.Sprintf("%s instead of %s", text, Amount{c.Resource, c.From}.Quantity()))

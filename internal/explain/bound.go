@@ -27,7 +27,7 @@ type bound struct {
 // the pod on the node without any other.
 func (x *search) newBound(victims []victim, alone *node.Plan) *bound {
 	r := x.refusal
-	if r.Resource != request.CPU && !isMemory(r.Resource) || len(r.Nodes) == 0 || x.erratic() {
+	if r.Resource != request.CPU && !request.IsMemory(r.Resource) || len(r.Nodes) == 0 || x.erratic() {
 		return &bound{}
 	}
 	b := &bound{want: r.Wanted, nodes: x.mostNodes(alone), free: x.free()}

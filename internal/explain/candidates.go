@@ -44,7 +44,7 @@ func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	simple := x.simple(pod, resource)
 	var values []int64
 	switch {
-	case isMemory(resource):
+	case request.IsMemory(resource):
 		values = a.thresholds(pod, x.memorySums(&a))
 	case resource == request.CPU && simple:
 		for _, sum := range x.cpuSums(&a) {
@@ -227,7 +227,7 @@ func (x *search) room(resource string) int64 {
 	switch {
 	case resource == request.CPU:
 		return int64(x.state.AvailableCPUs().Len())
-	case !isMemory(resource):
+	case !request.IsMemory(resource):
 		return int64(len(x.state.Devices().Free(resource)))
 	}
 	t := x.state.Machine().MemoryType(resource)

@@ -9,7 +9,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -166,7 +165,7 @@ func bytesOn(s *node.State, i int) []BytesReport {
 func exclusiveIn(s *node.State, group mask.Mask, typ string) int64 {
 	var sum int64
 	for _, g := range s.Grants() {
-		for _, b := range blocksOf(g) {
+		for _, b := range g.Charged() {
 			switch {
 			case b.Type != typ || b.Nodes != group:
 			case len(g.PoolMemory) == 0:
@@ -214,18 +213,6 @@ func usedOf(g *node.Grant, typ string, size int64) int64 {
 		used += n
 	}
 	return used
-}
-
-// blocksOf are the blocks that a pod's books consist of.
-func blocksOf(g *node.Grant) []memory.Block {
-	if len(g.PoolMemory) > 0 {
-		return g.PoolMemory
-	}
-	var blocks []memory.Block
-	for _, c := range g.Containers {
-		blocks = append(blocks, c.Memory...)
-	}
-	return blocks
 }
 
 // lost says what a pod that has to be aligned to this NUMA node alone cannot have, although it is

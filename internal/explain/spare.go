@@ -113,7 +113,7 @@ func (x *search) kindOf(g *node.Grant) string {
 			fmt.Fprintf(&b, "cpu %d on %d;", k, n.ID)
 		}
 	}
-	for _, m := range blocksOf(g) {
+	for _, m := range g.Charged() {
 		fmt.Fprintf(&b, "%s %d on %d;", m.Type, m.Size, m.Nodes)
 	}
 	for _, h := range g.Devices() {
@@ -135,7 +135,7 @@ func (x *search) freed(g *node.Grant) []int64 {
 		}
 		return out
 	}
-	for _, m := range blocksOf(g) {
+	for _, m := range g.Charged() {
 		for n := range m.Nodes.All() {
 			if m.Type == x.refusal.Resource {
 				out[n] += m.Size

@@ -18,9 +18,9 @@ func (a Amount) Text() string {
 	case a.Resource == request.CPU:
 		return strconv.FormatInt(a.Value, 10) + " CPUs"
 	case a.Resource == machine.Memory:
-		return bytesText(a.Value)
-	case isMemory(a.Resource):
-		return bytesText(a.Value) + " " + a.Resource
+		return request.RoundedBytes(a.Value)
+	case request.IsMemory(a.Resource):
+		return request.RoundedBytes(a.Value) + " " + a.Resource
 	}
 	return strconv.FormatInt(a.Value, 10) + " " + a.Resource
 }
@@ -29,20 +29,6 @@ func (a Amount) Text() string {
 func (a Amount) Quantity() string {
 	_, text, _ := strings.Cut(request.Amount(a).String(), "=")
 	return text
-}
-
-// bytesText has one decimal where the number is not whole.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	value, unit := float64(n), 0
-	for value >= 1024 {
-		value, unit = value/1024, unit+1
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + " " + units[unit]
-}
-
-func isMemory(resource string) bool {
-	return resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")
 }
 
 // nodesText is "NUMA node 3" or "NUMA nodes 0-1,4".

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Describe writes a policy in one line for people, with the kubelet's names for things and
@@ -52,7 +53,7 @@ func describeMemory(p node.Policy) string {
 	text, separator := "Static, reserved", " "
 	for _, numa := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
 		for _, name := range slices.Sorted(maps.Keys(p.ReservedMemory[numa])) {
-			text += fmt.Sprintf("%s%s of %s on NUMA node %d", separator, bytesText(p.ReservedMemory[numa][name]), name, numa)
+			text += fmt.Sprintf("%s%s of %s on NUMA node %d", separator, request.Bytes(p.ReservedMemory[numa][name]), name, numa)
 			separator = ", "
 		}
 	}

@@ -81,17 +81,8 @@ var gateNeeds = []struct {
 	{gatePodLevelManagers, []string{gatePodLevelResources}},
 }
 
-// Gates resolves the feature gates of the configuration: what is set, then AllAlpha and
-// AllBeta for what is not, then the defaults of Kubernetes 1.36. The error lists unknown
-// gates, locked gates that are set otherwise and unmet dependencies; it wraps ErrRefused.
-func (c *Config) Gates() (Gates, error) {
-	gates, problems := resolveGates(c.spec.FeatureGates)
-	if len(problems) > 0 {
-		return gates, &RefusedError{Name: c.title(), Problems: problems}
-	}
-	return gates, nil
-}
-
+// resolveGates takes what is set, then AllAlpha and AllBeta for what is not, then the defaults of
+// Kubernetes 1.36. The problems are unknown gates, locked gates that are set otherwise and unmet dependencies.
 func resolveGates(set map[string]bool) (Gates, []Problem) {
 	problems := checkGates(set)
 	value := func(name string) bool { return gateValue(set, name) }

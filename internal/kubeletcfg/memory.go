@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // memory resolves the Memory Manager's policy and its reservations (R-MEM-1…6).
@@ -90,7 +90,7 @@ func sortedNames(list v1.ResourceList) []string {
 func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int64, *Problem) {
 	bytes, exact := q.AsInt64()
 	switch {
-	case !isMemoryType(name):
+	case !request.IsMemory(name):
 		return 0, &Problem{
 			Why: fmt.Sprintf("%q is no type of memory", name),
 			Fix: "use memory or a huge page size such as hugepages-2Mi",
@@ -124,7 +124,7 @@ func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int6
 // wholeBytes is the fix for an amount with a fraction: 1.5Gi is a whole number of bytes
 // and refused all the same, 1536Mi is accepted.
 func wholeBytes(q resource.Quantity) string {
-	text := bytesText(q.Value())
+	text := request.Bytes(q.Value())
 	again, err := resource.ParseQuantity(text)
 	_, exact := again.AsInt64() // First: Cmp may change how a Quantity is held.
 	switch {
@@ -134,10 +134,6 @@ func wholeBytes(q resource.Quantity) string {
 		return "reserve less"
 	}
 	return "write " + text
-}
-
-func isMemoryType(name string) bool {
-	return name == machine.Memory || strings.HasPrefix(name, v1.ResourceHugePagesPrefix)
 }
 
 func (r *resolution) nodesExist(byNode map[int]map[string]int64) bool {
@@ -203,7 +199,7 @@ func (r *resolution) nodesSuffice(byNode map[int]map[string]int64) {
 				r.refuse(Problem{
 					Field: "reservedMemory",
 					Why: fmt.Sprintf("%s of %s is reserved on NUMA node %d, which has %s%s",
-						bytesText(want), name, numa, bytesText(max(0, have[name])), besidesHugePages(n, name)),
+						request.Bytes(want), name, numa, request.Bytes(max(0, have[name])), besidesHugePages(n, name)),
 					Fix: "reserve less there, and more on other NUMA nodes",
 				})
 			}
@@ -228,9 +224,4 @@ func besidesHugePages(n machine.Node, name string) string {
 		return " beside its huge pages"
 	}
 	return ""
-}
-
-// bytesText writes an amount in the largest binary unit that divides it.
-func bytesText(bytes int64) string {
-	return resource.NewQuantity(bytes, resource.BinarySI).String()
 }

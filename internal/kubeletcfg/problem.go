@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrRefused is wrapped by every error of Resolve and Gates: a kubelet with this
+// ErrRefused is wrapped by every error of Resolve: a kubelet with this
 // configuration would not start on this machine, or would go wrong on it.
 var ErrRefused = errors.New("configuration refused")
 

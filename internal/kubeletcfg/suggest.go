@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Reserved is what one NUMA node keeps for the system: an entry of reservedMemory that would be
@@ -68,7 +69,7 @@ func spread(m *machine.Machine, keep map[int]int64, bytes int64) []Reserved {
 	var out []Reserved
 	for _, numa := range slices.Sorted(maps.Keys(keep)) {
 		if keep[numa] > 0 {
-			out = append(out, Reserved{numa, bytesText(keep[numa])})
+			out = append(out, Reserved{numa, request.Bytes(keep[numa])})
 		}
 	}
 	return out

@@ -6,21 +6,16 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
+//go:generate go tool stringer -type=Manager -linecomment -output=enum_string.go
+
 // Manager is whose state a file has.
 type Manager int
 
 // The two managers that keep a file of their own.
 const (
-	CPUManager Manager = iota
-	MemoryManager
+	CPUManager    Manager = iota // CPU Manager
+	MemoryManager                // Memory Manager
 )
-
-func (m Manager) String() string {
-	if m == MemoryManager {
-		return "Memory Manager"
-	}
-	return "CPU Manager"
-}
 
 // FileName is what the kubelet calls the file, in its root directory (R-ST-1).
 func (m Manager) FileName() string {

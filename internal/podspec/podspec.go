@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -28,6 +29,11 @@ type Gates struct {
 	PodLevelManagers bool
 }
 
+// GatesOf are the gates that a policy was resolved with.
+func GatesOf(p node.Policy) Gates {
+	return Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers}
+}
+
 const (
 	hugePagesPrefix = v1.ResourceHugePagesPrefix
 	memory          = v1.ResourceMemory
@@ -38,7 +44,7 @@ func isHugePages(name v1.ResourceName) bool {
 }
 
 // isMemory tells whether the memory manager cares for the resource.
-func isMemory(name v1.ResourceName) bool { return name == memory || isHugePages(name) }
+func isMemory(name v1.ResourceName) bool { return request.IsMemory(string(name)) }
 
 // isPodLevel tells whether the resource can be asked for at pod level.
 func isPodLevel(name v1.ResourceName) bool { return name == v1.ResourceCPU || isMemory(name) }

@@ -12,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/paddock-project/paddock/internal/bounded"
 )
 
 // MaxFileSize is the largest file that is read, in bytes.
@@ -125,15 +127,12 @@ func (r *reader) readFile(path string) {
 }
 
 func (r *reader) readFrom(name string, from io.Reader) {
-	data, err := io.ReadAll(io.LimitReader(from, MaxFileSize+1))
-	switch {
-	case err != nil:
+	data, err := bounded.Read("it", from, MaxFileSize)
+	if err != nil {
 		r.fail(fmt.Errorf("%s: %w", name, err))
-	case len(data) > MaxFileSize:
-		r.fail(fmt.Errorf("%s: it has more than %d MiB, the most that is read", name, MaxFileSize>>20))
-	default:
-		r.read(name, data)
+		return
 	}
+	r.read(name, data)
 }
 
 func (r *reader) read(name string, data []byte) {

@@ -139,7 +139,7 @@ func (r *run) policy(c *kubeletcfg.Config) (node.Policy, error) {
 	if err != nil {
 		return policy, err
 	}
-	r.gates = podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	r.gates = podspec.GatesOf(policy)
 	policy.PodLevelResources = true
 	return policy, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 func (n *Node) runPlan(c Command) ([]string, error) {
@@ -98,7 +99,7 @@ func memoryChange(before, next *node.State) []string {
 			more += now[i].Free[t] - old[i].Free[t]
 		}
 		if more > 0 {
-			lines = append(lines, fmt.Sprintf("%s of %s go back", bytesText(more), name))
+			lines = append(lines, fmt.Sprintf("%s of %s go back", request.Bytes(more), name))
 		}
 	}
 	return lines
@@ -180,8 +181,8 @@ func describeRefusal(r *node.Refusal) []string {
 }
 
 func amount(resource string, n int64) string {
-	if isMemory(resource) {
-		return bytesText(n)
+	if request.IsMemory(resource) {
+		return request.Bytes(n)
 	}
 	return fmt.Sprint(n)
 }

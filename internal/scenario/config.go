@@ -86,7 +86,7 @@ func (n *Node) equip(s *node.State) (*node.State, error) {
 
 func (n *Node) use(s settings, policy node.Policy) {
 	n.settings = s
-	n.gates = podspec.Gates{PodLevelResources: policy.PodLevelResources, PodLevelManagers: policy.PodLevelManagers}
+	n.gates = podspec.GatesOf(policy)
 }
 
 func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err error) {
@@ -108,7 +108,7 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 	switch mode := s["quota"]; mode {
 	case "", "kubelet":
 	case "isolated":
-		policy.Quota = node.DefaultQuota()
+		policy.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
 	default:
 		return policy, nil, fmt.Errorf("quota: %q is unknown; want isolated or kubelet", mode)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/device"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
@@ -173,9 +172,4 @@ func devicesChange(before, next device.Usage) []string {
 		}
 	}
 	return lines
-}
-
-// isMemory tells memory and huge pages, which are counted in bytes, from CPUs and devices.
-func isMemory(resource string) bool {
-	return resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")
 }

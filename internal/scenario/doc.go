@@ -1,6 +1,6 @@
 // Package scenario is a small language for saying what happens on a node: a machine, a kubelet
 // configuration, pods, and what is done with them. The same text is a test, a bug report and an
-// example in the documentation.
+// example in the documentation. The package is for tests.
 //
 // A script is blocks with blank lines between them: a command, lines that belong to it, a line of
 // four dashes, and the answer. Lines before a command that begin with # are remarks.

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // maxCPUs bounds what a script can ask for.
@@ -156,7 +157,7 @@ func coreList(text string) ([][]int, error) {
 
 func cutHugePages(words []string) (others, pages []string) {
 	for _, w := range words {
-		if strings.HasPrefix(w, "hugepages-") {
+		if strings.HasPrefix(w, request.HugePagesPrefix) {
 			pages = append(pages, w)
 		} else {
 			others = append(others, w)
@@ -175,7 +176,7 @@ func addMemory(d *machine.NodeDescription, memory string, pages []string) error 
 	}
 	for _, w := range pages {
 		name, text, _ := strings.Cut(w, "=")
-		size, err := resource.ParseQuantity(strings.TrimPrefix(name, "hugepages-"))
+		size, err := resource.ParseQuantity(strings.TrimPrefix(name, request.HugePagesPrefix))
 		if err != nil {
 			return fmt.Errorf("%s: %w", w, err)
 		}
@@ -323,9 +324,9 @@ func describeMachine(m *machine.Machine) []string {
 		if empty.Has(n.ID) {
 			continue
 		}
-		row := []string{fmt.Sprintf("node %d", n.ID), "CPUs " + orNone(n.CPUs.String()), "memory " + bytesText(n.Memory)}
+		row := []string{fmt.Sprintf("node %d", n.ID), "CPUs " + orNone(n.CPUs.String()), "memory " + request.Bytes(n.Memory)}
 		for _, p := range n.HugePages {
-			row = append(row, fmt.Sprintf("%s %s", machine.HugePageType(p.SizeKiB), bytesText(p.Count*p.SizeKiB*1024)))
+			row = append(row, fmt.Sprintf("%s %s", machine.HugePageType(p.SizeKiB), request.Bytes(p.Count*p.SizeKiB*1024)))
 		}
 		if m.HasDistances() {
 			var far []string

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 func (n *Node) describeState() []string {
@@ -50,7 +51,7 @@ func describeMemory(u memory.Usage) []string {
 			}
 			cell := ""
 			if listed {
-				cell = fmt.Sprintf("%s %s of %s free", typ, bytesText(free), bytesText(all))
+				cell = fmt.Sprintf("%s %s of %s free", typ, request.Bytes(free), request.Bytes(all))
 			}
 			row = append(row, cell)
 		}
@@ -124,7 +125,7 @@ func quotaText(q node.Quota) string {
 func blocks(held []memory.Block) string {
 	parts := make([]string, len(held))
 	for i, b := range held {
-		parts[i] = b.Type + "=" + bytesText(b.Size)
+		parts[i] = b.Type + "=" + request.Bytes(b.Size)
 	}
 	return strings.Join(parts, " ") + " on " + held[0].Nodes.String()
 }

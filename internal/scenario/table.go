@@ -6,9 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // table aligns columns. Cells are plain text.
@@ -88,9 +86,4 @@ func (t *nodeTable) lines() []string {
 // same tells whether two single NUMA nodes have the same.
 func (t *nodeTable) same(i, k int) bool {
 	return t.ids[i].Len() == 1 && t.ids[k].Len() == 1 && slices.Equal(t.cells[i], t.cells[k])
-}
-
-// bytesText is an exact amount of bytes: "1536Mi".
-func bytesText(n int64) string {
-	return strings.TrimPrefix(request.Amount{Resource: machine.Memory, Value: n}.String(), machine.Memory+"=")
 }

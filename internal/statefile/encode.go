@@ -1,12 +1,14 @@
 package statefile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -54,52 +56,13 @@ func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(D
 
 func newHead(m Machine, p node.Policy) (Head, error) {
 	var w writer
-	w.raw(`"machine":{`)
-	w.cpus("cpus", m.CPUs)
-	w.key("nodes")
-	w.raw("[")
-	for _, n := range m.Nodes {
-		w.next()
-		w.raw("\n {")
-		w.always("id", int64(n.ID))
-		w.cpus("cpus", n.CPUs)
-		w.amounts("memory", n.Memory)
-		w.raw("}")
+	machine := machineText{CPUs: m.CPUs.String(), Nodes: []nodeText{}}
+	nodes := make([]nodeText, len(m.Nodes))
+	for i, n := range m.Nodes {
+		nodes[i] = nodeText{ID: n.ID, CPUs: n.CPUs.String(), Memory: w.amounts("memory", n.Memory)}
 	}
-	w.raw("]},\n\"policy\":{")
-	writePolicy(&w, p)
-	w.raw("}")
-	return Head{w.b}, w.err
-}
-
-func writePolicy(w *writer, p node.Policy) {
-	writeName(w, "topologyManagerPolicy", topologyNames, p.Topology)
-	writeName(w, "topologyManagerScope", scopeNames, p.Scope)
-	w.texts("topologyManagerPolicyOptions", topologyOptions.on(p))
-	writeName(w, "cpuManagerPolicy", cpuPolicyNames, p.StaticCPU)
-	w.texts("cpuManagerPolicyOptions", cpuOptions.on(p))
-	w.cpus("reservedCPUs", p.ReservedCPUs)
-	writeName(w, "memoryManagerPolicy", memoryPolicyNames, p.StaticMemory)
-	writeReserved(w, p.ReservedMemory)
-	w.texts("featureGates", featureGates.on(p))
-}
-
-func writeReserved(w *writer, reserved map[int]map[string]int64) {
-	ids := slices.Sorted(maps.Keys(reserved))
-	ids = slices.DeleteFunc(ids, func(id int) bool { return len(reserved[id]) == 0 })
-	if len(ids) == 0 {
-		return
-	}
-	w.key("reservedMemory")
-	w.raw("[")
-	for _, id := range ids {
-		w.next()
-		w.raw("{")
-		w.always("numaNode", int64(id))
-		w.amounts("limits", amountsOf(reserved[id]))
-		w.raw("}")
-	}
-	w.raw("]")
+	b := appendLines([]byte(`"machine":`), &machine, nodes)
+	return Head{appendJSON(append(b, ",\n\"policy\":"...), w.policy(p))}, w.err
 }
 
 func amountsOf(m map[string]int64) request.Amounts {
@@ -113,74 +76,14 @@ func amountsOf(m map[string]int64) request.Amounts {
 // AppendGrant appends what a file says of one pod to b and returns the longer slice: it depends
 // on nothing but the grant and can be kept with it. The error wraps ErrNotEncodable.
 func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
-	w := writer{b: b}
-	p := &g.Pod
-	w.raw("{")
-	w.text("uid", p.UID)
-	w.text("namespace", p.Namespace)
-	w.text("name", p.Name)
-	w.count("sequence", g.Sequence)
-	writeName(&w, "qos", qosNames, p.QoS)
-	writeName(&w, "kind", kindNames, p.Kind)
-	w.flag("estimated", p.Estimated)
-	w.number("budgetCPUs", int64(p.BudgetCPUs))
-	w.number("budgetCPUMilli", p.BudgetCPUMilli)
-	w.amounts("budgetMemory", p.BudgetMemory)
-	w.number("cpuLimitMilli", p.CPULimit)
-	if p.Priority != 0 {
-		w.always("priority", int64(p.Priority))
-	}
-	w.number("created", p.Created)
-	w.cpus("poolCPUs", g.Pool)
-	w.blocks("poolMemory", g.PoolMemory)
-	if len(g.Containers) != len(p.Containers) {
-		w.refuse("containers", len(g.Containers))
-		return b, fmt.Errorf("pod %s: %w", p.ID(), w.err)
-	}
-	w.key("containers")
-	w.raw("[")
-	for i := range p.Containers {
-		w.next()
-		w.raw("\n ")
-		writeContainer(&w, &p.Containers[i], &g.Containers[i])
-	}
-	w.raw("]}")
+	var w writer
+	pod := w.pod(g)
 	if w.err != nil {
-		return b, fmt.Errorf("pod %s: %w", p.ID(), w.err)
+		return b, fmt.Errorf("pod %s: %w", g.Pod.ID(), w.err)
 	}
-	return w.b, nil
-}
-
-func writeContainer(w *writer, asks *request.Container, has *node.ContainerGrant) {
-	w.raw("{")
-	w.text("name", asks.Name)
-	writeName(w, "lane", laneNames, asks.Lane)
-	w.key("asks")
-	w.raw("{")
-	w.number("cpus", int64(asks.CPUs))
-	writeName(w, "sharing", sharingNames, asks.Sharing)
-	w.amounts("memory", asks.Memory)
-	w.texts("hugePages", asks.HugePages)
-	w.amounts("devices", asks.Devices)
-	w.flag("equivalent", asks.Equivalent)
-	w.number("cpuRequestMilli", asks.CPURequest)
-	w.number("cpuLimitMilli", asks.CPULimit)
-	w.raw("}")
-	w.key("has")
-	w.raw("{")
-	w.cpus("cpus", has.CPUs)
-	w.blocks("memory", has.Memory)
-	w.nodes("memoryNodes", has.MemoryNodes)
-	w.devices("devices", has.Devices)
-	w.key("affinity")
-	w.raw("{")
-	w.nodes("nodes", has.Affinity.Mask)
-	w.flag("hasMask", has.Affinity.HasMask)
-	w.flag("preferred", has.Affinity.Preferred)
-	w.flag("admit", has.Affinity.Admit)
-	w.raw("}")
-	w.flag("removed", has.Removed)
-	w.raw("}}")
+	containers := pod.Containers
+	pod.Containers = []containerText{}
+	return appendLines(b, pod, containers), nil
 }
 
 // Assemble makes a file of a head and of the pods as AppendGrant writes them, which must ascend
@@ -190,22 +93,52 @@ func Assemble(h Head, generation uint64, grants [][]byte) []byte {
 	for _, g := range grants {
 		size += len(g) + 2
 	}
-	w := writer{b: make([]byte, 0, size)}
-	w.raw(magic)
-	w.b = strconv.AppendInt(w.b, Version, 10)
-	w.count("generation", generation)
-	w.raw(",\n")
-	w.b = append(w.b, h.text...)
-	w.raw(",\n\"grants\":[")
-	for _, g := range grants {
-		w.next()
-		w.raw("\n")
-		w.b = append(w.b, g...)
+	b := fmt.Appendf(make([]byte, 0, size), "%s%d,\"generation\":%d,\n%s,\n\"grants\":[", magic, Version, generation, h.text)
+	for i, g := range grants {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, '\n'), g...)
 	}
-	w.raw("],\n")
-	sum := sha256.Sum256(w.b)
-	w.raw(checksumBefore)
-	w.b = hex.AppendEncode(w.b, sum[:])
-	w.raw(checksumAfter)
-	return w.b
+	b = append(b, "],\n"...)
+	sum := sha256.Sum256(b)
+	b = append(b, checksumBefore...)
+	b = hex.AppendEncode(b, sum[:])
+	return append(b, checksumAfter...)
 }
+
+// appendLines appends head, whose last member is an empty list, with the elements of the list, each on
+// a line of its own.
+func appendLines[T any](b []byte, head any, list []T) []byte {
+	const end = "]}"
+	b = appendJSON(b, head)
+	b = b[:len(b)-len(end)]
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSON(append(b, "\n "...), &list[i])
+	}
+	return append(b, end...)
+}
+
+// appendJSON appends a value of the form on one line.
+func appendJSON(b []byte, value any) []byte {
+	out := bytes.NewBuffer(b)
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		panic("statefile: " + err.Error()) // There is no type in the form that JSON does not have.
+	}
+	line := out.Bytes()[len(b) : out.Len()-1]
+	if bytes.IndexByte(line, '\\') < 0 {
+		return out.Bytes()[:out.Len()-1]
+	}
+	return append(b, spelling.Replace(string(line))...)
+}
+
+// spelling is how the form differs from encoding/json: a control character is always its number, and
+// U+2028 and U+2029 are characters as others are. Backslashes and quotes are the same in both; the
+// backslash is here so that what follows an escaped one is no escape.
+var spelling = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\t`, `\u0009`, `\n`, `\u000a`, `\f`, `\u000c`, `\r`, `\u000d`,
+	`\u2028`, "\u2028", `\u2029`, "\u2029")

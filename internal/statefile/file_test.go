@@ -332,6 +332,15 @@ func TestStrangeNames(t *testing.T) {
 	}
 }
 
+// TestSpelling holds version 1 to how it spells the characters that JSON can spell in several ways.
+func TestSpelling(t *testing.T) {
+	const want = `"name":"\u0000\u0008\u0009\u000a\u000c\u000d\u001f` + "\x7f\u2028\u2029<&>" + `\\\"\\n\\u2028",`
+	g := &node.Grant{Pod: request.Pod{Name: "\x00\b\t\n\f\r\x1f\x7f\u2028\u2029<&>" + `\"\n\u2028`}}
+	if b, err := statefile.AppendGrant(nil, g); err != nil || !bytes.Contains(b, []byte(want)) {
+		t.Errorf("%v, wrote %s, want %s", err, b, want)
+	}
+}
+
 // declared are the fields that are no state: a rule of the API asks about the first before there is
 // a grant, and no grant depends on the quota policy, which an older Paddock could not read.
 var declared = []string{"MemoryRequest", "MemoryLimit", "Quota"}

@@ -2,22 +2,19 @@ package statefile
 
 import (
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
-	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// writer appends JSON. Members stand in the order in which they are written; those that are
-// empty, zero or false are left out. The first value that could not be read back is kept in err.
-type writer struct {
-	b   []byte
-	err error
-}
+// writer turns values into the members of a file, as reader turns them back, and keeps the first
+// error: the value that could not be read back.
+type writer struct{ err error }
 
 func (w *writer) refuse(key string, value any) {
 	if w.err == nil {
@@ -25,182 +22,118 @@ func (w *writer) refuse(key string, value any) {
 	}
 }
 
-func (w *writer) raw(text string) { w.b = append(w.b, text...) }
+func (w *writer) policy(p node.Policy) *policyText {
+	x := &policyText{
+		Topology: nameOf(w, "topologyManagerPolicy", topologyNames, p.Topology), Scope: nameOf(w, "topologyManagerScope", scopeNames, p.Scope),
+		TopologyOptions: topologyOptions.on(p), CPU: nameOf(w, "cpuManagerPolicy", cpuPolicyNames, p.StaticCPU), CPUOptions: cpuOptions.on(p),
+		ReservedCPUs: p.ReservedCPUs.String(), Memory: nameOf(w, "memoryManagerPolicy", memoryPolicyNames, p.StaticMemory), FeatureGates: featureGates.on(p),
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
+		if limits := p.ReservedMemory[id]; len(limits) > 0 {
+			x.ReservedMemory = append(x.ReservedMemory, reservedText{Node: id, Limits: w.amounts("reservedMemory", amountsOf(limits))})
+		}
+	}
+	return x
+}
 
-// next separates an element from the one before it.
-func (w *writer) next() {
-	if last := w.b[len(w.b)-1]; last != '{' && last != '[' {
-		w.b = append(w.b, ',')
+func (w *writer) pod(g *node.Grant) *podText {
+	p := &g.Pod
+	x := &podText{
+		UID: w.text("uid", p.UID), Namespace: w.text("namespace", p.Namespace), Name: w.text("name", p.Name), Sequence: g.Sequence,
+		QoS: nameOf(w, "qos", qosNames, p.QoS), Kind: nameOf(w, "kind", kindNames, p.Kind), Estimated: p.Estimated,
+		BudgetCPUs: number(w, "budgetCPUs", p.BudgetCPUs), BudgetCPUMilli: number(w, "budgetCPUMilli", p.BudgetCPUMilli),
+		BudgetMemory: w.amounts("budgetMemory", p.BudgetMemory), CPULimit: number(w, "cpuLimitMilli", p.CPULimit),
+		Priority: p.Priority, Created: number(w, "created", p.Created), Pool: g.Pool.String(), PoolMemory: w.blocks("poolMemory", g.PoolMemory),
+	}
+	if len(g.Containers) != len(p.Containers) {
+		w.refuse("containers", len(g.Containers))
+		return x
+	}
+	x.Containers = make([]containerText, len(p.Containers))
+	for i := range p.Containers {
+		x.Containers[i] = w.container(&p.Containers[i], &g.Containers[i])
+	}
+	return x
+}
+
+func (w *writer) container(asks *request.Container, has *node.ContainerGrant) containerText {
+	a := has.Affinity
+	return containerText{
+		Name: w.text("name", asks.Name), Lane: nameOf(w, "lane", laneNames, asks.Lane),
+		Asks: asksText{
+			CPUs: number(w, "cpus", asks.CPUs), Sharing: nameOf(w, "sharing", sharingNames, asks.Sharing), Memory: w.amounts("memory", asks.Memory),
+			HugePages: w.texts("hugePages", asks.HugePages), Devices: w.amounts("devices", asks.Devices), Equivalent: asks.Equivalent,
+			CPURequest: number(w, "cpuRequestMilli", asks.CPURequest), CPULimit: number(w, "cpuLimitMilli", asks.CPULimit),
+		},
+		Has: grantText{
+			CPUs: has.CPUs.String(), Memory: w.blocks("memory", has.Memory), MemoryNodes: has.MemoryNodes.Nodes(), Devices: w.devices("devices", has.Devices),
+			Affinity: affinityText{Nodes: a.Mask.Nodes(), HasMask: a.HasMask, Preferred: a.Preferred, Admit: a.Admit}, Removed: has.Removed,
+		},
 	}
 }
 
-func (w *writer) key(key string) {
-	w.next()
-	w.b = append(w.b, '"')
-	w.b = append(w.b, key...)
-	w.b = append(w.b, '"', ':')
-}
-
-// quote writes a string: bytes as they are, but for quotes, backslashes and control characters.
-func (w *writer) quote(key, text string) {
-	w.b = append(w.b, '"')
-	plain := 0
-	for plain < len(text) && text[plain] >= ' ' && text[plain] < utf8.RuneSelf && text[plain] != '"' && text[plain] != '\\' {
-		plain++
-	}
-	w.b = append(w.b, text[:plain]...)
-	if plain < len(text) {
-		w.escape(key, text[plain:])
-	}
-	w.b = append(w.b, '"')
-}
-
-func (w *writer) escape(key, text string) {
+func (w *writer) text(key, text string) string {
 	if !utf8.ValidString(text) {
 		w.refuse(key, text)
 	}
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			w.b = append(w.b, '\\', c)
-		case c < ' ':
-			w.b = append(w.b, '\\', 'u', '0', '0', '0'+c>>4, "0123456789abcdef"[c&15])
-		default:
-			w.b = append(w.b, c)
-		}
-	}
+	return text
 }
 
-func (w *writer) text(key, text string) {
-	if text != "" {
-		w.key(key)
-		w.quote(key, text)
-	}
-}
-
-func (w *writer) texts(key string, list []string) {
-	if len(list) == 0 {
-		return
-	}
-	w.key(key)
-	w.b = append(w.b, '[')
+func (w *writer) texts(key string, list []string) []string {
 	for _, text := range list {
-		w.next()
-		w.quote(key, text)
+		w.text(key, text)
 	}
-	w.b = append(w.b, ']')
+	return list
 }
 
-func (w *writer) number(key string, n int64) {
+func number[T int | int64](w *writer, key string, n T) T {
 	if n < 0 {
 		w.refuse(key, n)
 	}
-	if n != 0 {
-		w.always(key, n)
-	}
+	return n
 }
 
-// always writes a number that is not left out.
-func (w *writer) always(key string, n int64) {
-	w.key(key)
-	w.b = strconv.AppendInt(w.b, n, 10)
-}
-
-func (w *writer) count(key string, n uint64) {
-	w.key(key)
-	w.b = strconv.AppendUint(w.b, n, 10)
-}
-
-func (w *writer) flag(key string, on bool) {
-	if on {
-		w.key(key)
-		w.raw("true")
-	}
-}
-
-func (w *writer) cpus(key string, s cpuset.Set) {
-	if !s.IsEmpty() {
-		w.key(key)
-		w.b = append(w.b, '"')
-		w.b = append(s.Append(w.b), '"')
-	}
-}
-
-func (w *writer) nodes(key string, m mask.Mask) {
-	if m.IsEmpty() {
-		return
-	}
-	w.key(key)
-	w.b = append(w.b, '[')
-	for n := range m.All() {
-		w.next()
-		w.b = strconv.AppendInt(w.b, int64(n), 10)
-	}
-	w.b = append(w.b, ']')
-}
-
-func (w *writer) amounts(key string, list request.Amounts) {
+func (w *writer) amounts(key string, list request.Amounts) map[string]int64 {
 	if len(list) == 0 {
-		return
+		return nil
 	}
-	w.key(key)
-	w.b = append(w.b, '{')
+	m := make(map[string]int64, len(list))
 	for i, a := range list {
-		if a.Value < 0 || (i > 0 && list[i-1].Resource >= a.Resource) {
+		if i > 0 && list[i-1].Resource >= a.Resource {
 			w.refuse(key, list)
 		}
-		w.next()
-		w.quote(key, a.Resource)
-		w.b = append(w.b, ':')
-		w.b = strconv.AppendInt(w.b, a.Value, 10)
+		m[w.text(key, a.Resource)] = number(w, key, a.Value)
 	}
-	w.b = append(w.b, '}')
+	return m
 }
 
-func (w *writer) blocks(key string, blocks []memory.Block) {
-	if len(blocks) == 0 {
-		return
+func (w *writer) blocks(key string, list []memory.Block) []blockText {
+	blocks := make([]blockText, len(list))
+	for i, b := range list {
+		blocks[i] = blockText{Type: w.text(key, b.Type), Size: number(w, "bytes", b.Size), Nodes: b.Nodes.Nodes()}
 	}
-	w.key(key)
-	w.b = append(w.b, '[')
-	for _, b := range blocks {
-		w.next()
-		w.raw("{")
-		w.text("type", b.Type)
-		w.number("bytes", b.Size)
-		w.nodes("nodes", b.Nodes)
-		w.raw("}")
-	}
-	w.b = append(w.b, ']')
+	return blocks
 }
 
-func (w *writer) devices(key string, list []device.Held) {
+func (w *writer) devices(key string, list []device.Held) map[string][]string {
 	if len(list) == 0 {
-		return
+		return nil
 	}
-	w.key(key)
-	w.b = append(w.b, '{')
+	m := make(map[string][]string, len(list))
 	for i, h := range list {
 		if i > 0 && list[i-1].Resource >= h.Resource {
 			w.refuse(key, list)
 		}
-		w.next()
-		w.quote(key, h.Resource)
-		w.b = append(w.b, ':', '[')
-		for _, id := range h.IDs {
-			w.next()
-			w.quote(key, id)
-		}
-		w.b = append(w.b, ']')
+		m[w.text(key, h.Resource)] = append([]string{}, w.texts(key, h.IDs)...) // No device is [], not null.
 	}
-	w.b = append(w.b, '}')
+	return m
 }
 
-// writeName writes the name of a value; one that has none cannot be read back.
-func writeName[T comparable](w *writer, key string, n names[T], value T) {
+// nameOf is the name of a value; one that has none cannot be read back.
+func nameOf[T comparable](w *writer, key string, n names[T], value T) string {
 	text, ok := n.nameOf(value)
 	if !ok {
 		w.refuse(key, value)
 	}
-	w.text(key, text)
+	return text
 }

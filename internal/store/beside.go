@@ -3,7 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
+
+	"github.com/paddock-project/paddock/internal/bounded"
 )
 
 // Beside is a second file in the directory of a Store, under the same lock, for what may be lost.
@@ -33,12 +34,12 @@ func (b *Beside) Read() ([]byte, error) {
 	if err != nil {
 		return nil, b.error("open", b.path, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, int64(b.limit)+1))
+	data, err := bounded.Read("it", f, b.limit)
 	if closing := f.Close(); err == nil {
 		err = closing
 	}
-	if err == nil && len(data) > b.limit {
-		err = fmt.Errorf("%w: it has more than %d bytes", ErrDamaged, b.limit)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
 		return nil, b.error("read", b.path, err)

@@ -70,7 +70,7 @@ func TestWhatOpenFinds(t *testing.T) {
 		{whole2, foreign, store.Current, nil, "state read from"},
 		{nil, whole1, store.Previous, nil, "previous state read from /var/lib/paddock/state.previous: /var/lib/paddock/state is missing: file does not exist; its last change is lost"},
 		{broken, whole1, store.Previous, nil, "/var/lib/paddock/state is damaged: 6 bytes are too few; its last change is lost; the next write keeps the damaged file as /var/lib/paddock/state.damaged-1"},
-		{make([]byte, limit+1), whole1, store.Previous, nil, "is damaged: too large: the most is 1048576 bytes"},
+		{make([]byte, limit+1), whole1, store.Previous, nil, "is damaged: it is too large: it has more than 1 MiB"},
 		{[]byte{}, whole1, store.Previous, nil, "0 bytes"},
 		{broken, nil, 0, store.ErrDamaged, "state is damaged: 6 bytes are too few, and /var/lib/paddock/state.previous is missing: file does not exist; nothing was changed; put a whole copy"},
 		{broken, broken, 0, store.ErrDamaged, "move /var/lib/paddock/state* to another directory and start with nothing"},

@@ -3,10 +3,11 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strconv"
+
+	"github.com/paddock-project/paddock/internal/bounded"
 )
 
 const (
@@ -21,30 +22,20 @@ const (
 // somebody has to look.
 const maxDamaged = 99
 
+//go:generate go tool stringer -type=Source -linecomment -output=enum_string.go
+
 // Source is where the bytes of a Loaded come from.
 type Source int
 
 const (
 	// Nothing: there is no file, nor a previous one. The agent is new here.
-	Nothing Source = iota
+	Nothing Source = iota // nothing
 	// Current is the file itself.
-	Current
+	Current // current
 	// Previous is the generation before, since the file itself is damaged or missing. The last
 	// change is lost.
-	Previous
+	Previous // previous
 )
-
-func (s Source) String() string {
-	switch s {
-	case Nothing:
-		return "nothing"
-	case Current:
-		return "current"
-	case Previous:
-		return "previous"
-	}
-	return "Source(" + strconv.Itoa(int(s)) + ")"
-}
 
 // Loaded is what Open found.
 type Loaded struct {
@@ -122,19 +113,20 @@ func (s *Store) read(name string, validate func([]byte) error) (data []byte, bad
 	if err != nil {
 		return nil, nil, s.error("open "+name, err)
 	}
-	data, err = io.ReadAll(io.LimitReader(f, int64(s.limit)+1))
+	data, err = bounded.Read("it", f, s.limit)
 	if closing := f.Close(); err == nil {
 		err = closing
 	}
-	if err != nil {
+	tooLarge := errors.Is(err, bounded.ErrTooLarge)
+	if err != nil && !tooLarge {
 		return nil, nil, s.error("read "+name, err)
 	}
 	invalid := validate(data)
 	if errors.Is(invalid, ErrForeign) {
 		return nil, nil, s.error("read "+name, invalid)
 	}
-	if len(data) > s.limit {
-		return nil, fmt.Errorf("%s is %w: %w", name, ErrDamaged, s.tooLarge()), nil
+	if tooLarge {
+		return nil, fmt.Errorf("%s is %w: %w", name, ErrDamaged, err), nil
 	}
 	if invalid != nil {
 		return nil, fmt.Errorf("%s is %w: %w", name, ErrDamaged, invalid), nil

@@ -16,29 +16,11 @@ const (
 	FormatJSON = "json"
 )
 
-// Formats and Levels are what NewLogger understands.
+// Formats and Levels are what NewLogger and Level understand.
 var (
 	Formats = []string{FormatText, FormatJSON}
 	Levels  = []string{"debug", "info", "warn", "error"}
 )
-
-// NewLogger makes a logger that writes a line for each event. What the levels mean:
-//
-//	error   something that somebody must see to: the state could not be written, the runtime is lost
-//	warn    something that somebody should know: a pod was refused, a note on a decision, an attempt that is repeated
-//	info    what happens: pods that are admitted or released, containers that share, start and end
-//	debug   how it comes about: pods that keep their grant, every message with a runtime, nothing that an operator needs
-//
-// A line that is logged with a context which WithOperation made (slog's InfoContext and the like)
-// carries the flow's id as "op".
-// The error says which word is not understood.
-func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
-	at, err := Level(level)
-	if err != nil {
-		return nil, err
-	}
-	return NewLeveledLogger(w, format, at)
-}
 
 // Level is the level of that name. The error says which names there are.
 func Level(name string) (slog.Level, error) {
@@ -49,9 +31,18 @@ func Level(name string) (slog.Level, error) {
 	return []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at], nil
 }
 
-// NewLeveledLogger is NewLogger with a level that can change while it is used, as that of a
-// slog.LevelVar.
-func NewLeveledLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
+// NewLogger makes a logger that writes a line for each event from a level on, which can change while it
+// is used, as that of a slog.LevelVar. What the levels mean:
+//
+//	error   something that somebody must see to: the state could not be written, the runtime is lost
+//	warn    something that somebody should know: a pod was refused, a note on a decision, an attempt that is repeated
+//	info    what happens: pods that are admitted or released, containers that share, start and end
+//	debug   how it comes about: pods that keep their grant, every message with a runtime, nothing that an operator needs
+//
+// A line that is logged with a context which WithOperation made (slog's InfoContext and the like)
+// carries the flow's id as "op".
+// The error says which format is not understood.
+func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format {
 	case FormatText:

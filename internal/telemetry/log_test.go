@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -15,8 +16,9 @@ func TestLevelsAndFormats(t *testing.T) {
 	for i, level := range telemetry.Levels {
 		for _, format := range telemetry.Formats {
 			var b bytes.Buffer
-			log, err := telemetry.NewLogger(&b, format, level)
-			if err != nil {
+			least, err := telemetry.Level(level)
+			log, errLog := telemetry.NewLogger(&b, format, least)
+			if err := errors.Join(err, errLog); err != nil {
 				t.Fatal(err)
 			}
 			for _, at := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
@@ -43,7 +45,11 @@ func TestUnknownLevelAndFormat(t *testing.T) {
 		{"", "info", `log format "" is not known: use one of text, json`},
 	}
 	for _, c := range cases {
-		if log, err := telemetry.NewLogger(nil, c.format, c.level); err == nil || log != nil || err.Error() != c.want {
+		_, err := telemetry.Level(c.level)
+		if err == nil {
+			_, err = telemetry.NewLogger(nil, c.format, slog.LevelInfo)
+		}
+		if err == nil || err.Error() != c.want {
 			t.Errorf("%+v: error %v", c, err)
 		}
 	}
@@ -51,7 +57,7 @@ func TestUnknownLevelAndFormat(t *testing.T) {
 
 func TestOperationIsOnEveryLineOfItsFlow(t *testing.T) {
 	var b bytes.Buffer
-	log, err := telemetry.NewLogger(&b, telemetry.FormatText, "info")
+	log, err := telemetry.NewLogger(&b, telemetry.FormatText, slog.LevelInfo)
 	if err != nil {
 		t.Fatal(err)
 	}

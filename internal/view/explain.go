@@ -377,7 +377,7 @@ func lostText(n explain.NodeReport) string {
 		parts = append(parts, count(n.LostCPUs, "CPU"))
 	}
 	if n.LostMemory > 0 {
-		parts = append(parts, Bytes(n.LostMemory))
+		parts = append(parts, request.RoundedBytes(n.LostMemory))
 	}
 	return strings.Join(parts, " and ") + ": " + n.Lost
 }
@@ -436,7 +436,7 @@ func (r Report) memory() *Table {
 			if len(m.Group) > 0 {
 				group = nodeList(m.Group)
 			}
-			t.Row(strconv.Itoa(n.Node), m.Type, Bytes(m.Total), Bytes(m.Exclusive), Bytes(m.Pooled), Bytes(m.Reserved), Bytes(m.Free), group)
+			t.Row(strconv.Itoa(n.Node), m.Type, request.RoundedBytes(m.Total), request.RoundedBytes(m.Exclusive), request.RoundedBytes(m.Pooled), request.RoundedBytes(m.Reserved), request.RoundedBytes(m.Free), group)
 		}
 	}
 	return t
@@ -465,14 +465,14 @@ func (r Report) largest() *Table {
 		}
 		least, share := "", ""
 		if l.Memory > 0 {
-			least = Bytes(l.Memory)
+			least = request.RoundedBytes(l.Memory)
 		}
 		if r.Usage.ManagesMemory && r.Usage.ManagesCPUs {
-			share = fmt.Sprintf("%d CPUs, %s", l.Share, Bytes(l.ShareBytes))
+			share = fmt.Sprintf("%d CPUs, %s", l.Share, request.RoundedBytes(l.ShareBytes))
 		}
 		cells := []Cell{name, {Text: strconv.Itoa(l.CPUs)}, {Text: least}, {lostCount(l.LostCPUs, request.CPU), Warn}}
 		if r.Usage.ManagesMemory {
-			cells = append(cells, Cell{Text: Bytes(l.Bytes)}, Cell{lostCount(int(l.LostBytes), "memory"), Warn}, Cell{Text: share}, Cell{lostCount(l.LostShare, request.CPU), Warn})
+			cells = append(cells, Cell{Text: request.RoundedBytes(l.Bytes)}, Cell{lostCount(int(l.LostBytes), "memory"), Warn}, Cell{Text: share}, Cell{lostCount(l.LostShare, request.CPU), Warn})
 		}
 		t.Cells(cells...)
 	}

@@ -79,7 +79,7 @@ func MapOf(name, policy string, s *node.State, slots []int32) Map {
 	m := Map{Name: name, Policy: policy, Generation: s.Generation(), state: s, byID: map[int]int{}, Pods: []MapPod{}}
 	for i, g := range s.Grants() {
 		pod := MapPod{
-			Slot: int(slots[i]), Since: g.Sequence, CPUs: g.CPUs().String(), Memory: sumOf(charged(g)),
+			Slot: int(slots[i]), Since: g.Sequence, CPUs: g.CPUs().String(), Memory: sumOf(g.Charged()),
 			PlanPod: planPod(&node.Plan{Pod: g.Pod, Grant: g}, s),
 		}
 		if pod.Slot != noPod {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // part is a piece of a bar.
@@ -26,18 +26,6 @@ type amounts struct {
 	about       string // in full, for people who cannot see the bar
 	whole       int64
 	parts       []part
-}
-
-// charged are the blocks of which the books of a pod consist.
-func charged(g *node.Grant) []memory.Block {
-	if len(g.PoolMemory) > 0 {
-		return g.PoolMemory
-	}
-	var blocks []memory.Block
-	for i := range g.Containers {
-		blocks = append(blocks, g.Containers[i].Memory...)
-	}
-	return blocks
 }
 
 // sumOf adds up blocks of one type on the same NUMA nodes.
@@ -68,8 +56,8 @@ func (m Map) memoryOf(at int) []amounts {
 		if !c.Listed || whole == 0 {
 			continue
 		}
-		bar := amounts{name: memoryName(name), whole: whole, value: Bytes(whole)}
-		bar.about = bar.name + " of NUMA node " + strconv.Itoa(capacity.ID) + ": " + Bytes(whole)
+		bar := amounts{name: memoryName(name), whole: whole, value: request.RoundedBytes(whole)}
+		bar.about = bar.name + " of NUMA node " + strconv.Itoa(capacity.ID) + ": " + request.RoundedBytes(whole)
 		if m.state.Policy().StaticMemory {
 			if c.SystemReserved > 0 {
 				bar.parts = append(bar.parts, part{UseReserved, noPod, c.SystemReserved})
@@ -83,11 +71,11 @@ func (m Map) memoryOf(at int) []amounts {
 			}
 			bar.parts = append(bar.parts, m.holders(name, capacity.ID, used[at].Reserved[t], booked)...)
 			bar.value = bytesOf(used[at].Free[t], whole) + " free"
-			bar.about += ", " + Bytes(used[at].Free[t]) + " free, " + Bytes(c.SystemReserved) + " reserved for the system"
+			bar.about += ", " + request.RoundedBytes(used[at].Free[t]) + " free, " + request.RoundedBytes(c.SystemReserved) + " reserved for the system"
 			if group.Len() > 1 {
 				bar.about += "; held together with NUMA nodes " + group.Without(capacity.ID).String()
 			}
-			bar.about += m.partsText(bar.parts, Bytes)
+			bar.about += m.partsText(bar.parts, request.RoundedBytes)
 		}
 		bars = append(bars, bar)
 	}
@@ -100,7 +88,7 @@ func (m Map) holders(typ string, id int, here, all int64) []part {
 	for i, pod := range m.Pods {
 		g, _ := m.state.Grant(pod.UID)
 		var held int64
-		for _, b := range charged(g) {
+		for _, b := range g.Charged() {
 			if b.Type == typ && b.Nodes.Has(id) {
 				held += b.Size
 			}
@@ -126,7 +114,7 @@ func (m Map) partsText(parts []part, say func(int64) string) string {
 }
 
 func memoryName(typ string) string {
-	if size, huge := strings.CutPrefix(typ, "hugepages-"); huge {
+	if size, huge := strings.CutPrefix(typ, request.HugePagesPrefix); huge {
 		return size + " pages"
 	}
 	return typ
@@ -134,7 +122,7 @@ func memoryName(typ string) string {
 
 // bytesOf is "24 of 96 GiB", or with both units where they differ.
 func bytesOf(some, all int64) string {
-	a, b := Bytes(some), Bytes(all)
+	a, b := request.RoundedBytes(some), request.RoundedBytes(all)
 	number, unit, _ := strings.Cut(a, " ")
 	if _, same, _ := strings.Cut(b, " "); unit == same || some == 0 {
 		a = number

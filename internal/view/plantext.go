@@ -185,7 +185,7 @@ func amount(resource string, n int64) string {
 	case request.CPU:
 		return count(int(n), "CPU")
 	case machine.Memory:
-		return Bytes(n)
+		return request.RoundedBytes(n)
 	}
 	return number(resource, n) + " " + resource
 }
@@ -221,8 +221,8 @@ func (p PlanPod) refusal(style Style) string {
 }
 
 func number(resource string, n int64) string {
-	if resource == machine.Memory || strings.HasPrefix(resource, "hugepages-") {
-		return Bytes(n)
+	if request.IsMemory(resource) {
+		return request.RoundedBytes(n)
 	}
 	return strconv.FormatInt(n, 10)
 }
@@ -300,7 +300,7 @@ func (n NodeTotal) freeCPUs() string {
 func (n NodeTotal) free(typ string) string {
 	for _, t := range n.Memory {
 		if t.Type == typ && t.Total > 0 {
-			return Bytes(t.Free) + " of " + Bytes(t.Total)
+			return request.RoundedBytes(t.Free) + " of " + request.RoundedBytes(t.Total)
 		}
 	}
 	return ""

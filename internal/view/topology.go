@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Topology is a machine to be shown.
@@ -55,7 +56,7 @@ func (t Topology) summary(style Style) string {
 	if t.showsUncores() {
 		counts = append(counts, count(len(m.Uncores()), "uncore cache"))
 	}
-	counts = append(counts, count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"), Bytes(memory))
+	counts = append(counts, count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"), request.RoundedBytes(memory))
 	return style.Paint(Strong, t.Name) + ": " + strings.Join(counts, ", ")
 }
 
@@ -171,7 +172,7 @@ func (t Topology) row(table *Table, indent, kind string, u machine.Unit, cores s
 	case "NUMA node":
 		row[0].Tone = Accent
 		n, _ := t.Machine.Node(u.ID)
-		row = append(row, Cell{Text: Bytes(n.Memory)}, Cell{Text: pools(n)})
+		row = append(row, Cell{Text: request.RoundedBytes(n.Memory)}, Cell{Text: pools(n)})
 	}
 	table.Cells(row...)
 }
@@ -181,7 +182,7 @@ func pools(n machine.Node) string {
 	var parts []string
 	for _, p := range n.HugePages {
 		if p.Count > 0 {
-			parts = append(parts, fmt.Sprintf("%d × %s", p.Count, pageSize(p.SizeKiB)))
+			parts = append(parts, fmt.Sprintf("%d × %s", p.Count, strings.TrimPrefix(machine.HugePageType(p.SizeKiB), request.HugePagesPrefix)))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -10,19 +10,20 @@ import (
 
 // TestDesiredFor: every container has a setting, whether its pod had it at admission or not.
 func TestDesiredFor(t *testing.T) {
+	isolated := node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
 	for _, c := range []struct {
 		pod, container string
 		quota          node.QuotaPolicy
 		want           string
 	}{
-		{"own", "app", node.DefaultQuota(), "cpus 1 quota none pod none"},
-		{"own", "log", node.DefaultQuota(), "cpus 0,2-3 quota keep pod none"},
-		{"own", "debugger-x7", node.DefaultQuota(), "cpus 0,2-3 quota 100000 pod none"},
+		{"own", "app", isolated, "cpus 1 quota none pod none"},
+		{"own", "log", isolated, "cpus 0,2-3 quota keep pod none"},
+		{"own", "debugger-x7", isolated, "cpus 0,2-3 quota 100000 pod none"},
 		{"own", "debugger-x7", node.QuotaPolicy{Isolated: true, EphemeralMilli: 250}, "cpus 0,2-3 quota 25000 pod none"},
 		{"own", "debugger-x7", node.QuotaPolicy{Isolated: true}, "cpus 0,2-3 quota keep pod none"},
 		{"own", "debugger-x7", node.QuotaPolicy{}, "cpus 0,2-3 quota keep pod none"},
-		{"other", "debugger-x7", node.DefaultQuota(), "cpus 0,2-3 quota keep pod keep"},
-		{"gone", "c", node.DefaultQuota(), "cpus 0,2-3 quota keep pod keep"},
+		{"other", "debugger-x7", isolated, "cpus 0,2-3 quota keep pod keep"},
+		{"gone", "c", isolated, "cpus 0,2-3 quota keep pod keep"},
 	} {
 		s := quotaState(t, c.quota)
 		got := converge.DesiredFor(s, c.pod, c.container)

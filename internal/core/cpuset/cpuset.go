@@ -42,13 +42,6 @@ func Of(ids ...int) Set {
 	return b.Set()
 }
 
-// Range returns the set of first..last, both included.
-func Range(first, last int) Set {
-	var b Builder
-	b.addRange(first, last)
-	return b.Set()
-}
-
 // Builder collects ids for a Set. The zero value is ready.
 type Builder struct{ words []uint64 }
 

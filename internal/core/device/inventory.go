@@ -110,26 +110,6 @@ func (r *resource) index() {
 	r.ever = r.need(every)
 }
 
-// OnMachine is what NewInventory would refuse of NUMA nodes, made acceptable: nodes that
-// the machine lacks are left out, and said in remarks, ascending by resource. It is for
-// what a device plugin reports at run time, which is no reason to stop a node; the
-// reference leaves them out too (R-HINT-43). A device of which no NUMA node is left is one
-// without. resources stay as they are.
-func OnMachine(m *machine.Machine, resources map[string][]Device) (kept map[string][]Device, remarks []string) {
-	kept = make(map[string][]Device, len(resources))
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		devices := slices.Clone(resources[name])
-		for i, d := range devices {
-			if unknown := d.Nodes &^ m.NodeMask(); !unknown.IsEmpty() {
-				devices[i].Nodes &= m.NodeMask()
-				remarks = append(remarks, fmt.Sprintf("device %q of %s reports NUMA nodes %s, which this machine does not have: they are ignored", d.ID, name, unknown))
-			}
-		}
-		kept[name] = devices
-	}
-	return kept, remarks
-}
-
 // Resources are the names, ascending. The slice is the inventory's own.
 func (inv *Inventory) Resources() []string {
 	if inv == nil {

@@ -117,10 +117,6 @@ func (p *player) node() (string, error) {
 	}
 	inv, err := NewInventory(m, resources)
 	if err != nil {
-		kept, remarks := OnMachine(m, resources)
-		if _, again := NewInventory(m, kept); again == nil {
-			err = fmt.Errorf("%w\nat run time: %s", err, strings.Join(remarks, "\n"))
-		}
 		return "", err
 	}
 	p.usage = NewUsage(inv)

@@ -4,29 +4,20 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
+//go:generate go tool stringer -type=Kind,Policy -linecomment -output=enum_string.go
+
 // Kind tells what a provider has to say about where a resource may come from.
 type Kind int
 
 const (
 	// Any: the provider does not care (R-HINT-11, nil list). The zero Family is of this kind.
-	Any Kind = iota
+	Any Kind = iota // any
 	// None: no placement can satisfy it (R-HINT-11, empty list): no preferred answer
 	// exists any more, but masks of the others still count.
-	None
+	None // none
 	// Fits: the masks that the family describes.
-	Fits
+	Fits // fits
 )
-
-func (k Kind) String() string {
-	switch k {
-	case None:
-		return "none"
-	case Fits:
-		return "fits"
-	case Any:
-	}
-	return "any"
-}
 
 // Family describes the NUMA masks on which a request for one resource fits, without
 // listing them. A family of kind Fits holds
@@ -91,21 +82,10 @@ type Policy int
 
 // The policies (R-HINT-61…63).
 const (
-	BestEffort Policy = iota
-	Restricted
-	SingleNUMANode
+	BestEffort     Policy = iota // best-effort
+	Restricted                   // restricted
+	SingleNUMANode               // single-numa-node
 )
-
-func (p Policy) String() string {
-	switch p {
-	case Restricted:
-		return "restricted"
-	case SingleNUMANode:
-		return "single-numa-node"
-	case BestEffort:
-	}
-	return "best-effort"
-}
 
 // Rules is how families are merged on one machine.
 type Rules struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Description is what discovery found, before it is checked.
@@ -199,7 +200,7 @@ func (m *Machine) Distance(a, b int) int {
 }
 
 // Memory is the resource name of ordinary memory.
-const Memory = "memory"
+const Memory = request.Memory
 
 // MemoryTypes are "memory" and the huge page types of any NUMA node, such as
 // "hugepages-2Mi", smallest pages first. A type's position in it is its index in
@@ -217,8 +218,8 @@ func HugePageType(sizeKiB int64) string {
 		name string
 	}{{1 << 30, "Ti"}, {1 << 20, "Gi"}, {1 << 10, "Mi"}} {
 		if sizeKiB >= unit.kib && sizeKiB%unit.kib == 0 {
-			return "hugepages-" + strconv.FormatInt(sizeKiB/unit.kib, 10) + unit.name
+			return request.HugePagesPrefix + strconv.FormatInt(sizeKiB/unit.kib, 10) + unit.name
 		}
 	}
-	return "hugepages-" + strconv.FormatInt(sizeKiB, 10) + "Ki"
+	return request.HugePagesPrefix + strconv.FormatInt(sizeKiB, 10) + "Ki"
 }

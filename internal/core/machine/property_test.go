@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
@@ -23,7 +22,11 @@ func descriptions() *rapid.Generator[machine.Description] {
 		count := rapid.IntRange(1, 6).Draw(t, "nodes")
 		ids := rapid.SliceOfNDistinct(rapid.IntRange(0, rapid.SampledFrom([]int{count - 1, 12, mask.MaxNode}).Draw(t, "highest")),
 			count, count, rapid.ID).Draw(t, "ids")
-		threads := rapid.Permutation(slices.Collect(cpuset.Range(0, 80).All())).Draw(t, "threads")
+		threads := make([]int, 81)
+		for i := range threads {
+			threads[i] = i
+		}
+		threads = rapid.Permutation(threads).Draw(t, "threads")
 		byPosition, someRows := rapid.Bool().Draw(t, "byPosition"), rapid.Bool().Draw(t, "someRows")
 		d := machine.Description{Nodes: make([]machine.NodeDescription, count)}
 		for i, id := range ids {

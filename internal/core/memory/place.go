@@ -3,7 +3,6 @@ package memory
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -78,7 +77,7 @@ func (c *Capacity) wants(amounts request.Amounts) ([]want, string) {
 // and one that fits nowhere, say nothing (R-HINT-34): the second is found out by Place.
 // A type that the machine does not have is unsatisfiable.
 func (u Usage) Family(amounts request.Amounts, reuse Reuse) hint.Family {
-	f := hint.Family{Resource: "memory"}
+	f := hint.Family{Resource: request.Memory}
 	if len(amounts) == 0 {
 		return f
 	}
@@ -193,21 +192,17 @@ func (e *PlacementError) Error() string {
 	case NoSuchType:
 		return fmt.Sprintf("this machine has no %s", e.Type)
 	case NoRoom:
-		return fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, NUMA nodes %s have %s free", e.wanted(), e.Nodes, bytesText(e.Free))
+		return fmt.Sprintf("no NUMA nodes with enough memory: %s wanted, NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
 	case NoExtension:
-		return fmt.Sprintf("%s wanted, NUMA nodes %s have %s free, and no NUMA nodes to extend them have enough", e.wanted(), e.Nodes, bytesText(e.Free))
+		return fmt.Sprintf("%s wanted, NUMA nodes %s have %s free, and no NUMA nodes to extend them have enough", e.wanted(), e.Nodes, request.Bytes(e.Free))
 	case NotPreferred:
-		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, bytesText(e.Free))
+		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
 	case GroupConflict:
 	}
 	return fmt.Sprintf("NUMA nodes %s are aligned, and some of them hold memory of a group or, one by one, of single nodes, which does not mix (R-MEM-22)", e.Nodes)
 }
 
-func (e *PlacementError) wanted() string { return bytesText(e.Wanted) + " of " + e.Type }
-
-func bytesText(n int64) string {
-	return strings.TrimPrefix(request.Amount{Resource: "memory", Value: n}.String(), "memory=")
-}
+func (e *PlacementError) wanted() string { return request.Bytes(e.Wanted) + " of " + e.Type }
 
 // Place finds the NUMA nodes for the amounts, given what the Topology Manager aligned: these
 // themselves where there is room, else the narrowest extension; without an alignment the narrowest

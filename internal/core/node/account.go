@@ -37,7 +37,7 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	if resource == request.CPU {
 		return s.accountCPU(d)
 	}
-	if !isMemory(resource) {
+	if !request.IsMemory(resource) {
 		return s.accountDevices(resource, d)
 	}
 	t := s.machine.MemoryType(resource)
@@ -59,10 +59,10 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 		}
 	}
 	for _, g := range s.grants {
-		add(g.Pod.ID(), g.charged())
+		add(g.Pod.ID(), g.Charged())
 	}
 	own := Grant{Pod: d.pod, PoolMemory: d.poolMemory, Containers: d.containers}
-	add(d.pod.ID()+" (this pod)", own.charged())
+	add(d.pod.ID()+" (this pod)", own.Charged())
 	return largestFirst(accounts)
 }
 

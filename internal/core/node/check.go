@@ -41,7 +41,7 @@ func (s *State) Check() error {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}
 		free = free.Difference(g.CPUs())
-		fresh.usage = fresh.usage.Charge(g.charged(), nil)
+		fresh.usage = fresh.usage.Charge(g.Charged(), nil)
 		if fresh.devices, err = takeDevices(fresh.devices, g.Devices()); err != nil {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
 		}

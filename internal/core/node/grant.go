@@ -58,8 +58,8 @@ func (g *Grant) CPUs() cpuset.Set {
 	return b.Set()
 }
 
-// charged are the blocks that the pod's books consist of: the pool's, or its containers'.
-func (g *Grant) charged() []memory.Block {
+// Charged are the blocks that the pod is charged for: the pool's, or its containers'.
+func (g *Grant) Charged() []memory.Block {
 	if len(g.PoolMemory) > 0 {
 		return g.PoolMemory
 	}
@@ -75,21 +75,10 @@ type Isolation int
 
 // The levels: CPUs shared with the node, with the pod, with nobody.
 const (
-	HostIsolation Isolation = iota
-	PodIsolation
-	ContainerIsolation
+	HostIsolation      Isolation = iota // host
+	PodIsolation                        // pod
+	ContainerIsolation                  // container
 )
-
-func (i Isolation) String() string {
-	switch i {
-	case PodIsolation:
-		return "pod"
-	case ContainerIsolation:
-		return "container"
-	case HostIsolation:
-	}
-	return "host"
-}
 
 // Isolation returns the level of container i.
 func (g *Grant) Isolation(i int) Isolation {

@@ -7,29 +7,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
+//go:generate go tool stringer -type=TopologyPolicy,Scope,Isolation -linecomment -output=enum_string.go
+
 // TopologyPolicy is the Topology Manager policy.
 type TopologyPolicy int
 
 // The policies (R-HINT-60…63).
 const (
-	TopologyNone TopologyPolicy = iota
-	TopologyBestEffort
-	TopologyRestricted
-	TopologySingleNUMANode
+	TopologyNone           TopologyPolicy = iota // none
+	TopologyBestEffort                           // best-effort
+	TopologyRestricted                           // restricted
+	TopologySingleNUMANode                       // single-numa-node
 )
-
-func (p TopologyPolicy) String() string {
-	switch p {
-	case TopologyBestEffort:
-		return "best-effort"
-	case TopologyRestricted:
-		return "restricted"
-	case TopologySingleNUMANode:
-		return "single-numa-node"
-	case TopologyNone:
-	}
-	return "none"
-}
 
 // hintPolicy is the policy for the merge; "none" never asks for one.
 func (p TopologyPolicy) hintPolicy() hint.Policy {
@@ -48,16 +37,9 @@ type Scope int
 
 // The scopes (R-HINT-64, R-HINT-65).
 const (
-	ContainerScope Scope = iota
-	PodScope
+	ContainerScope Scope = iota // container
+	PodScope                    // pod
 )
-
-func (s Scope) String() string {
-	if s == PodScope {
-		return "pod"
-	}
-	return "container"
-}
 
 // Policy is how a node decides: a KubeletConfiguration with its feature gates,
 // resolved for one machine by kubeletcfg. It holds no text to parse and no gate to ask.

@@ -86,11 +86,6 @@ type QuotaPolicy struct {
 // for a debugger, and one CPU at most that the node shared pool loses to it.
 const DefaultEphemeralMilli = 1000
 
-// DefaultQuota is what the agent and the commands use where nothing else is set.
-func DefaultQuota() QuotaPolicy {
-	return QuotaPolicy{Isolated: true, EphemeralMilli: DefaultEphemeralMilli}
-}
-
 // LiftsQuota tells whether container i runs without CFS quota under the policy (R-ST-80).
 func (g *Grant) LiftsQuota(p Policy, i int) bool {
 	return p.LiftQuota && g.Isolation(i) == ContainerIsolation

@@ -26,7 +26,7 @@ func many(t testing.TB, scope node.Scope) *node.State {
 	}
 	s, err := node.New(m, node.Policy{
 		Topology: node.TopologyRestricted, Scope: scope, StaticCPU: true, ReservedCPUs: cpuset.Of(0),
-		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true, Quota: node.DefaultQuota(),
+		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true, Quota: node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -136,7 +135,7 @@ func (d *draft) refuseOutside(container string, want request.Amounts, aligned, n
 	return d.refuse(MemoryOutside, &Refusal{
 		Container: container, Resource: short.Resource, Wanted: short.Value,
 		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
-			amountText(short.Resource, short.Value), aligned, bytesText(d.usage.Free(aligned, short.Resource)), nodes),
+			amountText(short.Resource, short.Value), aligned, request.Bytes(d.usage.Free(aligned, short.Resource)), nodes),
 		Nodes: d.s.account(short.Resource, d),
 	})
 }
@@ -226,7 +225,7 @@ func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
 	if !f.Required.IsEmpty() {
 		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused (R-HINT-24)", f.Required)
 	}
-	if isMemory(f.Resource) {
+	if request.IsMemory(f.Resource) {
 		r.Detail += d.groupsText(size)
 	}
 	return d.refuse(NotAligned, r)
@@ -264,24 +263,8 @@ func amountText(resource request.Resource, amount int64) string {
 	case resource == request.CPU:
 		return fmt.Sprintf("%d CPUs", amount)
 	}
-	if !isMemory(resource) {
+	if !request.IsMemory(resource) {
 		return fmt.Sprintf("%d %s", amount, resource)
 	}
-	return fmt.Sprintf("%s of %s", bytesText(amount), resource)
-}
-
-// isMemory tells memory and huge pages from CPUs and devices.
-func isMemory(resource request.Resource) bool {
-	return resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")
-}
-
-// bytesText is an amount of bytes for people, exact: "512Mi", "1Gi", "1000".
-func bytesText(n int64) string {
-	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
-	i := 0
-	for n != 0 && n%1024 == 0 && i < len(units)-1 {
-		n /= 1024
-		i++
-	}
-	return fmt.Sprintf("%d%s", n, units[i])
+	return fmt.Sprintf("%s of %s", request.Bytes(amount), resource)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Restore is a node on which the pods hold the grants, all of them and by all rules. Grants may
@@ -106,9 +107,9 @@ func byAdmission(grants []*Grant) []*Grant {
 // checkRoom proves that the NUMA nodes have what g holds.
 func (s *State) checkRoom(g *Grant) error {
 	usage := s.usage
-	for _, b := range g.charged() {
+	for _, b := range g.Charged() {
 		if free := usage.Free(b.Nodes, b.Type); free < b.Size {
-			return fmt.Errorf("it holds %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, bytesText(free))
+			return fmt.Errorf("it holds %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, request.Bytes(free))
 		}
 		usage = usage.Charge([]memory.Block{b}, nil)
 	}
@@ -125,7 +126,7 @@ func (s *State) adopt(g *Grant) error {
 		return err
 	}
 	s.devices = devices
-	s.usage = s.usage.Charge(g.charged(), nil)
+	s.usage = s.usage.Charge(g.Charged(), nil)
 	s.shared = s.shared.Difference(g.CPUs())
 	s.generation = max(s.generation, g.Sequence)
 	s.insert(g)
@@ -159,7 +160,7 @@ func (s *State) tellChanges(g *Grant, tell func(what, do string)) {
 	if !s.policy.StaticCPU && !g.CPUs().IsEmpty() {
 		tell(fmt.Sprintf("the CPU policy is none now, and nobody is kept off its CPUs %s", g.CPUs()), anew)
 	}
-	for _, b := range g.charged() {
+	for _, b := range g.Charged() {
 		if over := s.usage.Overdrawn(b.Nodes, b.Type); over > 0 {
 			tell(fmt.Sprintf("NUMA nodes %s have %s less than is held there", b.Nodes, amountText(b.Type, over)), "nothing, if it is a few KiB that the kernel took; else "+anew)
 		}

@@ -16,7 +16,7 @@ import (
 // pairs of them.
 func TestSlicesPairwise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := &node.Grant{Sequence: 1, Pool: cpuset.Range(0, 5)}
+		g := &node.Grant{Sequence: 1, Pool: cpuset.Of(0, 1, 2, 3, 4, 5)}
 		g.Pod = request.Pod{UID: "u", Namespace: "default", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, BudgetCPUMilli: 6000}
 		for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
 			cpus := cpuset.Of(rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 0, 3, rapid.ID[int]).Draw(t, "cpus")...)

@@ -159,7 +159,7 @@ func (s *State) Release(uid string) *State {
 	n := s.next()
 	g := s.grants[i]
 	n.shared = s.shared.Union(g.CPUs()).Intersection(s.sharable())
-	n.usage = s.usage.Release(g.charged())
+	n.usage = s.usage.Release(g.Charged())
 	n.devices = returnDevices(s.devices, g.Devices())
 	n.grants = slices.Delete(slices.Clone(s.grants), i, i+1)
 	return n

@@ -127,7 +127,7 @@ func outcomeOf(families []hint.Family, choice hint.Choice) Outcome {
 		case hint.None:
 			nowhere, asked = true, true
 		case hint.Any:
-			memory = memory || isMemory(f.Resource)
+			memory = memory || request.IsMemory(f.Resource)
 		case hint.Fits:
 			asked = true
 		}

@@ -6,7 +6,10 @@
 // parses a quantity. A Pod is immutable once made.
 package request
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Resource names a managed resource: CPU, "memory", or "hugepages-<size>". Device
 // resources have their extended resource name.
@@ -14,6 +17,15 @@ type Resource = string
 
 // CPU is the resource whose amounts are whole CPUs. All memory resources are in bytes.
 const CPU Resource = "cpu"
+
+// Memory is ordinary memory. The names of huge pages are HugePagesPrefix and the size of a page: "hugepages-2Mi".
+const (
+	Memory          Resource = "memory"
+	HugePagesPrefix string   = "hugepages-"
+)
+
+// IsMemory tells memory and huge pages, whose amounts are bytes, from CPUs and devices.
+func IsMemory(r Resource) bool { return r == Memory || strings.HasPrefix(r, HugePagesPrefix) }
 
 // Amount is a quantity of one resource.
 type Amount struct {
@@ -53,6 +65,8 @@ func (a Amounts) With(r Resource, value int64) Amounts {
 	return slices.Insert(out, i, Amount{r, value})
 }
 
+//go:generate go tool stringer -type=QoS,Kind,Lane,Sharing -linecomment -output=enum_string.go
+
 // QoS is the quality-of-service class of a pod (R-DEM-10…15).
 type QoS int
 
@@ -63,64 +77,31 @@ const (
 	Guaranteed
 )
 
-func (q QoS) String() string {
-	switch q {
-	case Guaranteed:
-		return "Guaranteed"
-	case Burstable:
-		return "Burstable"
-	case BestEffort:
-	}
-	return "BestEffort"
-}
-
 // Kind tells by which rules a pod is treated (R-DEM-1, R-DEM-26).
 type Kind int
 
 const (
 	// Plain pods have no pod-level resources: each container stands for itself.
-	Plain Kind = iota
+	Plain Kind = iota // plain
 	// PodLevel pods have pod-level resources and the gate PodLevelResourceManagers is
 	// on: under scope pod they get one pool.
-	PodLevel
+	PodLevel // pod-level
 	// Unmanaged pods have pod-level resources and the gate is off: the managers leave
 	// them alone (R-DEM-26).
-	Unmanaged
+	Unmanaged // unmanaged
 )
-
-func (k Kind) String() string {
-	switch k {
-	case PodLevel:
-		return "pod-level"
-	case Unmanaged:
-		return "unmanaged"
-	case Plain:
-	}
-	return "plain"
-}
 
 // Lane is when a container runs, which decides with whom it can share.
 type Lane int
 
 const (
 	// Init containers run one after the other and end before the next starts.
-	Init Lane = iota
+	Init Lane = iota // init
 	// Sidecar is an init container with restartPolicy Always: it runs until the pod ends.
-	Sidecar
+	Sidecar // sidecar
 	// App is a container of spec.containers.
-	App
+	App // app
 )
-
-func (l Lane) String() string {
-	switch l {
-	case Init:
-		return "init"
-	case Sidecar:
-		return "sidecar"
-	case App:
-	}
-	return "app"
-}
 
 // Sharing is why a container has no exclusive CPUs, for the account given to people.
 type Sharing int
@@ -128,34 +109,14 @@ type Sharing int
 // The reasons, each with its rule.
 const (
 	// NotShared: it qualifies for exclusive CPUs.
-	NotShared        Sharing = iota
-	QoSNotGuaranteed         // R-DEM-20
-	NotEquivalent            // R-DEM-22: its own requests and limits of cpu and memory are not set and equal
-	FractionalCPU            // R-DEM-23
-	NoCPURequest             // R-DEM-23
-	GateOff                  // R-DEM-26
-	Estimated                // the pod's request is estimated: what its containers ask for is not known
+	NotShared        Sharing = iota // it has exclusive CPUs
+	QoSNotGuaranteed                // the pod is not Guaranteed (R-DEM-20)
+	NotEquivalent                   // its own cpu and memory requests and limits are not all set and equal (R-DEM-22)
+	FractionalCPU                   // its cpu request is not a whole number (R-DEM-23)
+	NoCPURequest                    // it requests no cpu (R-DEM-23)
+	GateOff                         // the pod has pod-level resources and feature gate PodLevelResourceManagers is off (R-DEM-26)
+	Estimated                       // what it asks for is not known: its pod is estimated from cgroup numbers
 )
-
-// String is the reason in words, with the rule.
-func (s Sharing) String() string {
-	switch s {
-	case QoSNotGuaranteed:
-		return "the pod is not Guaranteed (R-DEM-20)"
-	case NotEquivalent:
-		return "its own cpu and memory requests and limits are not all set and equal (R-DEM-22)"
-	case FractionalCPU:
-		return "its cpu request is not a whole number (R-DEM-23)"
-	case NoCPURequest:
-		return "it requests no cpu (R-DEM-23)"
-	case GateOff:
-		return "the pod has pod-level resources and feature gate PodLevelResourceManagers is off (R-DEM-26)"
-	case Estimated:
-		return "what it asks for is not known: its pod is estimated from cgroup numbers"
-	case NotShared:
-	}
-	return "it has exclusive CPUs"
-}
 
 // Container is what one container asks for.
 type Container struct {

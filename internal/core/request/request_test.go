@@ -89,11 +89,11 @@ func TestAnyContainerStandsForAll(t *testing.T) {
 func TestNames(t *testing.T) {
 	var got []string
 	for _, s := range []interface{ String() string }{
-		BestEffort, Burstable, Guaranteed, Plain, PodLevel, Unmanaged, Init, Sidecar, App,
+		BestEffort, Burstable, Guaranteed, Plain, PodLevel, Unmanaged, Init, Sidecar, App, QoS(3), Lane(-1),
 	} {
 		got = append(got, s.String())
 	}
-	want := "BestEffort Burstable Guaranteed plain pod-level unmanaged init sidecar app"
+	want := "BestEffort Burstable Guaranteed plain pod-level unmanaged init sidecar app QoS(3) Lane(-1)"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}

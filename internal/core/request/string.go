@@ -21,15 +21,31 @@ func (a Amounts) String() string {
 
 // String is the amount with its name: "memory=1Gi", "cpu=3".
 func (a Amount) String() string {
-	if a.Resource != "memory" && !strings.HasPrefix(a.Resource, "hugepages-") {
-		return a.Resource + "=" + strconv.FormatInt(a.Value, 10)
+	if IsMemory(a.Resource) {
+		return a.Resource + "=" + Bytes(a.Value)
 	}
-	v, unit := a.Value, 0
+	return a.Resource + "=" + strconv.FormatInt(a.Value, 10)
+}
+
+// Bytes is n bytes as a manifest has them, in the largest unit that is exact: "1536Mi".
+func Bytes[N int64 | uint64](n N) string {
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
-	for v != 0 && v%1024 == 0 && unit < len(units)-1 {
-		v, unit = v/1024, unit+1
+	unit := 0
+	for n != 0 && n%1024 == 0 {
+		n, unit = n/1024, unit+1
 	}
-	return a.Resource + "=" + strconv.FormatInt(v, 10) + units[unit]
+	return fmt.Sprint(n) + units[unit]
+}
+
+// RoundedBytes is n bytes in the largest unit that leaves at least 1, with one decimal where that is not
+// whole: "256 GiB", "7.6 GiB", "0 B". It is for reading alone.
+func RoundedBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	amount, unit := float64(n), 0
+	for amount >= 1024 || amount <= -1024 {
+		amount, unit = amount/1024, unit+1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(amount, 'f', 1, 64), ".0") + " " + units[unit]
 }
 
 // String is the container in one line. "cpu 1500m/2000m" are request and limit; what

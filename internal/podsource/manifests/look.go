@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/bounded"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
@@ -140,12 +140,10 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, podspec.MaxFileSize+1))
+	data, err := bounded.Read(path, f, podspec.MaxFileSize)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(data) > podspec.MaxFileSize:
-		return nil, fmt.Errorf("%s: it has more than %d MiB, the most that is read", path, podspec.MaxFileSize>>20)
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, fmt.Errorf("%s: it is empty; delete the file to remove its pods", path)
 	}

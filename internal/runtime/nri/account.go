@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -57,11 +56,10 @@ func nodeAccount(resource request.Resource, n node.NodeAccount) string {
 	return b.String()
 }
 
-// amount is a number of CPUs or devices, or of bytes in MiB where that is exact.
+// amount is a number of CPUs or devices, or of bytes.
 func amount(resource request.Resource, n int64) string {
-	const mib = 1 << 20
-	if (resource == machine.Memory || strings.HasPrefix(resource, "hugepages-")) && n%mib == 0 {
-		return fmt.Sprintf("%dMi", n/mib)
+	if request.IsMemory(resource) {
+		return request.Bytes(n)
 	}
 	return fmt.Sprint(n)
 }

@@ -35,9 +35,6 @@ func (p *Plugin) Phase(ctx context.Context, id string) string {
 	return word
 }
 
-// Refusal is refusal.
-func Refusal(pod request.Pod, r *node.Refusal) error { return refusal(pod, r) }
-
 // Estimate is estimate.
 func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return estimate(sandbox, s)

@@ -242,7 +242,7 @@ func TestDrift(t *testing.T) {
 	b.mustRun(t, "g", "b")
 	before := b.shown()
 	for _, id := range append(b.of("g"), b.of("b")...) {
-		b.runs[id].setting = converge.Setting{CPUs: cpuset.Range(0, 7)}
+		b.runs[id].setting = converge.Setting{CPUs: cpuset.Of(0, 1, 2, 3, 4, 5, 6, 7)}
 	}
 	b.clock.pass(time.Minute)
 	b.plugin.Reconcile(t.Context())

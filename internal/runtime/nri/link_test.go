@@ -191,7 +191,7 @@ func (b *bench) overlaps() map[[2]string]bool {
 // everywhere is where a container runs, without a cpuset too.
 func (r *running) everywhere() cpuset.Set {
 	if r.setting.CPUs.IsEmpty() {
-		return cpuset.Range(0, 7)
+		return cpuset.Of(0, 1, 2, 3, 4, 5, 6, 7)
 	}
 	return r.setting.CPUs
 }

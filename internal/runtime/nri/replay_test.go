@@ -132,7 +132,7 @@ func TestLateAdoptionDuringACreation(t *testing.T) {
 			t.Error("its CPUs are reported as assigned")
 		}
 		b.mu.Lock()
-		b.runs["again"] = &running{c: &api.Container{Id: "again", PodSandboxId: ybox.GetId(), Name: "web"}, setting: converge.Setting{CPUs: cpuset.Range(0, 7)}}
+		b.runs["again"] = &running{c: &api.Container{Id: "again", PodSandboxId: ybox.GetId(), Name: "web"}, setting: converge.Setting{CPUs: cpuset.Of(0, 1, 2, 3, 4, 5, 6, 7)}}
 		b.mu.Unlock()
 		if err := b.plugin.PostCreateContainer(b.ctx, ybox, &api.Container{Id: "again"}); err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestHangingUpdate(t *testing.T) {
 		b.link.holds(hold)
 		b.mu.Lock()
 		for _, r := range b.runs {
-			r.setting.CPUs = cpuset.Range(0, 3) // Somebody wrote to the cgroup.
+			r.setting.CPUs = cpuset.Of(0, 1, 2, 3) // Somebody wrote to the cgroup.
 		}
 		b.mu.Unlock()
 		pass(11 * time.Second) // The next round finds it, and its update hangs.

@@ -19,6 +19,8 @@ type table struct {
 	since time.Time
 }
 
+//go:generate go tool stringer -type=phase -linecomment -output=enum_string.go
+
 // phase is what is known of where a container runs.
 type phase int
 
@@ -34,19 +36,6 @@ const (
 	// next update, settles it.
 	unknown
 )
-
-func (p phase) String() string {
-	switch p {
-	case settled:
-		return "settled"
-	case creating:
-		return "creating"
-	case updating:
-		return "updating"
-	case unknown:
-	}
-	return "unknown"
-}
 
 type container struct {
 	id, pod, name string

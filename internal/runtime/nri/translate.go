@@ -2,9 +2,9 @@ package nri
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/containerd/nri/pkg/api"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -109,40 +109,24 @@ func runs(c *api.Container) bool {
 
 // leastNRI is the NRI whose runtimes stand updates that nobody asked for: before, such an update and a
 // hook could wait for each other for ever (containerd#13733).
-var leastNRI = version{0, 12, 1}
+var leastNRI = version.MustParseSemantic("0.12.1")
 
 // standing are the first releases of runtimes with at least leastNRI, by the name that they tell.
 // CRI-O has none so far that is known.
-var standing = map[string]version{"containerd": {2, 4, 0}}
+var standing = map[string]*version.Version{"containerd": version.MustParseSemantic("2.4.0")}
 
 // standsUpdates tells whether a runtime can be sent updates that it did not ask for. The runtime's own
 // name and version decide where they are in the table, otherwise the NRI version that it says it has.
 func standsUpdates(runtime, release, nri string) bool {
 	if least, known := standing[runtime]; known {
-		v, final := parseVersion(release)
-		return final && !v.before(least)
+		return atLeast(release, least)
 	}
-	v, final := parseVersion(nri)
-	return final && !v.before(leastNRI)
+	return atLeast(nri, leastNRI)
 }
 
-type version [3]int
-
-func (v version) before(w version) bool {
-	for i := range v {
-		if v[i] != w[i] {
-			return v[i] < w[i]
-		}
-	}
-	return false
-}
-
-// parseVersion reads "v2.4.2+unknown". It is false for what is no version, and for one before its
-// release, "2.4.0-rc.1", which may have anything in it.
-func parseVersion(text string) (version, bool) {
-	text, _, _ = strings.Cut(strings.TrimPrefix(text, "v"), "+")
-	var v version
-	var end string
-	n, _ := fmt.Sscanf(text, "%d.%d.%d%s", &v[0], &v[1], &v[2], &end)
-	return v, n == 3
+// atLeast tells whether a version is a release, and least or newer. One before its release, "2.4.0-rc.1", may
+// have anything in it.
+func atLeast(text string, least *version.Version) bool {
+	v, err := version.ParseSemantic(text)
+	return err == nil && v.PreRelease() == "" && v.AtLeast(least)
 }

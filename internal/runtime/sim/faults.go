@@ -8,6 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 )
 
+//go:generate go tool stringer -type=Point,Kind -linecomment -output=enum_string.go
+
 // Point is a place where something can go wrong.
 type Point int
 
@@ -15,31 +17,22 @@ type Point int
 // lock: a delay there keeps everybody else waiting.
 const (
 	// Registered is a plugin that has registered and is not configured yet.
-	Registered Point = iota
+	Registered Point = iota // registered
 	// Asking is a request that is about to be sent to a plugin. For UpdateContainers, which the plugin sends, it has
 	// arrived and does not wait for the lock yet: a delay makes it late, and the end of its connection ends it.
-	Asking
+	Asking // asking
 	// Answered is a request that the plugin has answered, and nothing of the reply is carried out. For
 	// UpdateContainers everything is carried out, and the answer is not sent yet: a delay makes it hang.
-	Answered
+	Answered // answered
 	// Storing is a container whose reply was carried out and that is not in the store yet.
-	Storing
+	Storing // storing
 	// Starting is a container whose cgroup exists and that does not run yet: updates change its specification only.
-	Starting
+	Starting // starting
 	// Updating is one update of one container.
-	Updating
+	Updating // updating
 	// Listing is the kubelet's list of pods, or the lookup of one of them.
-	Listing
+	Listing // listing
 )
-
-var pointNames = [...]string{"registered", "asking", "answered", "storing", "starting", "updating", "listing"}
-
-func (p Point) String() string {
-	if p < 0 || int(p) >= len(pointNames) {
-		return fmt.Sprintf("Point(%d)", int(p))
-	}
-	return pointNames[p]
-}
 
 // Step is a point that was reached.
 type Step struct {

@@ -17,35 +17,26 @@ type Kind int
 const (
 	// Replied is the reply to the creation of a container that does not exist yet: the setting is what it will
 	// be created with. Without a plugin that answered the setting is empty.
-	Replied Kind = iota
+	Replied Kind = iota // replied
 	// Undone is the end of a container whose creation failed after the reply.
-	Undone
+	Undone // undone
 	// Ignored is an update of a container that is not in the store, between the reply to its creation and its
 	// registration or after its end. The runtime drops it without an error.
-	Ignored
+	Ignored // ignored
 	// Created is a container that exists now, with the setting. Of a container that is there several times in
 	// the history, each creation has an ID of its own.
-	Created
+	Created // created
 	// Updated to the setting.
-	Updated
+	Updated // updated
 	// Lost is an update to the setting that was not made, though the runtime reports success.
-	Lost
+	Lost // lost
 	// Failed is an update to the setting that the runtime could not make.
-	Failed
+	Failed // failed
 	// Drifted to the setting without an update by the plugin.
-	Drifted
+	Drifted // drifted
 	// Stopped, and had the setting last.
-	Stopped
+	Stopped // stopped
 )
-
-var kindNames = [...]string{"replied", "undone", "ignored", "created", "updated", "lost", "failed", "drifted", "stopped"}
-
-func (k Kind) String() string {
-	if k < 0 || int(k) >= len(kindNames) {
-		return fmt.Sprintf("Kind(%d)", int(k))
-	}
-	return kindNames[k]
-}
 
 // Event is one line of a container's history.
 type Event struct {

@@ -1,0 +1,8 @@
+package cpuset
+
+// Range returns the set of first..last, both included.
+func Range(first, last int) Set {
+	var b Builder
+	b.addRange(first, last)
+	return b.Set()
+}
