@@ -84,12 +84,12 @@ func alignmentOf(s *node.State, a node.Alignment, wanted bool) (out Alignment, j
 // one: it is rejected when it is placed, whatever the policy (R-MEM-32, R-MEM-33).
 func lacksMemory(a node.Alignment) bool { return !a.Apart && fitsNowhere(a.Families) }
 
-// fitsNowhere tells whether one of the families is of memory for which there is no room.
-func fitsNowhere(families []hint.Family) bool {
-	return slices.ContainsFunc(families, func(f hint.Family) bool { return f.Kind == hint.Any && isMemory(f.Resource) })
+// fitsNowhere tells whether one of the hint sets is of memory for which there is no room.
+func fitsNowhere(families []hint.Set) bool {
+	return slices.ContainsFunc(families, func(f hint.Set) bool { return f.Kind == hint.Any && isMemory(f.Resource) })
 }
 
-func fitOf(s *node.State, f hint.Family, apart bool) Fit {
+func fitOf(s *node.State, f hint.Set, apart bool) Fit {
 	out := Fit{Resource: f.Resource, Preferred: f.Preferred}
 	switch f.Kind {
 	case hint.None:
@@ -125,9 +125,9 @@ func fitOf(s *node.State, f hint.Family, apart bool) Fit {
 	return out
 }
 
-// reach is every NUMA node that a set of the family can have.
-func reach(f hint.Family, all mask.Mask) mask.Mask {
-	nodes := f.Universe
+// reach is every NUMA node that a mask of the hint set can have.
+func reach(f hint.Set, all mask.Mask) mask.Mask {
+	nodes := f.Candidates
 	for _, m := range f.Explicit {
 		nodes |= m
 	}
@@ -194,7 +194,7 @@ func choose(n, k int) int {
 }
 
 func whyChosen(policy node.Policy, a node.Alignment) string {
-	asked := slices.ContainsFunc(a.Families, func(f hint.Family) bool { return f.Kind != hint.Any })
+	asked := slices.ContainsFunc(a.Families, func(f hint.Set) bool { return f.Kind != hint.Any })
 	nowhere := unsatisfiable(a.Families)
 	c := a.Choice
 	switch {
@@ -227,7 +227,7 @@ func whyChosen(policy node.Policy, a node.Alignment) string {
 }
 
 // unsatisfiable names the first resource that fits nowhere.
-func unsatisfiable(families []hint.Family) string {
+func unsatisfiable(families []hint.Set) string {
 	for _, f := range families {
 		if f.Kind == hint.None {
 			return f.Resource
@@ -349,8 +349,8 @@ func spread(s *node.State, m mask.Mask) int {
 	return sum
 }
 
-// misfit says why the family does not have m, and which share of what it wants is missing there.
-func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
+// misfit says why the hint set does not have m, and which share of what it wants is missing there.
+func misfit(s *node.State, f *hint.Set, m mask.Mask) (string, float64) {
 	for i := range f.Needs {
 		n := &f.Needs[i]
 		if have := n.Offered(m); have < n.Amount {
@@ -364,7 +364,7 @@ func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
 	if isMemory(f.Resource) {
 		return grouped(s, f.Resource, m), 0
 	}
-	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Universe)), 1
+	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates)), 1
 }
 
 func numberText(resource string, n int64) string {

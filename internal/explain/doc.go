@@ -8,7 +8,7 @@
 //	Usage(ctx, state)                   Report    how the node is used, and how badly cut up it is
 //
 // A Decision is made of the trace that the core left, of the state before it and of the plan;
-// wherever it says that something would not do, it has asked the same hint.Family that the merge
+// wherever it says that something would not do, it has asked the same hint.Set that the merge
 // asked. A Proposal of Remedies is never an estimate: it was applied and planned, and
 // Proposal.Apply does the same again for whoever doubts it. Nothing here reads a clock: the
 // searches are bounded in plans and containers, so that the same input has the same answer

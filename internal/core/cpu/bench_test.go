@@ -105,11 +105,11 @@ func BenchmarkDivisionAtItsWorst(b *testing.B) {
 	}
 }
 
-func BenchmarkFamily(b *testing.B) {
+func BenchmarkHints(b *testing.B) {
 	m := bigMachine(b, 8, 32)
 	free := someBusy(m)
 	b.ReportAllocs()
 	for b.Loop() {
-		cpu.Family(m, cpu.Options{AlignBySocket: true}, free, cpuset.Set{}, 100)
+		cpu.Hints(m, cpu.Options{AlignBySocket: true}, free, cpuset.Set{}, 100)
 	}
 }

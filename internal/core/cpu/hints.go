@@ -12,13 +12,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Family describes the NUMA masks on which request CPUs fit (R-HINT-24): all reusable
+// Hints describes the NUMA masks on which request CPUs fit (R-HINT-24): all reusable
 // CPUs must lie in the mask, and they and the available ones in the mask must be as many
 // as asked for. A CPU in both sets counts twice, as in the rule. A request of 0 or less
 // gives kind Any: the policy has nothing to say of it (R-HINT-20).
-func Family(m *machine.Machine, o Options, available, reusable cpuset.Set, request int) hint.Family {
+func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, request int) hint.Set {
 	if request <= 0 {
-		return hint.Family{Resource: resource}
+		return hint.Set{Resource: resource}
 	}
 	nodes := m.CPUNodes()
 	reused := reusable.IntersectionLen(m.AllCPUs())
@@ -32,17 +32,17 @@ func Family(m *machine.Machine, o Options, available, reusable cpuset.Set, reque
 		free += local
 	}
 	if free+reused < request {
-		return hint.Family{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
 	}
 	preferred := fewestNodes(m, request)
-	return hint.Family{
-		Resource:  resource,
-		Kind:      hint.Fits,
-		Universe:  universe,
-		Required:  m.NodesOf(reusable),
-		Needs:     []hint.Need{{Resource: resource, Amount: int64(max(0, request-reused)), Offer: offer}},
-		Preferred: preferred,
-		Sockets:   socketRule(m, o, preferred),
+	return hint.Set{
+		Resource:   resource,
+		Kind:       hint.Fits,
+		Candidates: universe,
+		Required:   m.NodesOf(reusable),
+		Needs:      []hint.Need{{Resource: resource, Amount: int64(max(0, request-reused)), Offer: offer}},
+		Preferred:  preferred,
+		Sockets:    socketRule(m, o, preferred),
 	}
 }
 

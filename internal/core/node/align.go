@@ -13,10 +13,10 @@ import (
 func (d *draft) alignContainer(i int) (hint.Choice, *Refusal) {
 	families := d.deviceFamilies(d.wantsDevices(i))
 	if n := d.wantsCPUs(i); n > 0 {
-		families = append(families, d.cpuFamily(n))
+		families = append(families, d.cpuHints(n))
 	}
 	if want := d.wantsMemory(i); len(want) > 0 {
-		families = append(families, d.usage.Family(want, d.reusableMemory))
+		families = append(families, d.usage.Hints(want, d.reusableMemory))
 	}
 	return d.merge(d.pod.Containers[i].Name, families)
 }
@@ -26,11 +26,11 @@ func (d *draft) alignContainer(i int) (hint.Choice, *Refusal) {
 func (d *draft) alignSum() (hint.Choice, *Refusal) {
 	families := d.deviceFamilies(d.deviceSum())
 	if n := layout.Budget(d.claims(func(i int) (int64, bool) { return int64(d.wantsCPUs(i)), true })); n > 0 {
-		families = append(families, d.cpuFamily(int(n)))
+		families = append(families, d.cpuHints(int(n)))
 	}
 	want, nowhere := d.memorySum(), false
 	if len(want) > 0 {
-		f := d.usage.Family(want, d.reusableMemory)
+		f := d.usage.Hints(want, d.reusableMemory)
 		families, nowhere = append(families, f), f.Kind == hint.Any
 	}
 	choice, refusal := d.merge("", families)
@@ -47,7 +47,7 @@ func (d *draft) alignSum() (hint.Choice, *Refusal) {
 func (d *draft) apart(want request.Amounts, choice hint.Choice) (hint.Choice, *Refusal) {
 	asked := &d.trace.Alignments[len(d.trace.Alignments)-1]
 	choice.Preferred, choice.Admit = false, !d.strict()
-	if !slices.ContainsFunc(asked.Families, func(f hint.Family) bool { return f.Kind != hint.Any }) {
+	if !slices.ContainsFunc(asked.Families, func(f hint.Set) bool { return f.Kind != hint.Any }) {
 		choice.HasMask = false // Nothing else has a preference: the mask is all NUMA nodes, for want of a better one.
 	}
 	asked.Choice, asked.Apart = choice, true
@@ -99,12 +99,12 @@ func (d *draft) memorySum() request.Amounts {
 	return sum
 }
 
-func (d *draft) cpuFamily(n int) hint.Family {
-	return cpu.Family(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, n)
+func (d *draft) cpuHints(n int) hint.Set {
+	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, n)
 }
 
 // merge asks the Topology Manager and records the answer in the trace.
-func (d *draft) merge(container string, families []hint.Family) (hint.Choice, *Refusal) {
+func (d *draft) merge(container string, families []hint.Set) (hint.Choice, *Refusal) {
 	choice := hint.Merge(families, hint.Rules{
 		Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask(), Distances: d.s.distances,
 	})
@@ -122,23 +122,23 @@ func (d *draft) note(text string) { d.trace.Notes = append(d.trace.Notes, text) 
 
 // poolFamilies are the hints of a pod-level pod's budget (R-HINT-20, R-HINT-30). A budget that
 // leaves a sharing container nothing is unsatisfiable for the Topology Manager (R-DEM-64).
-func (d *draft) poolFamilies() []hint.Family {
+func (d *draft) poolFamilies() []hint.Set {
 	families := d.deviceFamilies(d.deviceSum())
 	if d.pod.BudgetCPUs > 0 && d.s.policy.StaticCPU {
-		f := d.cpuFamily(d.pod.BudgetCPUs)
+		f := d.cpuHints(d.pod.BudgetCPUs)
 		if d.trace.CPULayout.Empty != layout.NotEmpty {
-			f = hint.Family{Resource: request.CPU, Kind: hint.None, Why: emptyText(request.CPU, d.trace.CPULayout.Empty)}
+			f = hint.Set{Resource: request.CPU, Kind: hint.None, Why: emptyText(request.CPU, d.trace.CPULayout.Empty)}
 		}
 		families = append(families, f)
 	}
 	if len(d.trace.MemoryLayouts) == 0 {
 		return families
 	}
-	f := d.usage.Family(d.pod.BudgetMemory, d.reusableMemory)
+	f := d.usage.Hints(d.pod.BudgetMemory, d.reusableMemory)
 	for k, l := range d.trace.MemoryLayouts {
 		if l.Empty != layout.NotEmpty {
 			resource := d.pod.BudgetMemory[k].Resource
-			f = hint.Family{Resource: resource, Kind: hint.None, Why: emptyText(resource, l.Empty)}
+			f = hint.Set{Resource: resource, Kind: hint.None, Why: emptyText(resource, l.Empty)}
 		}
 	}
 	return append(families, f)

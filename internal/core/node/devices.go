@@ -117,10 +117,10 @@ func (d *draft) deviceSum() request.Amounts {
 }
 
 // deviceFamilies are the hints of devices, one for each resource (R-HINT-42, R-HINT-43).
-func (d *draft) deviceFamilies(want request.Amounts) []hint.Family {
-	families := make([]hint.Family, 0, len(want)+2)
+func (d *draft) deviceFamilies(want request.Amounts) []hint.Set {
+	families := make([]hint.Set, 0, len(want)+2)
 	for _, a := range want {
-		families = append(families, d.devices.Family(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
+		families = append(families, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
 	}
 	return families
 }

@@ -53,7 +53,7 @@ type Trace struct {
 type Alignment struct {
 	// Container is who was aligned; empty for the pod as a whole.
 	Container string
-	Families  []hint.Family
+	Families  []hint.Set
 	Choice    hint.Choice
 	// Apart tells that no set of NUMA nodes has enough memory for the pod's containers together, so
 	// that the pod is not aligned: the policy rejects it, or each container is placed by itself.

@@ -152,7 +152,7 @@ func (d *draft) refuseMemory(container string, err error) *Refusal {
 func (d *draft) refuseApart(want request.Amounts) *Refusal {
 	short := want
 	for _, a := range want {
-		if d.usage.Family(request.Amounts{a}, nil).Kind == hint.Any {
+		if d.usage.Hints(request.Amounts{a}, nil).Kind == hint.Any {
 			short = request.Amounts{a}
 			break
 		}
@@ -200,7 +200,7 @@ func (d *draft) alignmentRule() string {
 
 // refuseAlignment says which resource spoilt the merge: the first that has no preferred mask of its
 // own, or, when each has one, that they have none in common.
-func (d *draft) refuseAlignment(container string, families []hint.Family, choice hint.Choice) *Refusal {
+func (d *draft) refuseAlignment(container string, families []hint.Set, choice hint.Choice) *Refusal {
 	r := &Refusal{Reason: TopologyAffinityError, Rule: d.alignmentRule(), Container: container}
 	if choice.Unsolved {
 		r.Reason, r.Detail = TopologySearchLimit, choice.Why
@@ -219,12 +219,12 @@ func (d *draft) refuseAlignment(container string, families []hint.Family, choice
 			return r
 		}
 	}
-	var fitting []hint.Family
+	var fitting []hint.Set
 	for _, f := range families {
 		if f.Kind != hint.Fits {
 			continue
 		}
-		alone := hint.Merge([]hint.Family{f}, hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask()})
+		alone := hint.Merge([]hint.Set{f}, hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask()})
 		if !alone.Preferred {
 			return d.refuseUnaligned(r, f)
 		}
@@ -250,7 +250,7 @@ func (d *draft) emptyLayout(resource request.Resource) (layout.Layout, bool) {
 }
 
 // disagreement says why families that can each be aligned cannot be aligned together.
-func (d *draft) disagreement(container string, fitting []hint.Family) string {
+func (d *draft) disagreement(container string, fitting []hint.Set) string {
 	var parts []string
 	same := true
 	for _, f := range fitting {
@@ -271,7 +271,7 @@ func nodesText(n int) string {
 	return fmt.Sprintf("%d NUMA nodes", n)
 }
 
-func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
+func (d *draft) refuseUnaligned(r *Refusal, f hint.Set) *Refusal {
 	size := f.Preferred
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1
