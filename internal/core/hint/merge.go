@@ -8,10 +8,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// DefaultBudget is the number of steps that one Merge may take. The machines of the
-// benchmarks need tens to thousands, and the closest of 64 NUMA nodes that all differ some
-// hundred thousand. A million steps take a few tenths of a second, which an admission can wait
-// for; without a limit the worst case is exponential. Steps are counted and not time, so
+// DefaultBudget is the number of steps that one Merge may take. The machines of the benchmarks
+// need tens to thousands, and the closest of many unequal memory nodes tens of thousands. A
+// million steps take 0.3 s on these machines and up to 3 s if 64 NUMA nodes all differ in several
+// resources. Without a limit the worst case is exponential. Steps are counted and not time, so
 // that the same input has the same answer everywhere.
 const DefaultBudget = 1_000_000
 

@@ -76,7 +76,7 @@ func (s *Search) take(b, x int, sign int64) bool {
 	ok := true
 	for t := p.bins[b].first; t < p.bins[b].end; t++ {
 		s.spare[t] -= sign * p.load[t*p.stride+x]
-		s.spareParts[t] -= sign * p.parts[t*p.stride+x]
+		s.spareParts[t] -= sign * int64(p.parts[t*p.stride+x])
 		ok = ok && s.spare[t] >= 0
 	}
 	for i := range p.joints {

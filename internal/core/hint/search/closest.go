@@ -16,9 +16,9 @@ type nearest struct {
 	best    mask.Mask
 	bestSum int64
 
-	// out are NUMA nodes that no answer has.
-	out     mask.Mask
-	classes []class
+	// out are NUMA nodes that no answer has, must those that every answer has.
+	out, must mask.Mask
+	classes   []class
 	// classOf is the class of each NUMA node that is not out. ways is the distance between NUMA
 	// nodes of two classes, there and back; near has, for each class, all classes by rising
 	// distance.
@@ -38,7 +38,8 @@ type nearest struct {
 	pays   [mask.MaxNode + 1]int64
 	worth  int64
 
-	// Scratch memory.
+	// Memory that is used again: the query of reach, the counts that affordable has not used up,
+	// by class, and the undecided classes by what a NUMA node of them adds.
 	quotas  []quota
 	room    []int
 	byTwice []uint8
@@ -76,25 +77,30 @@ func (n *nearest) offer(m mask.Mask, sum int64) {
 // weigh asks the relaxation, at the prices that the search for any answer has left, what NUMA
 // nodes pay and what there is to spare. From that it finds NUMA nodes that no answer has: to keep
 // one means to drop one that pays more, and if what is spare does not cover the difference,
-// nothing does. Integer programming calls this reduced cost fixing.
+// nothing does. Those that every answer has are found in the same way. Integer programming calls
+// this reduced cost fixing.
 func (n *nearest) weigh() {
 	s := n.search
-	n.out = 0
+	n.out, n.must = 0, s.Problem.pinned
 	s.begin(query{size: n.size})
 	n.worth = s.worth()
-	bids, _, _, _ := s.offers()
-	n.paying = append(n.paying[:0], s.order[:bids]...)
+	paying, _, _, _ := s.offers()
+	n.paying = append(n.paying[:0], s.order[:paying]...)
 	n.pays = s.pays
 	left := s.left - (s.chosen &^ s.kept).Len()
-	if left <= 0 || left >= bids {
+	if left <= 0 || left >= paying {
 		return
 	}
 	spare := n.worth
 	for _, x := range n.paying[left:] {
 		spare -= n.pays[x]
 	}
-	for _, x := range n.paying[left:] {
-		if n.pays[n.paying[left-1]]-n.pays[x] > spare {
+	leastKept, mostDropped := n.pays[n.paying[left-1]], n.pays[n.paying[left]]
+	for i, x := range n.paying {
+		switch pays := n.pays[x]; {
+		case i < left && pays-mostDropped > spare:
+			n.must = n.must.With(int(x))
+		case i >= left && leastKept-pays > spare:
 			n.out = n.out.With(int(x))
 		}
 	}
@@ -102,6 +108,7 @@ func (n *nearest) weigh() {
 
 // choose decides the class whose next NUMA node adds least, with high counts first.
 func (n *nearest) choose() {
+	// One step more for every 4 classes keeps steps about as long as those of relax.
 	if !n.search.Spend(1 + len(n.classes)/4) {
 		return
 	}
@@ -116,6 +123,7 @@ func (n *nearest) choose() {
 	n.undecided = undecided
 }
 
+// split tries the counts of the class that is decided next.
 func (n *nearest) split() {
 	next, room := -1, 0
 	for rest := n.undecided; rest != 0; rest &= rest - 1 {
@@ -129,7 +137,7 @@ func (n *nearest) split() {
 	c := &n.classes[next]
 	room -= c.size
 	n.undecided &^= 1 << next
-	for k := min(c.size, n.left); k >= max(0, n.left-room) && !n.search.Over(); k-- {
+	for k := min(c.size, n.left); k >= max(c.least, n.left-room) && !n.search.Over(); k-- {
 		n.count(next, k, 1)
 		n.choose()
 		n.count(next, k, -1)
@@ -151,24 +159,40 @@ func (n *nearest) count(i, k int, sign int64) {
 	}
 }
 
-// promising tells whether the counts so far may still lead to a better mask.
+// promising tells whether the counts so far may still lead to a better mask. On the way it
+// excludes classes of which no better mask has a NUMA node: with one, the bound would be too
+// high.
 func (n *nearest) promising() bool {
-	twice, ok := n.bound()
-	if !ok || twice > 2*n.bestSum {
-		return false
+	for {
+		twice, highest, ok := n.bound()
+		if !ok || twice > 2*n.bestSum {
+			return false
+		}
+		// Sums are whole: a bound above 2*bestSum-2 leaves only masks with an equal sum, which
+		// must be smaller as numbers.
+		if twice >= 2*n.bestSum-1 && n.lowestMask() >= n.best {
+			return false
+		}
+		before := n.undecided
+		for rest := before; rest != 0; rest &= rest - 1 {
+			i := bits.TrailingZeros64(rest)
+			if twice-highest+n.classes[i].twice > 2*n.bestSum {
+				n.undecided &^= 1 << i
+			}
+		}
+		if n.undecided == before {
+			return true
+		}
 	}
-	// Sums are whole: a bound above 2*bestSum-2 leaves only masks with an equal sum, which must
-	// be smaller as numbers.
-	return twice < 2*n.bestSum-1 || n.lowestMask() < n.best
 }
 
 // bound is twice a sum of distances that no mask with the decided counts is below; false when
-// there are not enough NUMA nodes left.
+// there are not enough NUMA nodes left. highest is the most that one NUMA node adds to it.
 //
 // A further NUMA node adds its distance to itself, those to the decided NUMA nodes, and half of
 // those to the left-1 nearest undecided ones, because these count the other half. Twice that is
 // whole.
-func (n *nearest) bound() (twice int64, ok bool) {
+func (n *nearest) bound() (twice, highest int64, ok bool) {
 	q := len(n.classes)
 	n.byTwice = n.byTwice[:0]
 	for rest := n.undecided; rest != 0; rest &= rest - 1 {
@@ -202,10 +226,14 @@ func (n *nearest) bound() (twice int64, ok bool) {
 	twice = 2 * n.sum
 	for _, i := range n.byTwice {
 		k := min(n.classes[i].size, left)
+		if k == 0 {
+			break
+		}
 		left -= k
-		twice += int64(k) * n.classes[i].twice
+		highest = n.classes[i].twice
+		twice += int64(k) * highest
 	}
-	return twice, left == 0
+	return twice, highest, left == 0
 }
 
 // lowestMask is the smallest number that a mask with the decided counts can be.

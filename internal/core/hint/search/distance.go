@@ -41,8 +41,8 @@ type class struct {
 	size  int
 	// self is the distance of a NUMA node to itself.
 	self int64
-	// pinned is how many of them are pinned.
-	pinned int
+	// least is how many of them every answer has, pinned how many of these are pinned.
+	least, pinned int
 	// count is how many are kept, once that is decided.
 	count int
 	// toDecided is what one more NUMA node adds by its distances to those of the other decided
@@ -65,6 +65,7 @@ func (n *nearest) classify(nodes mask.Mask) {
 	for i := range n.classes {
 		c := &n.classes[i]
 		c.size = c.nodes.Len()
+		c.least = (c.nodes & n.must).Len()
 		c.pinned = (c.nodes & n.search.Problem.pinned).Len()
 	}
 	n.measure()

@@ -16,10 +16,11 @@ type Problem struct {
 	bins  []bin
 	// capacity is indexed by dimension. load is what a NUMA node takes of it: of dimension t,
 	// NUMA node x at t*stride+x. parts is the same as parts of the capacity (see part).
-	capacity    []int64
-	load, parts []int64
-	stride      int
-	joints      []joint
+	capacity []int64
+	load     []int64
+	parts    []uint32
+	stride   int
+	joints   []joint
 	// pinned NUMA nodes fit into no bin: every answer keeps them. free ones take nothing from
 	// one of the bins: they never stand in the way.
 	pinned, free mask.Mask
@@ -90,14 +91,12 @@ func (p *Problem) AddLoad(nodes mask.Mask, load int64) {
 // loads that cannot occur, and finds the pinned and the free NUMA nodes.
 func (p *Problem) Finish() {
 	p.pinned, p.free = p.nodes, 0
-	p.parts = slices.Grow(p.parts, len(p.load))[:len(p.load)]
 	for i := range p.bins {
 		b := &p.bins[i]
 		unloaded := b.open
 		for t := b.first; t < b.end; t++ {
 			for x := range b.open.All() {
 				load := p.load[t*p.stride+x]
-				p.parts[t*p.stride+x] = part(load, p.capacity[t])
 				if load > 0 {
 					unloaded = unloaded.Without(x)
 				}
@@ -111,12 +110,28 @@ func (p *Problem) Finish() {
 			return j.bin == i && (j.load == 0 || !b.open.Contains(j.nodes))
 		})
 		for k := range p.joints {
-			if j := &p.joints[k]; j.bin == i {
-				j.parts = part(j.load, p.capacity[j.dim])
-				unloaded &^= j.nodes
+			if p.joints[k].bin == i {
+				unloaded &^= p.joints[k].nodes
 			}
 		}
 		p.free |= unloaded
+	}
+}
+
+// divide expresses all loads as parts of their capacity, once for a problem. Fewest often does
+// without.
+func (p *Problem) divide() {
+	if len(p.parts) == len(p.load) {
+		return
+	}
+	p.parts = slices.Grow(p.parts, len(p.load))[:len(p.load)]
+	for t, capacity := range p.capacity {
+		for x := t * p.stride; x < (t+1)*p.stride; x++ {
+			p.parts[x] = uint32(part(p.load[x], capacity))
+		}
+	}
+	for i := range p.joints {
+		p.joints[i].parts = part(p.joints[i].load, p.capacity[p.joints[i].dim])
 	}
 }
 
@@ -130,6 +145,9 @@ const whole = 1 << 20
 func part(load, capacity int64) int64 {
 	if load >= capacity {
 		return min(load, 1) * whole
+	}
+	if load < math.MaxInt64/whole {
+		return load * whole / capacity
 	}
 	high, low := bits.Mul64(uint64(load), whole)
 	parts, _ := bits.Div64(high, low, uint64(capacity))

@@ -51,11 +51,13 @@ type relaxation struct {
 	chosen   mask.Mask
 	into     []mask.Mask
 	overload []bool
-	// roomLeft is scratch memory.
+	// roomLeft is the room of each quota while relax chooses.
 	roomLeft []int
 }
 
+// startPrices prepares the relaxation for a new problem or a new size.
 func (s *Search) startPrices() {
+	s.Problem.divide()
 	s.price, s.share = s.price[:0], s.share[:0]
 	for range s.Problem.capacity {
 		s.price = append(s.price, startPrice)
@@ -90,6 +92,8 @@ func (s *Search) reprice() {
 // that is spare costs, the question has none: no other choice pays less, and one that fits pays
 // no more than that.
 func (s *Search) relax() verdict {
+	// The time of a relaxation grows with the NUMA nodes: one step more for every 8 of them keeps
+	// steps about equal.
 	if !s.Spend(1 + s.undecided.Len()/8) {
 		return impossible
 	}
@@ -193,7 +197,7 @@ func (s *Search) pay(b, x int) (int64, bool) {
 		if p.load[at] > s.spare[t] {
 			return 0, false
 		}
-		pay += s.price[t] * p.parts[at]
+		pay += s.price[t] * int64(p.parts[at])
 	}
 	for i := range p.joints {
 		if j := &p.joints[i]; j.bin == b && j.nodes.Has(x) {
