@@ -22,8 +22,17 @@ type SharedOffer struct {
 	Amount int64
 }
 
-// metBy tells whether m offers enough.
-func (n *Need) metBy(m mask.Mask) bool { return n.Amount <= 0 || n.Offered(m) >= n.Amount }
+// metBy tells whether m offers enough. Most needs are met by a few NUMA nodes.
+func (n *Need) metBy(m mask.Mask) bool {
+	var sum int64
+	for id := range m.All() {
+		if sum >= n.Amount {
+			return true
+		}
+		sum = search.Add(sum, n.offer(id))
+	}
+	return sum >= n.Amount || n.Offered(m) >= n.Amount
+}
 
 // Offered is what the NUMA nodes of m offer together. It stops at the largest int64, which no
 // amount exceeds.

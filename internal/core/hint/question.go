@@ -73,32 +73,35 @@ func spare(p *search.Problem, n *Need, candidates mask.Mask) bool {
 		return true
 	}
 	var total, atStake int64
-	each := func(load func(nodes mask.Mask, offer int64)) {
-		for x := range candidates.All() {
-			load(1<<x, min(n.offer(x), n.Amount))
-		}
-		for _, s := range n.Shared {
-			if touched := s.Nodes & candidates; touched != 0 {
-				load(touched, min(max(s.Amount, 0), n.Amount))
-			}
-		}
-	}
-	each(func(nodes mask.Mask, offer int64) {
+	count := func(nodes mask.Mask, offer int64) {
 		total = search.Add(total, offer)
 		if p.Nodes().Contains(nodes) {
 			atStake = search.Add(atStake, offer)
 		}
-	})
+	}
+	for x := range candidates.All() {
+		count(1<<x, min(n.offer(x), n.Amount))
+	}
+	for _, s := range n.Shared {
+		if touched := s.Nodes & candidates; touched != 0 {
+			count(touched, min(max(s.Amount, 0), n.Amount))
+		}
+	}
 	if total < n.Amount {
 		return false
 	}
-	if slack := total - n.Amount; atStake > slack {
-		p.AddDimension(slack)
-		each(func(nodes mask.Mask, offer int64) {
-			if p.Nodes().Contains(nodes) {
-				p.AddLoad(nodes, offer)
-			}
-		})
+	slack := total - n.Amount
+	if atStake <= slack {
+		return true
+	}
+	p.AddDimension(slack)
+	for x := range (p.Nodes() & candidates).All() {
+		p.AddLoad(1<<x, min(n.offer(x), n.Amount))
+	}
+	for _, s := range n.Shared {
+		if touched := s.Nodes & candidates; touched != 0 && p.Nodes().Contains(touched) {
+			p.AddLoad(touched, min(max(s.Amount, 0), n.Amount))
+		}
 	}
 	return true
 }

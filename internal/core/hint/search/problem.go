@@ -65,7 +65,7 @@ func (p *Problem) AddDimension(capacity int64) {
 	p.capacity = append(p.capacity, capacity)
 	p.bins[len(p.bins)-1].end = len(p.capacity)
 	size := len(p.load) + p.stride
-	p.load = slices.Grow(p.load, p.stride)[:size]
+	p.load = slices.Grow(p.load, 2*p.stride)[:size] // most problems have more than one
 	clear(p.load[size-p.stride:])
 }
 
