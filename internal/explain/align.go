@@ -85,7 +85,7 @@ func alignmentOf(s *node.State, a *node.Alignment, wanted bool) (out Alignment, 
 	return out, judged
 }
 
-func fitOf(s *node.State, f hint.Family, outcome node.Outcome) Fit {
+func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 	out := Fit{Resource: f.Resource, Preferred: f.Preferred}
 	switch f.Kind {
 	case hint.None:
@@ -121,9 +121,9 @@ func fitOf(s *node.State, f hint.Family, outcome node.Outcome) Fit {
 	return out
 }
 
-// reach is every NUMA node that a set of the family can have.
-func reach(f hint.Family, all mask.Mask) mask.Mask {
-	nodes := f.Universe
+// reach is every NUMA node that a mask of the hint set can have.
+func reach(f hint.Set, all mask.Mask) mask.Mask {
+	nodes := f.Candidates
 	for _, m := range f.Explicit {
 		nodes |= m
 	}
@@ -195,7 +195,7 @@ func whyChosen(policy node.Policy, a *node.Alignment) string {
 	case node.OutOfSteps:
 		return c.Why
 	case node.Unsatisfiable:
-		i := slices.IndexFunc(a.Families, func(f hint.Family) bool { return f.Kind == hint.None })
+		i := slices.IndexFunc(a.Families, func(f hint.Set) bool { return f.Kind == hint.None })
 		text := a.Families[i].Resource + " fits nowhere, so that no set can be preferred (R-HINT-11)"
 		if c.Admit {
 			text += "; best-effort goes on with the others"
@@ -337,8 +337,8 @@ func spread(s *node.State, m mask.Mask) int {
 	return sum
 }
 
-// misfit says why the family does not have m, and which share of what it wants is missing there.
-func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
+// misfit says why the hint set does not have m, and which share of what it wants is missing there.
+func misfit(s *node.State, f *hint.Set, m mask.Mask) (string, float64) {
 	for i := range f.Needs {
 		n := &f.Needs[i]
 		if have := n.Offered(m); have < n.Amount {
@@ -352,7 +352,7 @@ func misfit(s *node.State, f *hint.Family, m mask.Mask) (string, float64) {
 	if request.IsMemory(f.Resource) {
 		return grouped(s, f.Resource, m), 0
 	}
-	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Universe)), 1
+	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates)), 1
 }
 
 func numberText(resource string, n int64) string {

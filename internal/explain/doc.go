@@ -9,7 +9,7 @@
 //
 // A Decision is made of the plan with its trace (package node) and of the state before it. What was asked, how
 // a pool is divided, what came of an alignment and why a pod was rejected are the trace's; wherever a
-// Decision says that something would not do, it has asked the same hint.Family that the merge asked. A Proposal of Remedies is never an estimate: it was applied and planned, and
+// Decision says that something would not do, it has asked the same hint.Set that the merge asked. A Proposal of Remedies is never an estimate: it was applied and planned, and
 // Proposal.Apply does the same again for whoever doubts it. Nothing here reads a clock: the
 // searches are bounded in plans and containers, so that the same input has the same answer
 // everywhere. Where the bound ends a search, or where it cannot look at every combination, the answer

@@ -359,9 +359,9 @@ func (d *drawn) checkAlignment(a explain.Alignment, asked node.Alignment) {
 		for _, f := range asked.Families {
 			has := true
 			for _, n := range l.NUMANodes {
-				has = has && f.Universe.Has(n)
+				has = has && f.Candidates.Has(n)
 			}
-			if l.Fits && len(f.Explicit) == 0 && f.Universe != 0 && !has {
+			if l.Fits && len(f.Explicit) == 0 && f.Candidates != 0 && !has {
 				d.fatalf("%v is told to fit, and %s cannot be there", l.NUMANodes, f.Resource)
 			}
 		}

@@ -89,7 +89,7 @@ func BenchmarkTakeDistributedOverManyNUMANodes(b *testing.B) {
 }
 
 // What stays hardest: very uneven NUMA nodes, a remainder of many groups.
-func BenchmarkDivisionAtItsWorst(b *testing.B) {
+func BenchmarkSplitAtItsWorst(b *testing.B) {
 	free := make([]int, 64)
 	for i := range free {
 		free[i] = 40 + i*i*37%997
@@ -97,19 +97,19 @@ func BenchmarkDivisionAtItsWorst(b *testing.B) {
 	for _, k := range []int{16, 33, 48} {
 		b.Run("k="+strconv.Itoa(k), func(b *testing.B) {
 			for b.Loop() {
-				if x, _ := cpu.DivisionForTest(free, k*20+k-1, k, 1); x == nil {
-					b.Fatal("no division")
+				if x, _ := cpu.SplitForTest(free, k*20+k-1, k, 1); x == nil {
+					b.Fatal("no split")
 				}
 			}
 		})
 	}
 }
 
-func BenchmarkFamily(b *testing.B) {
+func BenchmarkHints(b *testing.B) {
 	m := bigMachine(b, 8, 32)
 	free := someBusy(m)
 	b.ReportAllocs()
 	for b.Loop() {
-		cpu.Family(m, cpu.Options{AlignBySocket: true}, free, cpuset.Set{}, 100)
+		cpu.Hints(m, cpu.Options{AlignBySocket: true}, free, cpuset.Set{}, 100)
 	}
 }

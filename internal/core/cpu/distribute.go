@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// distribute takes need CPUs evenly from as few NUMA nodes as can give them evenly
-// (distribute-cpus-across-numa, section 6), and packed where that is not possible.
-// available is a subset of the machine's CPUs and holds at least need of them.
+// distribute takes need CPUs evenly from the smallest number of NUMA nodes that allows an even
+// split (distribute-cpus-across-numa, section 6 of docs/rules/cpu.md), and packed if there is
+// none. available is a subset of the machine's CPUs and has at least need of them.
 func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.Set {
 	packed := o
 	packed.PreferUncore = false
@@ -20,17 +20,17 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 	if need%group != 0 {
 		return pack(m, packed, available, need)
 	}
-	t := newTaker(m, available, need)
-	nodes := t.nodeOrder()
+	a := newAllocator(m, available, need)
+	nodes := a.nodeOrder()
 	free := make([]int, len(nodes))
 	for i, n := range nodes {
-		free[i] = int(t.nodes[n])
+		free[i] = int(a.nodes[n])
 	}
-	// R-CPU-51: no fewer NUMA nodes than would do on the empty machine.
+	// R-CPU-51: no fewer NUMA nodes than the request needs on the empty machine.
 	machineGroups := ceilDiv(ceilDiv(len(m.CPUs()), group), len(m.CPUNodes()))
 	groups := need / group
 	for k := ceilDiv(groups, machineGroups); k <= min(groups, len(nodes)); k++ {
-		shares := newDivision(free, group, groups, k).best()
+		shares := newSplit(free, group, groups, k).best()
 		if shares == nil {
 			continue
 		}
@@ -39,8 +39,8 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 	return pack(m, packed, available, need)
 }
 
-// takeShares takes from each NUMA node its share, each part of the share packed on what
-// the parts before it have left (R-CPU-58).
+// takeShares takes the share of each NUMA node, each part of a share packed on the CPUs that are
+// left after the parts before it (R-CPU-58).
 func takeShares(m *machine.Machine, o Options, available cpuset.Set, nodes []int32, shares []share) cpuset.Set {
 	var taken cpuset.Builder
 	for _, s := range shares {
@@ -55,9 +55,9 @@ func takeShares(m *machine.Machine, o Options, available cpuset.Set, nodes []int
 }
 
 // share is what one NUMA node gives: an even part, the same for all, and some groups of
-// the remainder, handed out one by one.
+// the remainder, taken one by one.
 type share struct {
-	node  int // position in the node order
+	node  int // index in the order of NUMA nodes
 	even  int // CPUs
 	extra int // groups
 	group int // CPUs in a group

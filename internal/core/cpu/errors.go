@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// NotEnoughError says that fewer CPUs are free than were asked for (R-CPU-40).
+// NotEnoughError means that fewer CPUs are free than requested (R-CPU-40).
 type NotEnoughError struct {
 	Requested, Available int
 }
@@ -16,13 +16,12 @@ func (e *NotEnoughError) Error() string {
 		e.Requested, e.Available)
 }
 
-// SMTAlignmentError says that full-pcpus-only does not allow a request: the number is
-// no multiple of the CPUs per core (R-CPU-70), or, with Scarce set, more than the CPUs
-// of cores without a reserved thread (R-CPU-71).
+// SMTAlignmentError means that full-pcpus-only does not allow a request: the number is no
+// multiple of the CPUs per core (R-CPU-70), or, with Scarce set, larger than the number of free
+// CPUs of cores without a reserved thread (R-CPU-71).
 type SMTAlignmentError struct {
 	Requested, PerCore int
-	// AvailablePhysical is the number of free CPUs outside the cores that hold a
-	// reserved CPU.
+	// AvailablePhysical is the number of free CPUs outside the cores that have a reserved CPU.
 	AvailablePhysical int
 	Scarce            bool
 }
@@ -37,8 +36,8 @@ func (e *SMTAlignmentError) Error() string {
 		e.Requested, e.PerCore)
 }
 
-// ReservationError says that the CPUs which the node reserves for itself could not be
-// found on the machine (R-CPU-23). Err is what Take said, if it said anything.
+// ReservationError means that the machine does not have the CPUs that the Kubernetes node
+// reserves for itself (R-CPU-23). Err is the error of Take, if any.
 type ReservationError struct {
 	Wanted int
 	Got    cpuset.Set
@@ -54,5 +53,5 @@ func (e *ReservationError) Error() string {
 	return text
 }
 
-// Unwrap returns what Take said.
+// Unwrap returns the error of Take.
 func (e *ReservationError) Unwrap() error { return e.Err }

@@ -5,10 +5,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// CheckFullCores is what full-pcpus-only asks of a request for n CPUs before any are
-// picked: whole cores, and enough of them among the availablePhysical CPUs, which are
-// the free ones outside the cores of reserved CPUs (R-CPU-70, R-CPU-71). The error is a
-// *SMTAlignmentError. Without the option everything is allowed.
+// CheckFullCores applies full-pcpus-only to a request for n CPUs before any are picked: n must be
+// whole cores, and no more than availablePhysical, the free CPUs outside the cores of reserved
+// CPUs (R-CPU-70, R-CPU-71). The error is a *SMTAlignmentError. Without the option everything is
+// allowed.
 func CheckFullCores(m *machine.Machine, o Options, availablePhysical, n int) error {
 	if !o.FullPCPUsOnly {
 		return nil
@@ -26,8 +26,8 @@ func CheckFullCores(m *machine.Machine, o Options, availablePhysical, n int) err
 	}
 }
 
-// PhysicalOf returns all threads of all cores that own a CPU of set (R-CPU-24). CPUs
-// that the machine does not have are left out.
+// PhysicalOf returns all threads of all cores that have a CPU of set (R-CPU-24). It ignores CPUs
+// that the machine does not have.
 func PhysicalOf(m *machine.Machine, set cpuset.Set) cpuset.Set {
 	var b cpuset.Builder
 	for _, core := range m.Cores() {

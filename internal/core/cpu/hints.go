@@ -12,41 +12,41 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Family describes the NUMA masks on which request CPUs fit (R-HINT-24): all reusable
-// CPUs must lie in the mask, and they and the available ones in the mask must be as many
-// as asked for. A CPU in both sets counts twice, as in the rule. A request of 0 or less
-// gives kind Any: the policy has nothing to say of it (R-HINT-20).
-func Family(m *machine.Machine, o Options, available, reusable cpuset.Set, request int) hint.Family {
+// Hints describes the NUMA masks on which request CPUs fit (R-HINT-24): all reusable CPUs must be
+// in the mask, and they and the available ones in the mask must be at least as many as requested.
+// A CPU in both sets counts twice, as in the rule. A request of 0 or less gives kind Any: the
+// policy has no preference (R-HINT-20).
+func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, request int) hint.Set {
 	if request <= 0 {
-		return hint.Family{Resource: resource}
+		return hint.Set{Resource: resource}
 	}
 	nodes := m.CPUNodes()
 	reused := reusable.IntersectionLen(m.AllCPUs())
 	offer := make([]int64, nodes[len(nodes)-1].ID+1)
 	free := 0
-	var universe mask.Mask
+	var candidates mask.Mask
 	for _, n := range nodes {
-		universe = universe.With(n.ID)
+		candidates = candidates.With(n.ID)
 		local := available.IntersectionLen(n.CPUs)
 		offer[n.ID] = int64(local)
 		free += local
 	}
 	if free+reused < request {
-		return hint.Family{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
 	}
 	preferred := fewestNodes(m, request)
-	return hint.Family{
-		Resource:  resource,
-		Kind:      hint.Fits,
-		Universe:  universe,
-		Required:  m.NodesOf(reusable),
-		Needs:     []hint.Need{{Resource: resource, Amount: int64(max(0, request-reused)), Offer: offer}},
-		Preferred: preferred,
-		Sockets:   socketRule(m, o, preferred),
+	return hint.Set{
+		Resource:   resource,
+		Kind:       hint.Fits,
+		Candidates: candidates,
+		Required:   m.NodesOf(reusable),
+		Needs:      []hint.Need{{Resource: resource, Amount: int64(max(0, request-reused)), Offer: offer}},
+		Preferred:  preferred,
+		Sockets:    socketRule(m, o, preferred),
 	}
 }
 
-// resource is a name of its own because parameters here are called request.
+// resource has a name of its own because parameters here are called request.
 const resource = request.CPU
 
 func scarce(request, free, reused int) string {
@@ -57,8 +57,8 @@ func scarce(request, free, reused int) string {
 	return text
 }
 
-// fewestNodes is the size of a preferred mask: how many NUMA nodes it takes on the empty
-// machine, reserved CPUs included (R-HINT-26), or all of them if even these are too small.
+// fewestNodes is the size of a preferred mask: how many NUMA nodes the request needs on the empty
+// machine, reserved CPUs included (R-HINT-26), or all of them if these are too small.
 func fewestNodes(m *machine.Machine, request int) int {
 	var buffer [mask.MaxNode + 1]int
 	sizes := buffer[:0]
@@ -74,8 +74,8 @@ func fewestNodes(m *machine.Machine, request int) int {
 	return len(sizes)
 }
 
-// socketRule is align-by-socket: masks on as few sockets as the preferred size needs are
-// preferred too (R-HINT-25). Nil without the option, and on machines with more sockets
+// socketRule is align-by-socket: masks on exactly as many sockets as the preferred size needs are
+// preferred too (R-HINT-25). It is nil without the option, and on machines with more sockets
 // than NUMA nodes.
 func socketRule(m *machine.Machine, o Options, preferred int) *hint.SocketRule {
 	if !o.AlignBySocket || m.NumSockets() == 0 {

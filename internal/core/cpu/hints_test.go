@@ -66,8 +66,8 @@ func literalBySocket(m *machine.Machine, a mask.Mask, least int) bool {
 	return p > 0 && len(sockets) == (least+p-1)/p
 }
 
-// prefers reads the family as package hint documents it.
-func prefers(f hint.Family, a mask.Mask) bool {
+// prefers reads the set as package hint documents it.
+func prefers(f hint.Set, a mask.Mask) bool {
 	if a.Len() == f.Preferred {
 		return true
 	}
@@ -83,7 +83,7 @@ func prefers(f hint.Family, a mask.Mask) bool {
 	return touched == f.Sockets.Count
 }
 
-func TestFamilyIsWhatTheEnumerationLists(t *testing.T) {
+func TestHintsAreWhatTheEnumerationLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMachine(t)
 		o := cpu.Options{AlignBySocket: rapid.Bool().Draw(t, "align-by-socket")}
@@ -95,7 +95,7 @@ func TestFamilyIsWhatTheEnumerationLists(t *testing.T) {
 		}
 		request := rapid.IntRange(1, len(m.CPUs())+2).Draw(t, "request")
 		want := literalHints(m, o, available, reusable, request)
-		f := cpu.Family(m, o, cpuset.Of(available...), cpuset.Of(reusable...), request)
+		f := cpu.Hints(m, o, cpuset.Of(available...), cpuset.Of(reusable...), request)
 		if (f.Kind == hint.None) != (len(want) == 0) || f.Kind == hint.Any {
 			t.Fatalf("kind %s for %d masks: %+v", f.Kind, len(want), f)
 		}
@@ -105,10 +105,10 @@ func TestFamilyIsWhatTheEnumerationLists(t *testing.T) {
 		for a := mask.Mask(1); a < 1<<16; a++ { // ids go up to 5·3
 			preferred, listed := want[a]
 			if f.Has(a) != listed {
-				t.Fatalf("mask %s: listed %v, but the family says %v: %+v", a, listed, f.Has(a), f)
+				t.Fatalf("mask %s: listed %v, but the set says %v: %+v", a, listed, f.Has(a), f)
 			}
 			if listed && prefers(f, a) != preferred {
-				t.Fatalf("mask %s: preferred %v, but the family says otherwise: %+v", a, preferred, f)
+				t.Fatalf("mask %s: preferred %v, but the set says otherwise: %+v", a, preferred, f)
 			}
 		}
 	})
@@ -122,8 +122,8 @@ func TestNoRequestIsNoHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range []int{0, -1} {
-		if f := cpu.Family(m, cpu.Options{}, m.AllCPUs(), cpuset.Set{}, request); f.Kind != hint.Any {
-			t.Errorf("Family for %d CPUs is of kind %s, want any", request, f.Kind)
+		if f := cpu.Hints(m, cpu.Options{}, m.AllCPUs(), cpuset.Set{}, request); f.Kind != hint.Any {
+			t.Errorf("Hints for %d CPUs is of kind %s, want any", request, f.Kind)
 		}
 	}
 }

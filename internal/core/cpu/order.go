@@ -9,32 +9,32 @@ import (
 )
 
 // nodeOrder lists the NUMA nodes with free CPUs in the order of R-CPU-42.
-func (t *taker) nodeOrder() []int32 {
-	if t.numaFirst {
-		return fullestFirst(t.nodes)
+func (a *allocator) nodeOrder() []int32 {
+	if a.numaFirst {
+		return fullestFirst(a.nodes)
 	}
-	return t.within(fullestFirst(t.sockets), t.at.SocketNodes, t.nodes)
+	return a.within(fullestFirst(a.sockets), a.at.SocketNodes, a.nodes)
 }
 
 // socketOrder lists the sockets with free CPUs in the order of R-CPU-42.
-func (t *taker) socketOrder() []int32 {
-	if !t.numaFirst {
-		return fullestFirst(t.sockets)
+func (a *allocator) socketOrder() []int32 {
+	if !a.numaFirst {
+		return fullestFirst(a.sockets)
 	}
-	return t.within(fullestFirst(t.nodes), t.at.NodeSockets, t.sockets)
+	return a.within(fullestFirst(a.nodes), a.at.NodeSockets, a.sockets)
 }
 
 // uncoreOrder lists the uncore caches with free CPUs in the order of R-CPU-60.
-func (t *taker) uncoreOrder() []int32 {
-	return t.within(t.nodeOrder(), t.at.NodeUncores, t.uncores)
+func (a *allocator) uncoreOrder() []int32 {
+	return a.within(a.nodeOrder(), a.at.NodeUncores, a.uncores)
 }
 
-// coreGroups lists the cores by the units of the second level, in the order of these;
-// in a group the cores ascend by id and are still to be sorted by what is free of them.
-func (t *taker) coreGroups() [][]int32 {
-	outer, cores := t.socketOrder, t.at.SocketCores
-	if !t.numaFirst {
-		outer, cores = t.nodeOrder, t.at.NodeCores
+// coreGroups lists the cores of each unit of the second level, in the order of these units. In a
+// group the cores ascend by id; the caller sorts them by their free CPUs.
+func (a *allocator) coreGroups() [][]int32 {
+	outer, cores := a.socketOrder, a.at.SocketCores
+	if !a.numaFirst {
+		outer, cores = a.nodeOrder, a.at.NodeCores
 	}
 	order := outer()
 	groups := make([][]int32, len(order))
@@ -63,15 +63,15 @@ func sortByFree(list, free []int32) {
 	})
 }
 
-// within lists, for each outer unit in turn, the inner units of which it has a free CPU,
-// fullest first by all their free CPUs. A unit that several outer ones share stands where
-// it comes first, so that no search meets it twice.
-func (t *taker) within(outer []int32, parts [][]machine.Part, free []int32) []int32 {
+// within lists, for each outer unit, the inner units that have a free CPU in it, those with the
+// fewest free CPUs of their own first. A unit in several outer ones is listed once, with the
+// first one.
+func (a *allocator) within(outer []int32, parts [][]machine.Part, free []int32) []int32 {
 	list := make([]int32, 0, len(free))
 	for _, o := range outer {
 		start := len(list)
 		for _, p := range parts[o] {
-			if free[p.Unit] > 0 && t.hasFree(p.CPUs) && !slices.Contains(list, p.Unit) {
+			if free[p.Unit] > 0 && a.hasFree(p.CPUs) && !slices.Contains(list, p.Unit) {
 				list = append(list, p.Unit)
 			}
 		}
@@ -80,9 +80,9 @@ func (t *taker) within(outer []int32, parts [][]machine.Part, free []int32) []in
 	return list
 }
 
-func (t *taker) hasFree(set cpuset.Set) bool {
+func (a *allocator) hasFree(set cpuset.Set) bool {
 	for id := range set.All() {
-		if t.free.Has(id) {
+		if a.free.Has(id) {
 			return true
 		}
 	}

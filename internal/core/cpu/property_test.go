@@ -200,7 +200,7 @@ func TestTakeHoldsOnMachinesThatMisreport(t *testing.T) {
 }
 
 // The search for X and Z alone reaches cases that machines of a few CPUs do not have.
-func TestDivisionIsTheFirstBestOfTheEnumeration(t *testing.T) {
+func TestSplitIsTheFirstBestOfTheEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int{3, 6, 12, 40, 20000}).Draw(t, "most free")
 		size := rapid.IntRange(1, most)
@@ -222,7 +222,7 @@ func TestDivisionIsTheFirstBestOfTheEnumeration(t *testing.T) {
 		groups := rapid.IntRange(1, min(sum/g, 60000)).Draw(t, "groups")
 		k := rapid.IntRange(1, min(len(free), groups)).Draw(t, "k")
 		wantX, wantZ := literalSearch(free, groups*g, k, g)
-		x, extra := cpu.DivisionForTest(free, groups*g, k, g)
+		x, extra := cpu.SplitForTest(free, groups*g, k, g)
 		if !slices.Equal(x, wantX) {
 			t.Fatalf("X = %v, the enumeration says %v", x, wantX)
 		}

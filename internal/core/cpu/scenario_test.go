@@ -182,7 +182,7 @@ func (s *scenario) cpus(got cpuset.Set, err error) string {
 }
 
 func (s *scenario) hints() string {
-	f := cpu.Family(s.m, s.options(), s.set("available", s.m.AllCPUs()), s.set("reusable", cpuset.Set{}), s.number("request"))
+	f := cpu.Hints(s.m, s.options(), s.set("available", s.m.AllCPUs()), s.set("reusable", cpuset.Set{}), s.number("request"))
 	if f.Kind != hint.Fits {
 		return strings.TrimSpace(f.Kind.String() + " " + f.Why)
 	}

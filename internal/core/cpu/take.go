@@ -6,10 +6,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Take picks n of the available CPUs as the options say: distributed over NUMA nodes
-// (section 6), else packed or spread, with or without uncore caches in mind (sections 5
-// and 7). n ≤ 0 gives the empty set. A *NotEnoughError says that fewer than n are
-// available (R-CPU-40); with n of them or more it always succeeds.
+// Take picks n of the available CPUs as the options require: distributed over NUMA nodes (section
+// 6 of docs/rules/cpu.md), else packed or spread, with or without uncore caches (sections 5 and
+// 7). n ≤ 0 gives the empty set. The error is a *NotEnoughError if fewer than n are available
+// (R-CPU-40); otherwise Take succeeds.
 func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Set, error) {
 	if n <= 0 {
 		return cpuset.Set{}, nil
@@ -26,8 +26,8 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 	return pack(m, o, available, n), nil
 }
 
-// Reserve picks the n CPUs that the node keeps for itself where no explicit set is
-// configured: what Take gives on the empty machine (R-CPU-23). The error is a
+// Reserve picks the n CPUs that the Kubernetes node keeps for itself if no explicit set is
+// configured: the result of Take on the empty machine (R-CPU-23). The error is a
 // *ReservationError.
 func Reserve(m *machine.Machine, o Options, n int) (cpuset.Set, error) {
 	reserved, err := Take(m, o, m.AllCPUs(), n)
@@ -37,10 +37,10 @@ func Reserve(m *machine.Machine, o Options, n int) (cpuset.Set, error) {
 	return reserved, nil
 }
 
-// Allocate picks n CPUs of pool, first of the NUMA nodes of a merged hint, or, with
-// align-by-socket, of all sockets that these NUMA nodes touch; what they lack comes
-// from the rest of the pool (R-CPU-82). Without a mask it is Take. A *NotEnoughError
-// counts what was still wanted and still there after the aligned part.
+// Allocate picks n CPUs of pool, first on the NUMA nodes of a merged hint, or, with
+// align-by-socket, on all sockets of these NUMA nodes; the rest comes from anywhere in the pool
+// (R-CPU-82). Without a mask it is Take. A *NotEnoughError counts what was still wanted and still
+// available after the aligned part.
 func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, hasMask bool, n int) (cpuset.Set, error) {
 	if !hasMask {
 		return Take(m, o, pool, n)
@@ -57,7 +57,7 @@ func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, h
 	return first.Union(rest), nil
 }
 
-// reach is all CPUs that count as aligned with the NUMA nodes.
+// reach returns all CPUs that count as aligned with the NUMA nodes.
 func reach(m *machine.Machine, o Options, nodes mask.Mask) cpuset.Set {
 	local := m.CPUsOf(nodes)
 	if !o.AlignBySocket {

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// BenchmarkAdmission is one container: its family, its devices, the books; on eight NUMA
+// BenchmarkAdmission is one container: its hints, its devices, the books; on eight NUMA
 // nodes with a device each, and with ten thousand shares of a device.
 func BenchmarkAdmission(b *testing.B) {
 	for _, n := range []int{8, 10_000} {
@@ -24,8 +24,8 @@ func BenchmarkAdmission(b *testing.B) {
 			u := NewUsage(inv)
 			b.ReportAllocs()
 			for b.Loop() {
-				f := u.Family(gpu, int64(n/4), nil)
-				ids, err := u.Allocate(gpu, int64(n/4), hint.Choice{Mask: f.Universe, HasMask: true}, nil)
+				f := u.Hints(gpu, int64(n/4), nil)
+				ids, err := u.Allocate(gpu, int64(n/4), hint.Choice{Mask: f.Candidates, HasMask: true}, nil)
 				if err == nil {
 					_, err = u.Take(gpu, ids)
 				}

@@ -8,7 +8,7 @@
 //   - Usage is which of them somebody holds; Take and Return make a new one;
 //   - Reuse is what a pod's init containers leave to its later containers.
 //
-// A Family describes where a request fits, Allocate picks the devices. Both call a
+// Hints describes where a request fits, Allocate picks the devices. Both call a
 // device on several NUMA nodes local to each of them, as a device plugin does that reports
 // several. A device without NUMA node is local nowhere: it can be had, but not aligned.
 package device

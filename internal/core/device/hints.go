@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 )
 
-// Family describes the NUMA masks on which request devices of a resource fit (R-HINT-42,
+// Hints describes the NUMA masks on which request devices of a resource fit (R-HINT-42,
 // R-HINT-43): each reusable device that reports a NUMA node must be local to the mask, and
 // they and the free healthy devices that are local to it must be as many as asked for.
 // reusable are devices that the pod holds and the container may have (Reuse.IDs); for a
@@ -15,14 +15,14 @@ import (
 //
 // A request of 0 or less, and a resource of which no device reports a NUMA node, give kind
 // Any (R-HINT-40): that there are too few of the latter is found out by Allocate.
-func (u Usage) Family(resource string, request int64, reusable []string) hint.Family {
-	f := hint.Family{Resource: resource}
+func (u Usage) Hints(resource string, request int64, reusable []string) hint.Set {
+	f := hint.Set{Resource: resource}
 	if request <= 0 {
 		return f
 	}
 	i := u.inventory.find(resource)
 	if i < 0 {
-		return hint.Family{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, nil).Error()}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, nil).Error()}
 	}
 	r := &u.inventory.resources[i]
 	if r.universe.IsEmpty() {
@@ -31,9 +31,9 @@ func (u Usage) Family(resource string, request int64, reusable []string) hint.Fa
 	kept := r.pick(reusable)
 	free := u.free(i).without(kept)
 	if int64(free.len()+kept.len()) < request {
-		return hint.Family{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, reusable).Error()}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: u.shortage(resource, request, reusable).Error()}
 	}
-	f.Kind, f.Universe, f.Preferred = hint.Fits, r.universe, r.fewestNodes(request)
+	f.Kind, f.Candidates, f.Preferred = hint.Fits, r.universe, r.fewestNodes(request)
 	need := r.need(free)
 	need.Amount = request
 	for at := range kept.all() {
@@ -52,7 +52,7 @@ func (u Usage) Family(resource string, request int64, reusable []string) hint.Fa
 	f.Needs = []hint.Need{need}
 	if f.IsEmpty() {
 		why := fmt.Sprintf("%d %s are asked for, and too few of the free ones report a NUMA node to be aligned", request, resource)
-		return hint.Family{Resource: resource, Kind: hint.None, Why: why}
+		return hint.Set{Resource: resource, Kind: hint.None, Why: why}
 	}
 	return f
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // literal is R-HINT-40, 42 and 43 as they stand: every mask is listed and every device
-// looked at for each. It is what Family must agree with.
+// looked at for each. It is what Hints must agree with.
 type literal struct {
 	kind  hint.Kind
 	masks []mask.Mask

@@ -82,12 +82,12 @@ func aMask(t *rapid.T, m *machine.Machine) mask.Mask {
 	return mask.Mask(rapid.Uint64().Draw(t, "mask")) & m.NodeMask()
 }
 
-// TestFamilyIsTheRule compares with the rule read literally: kind, every mask, size.
-func TestFamilyIsTheRule(t *testing.T) {
+// TestHintsAreTheRule compares with the rule read literally: kind, every mask, size.
+func TestHintsAreTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
 		n := rapid.IntRange(1, 13).Draw(t, "request")
-		f := w.usage.Family(gpu, int64(n), w.reusable)
+		f := w.usage.Hints(gpu, int64(n), w.reusable)
 		want := literalHints(w.devices, w.held, w.reusable, n)
 		if f.Kind != want.kind {
 			t.Fatalf("kind %s (%s), want %s", f.Kind, f.Why, want.kind)
@@ -104,7 +104,7 @@ func TestFamilyIsTheRule(t *testing.T) {
 		nodes := w.machine.NodeMask()
 		for m := nodes; m != 0; m = (m - 1) & nodes {
 			if got, want := f.Has(m), slices.Contains(want.masks, m); got != want {
-				t.Fatalf("%s is in the family: %t, want %t", m, got, want)
+				t.Fatalf("%s is in the hint set: %t, want %t", m, got, want)
 			}
 		}
 	})
@@ -175,13 +175,13 @@ func checkLocal(t *rapid.T, w world, aligned mask.Mask, free, fresh []string) {
 	}
 }
 
-// TestFamilyPromisesAllocateDelivers: what is allocated for a mask of the family, all of it
+// TestHintsPromiseAllocateDelivers: what is allocated for a mask of the hint set, all of it
 // that reports a NUMA node, is local to the mask, unless devices without one are reused.
-func TestFamilyPromisesAllocateDelivers(t *testing.T) {
+func TestHintsPromiseAllocateDelivers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
 		n := int64(rapid.IntRange(1, 6).Draw(t, "request"))
-		f := w.usage.Family(gpu, n, w.reusable)
+		f := w.usage.Hints(gpu, n, w.reusable)
 		m := aMask(t, w.machine)
 		if f.Kind != hint.Fits || !f.Has(m) {
 			return

@@ -19,7 +19,7 @@ import (
 //	                             perhaps "unhealthy"; nobody holds any
 //	take, return                 lines: resource, ids
 //	hints RESOURCE n=N [reusable=(IDS)]
-//	                             → the family, and what best-effort makes of it alone
+//	                             → the hint set, and what best-effort makes of it alone
 //	allocate RESOURCE n=N [on=LIST] [reusable=(IDS)]
 //	                             → the ids; on= is the aligned mask
 //	pod RESOURCE policy=POLICY   a line for each container: lane, number; aligned one by one
@@ -57,7 +57,7 @@ func (p *player) run() (string, error) {
 	case "take", "return":
 		return p.move()
 	case "hints":
-		f := p.usage.Family(p.resource(), p.number(), p.ids("reusable"))
+		f := p.usage.Hints(p.resource(), p.number(), p.ids("reusable"))
 		return p.describe(f), nil
 	case "allocate":
 		on := p.list("on")
@@ -149,14 +149,14 @@ func (p *player) held() string {
 	return b.String()
 }
 
-func (p *player) describe(f hint.Family) string {
-	c := hint.Merge([]hint.Family{f}, hint.Rules{Policy: hint.BestEffort, Nodes: p.nodes})
+func (p *player) describe(f hint.Set) string {
+	c := hint.Merge([]hint.Set{f}, hint.Rules{Policy: hint.BestEffort, Nodes: p.nodes})
 	text := fmt.Sprintf("%s; merged alone: %s preferred=%t", f.Kind, c.Mask, c.Preferred)
 	if f.Why != "" {
 		text = fmt.Sprintf("%s: %s", f.Kind, f.Why)
 	}
 	if f.Kind == hint.Fits {
-		text = fmt.Sprintf("%s among %s, preferred on %d; merged alone: %s preferred=%t", f.Kind, f.Universe, f.Preferred, c.Mask, c.Preferred)
+		text = fmt.Sprintf("%s among %s, preferred on %d; merged alone: %s preferred=%t", f.Kind, f.Candidates, f.Preferred, c.Mask, c.Preferred)
 	}
 	return text
 }
@@ -175,8 +175,8 @@ func (p *player) pod() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		f := usage.Family(resource, n, reuse.IDs(resource))
-		c := hint.Merge([]hint.Family{f}, hint.Rules{Policy: policies[policy], Nodes: p.nodes})
+		f := usage.Hints(resource, n, reuse.IDs(resource))
+		c := hint.Merge([]hint.Set{f}, hint.Rules{Policy: policies[policy], Nodes: p.nodes})
 		if !c.Admit {
 			return fmt.Sprintf("%s%s: refused, hints are %s", &b, words[0], p.describe(f)), nil
 		}

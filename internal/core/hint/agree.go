@@ -1,19 +1,17 @@
 package hint
 
-import (
-	"github.com/paddock-project/paddock/internal/core/mask"
-)
+import "github.com/paddock-project/paddock/internal/core/mask"
 
-// agree is phase N: the best intersection of one mask from each list becomes m.best. It
-// first finds the best count that any branch reaches, then the fittest mask with that
-// count, so that a budget that ends in between leaves a mask of the right count.
+// agree is the second phase: the best intersection of one mask from each list becomes m.best. It
+// first finds the best size that any branch reaches, then the fittest mask of that
+// size, so that a budget that ends in between leaves a mask of the right size.
 func (m *merger) agree() {
-	for i := range m.lists {
-		m.wanted = max(m.wanted, m.narrowest(&m.lists[i]))
+	for i := range m.sets {
+		m.wanted = max(m.wanted, narrowest(&m.Search, &m.sets[i]))
 	}
-	m.up = make([]int, len(m.lists))
+	m.closed = make([]int, len(m.sets))
 	m.branch(0, m.rules.Nodes, (*merger).measure)
-	if m.over {
+	if m.Over() {
 		if m.best.Len() != m.wanted {
 			m.best = 0
 		}
@@ -24,47 +22,47 @@ func (m *merger) agree() {
 	}
 }
 
-// branch visits the ways in which lists from i on can choose between their explicit
-// masks and the part that is closed upwards, cutting nodes as it goes. Choosing an
-// explicit mask twice changes nothing, and another copy that chooses from the closed part can
-// only reach more, so that a list has one branch for each set of explicit masks that is
-// not larger than its number of copies, with all other copies in the closed part or none.
+// branch visits the ways in which sets from i on can choose between their explicit
+// masks and their upward closed part, cutting nodes as it goes. To choose an explicit mask
+// twice changes nothing, and another copy that chooses from the closed part can only reach
+// more. So a set has one branch for each choice of at most as many explicit masks as it has
+// copies, with all other copies in the closed part or none.
 func (m *merger) branch(i int, nodes mask.Mask, visit func(*merger, mask.Mask)) {
-	if nodes.IsEmpty() || !m.spend(1) {
+	if nodes.IsEmpty() || !m.Spend(1) {
 		return
 	}
-	if i == len(m.lists) {
+	if i == len(m.sets) {
 		visit(m, nodes)
 		return
 	}
-	f := &m.lists[i]
-	m.up[i] = f.copies()
-	m.branch(i+1, nodes&f.Universe, visit)
-	m.explicit(i, 0, f.copies(), nodes, visit)
+	s := &m.sets[i]
+	m.closed[i] = s.copies()
+	m.branch(i+1, nodes&s.Candidates, visit)
+	m.explicit(i, 0, s.copies(), nodes, visit)
 }
 
-// explicit lets list i choose explicit masks from the given one on, for as many copies
-// as there are.
+// explicit lets set i choose explicit masks from the given one on, for as many copies
+// as are left.
 func (m *merger) explicit(i, from, copies int, nodes mask.Mask, visit func(*merger, mask.Mask)) {
-	f := &m.lists[i]
-	for e := from; e < len(f.Explicit); e++ {
-		cut := nodes & f.Explicit[e]
+	s := &m.sets[i]
+	for e := from; e < len(s.Explicit); e++ {
+		cut := nodes & s.Explicit[e]
 		if cut.IsEmpty() {
 			continue
 		}
-		m.up[i] = 0
+		m.closed[i] = 0
 		m.branch(i+1, cut, visit)
 		if copies > 1 {
-			m.up[i] = copies - 1
-			m.branch(i+1, cut&f.Universe, visit)
+			m.closed[i] = copies - 1
+			m.branch(i+1, cut&s.Candidates, visit)
 			m.explicit(i, e+1, copies-1, cut, visit)
 		}
 	}
 }
 
-// measure looks in one branch for a mask with a better count than m.best has. What can
-// be reached in a branch is closed upwards, and all its nodes together can be reached:
-// counts below the wanted one occur only where the branch has no more nodes.
+// measure looks in one branch for a mask with a better size than m.best has. A branch reaches all
+// its NUMA nodes together, and all sizes from some on (theorem 2 of the package comment): sizes
+// below the wanted one count only where the branch has no more NUMA nodes.
 func (m *merger) measure(nodes mask.Mask) {
 	if m.best.Len() == m.wanted {
 		return
@@ -80,49 +78,49 @@ func (m *merger) measure(nodes mask.Mask) {
 		if m.best != 0 && rank(size, m.wanted) >= rank(m.best.Len(), m.wanted) {
 			return
 		}
-		found, ok := m.feasible(query{size: size})
+		found, ok := m.Any(size)
 		if ok {
 			m.best = found
 		}
-		if ok || m.over {
+		if ok || m.Over() {
 			return
 		}
 	}
 }
 
-// refine considers the fittest mask of one branch that has as many nodes as m.best.
+// refine considers the fittest mask of one branch that has the size of m.best.
 func (m *merger) refine(nodes mask.Mask) {
 	switch size := m.best.Len(); {
 	case nodes.Len() == size:
 		m.consider(nodes)
 	case nodes.Len() < size || size < m.wanted:
-	case m.rules.Distances == nil && lowest(nodes, size) >= m.best:
+	case m.rules.Distances == nil && nodes.First(size) >= m.best:
 	default:
 		m.build(nodes)
-		m.fittest(size)
+		m.considerFittest(size)
 	}
 }
 
-// build states which masks the branch can reach (see the package comment, theorem 1):
-// one bin for each copy of a list that chooses from the part that is closed upwards.
+// build states which masks the branch can reach (theorem 1 of the package comment): one bin
+// for each copy of a set that chooses from its upward closed part.
 func (m *merger) build(nodes mask.Mask) {
-	p := &m.problem
-	p.reset(nodes)
-	for i := range m.lists {
-		f := &m.lists[i]
-		for c := range min(m.up[i], nodes.Len()) {
-			p.openBin(c > 0)
-			p.constrain(f, f.Universe)
+	p := &m.Problem
+	p.Reset(nodes)
+	for i := range m.sets {
+		s := &m.sets[i]
+		for c := range min(m.closed[i], nodes.Len()) {
+			p.AddBin(nodes&^s.Required, c > 0)
+			constrain(p, s, s.Candidates)
 		}
 	}
-	p.finish()
+	p.Finish()
 }
 
-// rank orders counts of masks that are not preferred: the wanted one, then those below
+// rank orders sizes of masks that are not preferred: the wanted one, then those below
 // it from high to low, then those above it from low to high (R-HINT-56).
-func rank(count, wanted int) int {
-	if count > wanted {
-		return count
+func rank(size, wanted int) int {
+	if size > wanted {
+		return size
 	}
-	return wanted - count
+	return wanted - size
 }

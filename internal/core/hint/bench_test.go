@@ -125,10 +125,10 @@ func (m *testbed) fill(state string, r *rand.Rand) {
 	}
 }
 
-func sized(f Family, universe mask.Mask, needs ...Need) Family {
+func sized(f Set, candidates mask.Mask, needs ...Need) Set {
 	f.Kind = Fits
-	f.Preferred = universe.Len()
-	if n, ok := MinSize(universe, needs); ok {
+	f.Preferred = candidates.Len()
+	if n, ok := MinSize(candidates, needs); ok {
 		f.Preferred = n
 	}
 	return f
@@ -144,20 +144,20 @@ func where(offer []int64) mask.Mask {
 	return m
 }
 
-func (m *testbed) cpu(n int64) Family {
-	f := Family{Resource: "cpu", Universe: where(m.cpus), Needs: []Need{{Amount: n, Offer: m.free}}}
-	return sized(f, f.Universe, Need{Amount: n, Offer: m.cpus})
+func (m *testbed) cpu(n int64) Set {
+	f := Set{Resource: "cpu", Candidates: where(m.cpus), Needs: []Need{{Amount: n, Offer: m.free}}}
+	return sized(f, f.Candidates, Need{Amount: n, Offer: m.cpus})
 }
 
-func (m *testbed) mem(types int, n int64) Family {
-	all := lowest(^mask.Mask(0), len(m.cpus))
-	f := Family{Resource: "memory", Universe: all, Copies: types}
+func (m *testbed) mem(types int, n int64) Set {
+	all := (^mask.Mask(0)).First(len(m.cpus))
+	f := Set{Resource: "memory", Candidates: all, Copies: types}
 	need, most := Need{Amount: n, Offer: m.freeMem}, Need{Amount: n, Offer: m.memory}
 	for range types {
 		f.Needs = append(f.Needs, need)
 	}
 	for _, g := range m.groups {
-		f.Universe &^= g
+		f.Candidates &^= g
 		if need.metBy(g) {
 			f.Explicit = append(f.Explicit, g)
 		}
@@ -165,25 +165,25 @@ func (m *testbed) mem(types int, n int64) Family {
 	return sized(f, all, most)
 }
 
-func (m *testbed) device(i int, n int64) Family {
-	f := Family{Resource: fmt.Sprint("device", i), Universe: where(m.devices[i])}
+func (m *testbed) device(i int, n int64) Set {
+	f := Set{Resource: fmt.Sprint("device", i), Candidates: where(m.devices[i])}
 	f.Needs = []Need{{Amount: n, Offer: m.devices[i]}}
-	return sized(f, f.Universe, f.Needs...)
+	return sized(f, f.Candidates, f.Needs...)
 }
 
 // cases are requests for a quarter of a node up to twenty nodes' worth of several
 // resources, as far as there is enough for them at all.
-func (m *testbed) cases() [][]Family {
-	var all [][]Family
+func (m *testbed) cases() [][]Set {
+	var all [][]Set
 	for _, quarters := range []int64{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80} {
 		cpus, bytes, devices := quarters*m.cpus[0]/4, quarters*m.memory[0]/4, (quarters+3)/4
-		all = append(all, []Family{m.cpu(cpus)}, []Family{m.mem(1, bytes)},
-			[]Family{m.cpu(cpus), m.mem(1, bytes)}, []Family{m.cpu(cpus), m.mem(3, bytes)})
+		all = append(all, []Set{m.cpu(cpus)}, []Set{m.mem(1, bytes)},
+			[]Set{m.cpu(cpus), m.mem(1, bytes)}, []Set{m.cpu(cpus), m.mem(3, bytes)})
 		for i := range m.devices {
-			all = append(all, []Family{m.device(i, devices), m.cpu(cpus), m.mem(1, bytes)})
+			all = append(all, []Set{m.device(i, devices), m.cpu(cpus), m.mem(1, bytes)})
 		}
 	}
-	return slices.DeleteFunc(all, func(c []Family) bool { return slices.ContainsFunc(c, Family.IsEmpty) })
+	return slices.DeleteFunc(all, func(c []Set) bool { return slices.ContainsFunc(c, Set.IsEmpty) })
 }
 
 // BenchmarkMerge answers, by turns, requests from a quarter of a node to twenty.
@@ -193,7 +193,7 @@ func BenchmarkMerge(b *testing.B) {
 			m.fill(state, rand.New(rand.NewPCG(1, 1)))
 			cases := m.cases()
 			for _, order := range []string{"narrow", "closest"} {
-				rules := Rules{Nodes: lowest(^mask.Mask(0), len(m.cpus))}
+				rules := Rules{Nodes: (^mask.Mask(0)).First(len(m.cpus))}
 				if order == "closest" {
 					rules.Distances = m.distances
 				}
@@ -212,19 +212,19 @@ func BenchmarkMerge(b *testing.B) {
 // differ slightly in each: the hardest that machines pose.
 func BenchmarkMinSize(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
-	universe := ^mask.Mask(0)
+	candidates := ^mask.Mask(0)
 	for _, types := range []int{1, 3} {
 		needs := make([]Need, types)
 		for i := range needs {
 			needs[i].Amount = 20 * 16 * gib
-			for range universe.Len() {
+			for range candidates.Len() {
 				needs[i].Offer = append(needs[i].Offer, 16*gib-r.Int64N(gib))
 			}
 		}
 		b.Run(fmt.Sprint(types), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				MinSize(universe, needs)
+				MinSize(candidates, needs)
 			}
 		})
 	}

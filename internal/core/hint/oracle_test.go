@@ -16,8 +16,8 @@ type hinted struct {
 // literally is the Topology Manager by the letter: lists of hints, every mask of every
 // list written out, and every combination compared with the one before (R-HINT-51…63).
 // It shares no code with Merge.
-func literally(families []Family, rules Rules) Choice {
-	lists := listsOf(families, rules)
+func literally(sets []Set, rules Rules) Choice {
+	lists := listsOf(sets, rules)
 	if rules.Policy == SingleNUMANode {
 		for i, list := range lists {
 			lists[i] = slices.DeleteFunc(slices.Clone(list), func(h hinted) bool {
@@ -42,9 +42,9 @@ func literally(families []Family, rules Rules) Choice {
 	return c
 }
 
-func listsOf(families []Family, rules Rules) [][]hinted {
+func listsOf(sets []Set, rules Rules) [][]hinted {
 	var lists [][]hinted
-	for _, f := range families {
+	for _, f := range sets {
 		var list []hinted
 		for _, m := range allMasks(rules.Nodes) {
 			if f.Kind == Fits && holds(f, m) {
@@ -71,13 +71,13 @@ func listsOf(families []Family, rules Rules) [][]hinted {
 	return lists
 }
 
-// holds is the definition of Family, without limits: sums are kept per node in steps
+// holds is the definition of Set, without limits: sums are kept per node in steps
 // that cannot overflow for the amounts of the tests.
-func holds(f Family, m mask.Mask) bool {
+func holds(f Set, m mask.Mask) bool {
 	if slices.Contains(f.Explicit, m) {
 		return true
 	}
-	if m&^f.Universe != 0 || f.Required&^m != 0 {
+	if m&^f.Candidates != 0 || f.Required&^m != 0 {
 		return false
 	}
 	for _, t := range f.Touch {

@@ -1,17 +1,15 @@
 package hint
 
-import (
-	"github.com/paddock-project/paddock/internal/core/mask"
-)
+import "github.com/paddock-project/paddock/internal/core/mask"
 
-// prefer is phase P: the fittest mask that is in every list and preferred in every list
-// becomes m.best. A preferred result demands that all lists choose the same mask
-// (R-HINT-51), so the lists' copies do not matter here.
+// prefer is the first phase: the fittest mask that every set has and prefers becomes m.best. A
+// preferred result demands that all lists choose the same mask (R-HINT-51), so copies do not
+// matter here.
 func (m *merger) prefer() {
 	nodes := m.rules.Nodes
-	for i := range m.lists {
-		nodes &= m.lists[i].Universe
-		for _, e := range m.lists[i].Explicit {
+	for i := range m.sets {
+		nodes &= m.sets[i].Candidates
+		for _, e := range m.sets[i].Explicit {
 			if m.allPrefer(e) {
 				m.consider(e)
 			}
@@ -31,23 +29,23 @@ func (m *merger) prefer() {
 		if m.best != 0 && m.best.Len() == size {
 			return
 		}
-		if m.over {
+		if m.Over() {
 			m.best = 0
 			return
 		}
 	}
 }
 
-// preferredSize is the size that all lists without socket rule agree on, -1 where they
-// do not agree; free where every list has a socket rule.
+// preferredSize is the size that all sets without a socket rule agree on, -1 if they do not
+// agree; free if every set has a socket rule.
 func (m *merger) preferredSize() (size int, free bool) {
 	free = true
-	for i := range m.lists {
-		if f := &m.lists[i]; f.Sockets == nil {
-			if !free && f.Preferred != size {
+	for i := range m.sets {
+		if s := &m.sets[i]; s.Sockets == nil {
+			if !free && s.Preferred != size {
 				return -1, false
 			}
-			size, free = f.Preferred, false
+			size, free = s.Preferred, false
 		}
 	}
 	if !free && size <= 0 {
@@ -56,55 +54,58 @@ func (m *merger) preferredSize() (size int, free bool) {
 	return size, free
 }
 
-// onSockets goes through the ways to choose the sockets on which masks of this size are
-// preferred, for each list from list on whose rule has a say; socket is the next of that
-// list's sockets to choose or not, chosen how many were. On a socket that is not chosen no
-// node may be used, and each chosen one must be touched.
-func (m *merger) onSockets(nodes mask.Mask, size, list, socket, chosen int, touch []mask.Mask) {
-	if nodes.IsEmpty() || !m.spend(1) {
+// onSockets tries the ways to choose the sockets on which masks of this size are preferred,
+// for each set from the given one on whose socket rule matters. socket is the next of that set's
+// sockets to choose or not, chosen how many were chosen. A mask has NUMA nodes of each chosen
+// socket and of no other.
+func (m *merger) onSockets(nodes mask.Mask, size, set, socket, chosen int, touch []mask.Mask) {
+	if nodes.IsEmpty() || !m.Spend(1) {
 		return
 	}
-	if list == len(m.lists) {
+	if set == len(m.sets) {
 		m.preferAmong(nodes, size, touch)
 		return
 	}
-	f := &m.lists[list]
-	if f.Sockets == nil || f.Preferred == size {
-		m.onSockets(nodes, size, list+1, 0, 0, touch)
+	rule := m.sets[set].Sockets
+	if rule == nil || m.sets[set].Preferred == size {
+		m.onSockets(nodes, size, set+1, 0, 0, touch)
 		return
 	}
-	sockets := f.Sockets.Sockets
-	switch missing := f.Sockets.Count - chosen; {
-	case missing < 0 || missing > len(sockets)-socket:
-	case socket == len(sockets):
-		m.onSockets(nodes, size, list+1, 0, 0, touch)
+	switch missing := rule.Count - chosen; {
+	case missing < 0 || missing > len(rule.Sockets)-socket:
+	case socket == len(rule.Sockets):
+		m.onSockets(nodes, size, set+1, 0, 0, touch)
 	default:
-		s := sockets[socket]
+		s := rule.Sockets[socket]
 		if s&nodes != 0 {
-			m.onSockets(nodes, size, list, socket+1, chosen+1, append(touch, s))
+			m.onSockets(nodes, size, set, socket+1, chosen+1, append(touch, s))
 		}
-		m.onSockets(nodes&^s, size, list, socket+1, chosen, touch)
+		m.onSockets(nodes&^s, size, set, socket+1, chosen, touch)
 	}
 }
 
-// preferAmong considers the fittest mask of nodes with this size that every list holds
-// and that has a node of each of touch.
+// preferAmong considers the fittest mask of this size, out of nodes, that every set has and that
+// has a NUMA node of each of touch.
 func (m *merger) preferAmong(nodes mask.Mask, size int, touch []mask.Mask) {
-	p := &m.problem
-	p.reset(nodes)
-	p.openBin(false)
-	for i := range m.lists {
-		if !p.constrain(&m.lists[i], nodes) {
+	required := mask.Mask(0)
+	for i := range m.sets {
+		required |= m.sets[i].Required
+	}
+	p := &m.Problem
+	p.Reset(nodes)
+	p.AddBin(nodes&^required, false)
+	for i := range m.sets {
+		if !constrain(p, &m.sets[i], nodes) {
 			return
 		}
 	}
-	for _, set := range touch {
-		if !p.keepOneOf(set & nodes) {
+	for _, socket := range touch {
+		if !keepOneOf(p, socket&nodes) {
 			return
 		}
 	}
-	p.finish()
-	if size >= p.fewest() && size <= nodes.Len() {
-		m.fittest(size)
+	p.Finish()
+	if size <= nodes.Len() {
+		m.considerFittest(size)
 	}
 }

@@ -67,6 +67,15 @@ func (m Mask) Lowest() int {
 // Highest is the largest id in m, or -1 for the empty set.
 func (m Mask) Highest() int { return 63 - bits.LeadingZeros64(uint64(m)) }
 
+// First returns the n lowest ids of m, or m if it has fewer.
+func (m Mask) First(n int) Mask {
+	rest := m
+	for range n {
+		rest &= rest - 1
+	}
+	return m &^ rest
+}
+
 // All yields the ids of m in ascending order.
 func (m Mask) All() iter.Seq[int] {
 	return func(yield func(int) bool) {

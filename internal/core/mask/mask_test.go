@@ -79,6 +79,18 @@ func TestNarrowerThan(t *testing.T) {
 	}
 }
 
+func TestFirst(t *testing.T) {
+	m := mask.Of(1, 4, 63)
+	for n, want := range []mask.Mask{0, mask.Of(1), mask.Of(1, 4), m, m} {
+		if got := m.First(n); got != want {
+			t.Errorf("First(%d): got %s, want %s", n, got, want)
+		}
+	}
+	if got := m.First(-1); got != 0 {
+		t.Errorf("First(-1): got %s", got)
+	}
+}
+
 func TestIDsOutsideTheRange(t *testing.T) {
 	full := ^mask.Mask(0)
 	for _, id := range []int{-1 << 40, -64, -1, 64, 65, 128, 1 << 40} {

@@ -63,17 +63,17 @@ func TestReservationsMustFit(t *testing.T) {
 
 // huge pages of a size that the machine lacks are unsatisfiable; R-HINT-34: what fits nowhere now is
 // "don't care"; a request for nothing is, too.
-func TestFamiliesThatSayNothing(t *testing.T) {
+func TestHintsThatSayNothing(t *testing.T) {
 	c, err := memory.NewCapacity(twoNodes(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := memory.NewUsage(c)
-	if f := u.Family(request.Amounts{{Resource: "hugepages-1Gi", Value: 1}}, nil); f.Kind != hint.None || !strings.Contains(f.Why, "hugepages-1Gi") {
+	if f := u.Hints(request.Amounts{{Resource: "hugepages-1Gi", Value: 1}}, nil); f.Kind != hint.None || !strings.Contains(f.Why, "hugepages-1Gi") {
 		t.Errorf("an unknown size: %+v", f)
 	}
 	for _, amounts := range []request.Amounts{nil, {{Resource: machine.Memory, Value: 761 * mib}}} {
-		if f := u.Family(amounts, nil); f.Kind != hint.Any {
+		if f := u.Hints(amounts, nil); f.Kind != hint.Any {
 			t.Errorf("%s: %+v", amounts, f)
 		}
 	}

@@ -11,7 +11,7 @@
 //
 // The one rule that is not arithmetic is that of groups: memory held on several NUMA
 // nodes makes them a group, and until the last such block is released these nodes serve
-// no other group and no single-node request (R-MEM-20…22). It is why a family of fitting
+// no other group and no single-node request (R-MEM-20…22). It is why a hint set of fitting
 // masks is a few explicit masks (single nodes and groups in use) beside the free nodes, among which
-// everything is allowed (hint.Family).
+// everything is allowed (hint.Set).
 package memory

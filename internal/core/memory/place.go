@@ -73,32 +73,32 @@ func (c *Capacity) wants(amounts request.Amounts) ([]want, string) {
 	return wants, ""
 }
 
-// Family describes the masks on which the amounts fit (R-HINT-32). A request for nothing,
+// Hints describes the masks on which the amounts fit (R-HINT-32). A request for nothing,
 // and one that fits nowhere, say nothing (R-HINT-34): the second is found out by Place.
 // A type that the machine does not have is unsatisfiable.
-func (u Usage) Family(amounts request.Amounts, reuse Reuse) hint.Family {
-	f := hint.Family{Resource: request.Memory}
+func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
+	f := hint.Set{Resource: request.Memory}
 	if len(amounts) == 0 {
 		return f
 	}
 	f.Resource = amounts[len(amounts)-1].Resource
 	wants, missing := u.capacity.wants(amounts)
 	if missing != "" {
-		return hint.Family{Resource: missing, Kind: hint.None, Why: "this machine has no " + missing}
+		return hint.Set{Resource: missing, Kind: hint.None, Why: "this machine has no " + missing}
 	}
-	f = u.family(wants, reuse)
+	f = u.hints(wants, reuse)
 	f.Resource = amounts[len(amounts)-1].Resource
 	if f.IsEmpty() {
-		return hint.Family{Resource: f.Resource}
+		return hint.Set{Resource: f.Resource}
 	}
 	return f
 }
 
-func (u Usage) family(wants []want, reuse Reuse) hint.Family {
-	f := hint.Family{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.preferredSize(wants)}
+func (u Usage) hints(wants []want, reuse Reuse) hint.Set {
+	f := hint.Set{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.preferredSize(wants)}
 	for i, n := range u.nodes {
 		if n.assignments == 0 {
-			f.Universe = f.Universe.With(u.capacity.nodes[i].ID)
+			f.Candidates = f.Candidates.With(u.capacity.nodes[i].ID)
 		}
 	}
 	for _, w := range wants {
@@ -248,17 +248,17 @@ func (u Usage) short(wants []want, nodes mask.Mask) int {
 	return slices.IndexFunc(wants, func(w want) bool { return u.freeOn(nodes, w.typ) < w.bytes })
 }
 
-// narrowest is the best fitting mask that contains within (R-MEM-38). One family merged alone
+// narrowest is the best fitting mask that contains within (R-MEM-38). One set merged alone
 // yields just that: its narrowest mask, preferred or not.
 func (u Usage) narrowest(wants []want, reuse Reuse, within mask.Mask) (hint.Choice, bool) {
-	f := u.family(wants, reuse)
+	f := u.hints(wants, reuse)
 	f.Copies = 1
 	f.Required = within
 	f.Explicit = slices.DeleteFunc(f.Explicit, func(m mask.Mask) bool { return !m.Contains(within) })
 	if f.IsEmpty() {
 		return hint.Choice{}, false
 	}
-	choice := hint.Merge([]hint.Family{f}, hint.Rules{Policy: hint.BestEffort, Nodes: u.capacity.all})
+	choice := hint.Merge([]hint.Set{f}, hint.Rules{Policy: hint.BestEffort, Nodes: u.capacity.all})
 	return choice, !choice.Unsolved
 }
 

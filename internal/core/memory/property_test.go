@@ -198,11 +198,11 @@ func allowed(m mask.Mask, usage []memory.NodeUsage) bool {
 	return true
 }
 
-func TestFamilyIsTheLiteralEnumeration(t *testing.T) {
+func TestHintsAreTheLiteralEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		amounts := w.drawAmounts()
-		f := w.usage.Family(amounts, w.reuse)
+		f := w.usage.Hints(amounts, w.reuse)
 		masks, preferred := w.literal(amounts)
 		if (f.Kind == hint.Any) != (len(masks) == 0) || f.Kind == hint.None {
 			t.Fatalf("%s: kind %v, and %v fit", amounts, f.Kind, masks)

@@ -25,16 +25,16 @@ func (d *draft) alignSum() (hint.Choice, *Refusal) {
 
 // families are the hints of what is asked for: one family for each device resource (R-HINT-42,
 // R-HINT-43), then one for CPUs and one for memory.
-func (d *draft) families(ask *Ask) []hint.Family {
-	families := make([]hint.Family, 0, len(ask.Devices)+2)
+func (d *draft) families(ask *Ask) []hint.Set {
+	families := make([]hint.Set, 0, len(ask.Devices)+2)
 	for _, a := range ask.Devices {
-		families = append(families, d.devices.Family(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
+		families = append(families, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
 	}
 	if ask.CPUs > 0 {
-		families = append(families, cpu.Family(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, ask.CPUs))
+		families = append(families, cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, ask.CPUs))
 	}
 	if len(ask.Memory) > 0 {
-		families = append(families, d.usage.Family(ask.Memory, d.reusableMemory))
+		families = append(families, d.usage.Hints(ask.Memory, d.reusableMemory))
 	}
 	return families
 }
@@ -46,7 +46,7 @@ func (d *draft) families(ask *Ask) []hint.Family {
 func (d *draft) apart(choice hint.Choice) (hint.Choice, *Refusal) {
 	asked := &d.trace.Alignments[0]
 	choice.Preferred, choice.Admit = false, !d.s.policy.Strict()
-	if !slices.ContainsFunc(asked.Families, func(f hint.Family) bool { return f.Kind != hint.Any }) {
+	if !slices.ContainsFunc(asked.Families, func(f hint.Set) bool { return f.Kind != hint.Any }) {
 		choice.HasMask = false // Nothing else has a preference: the mask is all NUMA nodes, for want of a better one.
 	}
 	asked.Choice, asked.Outcome = choice, MemoryApart
@@ -64,7 +64,7 @@ func (d *draft) noteApart() {
 }
 
 // merge asks the Topology Manager and records the answer in the trace.
-func (d *draft) merge(container string, families []hint.Family) (hint.Choice, *Refusal) {
+func (d *draft) merge(container string, families []hint.Set) (hint.Choice, *Refusal) {
 	d.trace.Stage = StageTopology
 	choice := hint.Merge(families, hint.Rules{
 		Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask(), Distances: d.s.distances,
@@ -85,7 +85,7 @@ func (d *draft) note(text string) { d.trace.Notes = append(d.trace.Notes, text) 
 
 // poolFamilies are the hints of a pod-level pod's budget (R-HINT-20, R-HINT-30). A budget that
 // leaves a sharing container nothing is unsatisfiable for the Topology Manager (R-DEM-64).
-func (d *draft) poolFamilies() []hint.Family {
+func (d *draft) poolFamilies() []hint.Set {
 	families := d.families(&d.demand.Together)
 	for _, v := range d.trace.Divisions {
 		if v.Fault != PoolEmpty {
@@ -95,7 +95,7 @@ func (d *draft) poolFamilies() []hint.Family {
 		if v.Resource == request.CPU {
 			i = len(d.demand.Together.Devices)
 		}
-		families[i] = hint.Family{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
+		families[i] = hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
 	}
 	return families
 }

@@ -101,7 +101,7 @@ func (d *draft) refuseMemory(container string, err error) *Refusal {
 func (d *draft) refuseApart(want request.Amounts) *Refusal {
 	short := want
 	for _, a := range want {
-		if d.usage.Family(request.Amounts{a}, nil).Kind == hint.Any {
+		if d.usage.Hints(request.Amounts{a}, nil).Kind == hint.Any {
 			short = request.Amounts{a}
 			break
 		}
@@ -153,12 +153,12 @@ func (d *draft) refuseAlignment(a *Alignment) *Refusal {
 			return d.refuseUnsatisfiable(r, f)
 		}
 	}
-	var fitting []hint.Family
+	var fitting []hint.Set
 	for _, f := range a.Families {
 		if f.Kind != hint.Fits {
 			continue
 		}
-		alone := hint.Merge([]hint.Family{f}, hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask()})
+		alone := hint.Merge([]hint.Set{f}, hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask()})
 		if !alone.Preferred {
 			return d.refuseUnaligned(r, f)
 		}
@@ -171,7 +171,7 @@ func (d *draft) refuseAlignment(a *Alignment) *Refusal {
 }
 
 // refuseUnsatisfiable says why a resource fits nowhere.
-func (d *draft) refuseUnsatisfiable(r *Refusal, f hint.Family) *Refusal {
+func (d *draft) refuseUnsatisfiable(r *Refusal, f hint.Set) *Refusal {
 	for i := range d.trace.Divisions {
 		if v := &d.trace.Divisions[i]; v.Resource == f.Resource && v.Fault == PoolEmpty {
 			return d.refuseDivision(v, PoolNotAligned)
@@ -184,7 +184,7 @@ func (d *draft) refuseUnsatisfiable(r *Refusal, f hint.Family) *Refusal {
 }
 
 // disagreement says why families that can each be aligned cannot be aligned together.
-func (d *draft) disagreement(container string, fitting []hint.Family) string {
+func (d *draft) disagreement(container string, fitting []hint.Set) string {
 	var parts []string
 	same := true
 	for _, f := range fitting {
@@ -205,7 +205,7 @@ func nodesText(n int) string {
 	return fmt.Sprintf("%d NUMA nodes", n)
 }
 
-func (d *draft) refuseUnaligned(r *Refusal, f hint.Family) *Refusal {
+func (d *draft) refuseUnaligned(r *Refusal, f hint.Set) *Refusal {
 	size := f.Preferred
 	if d.s.policy.Topology == TopologySingleNUMANode {
 		size = 1

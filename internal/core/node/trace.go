@@ -72,7 +72,7 @@ func (v *Division) Rule() string {
 type Alignment struct {
 	// Container is who was aligned; empty for the pod as a whole.
 	Container string
-	Families  []hint.Family
+	Families  []hint.Set
 	Choice    hint.Choice
 	Outcome   Outcome
 }
@@ -120,7 +120,7 @@ func (d *Demand) requests() Requests {
 }
 
 // outcomeOf tells what came of a merge.
-func outcomeOf(families []hint.Family, choice hint.Choice) Outcome {
+func outcomeOf(families []hint.Set, choice hint.Choice) Outcome {
 	var nowhere, memory, asked bool
 	for i := range families {
 		switch f := &families[i]; f.Kind {

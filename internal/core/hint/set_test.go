@@ -10,8 +10,8 @@ import (
 )
 
 func TestHas(t *testing.T) {
-	f := Family{
-		Kind: Fits, Universe: mask.Of(0, 1, 2), Required: mask.Of(1), Touch: []mask.Mask{mask.Of(0, 2)},
+	f := Set{
+		Kind: Fits, Candidates: mask.Of(0, 1, 2), Required: mask.Of(1), Touch: []mask.Mask{mask.Of(0, 2)},
 		Needs: []Need{{
 			Amount: 5, Offer: []int64{1, 3, 2, 9},
 			Shared: []SharedOffer{{Nodes: mask.Of(1, 3), Amount: 1}},
@@ -27,7 +27,7 @@ func TestHas(t *testing.T) {
 		{"{1-2}", true},  // the same
 		{"{0,2}", false}, // node 1 is required
 		{"{1}", false},   // touches neither 0 nor 2
-		{"{1,3}", false}, // node 3 is outside the universe
+		{"{1,3}", false}, // node 3 is outside the candidates
 		{"{3}", true},    // explicit
 		{"{}", false},
 	} {
@@ -39,7 +39,7 @@ func TestHas(t *testing.T) {
 			t.Errorf("%s: got %v", c.mask, got)
 		}
 	}
-	if !(Family{}).Has(mask.Of(7)) || (Family{}).Has(0) || (Family{Kind: None}).Has(mask.Of(0)) {
+	if !(Set{}).Has(mask.Of(7)) || (Set{}).Has(0) || (Set{Kind: None}).Has(mask.Of(0)) {
 		t.Error("any holds every mask but the empty one, none holds nothing")
 	}
 }
@@ -47,21 +47,21 @@ func TestHas(t *testing.T) {
 func TestIsEmpty(t *testing.T) {
 	offers := []Need{{Amount: math.MaxInt64, Offer: []int64{math.MaxInt64 - 1, 1}}}
 	for _, c := range []struct {
-		name   string
-		family Family
-		want   bool
+		name string
+		set  Set
+		want bool
 	}{
-		{"any", Family{}, false},
-		{"none", Family{Kind: None}, false},
-		{"no universe", Family{Kind: Fits}, true},
-		{"the whole universe just fits", Family{Kind: Fits, Universe: mask.Of(0, 1), Needs: offers}, false},
-		{"one node is missing", Family{Kind: Fits, Universe: mask.Of(0), Needs: offers}, true},
-		{"an explicit mask", Family{Kind: Fits, Explicit: []mask.Mask{mask.Of(4)}}, false},
-		{"an empty explicit mask", Family{Kind: Fits, Explicit: []mask.Mask{0}}, true},
-		{"required elsewhere", Family{Kind: Fits, Universe: mask.Of(0), Required: mask.Of(1)}, true},
-		{"touch elsewhere", Family{Kind: Fits, Universe: mask.Of(0), Touch: []mask.Mask{mask.Of(1)}}, true},
+		{"any", Set{}, false},
+		{"none", Set{Kind: None}, false},
+		{"no candidates", Set{Kind: Fits}, true},
+		{"all candidates just fit", Set{Kind: Fits, Candidates: mask.Of(0, 1), Needs: offers}, false},
+		{"one node is missing", Set{Kind: Fits, Candidates: mask.Of(0), Needs: offers}, true},
+		{"an explicit mask", Set{Kind: Fits, Explicit: []mask.Mask{mask.Of(4)}}, false},
+		{"an empty explicit mask", Set{Kind: Fits, Explicit: []mask.Mask{0}}, true},
+		{"required elsewhere", Set{Kind: Fits, Candidates: mask.Of(0), Required: mask.Of(1)}, true},
+		{"touch elsewhere", Set{Kind: Fits, Candidates: mask.Of(0), Touch: []mask.Mask{mask.Of(1)}}, true},
 	} {
-		if got := c.family.IsEmpty(); got != c.want {
+		if got := c.set.IsEmpty(); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
 	}
@@ -72,19 +72,19 @@ func TestMinSizeIsLiteral(t *testing.T) {
 	most := largest()
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, most)
-		universe := drawSubset(t, nodes, "universe")
+		candidates := drawSubset(t, nodes, "candidates")
 		var needs []Need
 		for range rapid.IntRange(0, 4).Draw(t, "needs") {
 			needs = append(needs, drawNeed(t, nodes))
 		}
 		want := 0
-		for _, m := range allMasks(universe) {
-			if holds(Family{Universe: universe, Needs: needs}, m) && (want == 0 || m.Len() < want) {
+		for _, m := range allMasks(candidates) {
+			if holds(Set{Candidates: candidates, Needs: needs}, m) && (want == 0 || m.Len() < want) {
 				want = m.Len()
 			}
 		}
-		if got, ok := MinSize(universe, needs); got != want || ok != (want > 0) {
-			t.Fatalf("got %d, %v, want %d of %v %+v", got, ok, want, universe, needs)
+		if got, ok := MinSize(candidates, needs); got != want || ok != (want > 0) {
+			t.Fatalf("got %d, %v, want %d of %v %+v", got, ok, want, candidates, needs)
 		}
 	})
 }

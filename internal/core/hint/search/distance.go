@@ -1,0 +1,99 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// Distances are indexed by the id of a NUMA node twice. Pairs that it does not have count 0.
+type Distances [][]int
+
+func (d Distances) between(a, b int) int64 {
+	if a >= len(d) || b >= len(d[a]) {
+		return 0
+	}
+	return int64(d[a][b])
+}
+
+// bothWays is the distance there and back.
+func (d Distances) bothWays(a, b int) int64 { return d.between(a, b) + d.between(b, a) }
+
+// Sum is the sum of the distances between all ordered pairs of NUMA nodes of m, a NUMA node with
+// itself included. Of masks of one size, the one with the smaller sum has the smaller
+// average (R-HINT-54).
+func (d Distances) Sum(m mask.Mask) int64 {
+	var sum int64
+	for a := range m.All() {
+		for b := range m.All() {
+			sum += d.between(a, b)
+		}
+	}
+	return sum
+}
+
+// class is NUMA nodes that are interchangeable as far as distances go: each is as far from
+// itself, and, there and back, from any other NUMA node. The sum of distances of a mask depends
+// only on how many NUMA nodes of each class it has.
+type class struct {
+	nodes mask.Mask
+	size  int
+	// self is the distance of a NUMA node to itself.
+	self int64
+	// least is how many of them every answer has, pinned how many of these are pinned.
+	least, pinned int
+	// count is how many are kept, once that is decided.
+	count int
+	// toDecided is what one more NUMA node adds by its distances to those of the other decided
+	// classes; twice is the bound's estimate of all that it adds, doubled.
+	toDecided, twice int64
+}
+
+// classify divides nodes into classes.
+func (n *nearest) classify(nodes mask.Mask) {
+	n.classes = n.classes[:0]
+	for x := range nodes.All() {
+		i := slices.IndexFunc(n.classes, func(c class) bool { return n.alike(c.nodes.Lowest(), x, nodes) })
+		if i < 0 {
+			i = len(n.classes)
+			n.classes = append(n.classes, class{self: n.distances.between(x, x)})
+		}
+		n.classOf[x] = uint8(i)
+		n.classes[i].nodes = n.classes[i].nodes.With(x)
+	}
+	for i := range n.classes {
+		c := &n.classes[i]
+		c.size = c.nodes.Len()
+		c.least = (c.nodes & n.must).Len()
+		c.pinned = (c.nodes & n.search.Problem.pinned).Len()
+	}
+	n.measure()
+}
+
+func (n *nearest) alike(x, y int, nodes mask.Mask) bool {
+	if n.distances.between(x, x) != n.distances.between(y, y) {
+		return false
+	}
+	for rest := nodes.Without(x).Without(y); rest != 0; rest &= rest - 1 {
+		if z := rest.Lowest(); n.distances.bothWays(x, z) != n.distances.bothWays(y, z) {
+			return false
+		}
+	}
+	return true
+}
+
+// measure finds the distances between classes, there and back, and sorts for each class all
+// classes by them. Inside a class it is the distance between any two of its NUMA nodes.
+func (n *nearest) measure() {
+	q := len(n.classes)
+	n.ways, n.near = n.ways[:0], n.near[:0]
+	for a := range n.classes {
+		for b := range n.classes {
+			n.ways = append(n.ways, n.distances.bothWays(n.classes[a].nodes.Lowest(), n.classes[b].nodes.Highest()))
+			n.near = append(n.near, uint8(b))
+		}
+		ways := n.ways[a*q:]
+		slices.SortStableFunc(n.near[a*q:], func(b, c uint8) int { return cmp.Compare(ways[b], ways[c]) })
+	}
+}
