@@ -31,21 +31,21 @@ func newAgentCommand() *cobra.Command {
 	f := agentFlags{value: agent.DefaultConfig()}
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Hold a node's assignments: admit pods, serve what they got, survive",
+		Short: "Admit a node's pods, keep their assignments across restarts, serve them",
 		Long: `Agent admits the pods of a node, keeps what they got in one durable file, and serves it: as
 the PodResources API on a unix socket, as metrics on a loopback address.
 
 With --runtime sim the pods are those of a manifest directory, and the runtime and the kubelet are simulated,
 so it needs no cluster, no root and no container; the control loop is the same. With --runtime nri it is a plugin of containerd or CRI-O,
 and the kubelet, whose own managers are off, lists the pods: every container is created with
-its CPUs, memory nodes and quota, and a pod that does not fit is refused before it starts.
+its CPUs, memory nodes and quota, and a pod that does not fit is rejected before it starts.
 
 A pod that the kubelet does not list yet, or that it cannot be asked about, waits: nothing is guessed. With
 --estimate it starts all the same. What it asks for is read from its cgroup's numbers: a Guaranteed pod gets
-them as a whole, as one pool, where the policy has pools, any other runs on the node's shared pool, and no
+them as a whole, as one pool, where the policy has pools, any other runs on the node shared pool, and no
 container has CPUs of its own. The state says so for as long as the pod runs.
 
-Killed and started again it holds what it held. SIGTERM and SIGINT end it within a second, within
+Killed and started again, it keeps all assignments. SIGTERM and SIGINT end it within a second, within
 6 s while the disk stalls, and within 25 s with --release-on-exit; a second one at once. SIGHUP lets it read the configuration and the manifests again: it takes the log level
 over, and logs which other fields have changed and wait for a restart.`,
 		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
@@ -78,8 +78,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.Machine, "machine", v.Machine, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"`)
 	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, "how the node decides: a KubeletConfiguration `FILE`; without it a usual one")
 	flags.StringVar(&v.Devices, "devices", v.Devices, "the node's devices: an inventory `FILE`")
-	flags.StringVar(&v.State, "state", v.State, "the `FILE` that holds the assignments")
-	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start when something of the state does not hold any more")
+	flags.StringVar(&v.State, "state", v.State, "the `FILE` with the assignments")
+	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start when a part of the state is not valid any more")
 	flags.StringSliceVar(&v.Pods, "pods", v.Pods, "a `DIR` or file of manifests; may be given several times")
 	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim, or nri for containerd and CRI-O")
 	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")

@@ -40,26 +40,26 @@ func newExplainCommand() *cobra.Command {
 	var x explainCommand
 	cmd := &cobra.Command{
 		Use:   "explain PODS... | explain NAMESPACE/NAME --agent",
-		Short: "Say why a pod gets what it gets, or what would admit it",
+		Short: "Show why a pod gets what it gets, or what would admit it",
 		Long: `Explain shows the way of one decision: what the pod asks for and by which rules, how its pool is
 divided, where each resource fits, what the Topology Manager chose and why the nearest other
-sets of NUMA nodes lost, which CPUs were picked and why. For a pod that is refused it says first
+sets of NUMA nodes lost, which CPUs were picked and why. For a pod that is rejected it shows first
 what would admit it: less of something, the absence of other pods, another node, another
 setting. Each proposal has been planned.
 
-PODS are as for paddock plan. Where there are several, --pod says which one; those that stand before
-it are admitted first, as paddock plan does. A pod that --state holds already is explained as
-if it came anew.
+PODS are as for paddock plan. Where there are several, --pod says which one; those before
+it are admitted first, as paddock plan does. A pod that is in --state already is explained as
+if it were new.
 
 To ask several nodes, give --machine several times, and --state, --kubelet-config and --devices either
 once for all or once for each machine, in the same order; "" is an empty state. The first
 machine is the one that is explained.
 
-With --agent it asks the agent of a running node, about one pod by its name: since when it holds what it
-holds, and the decision that admitted it; or when it was refused, and what would admit it on the
+With --agent it asks the agent of a running node, about one pod by its name: since when it has its
+assignments, and the decision that admitted it; or when it was rejected, and what would admit it on the
 node as it is now. The agent answers on its listen address, to those who are on the node.
 
-Exit codes: 0 the pod is admitted or held, 1 error, 2 it is refused.`,
+Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  paddock explain --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/ --pod default/analytics
   kubectl get pod database -o json | paddock explain --machine node7.json --state node7.state -
@@ -164,7 +164,7 @@ func explainOne(ctx context.Context, state *node.State, pod *v1.Pod, gates podsp
 	}
 	var again string
 	if g, known := state.Grant(asked.UID); known {
-		again = "the pod is on the node since generation " + fmt.Sprint(g.Sequence) + " and keeps what it has; this is how it would be decided anew"
+		again = "the pod is on the node since revision " + fmt.Sprint(g.Sequence) + " and keeps what it has; this is how it would be decided now"
 		state = state.Release(asked.UID)
 	}
 	plan := state.Plan(asked)

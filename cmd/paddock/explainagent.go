@@ -97,7 +97,7 @@ func unanswered(err error, patience time.Duration) error {
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New(`nobody listens there; is "paddock agent" running on this node, and is this its listen address (--agent=HOST:PORT)?`)
+		return errors.New(`no process listens there; is "paddock agent" running on this node, and is this its listen address (--agent=HOST:PORT)?`)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v; is this the agent's listen address?", patience)
 	}

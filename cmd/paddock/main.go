@@ -88,7 +88,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
   # Record it, to plan for it elsewhere.
   paddock topology -o json > node7.json
 
-  # Who would get what there, and who would be refused?
+  # Which pods would get what there, and which would be rejected?
   paddock plan --machine node7.json --kubelet-config kubelet.yaml pods/`,
 		Version:       buildVersion(),
 		SilenceErrors: true,

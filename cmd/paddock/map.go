@@ -32,13 +32,13 @@ func newMapCommand() *cobra.Command {
 		Short: "Draw a machine and who has which part of it",
 		Long: `Map draws the machine: sockets, NUMA nodes, uncore caches and cores with their threads as
 cells, memory and huge pages as bars, devices; each in the colour and with the tag of the pod
-that holds it. It shows a saved state, or what the PODS would get; see paddock plan.
+that has it. It shows a saved state, or what the PODS would get; see paddock plan.
 
   term  for reading here
   svg   a picture for documents and for print; it follows the light or dark of its viewer
   html  the same with a table of all names, in one file that loads nothing
 
-Exit codes: 0 done, 1 error, 2 some of the PODS are refused; the map shows the others.`,
+Exit codes: 0 done, 1 error, 2 some of the PODS are rejected; the map shows the others.`,
 		Example: `  paddock map --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/10-inference.yaml
   paddock map --machine node7.json --state /var/lib/paddock/state.json -o svg > node7.svg`,
@@ -103,7 +103,7 @@ func (c *mapCommand) admit(state *node.State, paths []string) (*node.State, int,
 	for _, plan := range plans {
 		if plan.Refusal != nil {
 			refused++
-			fmt.Fprintf(c.stderr, "paddock: note: refused %s: %s\n", oneLine(plan.Pod.ID()), oneLine(plan.Refusal.Error()))
+			fmt.Fprintf(c.stderr, "paddock: note: rejected %s: %s\n", oneLine(plan.Pod.ID()), oneLine(plan.Refusal.Error()))
 		}
 	}
 	return state, refused, err

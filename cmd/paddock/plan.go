@@ -43,7 +43,7 @@ func newPlanCommand() *cobra.Command {
 	var p planCommand
 	cmd := &cobra.Command{
 		Use:   "plan PODS...",
-		Short: "Show what pods would get on a machine, and why some would be refused",
+		Short: "Show what pods would get on a machine, and why some would be rejected",
 		Long: `Plan admits pods one after the other, in the order given, on a node without pods or on
 a saved state, and shows who gets which CPUs and whose memory. No node is touched.
 
@@ -51,7 +51,7 @@ PODS are files of Kubernetes objects (YAML or JSON, several documents), director
 them, or "-" for standard input: Pods, Lists, and the pods that Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs would make.
 
-Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
+Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected.`,
 		Example: `  paddock plan --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 | paddock plan --machine node7.json -`,
@@ -63,7 +63,7 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are refused.`,
 	}
 	p.registerNode(cmd)
 	p.quota.register(cmd)
-	cmd.Flags().BoolVar(&p.explain, "explain", false, "say for every pod why, and what would admit one that is refused; see paddock explain")
+	cmd.Flags().BoolVar(&p.explain, "explain", false, "say for every pod why, and what would admit one that is rejected; see paddock explain")
 	cmd.Flags().StringVar(&p.save, "save", "", "write the node with the admitted pods to a `FILE`")
 	p.output.register(cmd, "table", "wide", "json", "yaml")
 	return cmd
@@ -192,7 +192,7 @@ func (p *planCommand) held(found *discover.Found, policy node.Policy) (*node.Sta
 	}
 	state, err := restore(m, found.Offline, policy, file.Grants)
 	if err != nil {
-		return nil, fmt.Errorf("%s does not hold here: %w; since it was saved: %s", p.state, err, strings.Join(file.Changes(m, policy), "; "))
+		return nil, fmt.Errorf("%s is not valid here: %w; since it was saved: %s", p.state, err, strings.Join(file.Changes(m, policy), "; "))
 	}
 	return state.Resume(file.Generation), nil
 }

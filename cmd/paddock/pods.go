@@ -30,17 +30,17 @@ func newPodsCommand() *cobra.Command {
 	var p podsCommand
 	cmd := &cobra.Command{
 		Use:   "pods",
-		Short: "Show what the pods of this node hold, as its agent says",
-		Long: `Pods asks the agent of this node, by the PodResources API, which CPUs, memory and devices its pods and their containers hold. Standard init containers are not shown.
+		Short: "Show what the pods of this node have, as its agent reports",
+		Long: `Pods asks the agent of this node, by the PodResources API, which CPUs, memory and devices its pods and their containers have. Standard init containers are not shown.
 
   table  for reading; the line of a pod is its pool, ISOLATION is with whom a container
-         shares its CPUs: nobody (container), its pod (pod) or the node (host); OFFLINE are
+         shares its CPUs: none (container), its pod (pod) or the node (host); OFFLINE are
          CPUs that a pod has and cannot use now: they are offline, or reserved since
   wide   every CPU, and which devices
   json   the response as protobuf JSON, in which 64-bit numbers are strings
 
 A kubelet answers too: --socket /var/lib/kubelet/pod-resources/kubelet.sock. Before
-Kubernetes 1.37 it does not tell pools.`,
+Kubernetes 1.37 it does not report pools.`,
 		Example: `  paddock pods
   paddock pods -o json | jq -r '.podResources[] | .namespace + "/" + .name'
   paddock pods get default/database`,
@@ -66,7 +66,7 @@ func newPodsGetCommand() *cobra.Command {
 	var p podsCommand
 	cmd := &cobra.Command{
 		Use:   "get NAMESPACE/NAME",
-		Short: "Show what one pod holds",
+		Short: "Show what one pod has",
 		Long: `Get asks the agent of this node about one pod; see paddock pods.
 
 Exit codes: 0 done, 1 error, 2 there is no such pod.`,

@@ -13,7 +13,7 @@ func newReportCommand() *cobra.Command {
 		Use:   "report",
 		Short: "Show how a node's CPUs and memory are used, and how large a pod still fits",
 		Long: `Report shows for each NUMA node what is exclusive, pooled, idle in pools, reserved and free,
-what is free and yet lost to alignment, which pods hold more than their containers can use, and
+what is free and yet lost to alignment, which pods have more than their containers can use, and
 the largest pod of one container that each topology policy would admit now:
 
   MOST CPUS             with as little memory as will do

@@ -22,7 +22,7 @@ func newStateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
 		Short: "Read, verify, convert and repair the kubelet's state files",
-		Long: `State is for the files in which the kubelet keeps who holds which CPUs and whose memory:
+		Long: `State is for the files in which the kubelet keeps which containers have which CPUs and memory:
 
   /var/lib/kubelet/cpu_manager_state
   /var/lib/kubelet/memory_manager_state

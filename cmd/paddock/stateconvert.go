@@ -144,7 +144,7 @@ func (c *stateConvertCommand) read(texts []stateText) (*doctor.State, error) {
 			return nil, fmt.Errorf("%s: it is a state of the %s", text.name, f.Manager)
 		}
 		if !f.Holds() {
-			return nil, fmt.Errorf(`%s: its checksum does not hold; run "paddock state verify" and "paddock state repair" first`, text.name)
+			return nil, fmt.Errorf(`%s: its checksum is wrong; run "paddock state verify" and "paddock state repair" first`, text.name)
 		}
 		for _, u := range f.Unknown {
 			fmt.Fprintf(c.stderr, "paddock: note: %s: field %s is not known and gets lost: %s\n", text.name, u.Path, u.Value)
@@ -292,7 +292,7 @@ func (c *stateConvertCommand) toPaddock(old *doctor.State, pods map[string]*v1.P
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("%d pods hold something; the shared pool is %s\n", len(state.Grants()), view.CPUs(state.SharedCPUs()))
+	said := fmt.Sprintf("%d pods have assignments; the node shared pool is %s\n", len(state.Grants()), view.CPUs(state.SharedCPUs()))
 	return finish(c.stdout, said, []*replacement{{path: c.save, data: data, agents: true}}, c.dryRun)
 }
 

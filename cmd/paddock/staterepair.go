@@ -32,8 +32,8 @@ func newStateRepairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair FILE...",
 		Short: "Make state files on which the kubelet starts out of ones on which it does not",
-		Long: `Repair gives leaked CPUs back to the shared pool, drops pods that are not there any more
-(--pods), makes the memory books anew, and adapts the files to the machine, the configuration
+		Long: `Repair gives leaked CPUs back to the node shared pool, drops pods that are not there any more
+(--pods), rebuilds the memory accounting, and adapts the files to the machine, the configuration
 and the version of the kubelet as they are. It moves no CPU of a running pod: where that would
 be needed it says which pod is in the way. It writes no CPU into the lists of two pods.
 
@@ -195,7 +195,7 @@ func askToWrite(stdin io.Reader, stdout io.Writer, said string) error {
 	}
 	if err != nil { // the question stands on a line without end
 		_, broken := io.WriteString(stdout, "\n")
-		return errors.Join(errors.New("nobody answered, and nothing was changed; --yes does not ask"), broken)
+		return errors.Join(errors.New("no answer, so nothing was changed; --yes does not ask"), broken)
 	}
 	return errors.New("nothing was changed")
 }

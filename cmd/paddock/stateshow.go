@@ -29,12 +29,12 @@ func newStateShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE...",
 		Short: "Show what is in state files",
-		Long: `Show says what each FILE is, which kubelets read it and whether its checksum holds, and who
-holds what: pods, pools, containers, the shared pool, the books of every NUMA node. It reads
+		Long: `Show says what each FILE is, which kubelets read it and whether its checksum is right, and which
+pods have what: pools, containers, the node shared pool, the memory accounting of every NUMA node. It reads
 the kubelet's CPU and memory states of all versions, and Paddock's own.
 
 With --machine it says on which NUMA nodes the CPUs lie and draws them; with --pods it has
-names instead of UIDs. A file whose checksum does not hold is shown all the same.`,
+names instead of UIDs. A file whose checksum is wrong is shown all the same.`,
 		Example: `  paddock state show /var/lib/kubelet/cpu_manager_state
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 |
       paddock state show --machine live --pods - /var/lib/kubelet/*_manager_state`,

@@ -189,8 +189,8 @@ func shownBlocks(blocks []kubeletstate.Block) []shownBlock {
 // shownOfGrants is Paddock's own file, CPUs and memory together.
 func shownOfGrants(name string, f *statefile.File, m *machine.Machine) *shownState {
 	s := &shownState{
-		File: name, Manager: "Paddock", Version: strconv.Itoa(f.Version), Holds: true, Checksum: "holds", ReadBy: []string{"Paddock"}, Pods: []shownPod{},
-		Policy: "generation " + strconv.FormatUint(f.Generation, 10),
+		File: name, Manager: "Paddock", Version: strconv.Itoa(f.Version), Holds: true, Checksum: "valid", ReadBy: []string{"Paddock"}, Pods: []shownPod{},
+		Policy: "revision " + strconv.FormatUint(f.Generation, 10),
 	}
 	shared := f.Machine.CPUs
 	if f.Policy.CPU.StrictReservation {

@@ -64,13 +64,13 @@ func (s *shownState) facts(fact func(name, value string, tone view.Tone)) {
 		fact("policy", s.Policy, view.Plain)
 	}
 	if s.SharedPool != nil {
-		fact("shared pool", cpusText(*s.SharedPool), view.Plain)
+		fact("node shared pool", cpusText(*s.SharedPool), view.Plain)
 	}
 	if len(s.Unknown) > 0 {
 		fact("unknown fields", strings.Join(s.Unknown, ", "), view.Warn)
 	}
 	if len(s.Pods) == 0 {
-		fact("pods", "none holds anything", view.Plain)
+		fact("pods", "none has assignments", view.Plain)
 	}
 }
 
@@ -142,7 +142,7 @@ func (s *shownState) nodeTable() *view.Table {
 		{Title: "TOTAL", Align: view.Right},
 		{Title: "SYSTEM", Align: view.Right},
 		{Title: "FOR PODS", Align: view.Right},
-		{Title: "HELD", Align: view.Right},
+		{Title: "ASSIGNED", Align: view.Right},
 		{Title: "FREE", Align: view.Right},
 		{Title: "ASSIGNMENTS", Align: view.Right},
 		{Title: "GROUP"},

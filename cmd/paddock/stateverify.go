@@ -28,8 +28,8 @@ func newStateVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "Say whether a kubelet would start on state files, and if not, why",
-		Long: `Verify holds state files against all rules of the kubelet's own start: format, version and
-checksum, policy, reserved CPUs, overlaps, leaked and unknown CPUs, the memory books. Every
+		Long: `Verify checks state files against all rules of the kubelet's own start: format, version and
+checksum, policy, reserved CPUs, overlaps, leaked and unknown CPUs, the memory accounting. Every
 finding has its cause, what to do, and the sentence in the kubelet's log.
 
 --kubelet-config is the configuration that this kubelet runs with; its gate

@@ -20,7 +20,7 @@ it: this one, or a recorded one.
   tree   for reading; sets of CPUs are shortened to patterns such as 0,2,…,62
   table  a line for each NUMA node with exact values, for scripts
   json   cAdvisor's MachineInfo, which --machine reads back. Of the live machine it
-         holds no names, ids, addresses or disks, so it may be shown to others.`,
+         has no names, ids, addresses or disks, so it may be shown to others.`,
 		Example: `  paddock topology
   paddock topology --machine examples/machines/epyc-2s-nps4.json
   paddock topology -o json > node7.json

@@ -15,10 +15,10 @@ func newVerifyCommand() *cobra.Command {
 	f := agentFlags{value: agent.DefaultConfig()}
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Hold what runs on this node against what its pods were given",
+		Short: "Compare what runs on this node with what its pods were given",
 		Long: `Verify compares, for every container that the kubelet says runs, the state file with the
 kernel's cgroup files (cpuset.cpus, cpuset.mems, CFS quota, also the pod's) and with what the
-PodResources API tells. It also shows how often containers with exclusive CPUs were throttled. It
+PodResources API reports. It also shows how often containers with exclusive CPUs were throttled. It
 changes nothing, and takes the configuration and flags of the agent. Pods with CPUs that are
 offline are named as degraded; that is no difference.
 

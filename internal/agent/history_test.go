@@ -72,7 +72,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		if e.Since == nil || !e.Since.Equal(*since) || !e.Anew {
 			t.Errorf("the admitted pod: since %v, want %v", e.Since, since)
 		}
-		contains(t, "the admitted pod", strings.Join(e.Standing, "\n"), "since "+since.UTC().Format(time.RFC3339)+", generation ", "before this agent started: CPUs 1-2")
+		contains(t, "the admitted pod", strings.Join(e.Standing, "\n"), "since "+since.UTC().Format(time.RFC3339)+", revision ", "before this agent started: CPUs 1-2")
 		e = explained(t, a, "default/big")
 		if e.Refused == nil || !e.Refused.First.Equal(first.First) || e.Refused.Times < first.Times || e.Refused.Reason != first.Reason {
 			t.Errorf("the rejected pod: %+v, want %+v", e.Refused, first)

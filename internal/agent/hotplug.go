@@ -80,7 +80,7 @@ func (h *hotplug) run(ctx context.Context) error {
 	for {
 		err := h.look(ctx)
 		if errors.Is(err, fs.ErrNotExist) && h.tried.IsEmpty() {
-			h.log.InfoContext(h.flows.WithOperation(ctx), "the kernel does not tell which CPUs are online, so they are not followed", "error", err)
+			h.log.InfoContext(h.flows.WithOperation(ctx), "the kernel does not report which CPUs are online, so they are not followed", "error", err)
 			return nil
 		}
 		h.tell(ctx, err)

@@ -59,7 +59,7 @@ func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	}
 	p := a.place.policy
 	if p.Topology == node.TopologyNone || p.Scope != node.PodScope || !p.PodLevelManagers {
-		a.log.WarnContext(ctx, "about a setting", "setting", "estimate: the policy has no pools, so a pod that is not listed runs on the node's shared pool; "+
+		a.log.WarnContext(ctx, "about a setting", "setting", "estimate: the policy has no pools, so a pod that is not listed runs on the node shared pool; "+
 			"pools need a topologyManagerPolicy other than none, topologyManagerScope: pod and the feature gate PodLevelResourceManagers")
 	}
 	return func(err error) bool { return !errors.Is(err, kubelet.ErrUnusablePod) }

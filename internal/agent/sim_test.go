@@ -23,9 +23,9 @@ func TestRejectedPodIsAdmittedWhenThereIsRoom(t *testing.T) {
 		a := b.start()
 		b.follow(a, "big 5", "later 4", "web")
 		same(t, "running", runs(a), "big/c=1,4-7 web/c=0,2-3")
-		contains(t, "log", b.log.take(), `"msg":"pod refused"`, `"pod":"default/later"`)
+		contains(t, "log", b.log.take(), `"msg":"pod rejected"`, `"pod":"default/later"`)
 		b.tick()
-		if log := b.log.take(); strings.Contains(log, "refused") {
+		if log := b.log.take(); strings.Contains(log, "rejected") {
 			t.Errorf("planned again although nothing changed:\n%s", log)
 		}
 		b.follow(a, "later 4", "web")

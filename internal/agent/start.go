@@ -22,7 +22,7 @@ import (
 )
 
 // ErrStrict is wrapped when Config.Strict keeps the agent from starting.
-var ErrStrict = errors.New("the state does not hold as it is, and strict is set")
+var ErrStrict = errors.New("the state is not valid as it is, and strict is set")
 
 // place is what the agent finds where it starts.
 type place struct {
@@ -156,9 +156,9 @@ func (p *place) startEngine(ctx context.Context, c Config, fsys store.FS, observ
 func keepCopy(ctx context.Context, s *store.Store, data []byte, forgotten int, log *slog.Logger) error {
 	name, err := s.Keep(data)
 	if err != nil {
-		return fmt.Errorf("%d pods are to be forgotten, and no copy of what they hold can be kept: %w", forgotten, err)
+		return fmt.Errorf("%d pods are to be forgotten, and no copy of what they have can be kept: %w", forgotten, err)
 	}
-	log.WarnContext(ctx, "pods are forgotten; what they held is kept in a copy", "pods", forgotten, "copy", name)
+	log.WarnContext(ctx, "pods are forgotten; what they had is kept in a copy", "pods", forgotten, "copy", name)
 	return nil
 }
 

@@ -114,7 +114,7 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 			setting, err = files.Read(paths[r.ID])
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			v.differ("%s: it runs, says the kubelet, and has no cgroup below %s", who[r.ID], files.Root)
+			v.differ("%s: it runs, as the kubelet reports, and has no cgroup below %s", who[r.ID], files.Root)
 			continue
 		}
 		if err != nil {
@@ -142,11 +142,11 @@ func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[
 		}
 	}
 	for _, o := range report.Stranded {
-		v.differ("%s: it should run on the node's shared pool, which is empty; it runs on %q", who[o.ID], o.CPUs)
+		v.differ("%s: it should run on the node shared pool, which is empty; it runs on %q", who[o.ID], o.CPUs)
 	}
 	for _, o := range report.Strangers {
 		if !o.CPUs.Equal(s.SharedCPUs()) {
-			v.differ("%s: it holds nothing, and runs on %q; want the node's shared pool %q", who[o.ID], o.CPUs, s.SharedCPUs())
+			v.differ("%s: it has no assignment, and runs on %q; want the node shared pool %q", who[o.ID], o.CPUs, s.SharedCPUs())
 		}
 		if want := converge.DesiredFor(s, o.Pod, o.Container).Quota; want != node.KeepQuota && o.Quota != want {
 			v.quota(who[o.ID], o.Quota, want)
@@ -168,19 +168,19 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 	for _, g := range s.Grants() {
 		containers, there := told[g.Pod.ID()]
 		if !there {
-			v.differ("%s (uid %s): the PodResources API does not tell of it", g.Pod.ID(), g.Pod.UID)
+			v.differ("%s (uid %s): the PodResources API does not report it", g.Pod.ID(), g.Pod.UID)
 			continue
 		}
 		delete(told, g.Pod.ID())
 		for i, c := range g.Pod.Containers {
 			cpus, shown := containers[c.Name]
 			if shown && g.Isolation(i) == node.ContainerIsolation && !cpus.Equal(g.Containers[i].CPUs) {
-				v.differ("%s (uid %s): container %s: the PodResources API tells CPUs %q, the state %q", g.Pod.ID(), g.Pod.UID, c.Name, cpus, g.Containers[i].CPUs)
+				v.differ("%s (uid %s): container %s: the PodResources API reports CPUs %q, the state %q", g.Pod.ID(), g.Pod.UID, c.Name, cpus, g.Containers[i].CPUs)
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(told)) {
-		v.differ("%s: the PodResources API tells of it, and the state does not know it", id)
+		v.differ("%s: the PodResources API reports it, and the state does not have it", id)
 	}
 }
 

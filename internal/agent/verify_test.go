@@ -87,14 +87,14 @@ func TestVerify(t *testing.T) {
 		"not set":           {map[string]string{"kubepods/podu1/bbb/cpuset.cpus": ""}, []string{`container log: cpuset.cpus is "", want "0,3-7"`}},
 		"throttled":         {map[string]string{"kubepods/podu1/aaa/cpu.max": "200000 100000"}, []string{"container app: it has a CFS quota"}},
 		"throttled as pod":  {map[string]string{"kubepods/podu1/cpu.max": "200000 100000"}, []string{"its cgroup /kubepods/podu1 has a CFS quota"}},
-		"unknown and loose": {map[string]string{"kubepods/burstable/podu2/ddd/cpuset.cpus": "0-7"}, []string{`container web: it holds nothing, and runs on "0-7"; want the node's shared pool "0,3-7"`}},
+		"unknown and loose": {map[string]string{"kubepods/burstable/podu2/ddd/cpuset.cpus": "0-7"}, []string{`container web: it has no assignment, and runs on "0-7"; want the node shared pool "0,3-7"`}},
 		"beside what watches them": {map[string]string{
 			"kubepods/podu1/crio-conmon-aaa/cpuset.cpus": "", "kubepods/podu1/crio-conmon-aaa/cpuset.mems": "", "kubepods/podu1/crio-conmon-aaa/cpu.max": "50000 100000",
 			"kubepods/podu1/crio-conmon-bbb.scope/cpuset.cpus": "", "kubepods/podu1/crio-conmon-bbb.scope/cpuset.mems": "", "kubepods/podu1/crio-conmon-bbb.scope/cpu.max": "50000 100000",
 		}, nil},
 		"no cgroup": {map[string]string{
 			"kubepods/podu1/bbb/cpuset.cpus": "gone", "kubepods/podu1/bbb/cpuset.mems": "gone", "kubepods/podu1/bbb/cpu.max": "gone",
-		}, []string{"container log: it runs, says the kubelet, and has no cgroup"}},
+		}, []string{"container log: it runs, as the kubelet reports, and has no cgroup"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := Verify(t.Context(), verifying(t, c.change), slog.New(slog.DiscardHandler))

@@ -124,11 +124,11 @@ func (b books) nodeDifferences(id int, have *kubeletstate.NodeState, want books)
 	}
 	should := want[id]
 	if have.Assignments != should.Assignments {
-		say("the books count %d assignments, the pods' entries make %d", have.Assignments, should.Assignments)
+		say("the memory accounting counts %d assignments, the pods' entries make %d", have.Assignments, should.Assignments)
 	}
 	sameCells := sameSet(have.Cells, should.Cells)
 	if !sameCells {
-		say("the books have it in a group with %s, the pods' entries make %s", numbers(have.Cells), numbers(should.Cells))
+		say("the memory accounting has it in a group with %s, the pods' entries make %s", numbers(have.Cells), numbers(should.Cells))
 	}
 	for _, name := range slices.Sorted(maps.Keys(should.Tables)) {
 		if have.Tables[name] == nil {
@@ -171,9 +171,9 @@ func (b books) tableDifferences(id int, name string, want books, sameCells bool)
 	}
 	switch {
 	case heldHave != heldWant:
-		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s held, the pods' entries add up to %s", where, request.Bytes(heldHave), name, request.Bytes(heldWant)))
+		lines = append(lines, fmt.Sprintf("%s: the memory accounting has %s of %s assigned, the pods' entries add up to %s", where, request.Bytes(heldHave), name, request.Bytes(heldWant)))
 	case freeHave != freeWant && len(lines) == 0:
-		lines = append(lines, fmt.Sprintf("%s: the books have %s of %s free, it should be %s", where, request.Bytes(freeHave), name, request.Bytes(freeWant)))
+		lines = append(lines, fmt.Sprintf("%s: the memory accounting has %s of %s free, it should be %s", where, request.Bytes(freeHave), name, request.Bytes(freeWant)))
 	case freeHave != freeWant:
 	}
 	return lines

@@ -176,7 +176,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 	b, err := readBook(old)
 	if err != nil { // the list is text like any other here; the new kubelet's Verify says what to do about it
 		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
-			c.lose(uid, "its pool %s is not known any more; the shared pool is left as it is, since %v", old.Pools[uid], err)
+			c.lose(uid, "its pool %s is not known any more; the node shared pool is left as it is, since %v", old.Pools[uid], err)
 		}
 		return out
 	}
@@ -191,7 +191,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 		c.say(p.uid, "its pool %s is not known any more; its containers keep their CPUs of it", p.cpus)
 		if rest := p.cpus.Difference(own.Set()); !rest.IsEmpty() {
 			shared = shared.Union(rest)
-			c.lose(p.uid, "of its pool %s no container's: back to the shared pool", are(rest))
+			c.lose(p.uid, "of its pool %s no container's: back to the node shared pool", are(rest))
 		}
 	}
 	out.Default = shared.String()
@@ -221,7 +221,7 @@ func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
 		return out
 	}
 	if c.pools || len(old.Pools) == 0 {
-		c.say("", "the memory books did not agree with the pods' entries; they are made anew of these")
+		c.say("", "the memory accounting did not agree with the pods' entries; it is rebuilt from them")
 	}
 	out.Nodes = fresh
 	return out
@@ -264,7 +264,7 @@ func Fate(old *State, uid string, to kubeletstate.Kubelet) string {
 	case to.Minor >= 37:
 		return "keeps its pool, and its containers what they have of it"
 	case to.PodLevelManagers:
-		return "is admitted anew when the kubelet starts, and gets another pool or is refused (kubernetes#140989): restart it when it can be spared, or go on to 1.37"
+		return "is admitted again when the kubelet starts, and gets another pool or is rejected (kubernetes#140989): restart it when that is acceptable, or go on to 1.37"
 	}
-	return "keeps the CPUs and memory of its containers; made anew it gets none of its own, as this kubelet makes no pools"
+	return "keeps the CPUs and memory of its containers; created again, it gets none of its own, because this kubelet makes no pools"
 }

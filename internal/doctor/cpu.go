@@ -116,12 +116,12 @@ func union(list []holding) cpuset.Set {
 	return b.Set()
 }
 
-// has lists who of list holds any of the CPUs, as "CPUs 3 by …".
+// has lists who of list holds any of the CPUs, as "CPUs 3 assigned to …".
 func has(list []holding, cpus cpuset.Set) string {
 	var parts []string
 	for _, h := range list {
 		if part := h.cpus.Intersection(cpus); !part.IsEmpty() {
-			parts = append(parts, fmt.Sprintf("%s by %s", part, h))
+			parts = append(parts, fmt.Sprintf("%s assigned to %s", part, h))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -138,7 +138,7 @@ func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
 		}
 	}
 	if len(c.ByID) > 0 {
-		d.doubt("R-ST-32", fmt.Sprintf("it is of version V1, which names containers by id; the kubelet refuses it unless the runtime has each of %s",
+		d.doubt("R-ST-32", fmt.Sprintf("it is of version V1, which names containers by id; the kubelet does not accept it unless the runtime has each of %s",
 			strings.Join(slices.Sorted(maps.Keys(c.ByID)), ", ")), plain(`compare with "crictl ps -a"`))
 	}
 	b, err := readBook(c)
@@ -177,7 +177,7 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 func (d *Diagnosis) empty(b *cpuBook) {
 	if b.shared.IsEmpty() && len(b.entries) > 0 {
 		d.fault("R-CPU-110", "default cpuset cannot be empty",
-			fmt.Sprintf("the shared pool is empty: containers hold %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
+			fmt.Sprintf("the node shared pool is empty: containers have %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
 			d.repair().after("delete a pod with CPUs of its own, and then "))
 	}
 }
@@ -188,22 +188,22 @@ func (d *Diagnosis) reserved(b *cpuBook, s Setup) {
 	if !s.Policy.CPU.StrictReservation {
 		if missing := reserved.Difference(b.shared); !missing.IsEmpty() {
 			d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
-				fmt.Sprintf("%s reserved and not in the shared pool%s", are(missing), heldBy(append(b.entries, b.pools...), missing)),
+				fmt.Sprintf("%s reserved and not in the node shared pool%s", are(missing), heldBy(append(b.entries, b.pools...), missing)),
 				d.adviceReserved(b, missing))
 		}
 		return
 	}
 	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
 		d.fault("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
-			fmt.Sprintf("%s reserved strictly and in the shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), d.repair())
+			fmt.Sprintf("%s reserved strictly and in the node shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), d.repair())
 	}
 }
 
 func heldBy(list []holding, cpus cpuset.Set) string {
 	if who := has(list, cpus); who != "" {
-		return ": held " + who
+		return ": " + who
 	}
-	return ": nobody holds them"
+	return ": no pod has them"
 }
 
 func (d *Diagnosis) adviceReserved(b *cpuBook, missing cpuset.Set) advice {
@@ -218,7 +218,7 @@ func (d *Diagnosis) overlaps(b *cpuBook) {
 	for _, h := range b.entries {
 		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
 			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
-				fmt.Sprintf("%s held by %s and in the shared pool as well", are(both), h), d.repair())
+				fmt.Sprintf("%s assigned to %s and in the node shared pool as well", are(both), h), d.repair())
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (d *Diagnosis) complete(b *cpuBook, s Setup) {
 		d.extra(b, s, extra, everyone, sentence)
 	}
 	if leaked := all.Difference(known); !leaked.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), d.repair())
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the node shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), d.repair())
 	}
 }
 
@@ -247,12 +247,12 @@ func (d *Diagnosis) extra(b *cpuBook, s Setup, extra cpuset.Set, everyone []hold
 	if who := has(everyone, extra); who != "" {
 		who = " (" + who + ")"
 		if shared := extra.Intersection(b.shared); !shared.IsEmpty() {
-			who = fmt.Sprintf(" (%s by the shared pool, %s", shared, who[2:])
+			who = fmt.Sprintf(" (%s in the node shared pool, %s", shared, who[2:])
 		}
 		d.extraOf(s, extra, who, sentence)
 		return
 	}
-	d.extraOf(s, extra, " (in the shared pool)", sentence)
+	d.extraOf(s, extra, " (in the node shared pool)", sentence)
 }
 
 func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
@@ -262,7 +262,7 @@ func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
 			d.repair().after("bring them online if they are offline; else "))
 	}
 	if !reserved.IsEmpty() {
-		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s reserved strictly and held%s", are(reserved), who),
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s reserved strictly and in use%s", are(reserved), who),
 			d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
 	}
 }
@@ -281,16 +281,16 @@ func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
 	case who == "":
 		return "; the file does not tell whose they were: most likely those of a pod that is gone"
 	case s.Kubelet.CountsPools():
-		return "; held " + who
+		return "; " + who
 	}
-	return fmt.Sprintf("; held %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
+	return fmt.Sprintf("; %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
 }
 
 // crossings tells of what the kubelet does not look for.
 func (d *Diagnosis) crossings(b *cpuBook) {
 	for _, p := range b.pools {
 		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
-			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the shared pool; the kubelet does not notice", are(both), p), d.repair())
+			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the node shared pool; the kubelet does not notice", are(both), p), d.repair())
 		}
 	}
 	byPod := byPod(b)
@@ -298,8 +298,8 @@ func (d *Diagnosis) crossings(b *cpuBook) {
 	for i, uid := range uids {
 		for _, other := range uids[i+1:] {
 			if both := byPod[uid].Intersection(byPod[other]); !both.IsEmpty() {
-				d.note("R-CPU-112", fmt.Sprintf("%s held by pod %s and by pod %s; the kubelet does not notice, and neither has them alone", are(both), uid, other),
-					plain("delete one of the two pods, so that it is made anew"))
+				d.note("R-CPU-112", fmt.Sprintf("%s assigned to pod %s and to pod %s; the kubelet does not notice, and neither has them alone", are(both), uid, other),
+					plain("delete one of the two pods, so that it is created again"))
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 		return
 	}
 	if s.Policy == nil || s.Machine == nil {
-		d.doubt("R-MEM-72", "what is reserved and what the machine has is not known, so that the books were not compared with it",
+		d.doubt("R-MEM-72", "what is reserved and what the machine has is not known, so the memory accounting was not compared with it",
 			plain("name the kubelet's own configuration with --kubelet-config, and its machine with --machine"))
 		return
 	}
@@ -45,7 +45,7 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 func (d *Diagnosis) compareBooks(m *kubeletstate.Memory, s Setup, capacity *memory.Capacity) {
 	want := freshBooks(capacity)
 	if err := want.chargeAll(m, s.Kubelet.CountsPools()); err != nil {
-		d.fault("R-MEM-71", err.Error(), "a pod holds memory that this machine does not have: "+strings.TrimPrefix(err.Error(), "[memorymanager] "),
+		d.fault("R-MEM-71", err.Error(), "a pod has memory that this machine does not have: "+strings.TrimPrefix(err.Error(), "[memorymanager] "),
 			d.repair().after("if the machine was changed for good: "))
 		return
 	}
@@ -54,7 +54,7 @@ func (d *Diagnosis) compareBooks(m *kubeletstate.Memory, s Setup, capacity *memo
 		return
 	}
 	d.fault("R-MEM-72", "[memorymanager] the expected machine state is different from the real one",
-		"the books differ from what the machine and the pods' entries make: "+strings.Join(lines, "; ")+d.pooled(m, s), d.repair())
+		"the memory accounting differs from what the machine and the pods' entries make: "+strings.Join(lines, "; ")+d.pooled(m, s), d.repair())
 }
 
 // pooled adds who else can be the cause.

@@ -144,7 +144,7 @@ func TestRepairDropsTheDead(t *testing.T) {
 			t.Fatalf("%s: %v, %v left, %v", v.Name, err, now.Pods(), remarks)
 		}
 		if now.CPU != nil && now.CPU.Default != sharable(setup.Policy, setup) {
-			t.Fatalf("%s: the shared pool is %s", v.Name, now.CPU.Default)
+			t.Fatalf("%s: the node shared pool is %s", v.Name, now.CPU.Default)
 		}
 	}
 }

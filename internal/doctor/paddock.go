@@ -22,7 +22,7 @@ import (
 func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error) {
 	state, err := node.Restore(m, f.Policy, f.Grants)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the state does not hold on this machine: %w", err)
+		return nil, nil, fmt.Errorf("the state is not valid on this machine: %w", err)
 	}
 	s := &State{
 		CPU:    &kubeletstate.CPU{Policy: "none"},
@@ -112,7 +112,7 @@ func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) 
 		}
 	}
 	if len(strangers) > 0 {
-		return nil, fmt.Errorf(`pods %s hold something and are not among those named with --pods: name them too, or, if they are gone, run "paddock state repair" first`,
+		return nil, fmt.Errorf(`pods %s have assignments and are not among those named with --pods: name them too, or, if they are gone, run "paddock state repair" first`,
 			strings.Join(strangers, ", "))
 	}
 	state, err := node.Restore(m, p, grants)

@@ -78,14 +78,14 @@ func (r *repair) living(old *State) *State {
 	gone := func(uid string) bool { return r.pods.Alive != nil && !r.pods.Alive(uid) }
 	for _, uid := range old.Pods() {
 		if gone(uid) {
-			r.lose(uid, "is not there any more: what it held is free again")
+			r.lose(uid, "is not there any more: what it had is free again")
 		}
 	}
 	if c := old.CPU; c != nil {
 		out.CPU = &kubeletstate.CPU{Policy: c.Policy, Default: c.Default, Entries: without(c.Entries, gone), Pools: without(c.Pools, gone), ByID: c.ByID}
 		if _, err := cpuset.Parse(c.Default); err != nil {
 			out.CPU.Default = ""
-			r.say("", "the shared pool was no list of CPUs: %q", c.Default)
+			r.say("", "the node shared pool was no list of CPUs: %q", c.Default)
 		}
 	}
 	if m := old.Memory; m != nil {
@@ -104,13 +104,13 @@ func without[V any](m map[string]V, gone func(uid string) bool) map[string]V {
 func (r *repair) cpu(c *kubeletstate.CPU) error {
 	if !r.setup.Policy.StaticCPU {
 		if c.Policy != "none" || c.HasEntries() {
-			r.lose("", "the CPU policy is none: no CPU is anybody's any more; containers keep the cpusets that they have until they are made anew")
+			r.lose("", "the CPU policy is none: no CPU is exclusive any more; containers keep their cpusets until they are created again")
 		}
 		*c = kubeletstate.CPU{Policy: "none"}
 		return nil
 	}
 	if c.Policy != "static" {
-		r.say("", "the CPU policy was %s and is static: pods get CPUs of their own when the kubelet admits them anew", c.Policy)
+		r.say("", "the CPU policy was %s and is static: pods get CPUs of their own when the kubelet admits them again", c.Policy)
 		c.Policy = "static"
 	}
 	b, err := readBook(c)
@@ -128,11 +128,11 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	}
 	all := append(slices.Clone(b.entries), b.pools...)
 	if both := r.setup.Policy.ReservedCPUs.Intersection(union(all)); !both.IsEmpty() {
-		return fmt.Errorf("%w: %s reserved now and held, %s: reserve others, or delete these pods and name the others with --pods", ErrUnmendable, are(both), has(all, both))
+		return fmt.Errorf("%w: %s reserved now and in use, %s: reserve others, or delete these pods and name the others with --pods", ErrUnmendable, are(both), has(all, both))
 	}
 	shared := sharable(r.setup).Difference(union(all))
 	if shared.IsEmpty() && len(b.entries) > 0 {
-		return fmt.Errorf("%w: every CPU is a pod's, and the kubelet does not start on an empty shared pool: delete one of them and name the others with --pods", ErrUnmendable)
+		return fmt.Errorf("%w: every CPU is a pod's, and the kubelet does not start on an empty node shared pool: delete one of them and name the others with --pods", ErrUnmendable)
 	}
 	r.tellShared(b.shared, shared)
 	c.Default = shared.String()
@@ -146,10 +146,10 @@ func notAList(err error) error {
 
 func (r *repair) tellShared(old, now cpuset.Set) {
 	if more := now.Difference(old); !more.IsEmpty() {
-		r.say("", "back to the shared pool: %s", cpus(more))
+		r.say("", "back to the node shared pool: %s", cpus(more))
 	}
 	if less := old.Difference(now); !less.IsEmpty() {
-		r.say("", "out of the shared pool: %s, as a pod's, reserved, or not on this machine", cpus(less))
+		r.say("", "out of the node shared pool: %s, as a pod's, reserved, or not on this machine", cpus(less))
 	}
 }
 
@@ -178,13 +178,13 @@ func (r *repair) present(c *kubeletstate.CPU, b *cpuBook) error {
 func (r *repair) memory(old, m *kubeletstate.Memory) error {
 	if !r.setup.Policy.StaticMemory {
 		if m.Policy != "None" || len(m.Entries) > 0 {
-			r.lose("", "the memory policy is None: nobody's memory is counted any more; containers keep their NUMA nodes until they are made anew")
+			r.lose("", "the memory policy is None: no memory is counted any more; containers keep their NUMA nodes until they are created again")
 		}
 		*m = kubeletstate.Memory{Policy: "None"}
 		return nil
 	}
 	if m.Policy != "Static" {
-		r.say("", "the memory policy was %s and is Static: pods are pinned when the kubelet admits them anew", m.Policy)
+		r.say("", "the memory policy was %s and is Static: pods are pinned when the kubelet admits them again", m.Policy)
 		m.Policy = "Static"
 	}
 	capacity, err := memory.NewCapacity(r.setup.Machine, r.setup.Policy.ReservedMemory)
@@ -197,7 +197,7 @@ func (r *repair) memory(old, m *kubeletstate.Memory) error {
 		return err
 	}
 	for _, line := range books(old.Nodes).differences(fresh) {
-		r.say("", "memory books: %s", line)
+		r.say("", "memory accounting: %s", line)
 	}
 	m.Nodes = fresh
 	return nil

@@ -120,7 +120,7 @@ func (n *drawn) noOverlap(t *rapid.T, c *kubeletstate.CPU) {
 			}
 		}
 		if taken.Intersects(own) {
-			t.Fatalf("pod %s shares CPUs with another, or with the shared pool: %+v", uid, c)
+			t.Fatalf("pod %s shares CPUs with another, or with the node shared pool: %+v", uid, c)
 		}
 		taken = taken.Union(own)
 	}

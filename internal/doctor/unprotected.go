@@ -93,7 +93,7 @@ func (r *repair) suspects(b *cpuBook, all []holding) bool {
 	}
 	for _, h := range all {
 		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
-			say(h, "%s in its list and in the shared pool as well: one of the two is wrong", are(both))
+			say(h, "%s in its list and in the node shared pool as well: one of the two is wrong", are(both))
 		}
 		if absent := h.cpus.Difference(r.setup.Machine.AllCPUs()); !absent.IsEmpty() {
 			say(h, "%s in its list and not on the machine: the list is wrong, or they are offline", are(absent))

@@ -442,7 +442,7 @@ func (e *Engine) log(ctx context.Context, d Decision) {
 	case d.Err != nil:
 		log.ErrorContext(ctx, "pod not admitted", "error", d.Err)
 	case p.Refusal != nil:
-		log.WarnContext(ctx, "pod refused", "reason", p.Refusal.Reason, "rule", p.Refusal.Rule, "why", p.Refusal.Detail)
+		log.WarnContext(ctx, "pod rejected", "reason", p.Refusal.Reason, "rule", p.Refusal.Rule, "why", p.Refusal.Detail)
 	case p.Known:
 		log.DebugContext(ctx, "pod keeps its grant")
 	default:

@@ -370,9 +370,9 @@ func grouped(s *node.State, resource string, m mask.Mask) string {
 	}
 	switch single.Len() {
 	case 0:
-		return fmt.Sprintf("%s: %s cannot hold so much", resource, nodesText(m))
+		return fmt.Sprintf("%s: %s cannot provide so much", resource, nodesText(m))
 	case 1:
-		return fmt.Sprintf("%s: %s holds memory by itself and joins no group (R-MEM-22)", resource, nodesText(single))
+		return fmt.Sprintf("%s: %s serves memory by itself and joins no group (R-MEM-22)", resource, nodesText(single))
 	}
-	return fmt.Sprintf("%s: %s hold memory one by one and join no group (R-MEM-22)", resource, nodesText(single))
+	return fmt.Sprintf("%s: %s serve memory one by one and join no group (R-MEM-22)", resource, nodesText(single))
 }

@@ -184,11 +184,11 @@ func whyCPUs(s *node.State, c node.ContainerGrant, set cpuset.Set) string {
 func whyMemory(c node.ContainerGrant, nodes mask.Mask) string {
 	switch {
 	case !c.Affinity.HasMask:
-		return "nothing is aligned: the fewest NUMA nodes that hold it, then the lowest (R-MEM-32)"
+		return "nothing is aligned: the fewest NUMA nodes with room for it, then the lowest (R-MEM-32)"
 	case nodes == c.Affinity.Mask:
 		return "where it was aligned"
 	}
-	return fmt.Sprintf("%s have too little: the narrowest set around them that holds it (R-MEM-33)", nodesText(c.Affinity.Mask))
+	return fmt.Sprintf("%s have too little: the narrowest set around them with room for it (R-MEM-33)", nodesText(c.Affinity.Mask))
 }
 
 // Quota is what limits the CPU time of a container, or, without a name, of the pod.
@@ -203,11 +203,11 @@ type Quota struct {
 func whyLifted(p node.Policy, g *node.Grant) string {
 	switch {
 	case !p.Quota.Isolated:
-		return "lifted: exclusive CPUs need none (R-ST-81)"
+		return "no CFS quota: exclusive CPUs need none (R-ST-81)"
 	case !g.Pool.IsEmpty():
-		return "lifted: the cpuset of its pool is the limit"
+		return "no CFS quota: the cpuset of its pool is the limit"
 	}
-	return "lifted: it would throttle exclusive containers; the others have limits of their own"
+	return "no CFS quota: it would throttle exclusive containers; the others have limits of their own"
 }
 
 func quotaOf(s *node.State, g *node.Grant) []Quota {
@@ -226,7 +226,7 @@ func quotaOf(s *node.State, g *node.Grant) []Quota {
 		node.OwnLimit:   "its own limit",
 		node.PodLimit:   "the pod-level limit (R-ST-82)",
 		node.PodShare:   "its share of what exclusive containers leave of the pod's limit",
-		node.NoCFSQuota: "lifted: its CPUs are its own (R-ST-80)",
+		node.NoCFSQuota: "no CFS quota: its CPUs are its own (R-ST-80)",
 	}
 	out := []Quota{pod}
 	for i, c := range g.Pod.Containers {

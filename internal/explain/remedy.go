@@ -258,7 +258,7 @@ func outcome(s *node.State, p *node.Plan) string {
 		}
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "on the shared pool")
+		parts = append(parts, "on the node shared pool")
 	}
 	if unaligned(s, p) {
 		parts = append(parts, "not aligned")

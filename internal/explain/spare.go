@@ -38,7 +38,7 @@ func (x *search) spare() ([]Proposal, string) {
 	x.what, x.limit = "the absence of pods", x.allowed(maxPodPlans)
 	victims := x.victims()
 	if len(victims) == 0 {
-		return nil, "no pod holds anything"
+		return nil, "no pod has assignments"
 	}
 	everybody := x.state
 	for _, v := range victims {
@@ -47,7 +47,7 @@ func (x *search) spare() ([]Proposal, string) {
 	alone := x.plan(everybody, x.pod)
 	empty := alone == nil
 	if empty && !x.erratic() {
-		return nil, "even the empty node refuses it"
+		return nil, "even an empty node rejects it"
 	}
 	bound := x.newBound(victims, alone)
 	for size := 1; size <= min(len(victims), maxSize); size++ {
@@ -60,7 +60,7 @@ func (x *search) spare() ([]Proposal, string) {
 		}
 	}
 	if empty {
-		return nil, "even the empty node refuses it"
+		return nil, "even an empty node rejects it"
 	}
 	return x.anyhow(victims, empty)
 }
@@ -72,7 +72,7 @@ func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	found := x.greedy(victims)
 	switch {
 	case found == nil && empty:
-		return nil, "even the empty node refuses it"
+		return nil, "even an empty node rejects it"
 	case found == nil:
 		return nil, "none found; " + notFurther
 	}

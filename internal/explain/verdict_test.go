@@ -98,7 +98,7 @@ func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *nod
 		}
 	}
 	text := e.Text(view.Style{}, true)
-	said, unsaid := "admitted "+pod.ID(), "refused "+pod.ID()
+	said, unsaid := "admitted "+pod.ID(), "rejected "+pod.ID()
 	if !admits {
 		said, unsaid = unsaid, said
 	}

@@ -49,7 +49,7 @@ func (x *journalText) journal(r *reader) Journal {
 	number := 0
 	for i := range x.Rejections {
 		n := x.Rejections[i].rejection(r)
-		r.want(n.Number > number, "rejection %d stands after rejection %d", n.Number, number)
+		r.want(n.Number > number, "rejection %d follows rejection %d", n.Number, number)
 		number = n.Number
 		j.Rejections = append(j.Rejections, n)
 	}

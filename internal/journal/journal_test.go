@@ -180,7 +180,7 @@ func TestDecode(t *testing.T) {
 		"year":         {strings.Replace(good, `"2026-`, `"1926-`, 1), journal.ErrDamaged, "time 1926-"},
 		"NUMA node":    {strings.Replace(good, `"numaNode":63`, `"numaNode":64`, 1), journal.ErrDamaged, "NUMA node 64"},
 		"holder's":     {strings.Replace(good, `[0,63]`, `[0,-1]`, 1), journal.ErrDamaged, "NUMA node -1"},
-		"order":        {strings.Replace(good, `"number":8`, `"number":3`, 1), journal.ErrDamaged, "rejection 3 stands after rejection 3"},
+		"order":        {strings.Replace(good, `"number":8`, `"number":3`, 1), journal.ErrDamaged, "rejection 3 follows rejection 3"},
 		"times":        {strings.Replace(good, `"times":2`, `"times":0`, 1), journal.ErrDamaged, "happened 0 times"},
 		"no reason":    {strings.Replace(good, `"error":"no space left on device"`, `"error":""`, 1), journal.ErrDamaged, "wants a reason"},
 		"no UID":       {strings.Replace(good, `"uid":"1"`, `"uid":""`, 1), journal.ErrDamaged, "no UID"},

@@ -8,7 +8,7 @@ import (
 
 // ErrRefused is wrapped by every error of Resolve: a kubelet with this
 // configuration would not start on this machine, or would go wrong on it.
-var ErrRefused = errors.New("configuration refused")
+var ErrRefused = errors.New("configuration rejected")
 
 // Problem is one reason to refuse a configuration.
 type Problem struct {

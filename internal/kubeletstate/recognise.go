@@ -36,7 +36,7 @@ func (c Checksum) String() string {
 	case c.Unchecked:
 		return "absent, and not asked for"
 	case c.Stated == c.Computed:
-		return fmt.Sprintf("%d, holds", c.Stated)
+		return fmt.Sprintf("%d, valid", c.Stated)
 	}
 	return fmt.Sprintf("%d, but the content has %d", c.Stated, c.Computed)
 }

@@ -30,7 +30,7 @@ type (
 var (
 	// ErrNobodyListens is wrapped by the errors of Dial for a socket that is not there or that was
 	// left behind.
-	ErrNobodyListens = errors.New("nobody answers there")
+	ErrNobodyListens = errors.New("no process answers there")
 	// ErrNoPod is wrapped by the error of Get for a pod that the server does not know.
 	ErrNoPod = errors.New("no such pod")
 )

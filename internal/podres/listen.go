@@ -30,7 +30,7 @@ const (
 )
 
 // ErrInUse is wrapped by the error of Listen for a socket on which somebody listens.
-var ErrInUse = errors.New("somebody listens there already")
+var ErrInUse = errors.New("another process listens there already")
 
 // Listen listens on the unix socket at path, mode 0660. A directory that is not there is made,
 // mode 0750; one that is there stays as it is. The socket is made under a temporary name and
@@ -105,7 +105,7 @@ func checkVacant(path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	return fmt.Errorf("whether somebody listens there cannot be told: %w", err)
+	return fmt.Errorf("cannot tell whether another process listens there: %w", err)
 }
 
 func listenAndRename(path string) (net.Listener, error) {

@@ -85,7 +85,7 @@ func NewServer(snapshots Snapshots, o Options) (*Server, error) {
 		o.Limit = DefaultLimit
 	}
 	if !(o.Limit.PerSecond > 0) || o.Limit.Burst < 1 {
-		return nil, fmt.Errorf("PodResources limit of %v calls a second with a burst of %d answers nobody: both must be positive, the default is %v with %d",
+		return nil, fmt.Errorf("PodResources limit of %v calls a second with a burst of %d answers no call: both must be positive, the default is %v with %d",
 			o.Limit.PerSecond, o.Limit.Burst, DefaultLimit.PerSecond, DefaultLimit.Burst)
 	}
 	if o.Observer == nil {

@@ -83,7 +83,7 @@ func (n *Node) change(old *node.Grant, next *node.State) []string {
 		lines = append(lines, "released")
 	}
 	if back := next.SharedCPUs().Difference(before.SharedCPUs()); !back.IsEmpty() {
-		lines = append(lines, fmt.Sprintf("CPUs %s go back: shared pool %s", back, next.SharedCPUs()))
+		lines = append(lines, fmt.Sprintf("CPUs %s go back: node shared pool %s", back, next.SharedCPUs()))
 	}
 	lines = append(lines, memoryChange(before, next)...)
 	return append(lines, devicesChange(before.Devices(), next.Devices())...)
@@ -115,7 +115,7 @@ func (n *Node) describePlan(p *node.Plan) []string {
 	default:
 		lines = n.describeGrant("admitted", p.Grant)
 		if !p.Delta.SharedAfter.Equal(p.Delta.SharedBefore) {
-			lines = append(lines, fmt.Sprintf("shared pool %s", orNone(p.Delta.SharedAfter.String())))
+			lines = append(lines, fmt.Sprintf("node shared pool %s", orNone(p.Delta.SharedAfter.String())))
 		}
 	}
 	lines = append(lines, alignmentLines(p)...)
@@ -156,7 +156,7 @@ func describeRefusal(r *node.Refusal) []string {
 	if r.Container != "" {
 		who = "container " + r.Container + ": "
 	}
-	lines := []string{fmt.Sprintf("refused: %s (%s)", r.Reason, r.Rule), "  " + who + r.Detail}
+	lines := []string{fmt.Sprintf("rejected: %s (%s)", r.Reason, r.Rule), "  " + who + r.Detail}
 	t := nodeTable{indent: "  "}
 	for _, a := range r.Nodes {
 		free := fmt.Sprintf("%s of %s %s free", amount(r.Resource, a.Free), amount(r.Resource, a.Total), r.Resource)
@@ -173,7 +173,7 @@ func describeRefusal(r *node.Refusal) []string {
 			holders = append(holders, text)
 		}
 		if len(holders) > 0 {
-			row = append(row, "held: "+strings.Join(holders, ", "))
+			row = append(row, "assigned: "+strings.Join(holders, ", "))
 		}
 		t.add(mask.Of(a.Node), row...)
 	}

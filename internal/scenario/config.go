@@ -263,7 +263,7 @@ func (n *Node) readmit(g *node.Grant) ([]string, error) {
 		return nil, err
 	}
 	plan := n.state.Plan(asked)
-	verdict := "is planned anew"
+	verdict := "is planned again"
 	if plan.Known {
 		verdict = "keeps what it has"
 	}

@@ -35,7 +35,7 @@ func (n *Node) runHotplug(c Command) ([]string, error) {
 		return nil, err
 	}
 	n.offline, n.state = offline, state
-	lines := []string{fmt.Sprintf("online %s; shared pool %s", m.AllCPUs(), orNone(state.SharedCPUs().String()))}
+	lines := []string{fmt.Sprintf("online %s; node shared pool %s", m.AllCPUs(), orNone(state.SharedCPUs().String()))}
 	return append(lines, describeDegraded(state)...), nil
 }
 

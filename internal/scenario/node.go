@@ -57,7 +57,7 @@ func (n *Node) Run(c Command) string {
 	var refused *refusedError
 	switch {
 	case errors.As(err, &refused):
-		answer = append(answer, "refused: "+err.Error())
+		answer = append(answer, "rejected: "+err.Error())
 		if n.state != nil {
 			answer = append(answer, "the node stays as it was")
 		}

@@ -37,14 +37,14 @@ admit a
 ----
 admitted, no CFS quota for the pod
   app  c  CPUs 1 alone  no CFS quota
-shared pool 0
+node shared pool 0
 `
 	got, err := scenario.Play("script", script, nil)
 	if err != nil || got != script {
 		t.Errorf("error %v, answers:\n%s", err, got)
 	}
 	bare := strings.Join(bareCommands(t, script), "\n\n")
-	if again, err := scenario.Play("bare", bare, nil); err != nil || !strings.Contains(again, "shared pool 0\n") {
+	if again, err := scenario.Play("bare", bare, nil); err != nil || !strings.Contains(again, "node shared pool 0\n") {
 		t.Errorf("without answers: error %v, answers:\n%s", err, again)
 	}
 }
@@ -121,7 +121,7 @@ func TestWrongCommandsAnswerWithAnError(t *testing.T) {
 		}
 		before := n.State()
 		got := n.Run(parse(t, c.command))
-		if !strings.Contains(got, c.want) || !strings.HasPrefix(got, "error: ") && !strings.HasPrefix(got, "refused: ") {
+		if !strings.Contains(got, c.want) || !strings.HasPrefix(got, "error: ") && !strings.HasPrefix(got, "rejected: ") {
 			t.Errorf("%q answers %q, want an error with %q", c.command, got, c.want)
 		}
 		if n.State() != before {
@@ -222,7 +222,7 @@ func TestTheExampleForContributorsPlays(t *testing.T) {
 	if err != nil || strings.Contains(got, "\nerror: ") || strings.Contains(got, "\ninvalid: ") {
 		t.Errorf("error %v, answers:\n%s", err, got)
 	}
-	if strings.Count(got, "\nadmitted") != 1 || strings.Count(got, "\nrefused: TopologyAffinityError") != 1 {
+	if strings.Count(got, "\nadmitted") != 1 || strings.Count(got, "\nrejected: TopologyAffinityError") != 1 {
 		t.Errorf("want one pod admitted and the other refused:\n%s", got)
 	}
 }

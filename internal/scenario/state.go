@@ -13,7 +13,7 @@ func (n *Node) describeState() []string {
 	s := n.state
 	var lines []string
 	if s.Policy().StaticCPU {
-		lines = append(lines, fmt.Sprintf("shared pool %s, reserved %s", orNone(s.SharedCPUs().String()), s.Policy().ReservedCPUs))
+		lines = append(lines, fmt.Sprintf("node shared pool %s, reserved %s", orNone(s.SharedCPUs().String()), s.Policy().ReservedCPUs))
 	}
 	lines = append(lines, describeDegraded(s)...)
 	if s.Policy().StaticMemory {
@@ -92,7 +92,7 @@ func (n *Node) containerCells(g *node.Grant, i int) []string {
 	case !n.state.Policy().StaticCPU:
 		cpus = "CPUs not managed"
 	case c.CPUs.IsEmpty():
-		cpus = "CPUs of the node's shared pool"
+		cpus = "CPUs of the node shared pool"
 	case g.Isolation(i) == node.PodIsolation:
 		cpus = "CPUs " + c.CPUs.String() + " with its pod"
 	default:

@@ -34,9 +34,9 @@ func (x *fileText) file() (*File, error) {
 		case r.err != nil:
 			return nil, fmt.Errorf("%w in pod %s", r.err, g.Pod.ID())
 		case i > 0 && f.Grants[i-1].Pod.UID >= g.Pod.UID:
-			return nil, fmt.Errorf("%w: pod %s with UID %q stands after UID %q", ErrDamaged, g.Pod.ID(), g.Pod.UID, f.Grants[i-1].Pod.UID)
+			return nil, fmt.Errorf("%w: pod %s with UID %q follows UID %q", ErrDamaged, g.Pod.ID(), g.Pod.UID, f.Grants[i-1].Pod.UID)
 		case g.Sequence > x.Generation:
-			return nil, fmt.Errorf("%w: pod %s was admitted as number %d, in a state of generation %d", ErrDamaged, g.Pod.ID(), g.Sequence, x.Generation)
+			return nil, fmt.Errorf("%w: pod %s was admitted as number %d, in a state of revision %d", ErrDamaged, g.Pod.ID(), g.Sequence, x.Generation)
 		}
 		f.Grants[i] = g
 	}

@@ -187,7 +187,7 @@ func TestStateSurvives(t *testing.T) {
 			t.Fatalf("%v\n%s", err, data)
 		}
 		if f.Version != statefile.Version || f.Generation != s.Generation() || !slices.EqualFunc(f.Grants, s.Grants(), equalGrants) {
-			t.Fatalf("read version %d, generation %d of %d, grants of\n%s", f.Version, f.Generation, s.Generation(), data)
+			t.Fatalf("read version %d, revision %d of %d, grants of\n%s", f.Version, f.Generation, s.Generation(), data)
 		}
 		if changes := f.Changes(s.Machine(), s.Policy()); changes != nil {
 			t.Fatalf("changed: %v", changes)
@@ -198,7 +198,7 @@ func TestStateSurvives(t *testing.T) {
 		}
 		back = back.Resume(f.Generation)
 		if !back.SharedCPUs().Equal(s.SharedCPUs()) || !back.Memory().Equal(s.Memory()) {
-			t.Fatalf("the shared pool is %q, was %q; memory %+v, was %+v", back.SharedCPUs(), s.SharedCPUs(), back.Memory().Nodes(), s.Memory().Nodes())
+			t.Fatalf("the node shared pool is %q, was %q; memory %+v, was %+v", back.SharedCPUs(), s.SharedCPUs(), back.Memory().Nodes(), s.Memory().Nodes())
 		}
 		if equipped, err := back.WithDevices(s.Devices().Inventory()); err != nil || !equipped.Devices().Equal(s.Devices()) {
 			t.Fatalf("devices are not held as before: %v\n%s", err, data)

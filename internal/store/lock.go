@@ -68,7 +68,7 @@ func (l *osLock) holdFile() error {
 			_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 		}
 	}
-	return fmt.Errorf("%w: somebody replaces the file again and again", ErrLocked)
+	return fmt.Errorf("%w: another process replaces the file again and again", ErrLocked)
 }
 
 func (l *osLock) holdDir() error {
@@ -90,7 +90,7 @@ func (l *osLock) holdDir() error {
 		}
 		l.dir = swap(l.dir, d)
 	}
-	return fmt.Errorf("%w: somebody replaces directory %s again and again", ErrLocked, dir)
+	return fmt.Errorf("%w: another process replaces directory %s again and again", ErrLocked, dir)
 }
 
 // leadsTo tells whether the name is that of the open file. A symbolic link to a directory is

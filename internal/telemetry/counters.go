@@ -139,7 +139,7 @@ func newCounters(registry *prometheus.Registry, policy node.Policy) counters {
 // addTopology adds what tells of alignment, with the series of R-MET-31.
 func (c *counters) addTopology(r registrar, policy node.Policy) {
 	c.admissions = r.counter("kubelet_topology_manager_admission_requests_total", "Admissions that were asked for.")
-	c.admissionErrors = r.counter("kubelet_topology_manager_admission_errors_total", "Admissions that were refused under a topology policy other than none.")
+	c.admissionErrors = r.counter("kubelet_topology_manager_admission_errors_total", "Admissions that were rejected under a topology policy other than none.")
 	c.milliseconds = r.histogram("kubelet_topology_manager_admission_duration_ms",
 		"Time of an admission in whole milliseconds, deciding and writing.", prometheus.ExponentialBuckets(0.05, 2, 15))
 	labels, scopes := []string{"scope", "boundary"}, []string{scopeContainer, scopePod}
@@ -183,7 +183,7 @@ func (c *counters) addOwn(r registrar) {
 		prometheus.ExponentialBuckets(50e-6, 2, 16))
 	c.lastWrite = r.gauge("paddock_state_last_write_timestamp_seconds", "When the state was last written; 0 before this process wrote it.")
 	c.stateBytes = r.gauge("paddock_state_bytes", "Size of the state that was last written; 0 before this process wrote it.")
-	c.released = r.counter("paddock_pods_released_total", "Pods that gave back what they held.")
+	c.released = r.counter("paddock_pods_released_total", "Pods whose assignments were released.")
 }
 
 func newPodResourcesCounters(r registrar) podResourcesCounters {

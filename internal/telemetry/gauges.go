@@ -17,13 +17,13 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	sharedMillicores = describe("kubelet_cpu_manager_shared_pool_size_millicores",
 		"CPUs that could become exclusive now, in thousandths; reserved ones are not among them.")
-	exclusiveCPUs = describe("kubelet_cpu_manager_exclusive_cpu_allocation_count", "CPUs that pods keep from the shared pool.")
-	exclusiveNUMA = describe("kubelet_cpu_manager_allocation_per_numa", "CPUs that pods keep from the shared pool, by NUMA node.", "numa_node")
+	exclusiveCPUs = describe("kubelet_cpu_manager_exclusive_cpu_allocation_count", "CPUs that are assigned to pods and not in the node shared pool.")
+	exclusiveNUMA = describe("kubelet_cpu_manager_allocation_per_numa", "CPUs that are assigned to pods and not in the node shared pool, by NUMA node.", "numa_node")
 
 	allocatableCPUs   = describe("paddock_allocatable_cpus", "CPUs that could ever be exclusive, by NUMA node.", "numa_node")
-	allocatableMemory = describe("paddock_allocatable_memory_bytes", "Memory that pods could ever hold, by NUMA node and type.", "numa_node", "resource_name")
+	allocatableMemory = describe("paddock_allocatable_memory_bytes", "Memory that can be assigned to pods, by NUMA node and type.", "numa_node", "resource_name")
 	freeMemory        = describe("paddock_free_memory_bytes",
-		"Memory that no pod holds, by NUMA node and type; inside a group of NUMA nodes only the sum says something.", "numa_node", "resource_name")
+		"Memory that is assigned to no pod, by NUMA node and type; inside a group of NUMA nodes only the sum is meaningful.", "numa_node", "resource_name")
 	offlineCPUs = describe("paddock_offline_cpus",
 		"CPUs that pods are assigned and that are offline. They are in no other gauge of CPUs.")
 	degradedPods        = describe("paddock_degraded_pods", "Pods with CPUs that are offline.")
@@ -34,8 +34,8 @@ var (
 	containers = describe("paddock_containers", "Containers of admitted pods, by how far their CPUs are their own.", "isolation")
 	assigned   = describe("paddock_container_assignments",
 		"Containers of admitted pods that have CPUs or memory assigned now, of the node or of their pod's pool.", "resource_name", "assignment_type")
-	unreleased = describe("paddock_unreleased_pods", "Pods that are gone and still hold what they held, because the release could not be written.")
-	ready      = describe("paddock_ready", "1 where the condition for being ready holds, 0 where not.", "check")
+	unreleased = describe("paddock_unreleased_pods", "Pods that are gone and still have their assignments, because the release could not be written.")
+	ready      = describe("paddock_ready", "1 where the condition for being ready is met, 0 where not.", "check")
 )
 
 // gauges is a collector that computes every value from one snapshot.

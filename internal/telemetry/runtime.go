@@ -32,8 +32,8 @@ func (t *Telemetry) NewRuntime() *Runtime {
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "paddock_runtime_hook_duration_seconds", Help: "Time of the answer to a question of the container runtime.", Buckets: buckets,
 		}, []string{"hook"}),
-		asked:     r.histogram("paddock_pod_lookup_duration_seconds", "Time for which an answer waited for the kubelet to tell of a pod.", buckets),
-		errors:    r.vector("paddock_runtime_hook_errors_total", "Questions of the container runtime that were answered with an error, refusals among them.", []string{"hook"}, hooks),
+		asked:     r.histogram("paddock_pod_lookup_duration_seconds", "Time for which an answer waited for the kubelet to report a pod.", buckets),
+		errors:    r.vector("paddock_runtime_hook_errors_total", "Questions of the container runtime that were answered with an error, rejections among them.", []string{"hook"}, hooks),
 		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
 		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking."),
 		repaired:  r.counter("paddock_runtime_repaired_containers_total", "Containers that were found running where they should not, and updated."),

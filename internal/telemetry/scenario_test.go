@@ -138,7 +138,7 @@ func verdict(plan *node.Plan, err error) string {
 	case err != nil:
 		return err.Error()
 	case plan.Refusal != nil:
-		return fmt.Sprintf("refused: %s (%s)", plan.Refusal.Reason, plan.Refusal.Rule)
+		return fmt.Sprintf("rejected: %s (%s)", plan.Refusal.Reason, plan.Refusal.Rule)
 	case plan.Known:
 		return "known"
 	}

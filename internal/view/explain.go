@@ -107,11 +107,8 @@ func (w *explanation) answer(p PlanPod) {
 		return
 	}
 	word, tone := "admitted", Good
-	switch {
-	case !p.Admitted: // It fits, and could not be admitted for a reason that is no decision's.
+	if !p.Admitted { // It fits, and could not be admitted for a reason that is no decision's.
 		word, tone = "not admitted", Bad
-	case p.Known:
-		word = "held"
 	}
 	w.line("%s %s", w.style.Paint(tone, word), w.style.Paint(Strong, p.Pod))
 }
@@ -211,7 +208,7 @@ func (w *explanation) rest(d explain.Division) Cell {
 	case d.Wrong != "":
 		return Cell{"wrong: " + d.Wrong, Bad}
 	case d.Idle:
-		return Cell{fmt.Sprintf("rest: %s, of use to nobody once init containers have ended (R-DEM-66)", number(d.Resource, d.Rest)), Warn}
+		return Cell{fmt.Sprintf("rest: %s, of no use once init containers have ended (R-DEM-66)", number(d.Resource, d.Rest)), Warn}
 	case len(sharing) == 0:
 		return Cell{Text: "nothing is left"}
 	}
@@ -291,7 +288,7 @@ func (w *explanation) picks(admitted bool, picks []explain.Pick) {
 	}
 	about := ""
 	if !admitted {
-		about = "before the refusal; nothing of it is held"
+		about = "before the rejection; nothing of it is assigned"
 	}
 	w.heading("Picks", about)
 	var rows [][]Cell
@@ -363,7 +360,7 @@ func (r Report) Text(style Style) string {
 		}
 	}
 	for _, i := range r.Usage.Idle {
-		fmt.Fprintf(&out, "%s %s: %s\n", style.Paint(Warn, "of use to nobody"), style.Paint(Strong, i.Pod), idleText(i))
+		fmt.Fprintf(&out, "%s %s: %s\n", style.Paint(Warn, "idle in the pool"), style.Paint(Strong, i.Pod), idleText(i))
 	}
 	if r.Usage.ManagesCPUs || r.Usage.ManagesMemory {
 		fmt.Fprintf(&out, "\n%s\n%s", style.Paint(Strong, "The largest pod of one container that would be admitted now, by topology policy"), r.largest().Text(style))

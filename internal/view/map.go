@@ -216,7 +216,7 @@ func (m Map) Summary() string {
 		{UsePooled, "in pods' pools"},
 		{UseIdle, "in pools and out of use"},
 		{UseReserved, "reserved"},
-		{UseShared, "in the node's shared pool"},
+		{UseShared, "in the node shared pool"},
 	} {
 		if n := counts[p.use]; n > 0 {
 			parts = append(parts, strconv.Itoa(n)+" "+p.word)
@@ -250,5 +250,5 @@ func (m Map) about(c MapCPU) string {
 	case c.Use == UseNone:
 		return text + "not managed"
 	}
-	return text + "in the node's shared pool"
+	return text + "in the node shared pool"
 }

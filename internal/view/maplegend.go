@@ -18,9 +18,9 @@ func (l layout) key(width int) *box {
 	if l.m.hasIdle() {
 		samples = append(samples, sample{UseIdle, "in a pool, and no container runs there"})
 	}
-	samples = append(samples, sample{UseShared, "the node's shared pool, free"}, sample{UseReserved, "reserved for the system"})
+	samples = append(samples, sample{UseShared, "the node shared pool, free"}, sample{UseReserved, "reserved for the system"})
 	if !l.m.state.Policy().StaticCPU {
-		samples = []sample{{UseNone, "CPUs are not managed"}, {UseExclusive, "held by a pod"}, {UseShared, "free"}, {UseReserved, "reserved for the system"}}
+		samples = []sample{{UseNone, "CPUs are not managed"}, {UseExclusive, "assigned to a pod"}, {UseShared, "free"}, {UseReserved, "reserved for the system"}}
 	}
 	if l.m.hasUnhealthy() {
 		samples = append(samples, sample{UseUnhealthy, "an unhealthy device"})
@@ -129,7 +129,7 @@ func holdsText(cpus string, memory []PlanBlock) string {
 		words = append(words, blocksText(memory))
 	}
 	if words == nil {
-		return "shared pool"
+		return "node shared pool"
 	}
 	return strings.Join(words, ", ")
 }

@@ -73,7 +73,7 @@ func (m Map) memoryOf(at int) []amounts {
 			bar.value = bytesOf(used[at].Free[t], whole) + " free"
 			bar.about += ", " + request.RoundedBytes(used[at].Free[t]) + " free, " + request.RoundedBytes(c.SystemReserved) + " reserved for the system"
 			if group.Len() > 1 {
-				bar.about += "; held together with NUMA nodes " + group.Without(capacity.ID).String()
+				bar.about += "; used as a group with NUMA nodes " + group.Without(capacity.ID).String()
 			}
 			bar.about += m.partsText(bar.parts, request.RoundedBytes)
 		}
@@ -161,7 +161,7 @@ func (m Map) devicesOf(resource string, id int) []piece {
 		switch {
 		case held:
 			p.use, p.pod = UseExclusive, pod
-			p.about += "held by pod " + m.Pods[pod].Pod
+			p.about += "assigned to pod " + m.Pods[pod].Pod
 		case d.Healthy:
 			p.about += "free"
 		}

@@ -69,11 +69,11 @@ func (p Plan) admitted(wide bool) *Table {
 		}
 		kind := pod.QoS
 		if pod.Known {
-			kind += ", held"
+			kind += ", admitted before"
 		}
 		t.Cells(Cell{pod.Pod, Strong}, Cell{kind, Faint}, Cell{poolWord(pod), Faint},
 			Cell{Text: cpuCount(pod.Pool)}, Cell{Text: cpuText(pod.Pool, wide)}, Cell{Text: nodesText(pod.NUMANodes, memoryNodes(pod.PoolMemory))},
-			Cell{Text: blocksText(pod.PoolMemory)}, Cell{Text: pod.Quota})
+			Cell{Text: blocksText(pod.PoolMemory)}, Cell{Text: quotaText(pod.Quota)})
 		for _, c := range pod.Containers {
 			t.Cells(c.cells(wide)...)
 		}
@@ -105,7 +105,7 @@ func (c PlanContainer) cells(wide bool) []Cell {
 		{Text: set},
 		{Text: nodesText(c.NUMANodes, c.MemoryNUMANodes)},
 		{Text: blocksText(c.Memory)},
-		{Text: c.Quota},
+		{Text: quotaText(c.Quota)},
 		{Text: devicesText(c.Devices)},
 	}
 	if wide {
@@ -197,10 +197,18 @@ func milliCPUs(milli int64) string {
 	return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)
 }
 
+// quotaText is a quota for reading: "lifted" is the word of the JSON for no CFS quota.
+func quotaText(quota string) string {
+	if quota == "lifted" {
+		return "none"
+	}
+	return quota
+}
+
 func (p PlanPod) refusal(style Style) string {
 	var out strings.Builder
 	r := p.Refusal
-	fmt.Fprintf(&out, "%s %s: %s\n", style.Paint(Bad, "refused"), style.Paint(Strong, p.Pod), style.Paint(Bad, r.Reason))
+	fmt.Fprintf(&out, "%s %s: %s\n", style.Paint(Bad, "rejected"), style.Paint(Strong, p.Pod), style.Paint(Bad, r.Reason))
 	who := ""
 	if r.Container != "" {
 		who = "container " + r.Container + ": "
@@ -209,7 +217,7 @@ func (p PlanPod) refusal(style Style) string {
 	if len(r.Nodes) == 0 {
 		return out.String()
 	}
-	t := Table{Columns: []Column{{Title: "  NUMA NODE", Align: Right}, {Title: "FOR PODS", Align: Right}, {Title: "FREE", Align: Right}, {Title: "HELD BY"}}}
+	t := Table{Columns: []Column{{Title: "  NUMA NODE", Align: Right}, {Title: "FOR PODS", Align: Right}, {Title: "FREE", Align: Right}, {Title: "ASSIGNED TO"}}}
 	for _, n := range r.Nodes {
 		if n.Total == 0 {
 			continue
@@ -253,7 +261,7 @@ func (n NodeTotals) text(style Style) string {
 		if shared == "" {
 			shared = style.Paint(Bad, "empty")
 		}
-		fmt.Fprintf(&out, "%s %s", style.Paint(Faint, "Shared pool"), shared)
+		fmt.Fprintf(&out, "%s %s", style.Paint(Faint, "Node shared pool"), shared)
 		if n.ReservedCPUs != "" {
 			fmt.Fprintf(&out, " (reserved for the system: %s)", cpuText(n.ReservedCPUs, false))
 		}

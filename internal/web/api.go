@@ -75,7 +75,7 @@ func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	}
 	generation, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("generation %q is no number", text))
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("revision %q is not a number", text))
 		return moment{}, false
 	}
 	w.mu.Lock()
@@ -83,7 +83,7 @@ func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	w.mu.Unlock()
 	m, found := find(kept, generation)
 	if !found {
-		fail(rw, http.StatusNotFound, fmt.Sprintf("generation %d is not kept; the history goes from %d to %d",
+		fail(rw, http.StatusNotFound, fmt.Sprintf("revision %d is not kept; the history goes from %d to %d",
 			generation, kept[0].state.Generation(), last.state.Generation()))
 	}
 	return m, found
@@ -175,7 +175,7 @@ func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	fail(rw, http.StatusNotFound, fmt.Sprintf("no pod with UID %q in generation %d", uid, m.state.Generation()))
+	fail(rw, http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation()))
 }
 
 // podAt tells since when a pod holds what it holds, and why. Planning is a function of the

@@ -230,7 +230,7 @@ func TestPageHistory(t *testing.T) {
 	b.run(chromedp.Navigate(server.URL))
 	b.await(tags + `.includes('B1')`)
 	b.run(chromedp.Focus("#slider", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft))
-	b.await(`document.getElementById('moment').textContent.startsWith('Generation 1,') && !` + tags + `.includes('B1')`)
+	b.await(`document.getElementById('moment').textContent.startsWith('Revision 1,') && !` + tags + `.includes('B1')`)
 	r.admit("c", 1)
 	b.await(`document.getElementById('slider').max === '3' && document.getElementById('slider').value === '1' && document.body.classList.contains('past')`)
 	b.picture("past")

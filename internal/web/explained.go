@@ -89,7 +89,7 @@ func (w *Web) serveRefusal(rw http.ResponseWriter, r *http.Request) {
 	text := r.PathValue("number")
 	number, err := strconv.Atoi(text)
 	if err != nil {
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("refusal %q is no number", text))
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("rejection %q is not a number", text))
 		return
 	}
 	m, there := w.now()
@@ -102,7 +102,7 @@ func (w *Web) serveRefusal(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	i := slices.IndexFunc(list, func(n refusal) bool { return n.number == number })
 	if i < 0 {
-		fail(rw, http.StatusNotFound, fmt.Sprintf("refusal %d is not kept; the last %d are, and of the same refusal again the last time", number, maxRefusals))
+		fail(rw, http.StatusNotFound, fmt.Sprintf("rejection %d is not kept; only the last %d are, and a repeated rejection only once", number, maxRefusals))
 		return
 	}
 	w.serveRefused(rw, r, m, list[i])
@@ -153,21 +153,21 @@ func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explain
 	e.Why, e.Answer.Notes = explain.Of(from.base, plan), append(e.Answer.Notes, plan.Trace.Notes...)
 	out := Explained{Explanation: e, Held: true, Since: from.since, SinceGeneration: g.Sequence, Anew: from.anew}
 	if !from.anew {
-		out.say("since %s, generation %d; this is the decision that admitted it", stamp(*from.since), g.Sequence)
+		out.say("since %s, revision %d; this is the decision that admitted it", stamp(*from.since), g.Sequence)
 	} else {
 		at := ""
 		if from.since != nil {
 			at = stamp(*from.since) + ", "
 		}
-		out.say("since %sgeneration %d, before this agent started: %s", at, g.Sequence, holds(m.state, g))
-		out.say("how that was decided is not known any more; this is how it would be decided anew on the node as it is now")
+		out.say("since %srevision %d, before this agent started: %s", at, g.Sequence, holds(m.state, g))
+		out.say("that decision is not known any more; this is how it would be decided on the node as it is now")
 		if plan.Refusal != nil {
 			out.Why.Picks = nil
-			out.say("decided anew it would be refused: %v", plan.Refusal)
+			out.say("decided now, it would be rejected: %v", plan.Refusal)
 		}
 	}
 	for _, other := range grants[1:] {
-		out.say("another pod of that name, UID %s, is held since generation %d: %s", other.Pod.UID, other.Sequence, holds(m.state, other))
+		out.say("another pod of that name, UID %s, was admitted in revision %d: %s", other.Pod.UID, other.Sequence, holds(m.state, other))
 	}
 	if len(refusals) == 0 {
 		return out
@@ -178,7 +178,7 @@ func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explain
 	if n.pod.UID != g.Pod.UID {
 		who = "another pod of that name, UID " + n.pod.UID + ","
 	}
-	out.say("%s was refused %s: %s", who, n.often(), n.reason())
+	out.say("%s was rejected %s: %s", who, n.often(), n.reason())
 	return out
 }
 
@@ -205,21 +205,21 @@ func (w *Web) refusedOf(ctx context.Context, m moment, n refusal) (Explained, er
 	}
 	out.Machine, out.Policy, out.Refused = w.config.Machine, w.config.Policy, n.when()
 	if n.before() {
-		out.say("refused %s, before this agent started", n.often())
+		out.say("rejected %s, before this agent started", n.often())
 	} else {
-		out.say("refused %s", n.often())
+		out.say("rejected %s", n.often())
 	}
 	if plan.Refusal == nil || n.refusal == nil || n.refusal.Error() != plan.Refusal.Error() {
 		out.say("the reason was: %s", n.reason())
 	}
 	switch {
 	case plan.Known:
-		out.say("it was admitted after that, and is held since generation %d: %s", plan.Grant.Sequence, holds(now, plan.Grant))
+		out.say("it was admitted after that, in revision %d: %s", plan.Grant.Sequence, holds(now, plan.Grant))
 	case plan.Refusal == nil:
 		out.WouldAdmit = true
 		out.say("on the node as it is now it would be admitted: %s", holds(now, plan.Grant))
 	default:
-		out.say("this is how it is decided on the node as it is now, generation %d", now.Generation())
+		out.say("this is how it is decided on the node as it is now, revision %d", now.Generation())
 	}
 	return out, nil
 }
@@ -306,7 +306,7 @@ func unknown(s *node.State, list []refusal, name string) string {
 			names = append(names, id)
 		}
 	}
-	text := fmt.Sprintf("no pod %q is held on this node or was refused lately; pods held: %d, refused lately: %d", name, len(s.Grants()), len(refused))
+	text := fmt.Sprintf("no pod %q is on this node or was rejected lately; pods here: %d, rejected lately: %d", name, len(s.Grants()), len(refused))
 	if near := nearest(names, name); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, ", ") + "?"
 	}

@@ -49,17 +49,17 @@ func TestExplainHeld(t *testing.T) {
 	want := view.ExplanationOf(before, plan, nil).Text(view.Style{}, true)
 	_, way, _ := strings.Cut(want, "\n")
 	got := e.Text(view.Style{}, true)
-	if !e.Held || e.Anew || e.Since == nil || e.Refused != nil || !strings.HasSuffix(got, way) || !strings.Contains(got, "held default/b\n") {
+	if !e.Held || e.Anew || e.Since == nil || e.Refused != nil || !strings.HasSuffix(got, way) || !strings.Contains(got, "admitted default/b\n") {
 		t.Errorf("got %+v\n%s\nwant the way\n%s", e, got, way)
 	}
-	e.stands(t, ", generation 2; this is the decision that admitted it")
+	e.stands(t, ", revision 2; this is the decision that admitted it")
 
 	restarted := &rig{t: t, engine: r.engine, web: New(r.web.config)}
 	e = restarted.explained("default/b")
 	if !e.Held || !e.Anew || e.Since != nil || e.Answer.Containers[0].CPUs != plan.Grant.CPUs().String() {
 		t.Errorf("after a restart: %+v", e)
 	}
-	e.stands(t, "since generation 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is not known any more")
+	e.stands(t, "since revision 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is not known any more")
 }
 
 // TestExplainRefused: what would admit it, on the node as it is; whether it would be admitted by now;
@@ -73,9 +73,9 @@ func TestExplainRefused(t *testing.T) {
 	if e.Held || e.WouldAdmit || e.Refused == nil || e.Refused.Times != 2 || e.Answer.Refusal == nil || e.Remedies == nil {
 		t.Fatalf("%+v", e)
 	}
-	e.stands(t, "refused 2 times since ", "on the node as it is now")
+	e.stands(t, "rejected 2 times since ", "on the node as it is now")
 	text := e.Text(view.Style{}, false)
-	for _, want := range []string{"Machine rig\n", "refused default/large: ", "  without default/a ", "  ask for 5 CPUs instead of 6 in container c ", "tried, in "} {
+	for _, want := range []string{"Machine rig\n", "rejected default/large: ", "  without default/a ", "  ask for 5 CPUs instead of 6 in container c ", "tried, in "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}
@@ -96,8 +96,8 @@ func TestExplainRefused(t *testing.T) {
 	if e = r.explained("default/large"); !e.Held || e.Refused == nil {
 		t.Errorf("when it is admitted: %+v", e)
 	}
-	e.stands(t, "this is the decision that admitted it", "it was refused 2 times since ")
-	read[Explained](r, number).stands(t, "it was admitted after that, and is held since generation ")
+	e.stands(t, "this is the decision that admitted it", "it was rejected 2 times since ")
+	read[Explained](r, number).stands(t, "it was admitted after that, in revision ")
 }
 
 // TestExplainNotWritten: a pod that fits and could not be written is not told to be admitted.
@@ -126,7 +126,7 @@ func TestExplainTwoOfAName(t *testing.T) {
 	if !e.Held || e.Answer.UID != "uid-a" || e.Refused == nil || e.Refused.UID != "uid-again" {
 		t.Errorf("%+v", e)
 	}
-	e.stands(t, "another pod of that name, UID uid-again, was refused at ")
+	e.stands(t, "another pod of that name, UID uid-again, was rejected at ")
 	again.UID, again.Containers[0].CPUs = "uid-small", 1
 	if _, err := r.engine.Admit(t.Context(), again); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestExplainTwoOfAName(t *testing.T) {
 	if e.Answer.UID != "uid-small" {
 		t.Errorf("%+v", e)
 	}
-	e.stands(t, "another pod of that name, UID uid-a, is held since generation 1: CPUs 0-4 on NUMA 0-1")
+	e.stands(t, "another pod of that name, UID uid-a, was admitted in revision 1: CPUs 0-4 on NUMA 0-1")
 }
 
 // TestExplainUnknown: what is asked wrongly, and what is not there, with the nearest names. Markup
@@ -154,12 +154,12 @@ func TestExplainUnknown(t *testing.T) {
 		"/api/explain?pod=a":  {http.StatusBadRequest, "want NAMESPACE/NAME"},
 		"/api/explain?pod=/a": {http.StatusBadRequest, "want NAMESPACE/NAME"},
 		"/api/explain?pod=a/" + strings.Repeat("n", maxName): {http.StatusBadRequest, "want NAMESPACE/NAME"},
-		"/api/explain?pod=default/database-1234":             {http.StatusNotFound, "pods held: 2, refused lately: 1; did you mean default/database-7f9c?"},
+		"/api/explain?pod=default/database-1234":             {http.StatusNotFound, "pods here: 2, rejected lately: 1; did you mean default/database-7f9c?"},
 		"/api/explain?pod=other/data":                        {http.StatusNotFound, "did you mean default/data, default/database-7f9c?"},
-		"/api/explain?pod=default/x":                         {http.StatusNotFound, `no pod "default/x" is held`},
+		"/api/explain?pod=default/x":                         {http.StatusNotFound, `no pod "default/x" is on this node`},
 		"/api/explain?pod=" + url.QueryEscape("x/"+evil+"s"): {http.StatusNotFound, "did you mean default/" + evil},
-		"/api/refusals/x":                                    {http.StatusBadRequest, "no number"},
-		"/api/refusals/99":                                   {http.StatusNotFound, "refusal 99 is not kept"},
+		"/api/refusals/x":                                    {http.StatusBadRequest, "is not a number"},
+		"/api/refusals/99":                                   {http.StatusNotFound, "rejection 99 is not kept"},
 	} {
 		answer := r.get(path)
 		var said struct{ Error string }

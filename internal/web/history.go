@@ -146,7 +146,7 @@ func changeText(before, s *node.State) string {
 		}
 	}
 	if parts == nil {
-		return "nothing that pods hold"
+		return "nothing that pods have"
 	}
 	return strings.Join(parts, "; ")
 }

@@ -57,7 +57,7 @@ func TestExplainAfterARestart(t *testing.T) {
 	if !a.Held || !a.Anew || a.Since == nil || !a.Since.Equal(*then["a"].Since) {
 		t.Errorf("since %v, want %v", a.Since, then["a"].Since)
 	}
-	a.stands(t, "since "+stamp(*a.Since)+", generation 1, before this agent started: CPUs 0-2", "is not known any more")
+	a.stands(t, "since "+stamp(*a.Since)+", revision 1, before this agent started: CPUs 0-2", "is not known any more")
 	if p := read[Pod](r, "/api/pods/uid-a"); p.Since == nil || !p.Since.Equal(*a.Since) || !p.Anew {
 		t.Errorf("the page: %+v", p)
 	}
@@ -66,7 +66,7 @@ func TestExplainAfterARestart(t *testing.T) {
 	if diff := cmp.Diff(then["large"].Refused, large.Refused, cmpopts.EquateApproxTime(0)); diff != "" || large.Remedies == nil {
 		t.Errorf("%v\n%s", large.Remedies, diff)
 	}
-	large.stands(t, "refused 2 times since "+stamp(large.Refused.First), ", before this agent started")
+	large.stands(t, "rejected 2 times since "+stamp(large.Refused.First), ", before this agent started")
 	unlucky := r.explained("default/unlucky")
 	unlucky.stands(t, "no space left on device", ", before this agent started")
 
@@ -106,7 +106,7 @@ func TestRefusedAgainAfterARestart(t *testing.T) {
 		t.Errorf("%+v", late)
 	}
 	text := late.Text(view.Style{}, true)
-	for _, want := range []string{"refused default/late: ", decidedBefore, "it would be admitted: CPUs 0-5 on NUMA 0-1"} {
+	for _, want := range []string{"rejected default/late: ", decidedBefore, "it would be admitted: CPUs 0-5 on NUMA 0-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}

@@ -129,7 +129,7 @@ func TestRefusals(t *testing.T) {
 	}
 	large := list[1]
 	if large.Times != 3 || large.Refusal == nil || large.Refusal.Rule == "" || len(large.Refusal.Nodes) != 2 ||
-		large.Refusal.Nodes[0].Holders[0].Pod != "default/a" || !strings.Contains(large.Explanation, "refused default/large") {
+		large.Refusal.Nodes[0].Holders[0].Pod != "default/a" || !strings.Contains(large.Explanation, "rejected default/large") {
 		t.Errorf("%+v", large)
 	}
 	for i := range 2 * maxRefusals {

@@ -38,7 +38,7 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 		n.must(t, "agent-start")
 		lines := <-answer
 		t.Logf("killed after %d ms: %q", i*400, lines)
-		if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "refused") || strings.HasPrefix(l, "error") }) {
+		if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "rejected") || strings.HasPrefix(l, "error") }) {
 			n.must(t, "stop-pod "+name)
 			n.must(t, "run "+name)
 		}
@@ -128,7 +128,7 @@ func (n *node) must(t *testing.T, first string, input ...string) []string {
 	t.Helper()
 	lines := n.answer(t.Context(), command(first, input...))
 	for _, line := range lines {
-		if strings.HasPrefix(line, "error") || strings.HasPrefix(line, "refused") {
+		if strings.HasPrefix(line, "error") || strings.HasPrefix(line, "rejected") {
 			fail(t, "%s: %s", first, strings.Join(lines, "\n"))
 		}
 	}

@@ -145,7 +145,7 @@ func (n *node) cmdChurn(ctx context.Context, c scenario.Command) ([]string, erro
 		if err := errors.Join(err, <-removed); err != nil {
 			return lines, err
 		}
-		if strings.HasPrefix(lines[0], "refused") {
+		if strings.HasPrefix(lines[0], "rejected") {
 			return append([]string{name}, lines...), nil
 		}
 		alive = append(alive, name)

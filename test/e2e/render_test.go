@@ -101,7 +101,7 @@ func refusal(text string) []string {
 		text = text[i+len(before):]
 	}
 	text = bytesOfNode.ReplaceAllString(text, "…")
-	lines := []string{"refused:"}
+	lines := []string{"rejected:"}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		if line = strings.TrimRight(line, " \n"); line != "" {
 			lines = append(lines, "  "+line)

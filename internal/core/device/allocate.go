@@ -24,7 +24,7 @@ func (e *NotEnoughError) Error() string {
 	}
 	text := fmt.Sprintf("%d %s are asked for, %d of %d are available", e.Wanted, e.Resource, e.Available, e.Total)
 	if held := e.Total - e.Available - e.Unhealthy; held > 0 {
-		text += fmt.Sprintf(", %d held", held)
+		text += fmt.Sprintf(", %d assigned", held)
 	}
 	if e.Unhealthy > 0 {
 		text += fmt.Sprintf(", %d unhealthy", e.Unhealthy)

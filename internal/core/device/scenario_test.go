@@ -68,7 +68,7 @@ func (p *player) run() (string, error) {
 	case "counts":
 		var b strings.Builder
 		for _, c := range p.usage.Counts(p.resource()) {
-			fmt.Fprintf(&b, "NUMA node %d: %d devices, %d held, %d free\n", c.Node, c.Total, c.Held, c.Free)
+			fmt.Fprintf(&b, "NUMA node %d: %d devices, %d assigned, %d free\n", c.Node, c.Total, c.Held, c.Free)
 		}
 		return b.String(), nil
 	}

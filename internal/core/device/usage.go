@@ -54,7 +54,7 @@ func (u Usage) Take(resource string, ids []string) (Usage, error) {
 		case at < 0:
 			return u, fmt.Errorf("%w: this node has no device %q of %s", ErrNotFree, id, resource)
 		case u.held[i].has(at):
-			return u, fmt.Errorf("%w: device %q of %s is held already", ErrNotFree, id, resource)
+			return u, fmt.Errorf("%w: device %q of %s is assigned already", ErrNotFree, id, resource)
 		case held.has(at):
 			return u, fmt.Errorf("%w: device %q of %s is named twice", ErrNotFree, id, resource)
 		}

@@ -199,7 +199,7 @@ func (e *PlacementError) Error() string {
 		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
 	case GroupConflict:
 	}
-	return fmt.Sprintf("NUMA nodes %s are aligned, and some of them hold memory of a group or, one by one, of single nodes, which does not mix (R-MEM-22)", e.Nodes)
+	return fmt.Sprintf("NUMA nodes %s are aligned, but some of them already serve memory in another group, or as single NUMA nodes, and cannot join (R-MEM-22)", e.Nodes)
 }
 
 func (e *PlacementError) wanted() string { return request.Bytes(e.Wanted) + " of " + e.Type }

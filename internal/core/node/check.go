@@ -47,13 +47,13 @@ func (s *State) Check() error {
 		}
 	}
 	if left := free.Intersection(s.sharable()); !left.Equal(s.shared) {
-		return broken("the shared pool is %q, the grants leave %q", s.shared, left)
+		return broken("the node shared pool is %q, the grants leave %q", s.shared, left)
 	}
 	if !fresh.usage.Equal(s.usage) {
-		return broken("the memory books are not the sum of the grants")
+		return broken("the memory accounting is not the sum of the grants")
 	}
 	if !fresh.devices.Equal(s.devices) {
-		return broken("the devices held are not those of the grants")
+		return broken("the assigned devices are not those of the grants")
 	}
 	return nil
 }
@@ -95,15 +95,15 @@ func (s *State) brokenCPUs(cpus cpuset.Set) error {
 	absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs)
 	switch others := assigned(s.grants); {
 	case cpus.Intersects(others):
-		return broken("it holds CPUs %s, which another pod holds", cpus.Intersection(others))
+		return broken("it has CPUs %s, which another pod has", cpus.Intersection(others))
 	case !absent.IsEmpty():
-		return broken("it holds CPUs %s, which this machine does not have", absent)
+		return broken("it has CPUs %s, which this machine does not have", absent)
 	case !s.policy.StaticCPU:
-		return broken("it holds CPUs %s, and the CPU policy is none", cpus)
+		return broken("it has CPUs %s, and the CPU policy is none", cpus)
 	case !reserved.IsEmpty():
-		return broken("it holds CPUs %s, which are reserved", reserved)
+		return broken("it has CPUs %s, which are reserved", reserved)
 	}
-	return broken("it holds CPUs %s, which another pod holds", cpus)
+	return broken("it has CPUs %s, which another pod has", cpus)
 }
 
 func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
@@ -112,7 +112,7 @@ func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 			return broken("%s has %s on NUMA nodes %s, where pods have %s more than there is", holder, amountText(b.Type, b.Size), b.Nodes, amountText(b.Type, over))
 		}
 		if b.Size < 0 || b.Nodes.IsEmpty() || !s.machine.NodeMask().Contains(b.Nodes) || s.machine.MemoryType(b.Type) < 0 {
-			return broken("%s holds %d bytes of %s on NUMA nodes %s, the machine has %v on %s",
+			return broken("%s has %d bytes of %s on NUMA nodes %s, the machine has %v on %s",
 				holder, b.Size, b.Type, b.Nodes, s.machine.MemoryTypes(), s.machine.NodeMask())
 		}
 	}

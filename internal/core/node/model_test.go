@@ -241,7 +241,7 @@ func (m *model) compareCPUs() {
 		}
 		want := s.Policy().StaticCPU && owner[c.ID] == "" && (!reserved || !s.Policy().CPU.StrictReservation)
 		if s.SharedCPUs().Has(c.ID) != want {
-			m.h.fatalf("CPU %d in the shared pool: %v, want %v", c.ID, !want, want)
+			m.h.fatalf("CPU %d in the node shared pool: %v, want %v", c.ID, !want, want)
 		}
 	}
 }

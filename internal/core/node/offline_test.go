@@ -150,7 +150,7 @@ func (h *history) checkOnline() {
 			name := g.Pod.Name + "/" + g.Pod.Containers[i].Name
 			switch own := c.CPUs.Intersection(online); {
 			case c.CPUs.IsEmpty() && !s.SharedCPUs().IsEmpty() && !cpus.Equal(s.SharedCPUs()):
-				h.fatalf("%s has no CPUs and runs on %s, not on the shared pool", name, cpus)
+				h.fatalf("%s has no CPUs and runs on %s, not on the node shared pool", name, cpus)
 			case c.CPUs.IsEmpty():
 			case cpus.IsEmpty() || !online.Contains(cpus):
 				h.fatalf("%s runs on %q; online are %s", name, cpus, online)

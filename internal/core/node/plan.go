@@ -43,7 +43,7 @@ func (s *State) Plan(pod request.Pod) *Plan {
 		p.Trace.Demand = s.Demand(&g.Pod)
 		p.Trace.Stage, p.Trace.Requests = StageEnd, p.Trace.Demand.requests()
 		if !g.Pod.Equal(pod) {
-			p.Trace.Notes = append(p.Trace.Notes, "the pod's request changed after it was admitted: it keeps what it has until it is made anew")
+			p.Trace.Notes = append(p.Trace.Notes, "the pod's request changed after it was admitted: it keeps what it has until it is created again")
 		}
 		return p
 	}
@@ -61,7 +61,7 @@ func (s *State) Plan(pod request.Pod) *Plan {
 }
 
 // EstimatedNote is the remark on every decision about a pod whose request is estimated.
-const EstimatedNote = "the request is estimated from cgroup numbers, because the pod's specification was not to be had: " +
+const EstimatedNote = "the request is estimated from cgroup numbers, because the pod's specification was not available: " +
 	"what the pod gets it gets as a whole, and no container has anything for itself"
 
 // draft collects what an admission takes. It is dropped as a whole on a refusal.

@@ -101,7 +101,7 @@ func (h *history) admit(name string) {
 	switch {
 	case answer != first:
 		h.fatalf("admit %s does not do what was planned", name)
-	case strings.HasPrefix(answer, "refused") || known:
+	case strings.HasPrefix(answer, "rejected") || known:
 		if h.state() != before {
 			h.fatalf("%s changed the state", answer)
 		}
@@ -157,7 +157,7 @@ func (h *history) restart() {
 		" topology=none", " topology=single-numa-node", " gates=PodLevelResourceManagers=false", " gates=PodLevelResourceManagers",
 		" memory=None", " cpu=none", " reserved-cpus=0", " options=full-pcpus-only")
 	answer := h.do("restart" + change)
-	if strings.HasPrefix(answer, "refused") {
+	if strings.HasPrefix(answer, "rejected") {
 		if change == "" || h.state() != before {
 			h.fatalf("a restart was refused")
 		}

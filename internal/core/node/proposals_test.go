@@ -9,7 +9,7 @@ import (
 // rejected is the pod that the commands since block number done had rejected, or nothing.
 func (h *history) rejected(done int) string {
 	for _, b := range h.blocks[done:] {
-		if b.Command.Name == "admit" && strings.HasPrefix(b.Answer[0], "refused") {
+		if b.Command.Name == "admit" && strings.HasPrefix(b.Answer[0], "rejected") {
 			return b.Command.Args[0]
 		}
 	}

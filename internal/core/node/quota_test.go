@@ -128,7 +128,7 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 			}
 		}
 		if g.LiftsPodQuota(s.Policy()) != exclusive {
-			t.Fatalf("the pod's quota is lifted: %v", !exclusive)
+			t.Fatalf("the pod's quota is no CFS quota: %v", !exclusive)
 		}
 		if !exclusive {
 			return // The pod's own quota bounds all.

@@ -54,7 +54,7 @@ func (d *draft) refuse(c Cause, r *Refusal) *Refusal {
 func (d *draft) refuseDivision(v *Division, cause Cause) *Refusal {
 	help := ": raise the pod-level request, or give every container its own cpu and memory limits"
 	if v.Fault == PoolOverdrawn {
-		help = ": the API server refuses such a pod"
+		help = ": the API server rejects such a pod"
 	}
 	return d.refuse(cause, &Refusal{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
 }
@@ -240,10 +240,10 @@ func (d *draft) groupsText(size int) string {
 		for i, g := range groups {
 			names[i] = g.String()
 		}
-		text = fmt.Sprintf("; NUMA nodes %s hold memory as a group and serve no other (R-MEM-22)", strings.Join(names, " and "))
+		text = fmt.Sprintf("; NUMA nodes %s serve memory as a group and join no other (R-MEM-22)", strings.Join(names, " and "))
 	}
 	if size > 1 && !single.IsEmpty() {
-		text += fmt.Sprintf("; NUMA nodes %s hold memory one by one and join no group (R-MEM-22)", single)
+		text += fmt.Sprintf("; NUMA nodes %s serve memory one by one and join no group (R-MEM-22)", single)
 	}
 	return text
 }

@@ -51,7 +51,7 @@ type Finding struct {
 
 // String is one line.
 func (f Finding) String() string {
-	verdict := "keeps what it holds"
+	verdict := "keeps what it has"
 	if !f.Kept {
 		verdict = "is forgotten"
 	}
@@ -83,7 +83,7 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 			err = s.adopt(g)
 		}
 		if err != nil {
-			tell(false, strings.TrimPrefix(err.Error(), ErrInvariant.Error()+": "), "delete the pod, so that it is made anew and planned on what is there now")
+			tell(false, strings.TrimPrefix(err.Error(), ErrInvariant.Error()+": "), "delete the pod, so that it is created again and planned on what is there now")
 			continue
 		}
 		free = free.Difference(g.CPUs())
@@ -109,7 +109,7 @@ func (s *State) checkRoom(g *Grant) error {
 	usage := s.usage
 	for _, b := range g.Charged() {
 		if free := usage.Free(b.Nodes, b.Type); free < b.Size {
-			return fmt.Errorf("it holds %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, request.Bytes(free))
+			return fmt.Errorf("it has %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, request.Bytes(free))
 		}
 		usage = usage.Charge([]memory.Block{b}, nil)
 	}
@@ -147,7 +147,7 @@ func (s *State) mended(g *Grant, free cpuset.Set) (*Grant, []string) {
 
 // tellChanges says what is odd about a grant that was kept.
 func (s *State) tellChanges(g *Grant, tell func(what, do string)) {
-	const anew = "delete the pod, so that it is made anew, when it can be spared"
+	const anew = "delete the pod when that is acceptable, so that it is created again"
 	if offline := s.OfflineOf(g); !offline.IsEmpty() {
 		tell(fmt.Sprintf("CPUs %s are offline or gone", offline), "bring them online: the pod has them again then; if they are gone for good, "+anew)
 	}
@@ -158,11 +158,11 @@ func (s *State) tellChanges(g *Grant, tell func(what, do string)) {
 		tell(fmt.Sprintf("CPUs %s are reserved for the system now", reserved), anew)
 	}
 	if !s.policy.StaticCPU && !g.CPUs().IsEmpty() {
-		tell(fmt.Sprintf("the CPU policy is none now, and nobody is kept off its CPUs %s", g.CPUs()), anew)
+		tell(fmt.Sprintf("the CPU policy is none now, and other pods may use its CPUs %s", g.CPUs()), anew)
 	}
 	for _, b := range g.Charged() {
 		if over := s.usage.Overdrawn(b.Nodes, b.Type); over > 0 {
-			tell(fmt.Sprintf("NUMA nodes %s have %s less than is held there", b.Nodes, amountText(b.Type, over)), "nothing, if it is a few KiB that the kernel took; else "+anew)
+			tell(fmt.Sprintf("NUMA nodes %s have %s less than is assigned there", b.Nodes, amountText(b.Type, over)), "nothing, if it is a few KiB that the kernel took; else "+anew)
 		}
 	}
 }

@@ -56,29 +56,29 @@ func TestAdopt(t *testing.T) {
 		{
 			name: "a CPU of the pool's rest is offline", now: world{cpus: 8, offline: 5, reserved: cpuset.Of(0), static: true},
 			want:     "one 1, pool 2-5, shared 0,6-7",
-			findings: []string{"pod default/pool keeps what it holds: CPUs 5 are offline or gone"},
+			findings: []string{"pod default/pool keeps what it has: CPUs 5 are offline or gone"},
 		},
 		{
 			name: "all CPUs of a container are offline", now: world{cpus: 8, offline: 1, reserved: cpuset.Of(0), static: true},
 			want:     "one 1, pool 2-5, shared 0,6-7",
-			findings: []string{"pod default/one keeps what it holds: CPUs 1 are offline or gone: bring them online"},
+			findings: []string{"pod default/one keeps what it has: CPUs 1 are offline or gone: bring them online"},
 		},
 		{
 			name: "its CPUs are reserved now", now: world{cpus: 8, reserved: cpuset.Of(0, 1), static: true},
 			want:     "one 1, pool 2-5, shared 0,6-7",
-			findings: []string{"pod default/one keeps what it holds: CPUs 1 are reserved for the system now"},
+			findings: []string{"pod default/one keeps what it has: CPUs 1 are reserved for the system now"},
 		},
 		{
 			name: "memory drifted by some KiB", now: world{cpus: 8, missing: 12 << 10, reserved: cpuset.Of(0), static: true},
 			want: "one 1, pool 2-5, shared 0,6-7",
 			findings: []string{
-				"pod default/pool keeps what it holds: NUMA nodes {0} have 12Ki of memory less than is held there: nothing, if it is a few KiB",
+				"pod default/pool keeps what it has: NUMA nodes {0} have 12Ki of memory less than is assigned there: nothing, if it is a few KiB",
 			},
 		},
 		{
 			name: "the CPU policy is none now", now: world{cpus: 8},
 			want:     "one 1, pool 2-5, shared ",
-			findings: []string{"pod default/one keeps what it holds: the CPU policy is none now", "pod default/pool keeps what it holds: the CPU policy is none now"},
+			findings: []string{"pod default/one keeps what it has: the CPU policy is none now", "pod default/pool keeps what it has: the CPU policy is none now"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) { testAdopt(t, grants(t, was), c.now, c.want, c.findings) })

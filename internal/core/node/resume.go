@@ -40,7 +40,7 @@ func (s *State) next() *State {
 func (s *State) checkRevision(p *Plan) error {
 	switch {
 	case p.Base != s.generation:
-		return fmt.Errorf("%w: generation %d, now %d", ErrStale, p.Base, s.generation)
+		return fmt.Errorf("%w: revision %d, now %d", ErrStale, p.Base, s.generation)
 	case p.Grant != nil && !p.Known && s.generation >= MaxGeneration:
 		return fmt.Errorf("%w: %d is the last; drain the node and start with a new state file", ErrExhausted, s.generation)
 	}

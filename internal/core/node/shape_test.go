@@ -32,7 +32,7 @@ var lies = []lie{
 	{
 		"an exclusive container without its CPUs", "one", func(g *node.Grant) { g.Containers[0].CPUs = cpuset.Set{} },
 		"container c asks for 1 exclusive CPUs and has none",
-		"keeps what it holds: container c asks for 1 exclusive CPUs and has none", "one , pool 2-5, shared 0-1,6-7",
+		"keeps what it has: container c asks for 1 exclusive CPUs and has none", "one , pool 2-5, shared 0-1,6-7",
 	},
 	{
 		"an exclusive container of a pool without its CPUs", "pool", func(g *node.Grant) { g.Containers[0].CPUs = cpuset.Set{} },
@@ -42,7 +42,7 @@ var lies = []lie{
 	{
 		"with fewer CPUs", "pool", func(g *node.Grant) { g.Containers[0].CPUs = cpuset.Of(2) },
 		"container app asks for 2 exclusive CPUs and has 2",
-		"keeps what it holds: container app asks for 2 exclusive CPUs and has 2", asTheyWere,
+		"keeps what it has: container app asks for 2 exclusive CPUs and has 2", asTheyWere,
 	},
 	{
 		"with more CPUs", "one", func(g *node.Grant) { g.Containers[0].CPUs = cpuset.Of(1, 6) },
@@ -55,31 +55,31 @@ var lies = []lie{
 	{
 		"a removed container with CPUs", "one", func(g *node.Grant) { g.Containers[0].Removed = true },
 		`container c is removed and has CPUs "1", memory [{memory 2147483648 {0}}]`,
-		`keeps what it holds: container c is marked as removed and has CPUs "1": it keeps what it has until the pod ends`, asTheyWere,
+		`keeps what it has: container c is marked as removed and has CPUs "1": it keeps what it has until the pod ends`, asTheyWere,
 	},
 	{
 		"a removed container with another pod's CPUs", "one", func(g *node.Grant) {
 			g.Containers[0].Removed, g.Containers[0].CPUs, g.Sequence = true, cpuset.Of(2), 9
 		},
-		"it holds CPUs 2, which another pod holds",
-		`keeps what it holds: container c is marked as removed and had CPUs "2": it has nothing now`, "one , pool 2-5, shared 0-1,6-7",
+		"it has CPUs 2, which another pod has",
+		`keeps what it has: container c is marked as removed and had CPUs "2": it has nothing now`, "one , pool 2-5, shared 0-1,6-7",
 	},
 	{
 		"a budget larger than CPUs can be", "pool", func(g *node.Grant) { g.Pod.BudgetCPUs = 1 << 40 },
 		"its budget is 1099511627776 CPUs and also 4000 thousandths",
-		"keeps what it holds: its pool has CPUs 2-5, and its budget is 1099511627776 CPUs and 4000 thousandths: the budget is that of the pool", asTheyWere,
+		"keeps what it has: its pool has CPUs 2-5, and its budget is 1099511627776 CPUs and 4000 thousandths: the budget is that of the pool", asTheyWere,
 	},
 	{
 		"a budget smaller than the pool", "pool", func(g *node.Grant) { g.Pod.BudgetCPUs, g.Pod.BudgetCPUMilli = 3, 3000 },
-		"its pool has CPUs 2-5, and its budget is 3", "keeps what it holds: its pool has CPUs 2-5, and its budget is 3 CPUs", asTheyWere,
+		"its pool has CPUs 2-5, and its budget is 3", "keeps what it has: its pool has CPUs 2-5, and its budget is 3 CPUs", asTheyWere,
 	},
 	{
 		"a budget larger than the pool", "pool", func(g *node.Grant) { g.Pod.BudgetCPUs, g.Pod.BudgetCPUMilli = 40, 40000 },
-		"its pool has CPUs 2-5, and its budget is 40", "keeps what it holds: its pool has CPUs 2-5, and its budget is 40", asTheyWere,
+		"its pool has CPUs 2-5, and its budget is 40", "keeps what it has: its pool has CPUs 2-5, and its budget is 40", asTheyWere,
 	},
 	{
 		"an absurd budget of memory", "pool", func(g *node.Grant) { g.Pod.BudgetMemory = request.Amounts{{Resource: "memory", Value: 1 << 62}} },
-		"its pool has [{memory 6442450944 {0}}], and its budget is memory=4Ei", "keeps what it holds: its pool has [{memory 6442450944 {0}}]", asTheyWere,
+		"its pool has [{memory 6442450944 {0}}], and its budget is memory=4Ei", "keeps what it has: its pool has [{memory 6442450944 {0}}]", asTheyWere,
 	},
 	{
 		"an absurd pool of memory", "pool", func(g *node.Grant) {
@@ -104,7 +104,7 @@ var lies = []lie{
 	{
 		"more memory than it asks for", "one", func(g *node.Grant) { g.Containers[0].Memory = blocks(7 * gib) },
 		"container c has 7Gi of memory on NUMA nodes {0}, and has a right to 2Gi",
-		"keeps what it holds: container c has 7Gi of memory and asks for 2Gi of memory: it counts as what it asks for", asTheyWere,
+		"keeps what it has: container c has 7Gi of memory and asks for 2Gi of memory: it counts as what it asks for", asTheyWere,
 	},
 	{
 		"memory that it does not ask for", "one", func(g *node.Grant) { g.Pod.Containers[0].Memory = nil },
@@ -113,7 +113,7 @@ var lies = []lie{
 	{
 		"memory on other NUMA nodes than it is pinned to", "one", func(g *node.Grant) { g.Containers[0].MemoryNodes = mask.Of(5) },
 		"container c is pinned to NUMA nodes {5}, and its memory lies on {0}",
-		"keeps what it holds: container c is pinned to NUMA nodes {5} and its memory lies on {0}: it is pinned there", asTheyWere,
+		"keeps what it has: container c is pinned to NUMA nodes {5} and its memory lies on {0}: it is pinned there", asTheyWere,
 	},
 	{
 		"devices that it does not ask for", "one", func(g *node.Grant) {
@@ -161,7 +161,7 @@ func TestAdmittedUnderPolicyNone(t *testing.T) {
 		t.Errorf("under static: %v", err)
 	}
 	testAdopt(t, list, static, "one , pool , shared 0-7", []string{
-		"pod default/one keeps what it holds: container c asks for 1 exclusive CPUs and has none: delete the pod",
-		"pod default/pool keeps what it holds: container app asks for 2 exclusive CPUs and has none: delete the pod",
+		"pod default/one keeps what it has: container c asks for 1 exclusive CPUs and has none: delete the pod",
+		"pod default/pool keeps what it has: container app asks for 2 exclusive CPUs and has none: delete the pod",
 	})
 }

@@ -33,7 +33,7 @@ func (a Address) cause(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the kubelet refuses the connection: it does not run, or listens elsewhere"
 	case errors.As(err, &authority) && a.CAFile == "":
-		return "the kubelet's certificate is signed by nobody who is trusted: set caFile to the CA that signed it, or, on loopback, insecure: true"
+		return "the kubelet's certificate is not signed by a trusted CA: set caFile to the CA that signed it, or, on loopback, insecure: true"
 	case errors.As(err, &authority):
 		return fmt.Sprintf("the kubelet's certificate is not signed by the CA in caFile %s: set caFile to the CA that signed it (/var/lib/kubelet/pki/kubelet.crt signs itself)", a.CAFile)
 	case errors.As(err, &name):

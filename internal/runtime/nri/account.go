@@ -10,7 +10,7 @@ import (
 )
 
 // ErrRefused is wrapped by the error that fails a sandbox or a container because its pod is refused.
-var ErrRefused = errors.New("paddock refuses the pod")
+var ErrRefused = errors.New("paddock rejects the pod")
 
 // mostAccount bounds the text of an account, in bytes: an event has 1024 for everything.
 const mostAccount = 600

@@ -61,7 +61,7 @@ func (p *Plugin) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) 
 func (p *Plugin) reportEstimate(ctx context.Context, a asked, g *node.Grant) {
 	log := p.config.Log.With("pod", a.pod.ID(), "uid", a.pod.UID, "why", a.unlisted, "qos", a.pod.QoS.String())
 	if a.doubt != nil {
-		log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers: in doubt it holds nothing and runs on the node's shared pool", "doubt", a.doubt)
+		log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers: in doubt it has no assignment and runs on the node shared pool", "doubt", a.doubt)
 		return
 	}
 	log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers", "cpu_milli", a.pod.BudgetCPUMilli, "memory", a.pod.BudgetMemory.String(), "pool", g.Pool.String())

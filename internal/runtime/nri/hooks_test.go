@@ -260,7 +260,7 @@ func TestEphemeralContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := b.shown()["g/debugger"]; got != "0-3,6-7 on {}" && got != "0-1,4-7 on {}" {
-		t.Errorf("it runs on %s, want the shared pool", got)
+		t.Errorf("it runs on %s, want the node shared pool", got)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestRejection(t *testing.T) {
 		w.follow(exclusive("first", 5), exclusive("late", 4))
 		status := w.kubelet.Status()
 		if len(status) != 2 || !status[0].Running || status[1].Running || !errors.Is(status[0].Err, nil) ||
-			status[1].Err == nil || !strings.Contains(status[1].Err.Error(), "paddock refuses the pod default/late") {
+			status[1].Err == nil || !strings.Contains(status[1].Err.Error(), "paddock rejects the pod default/late") {
 			t.Errorf("status %+v", status)
 		}
 		if n := strings.Count(w.log(), "pod not started"); n != 1 {

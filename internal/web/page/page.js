@@ -103,7 +103,7 @@
     $('pods').replaceChildren(...pods.map((p) => element('li', {},
       element('button', { type: 'button', 'data-uid': p.uid, 'aria-current': Boolean(shown.chosen && shown.chosen.uid === p.uid) && 'true', onclick: () => choosePod(p.uid) },
         element('span', { class: 'tag ' + (p.slot < 0 ? 'none' : 'k' + p.slot % 7) }, p.tag || ' '),
-        element('span', { class: 'name' }, p.pod), element('span', { class: 'faint' }, (p.cpus ? cpuCount(p.cpus) : 'shared pool') + (p.estimated ? ', estimated' : ''))))));
+        element('span', { class: 'name' }, p.pod), element('span', { class: 'faint' }, (p.cpus ? cpuCount(p.cpus) : 'node shared pool') + (p.estimated ? ', estimated' : ''))))));
     if (focused) {
       const again = [...document.querySelectorAll('#pods button')].find((b) => b.dataset.uid === focused);
       if (again) again.focus();
@@ -162,14 +162,14 @@
   function podParts(p) {
     const containers = (p.containers || []).map((c) => element('tr', {},
       element('th', { scope: 'row' }, c.name), element('td', {}, c.kind), element('td', {}, c.isolation),
-      element('td', {}, (c.cpus || 'shared pool') + (c.runsOn ? ', offline: runs on ' + c.runsOn : '')), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
+      element('td', {}, (c.cpus || 'node shared pool') + (c.runsOn ? ', offline: runs on ' + c.runsOn : '')), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
     return [
       element('h3', {}, p.pod),
       element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Offline', p.offlineCPUs ? p.offlineCPUs + ' of them; the pod is degraded' : ''), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
-        ...row('Quota', p.quota), ...row('Since', p.since ? when(p.since) + ', generation ' + p.sinceGeneration : 'not known; generation ' + p.sinceGeneration)),
+        ...row('Quota', p.quota === 'lifted' ? 'none' : p.quota), ...row('Since', p.since ? when(p.since) + ', revision ' + p.sinceGeneration : 'not known; revision ' + p.sinceGeneration)),
       element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
       element('h3', {}, 'Why'),
-      p.anew ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod came anew:') : null,
+      p.anew ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod were new:') : null,
       element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, p.explanation),
     ].filter((e) => e);
   }
@@ -216,7 +216,7 @@
     $('live').setAttribute('aria-pressed', String(shown.live));
     $('older').disabled = shown.at <= 0;
     $('newer').disabled = shown.at >= shown.moments.length - 1;
-    const text = m ? 'Generation ' + m.generation + ', ' + when(m.at) + ': ' + m.change : '';
+    const text = m ? 'Revision ' + m.generation + ', ' + when(m.at) + ': ' + m.change : '';
     if ($('moment').textContent !== text) $('moment').textContent = text;
     slider.setAttribute('aria-valuetext', text);
   }
@@ -292,7 +292,7 @@
   function refusalParts(r, open) {
     const remedies = element('div', { class: 'remedies' });
     const account = r.refusal && r.refusal.nodes ? element('table', {},
-      element('thead', {}, element('tr', {}, ...['NUMA node', 'For pods', 'Free', 'Held by'].map((t) => element('th', { scope: 'col' }, t)))),
+      element('thead', {}, element('tr', {}, ...['NUMA node', 'For pods', 'Free', 'Assigned to'].map((t) => element('th', { scope: 'col' }, t)))),
       element('tbody', {}, ...r.refusal.nodes.map((n) => element('tr', {}, element('th', { scope: 'row' }, String(n.numaNode)),
         element('td', {}, amount(r.refusal.resource, n.total)), element('td', {}, amount(r.refusal.resource, n.free)),
         element('td', {}, (n.holders || []).map((h) => h.pod + ' ' + amount(r.refusal.resource, h.amount)).join(', ')))))) : null;
