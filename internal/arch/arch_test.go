@@ -1,5 +1,6 @@
 // Package arch holds the rules of the house as tests: who may import whom, who may print,
-// how large a file may be, and that every rule that is named can be read in docs/rules.
+// how large a file may be, which words a user reads, and that every rule that is named can be read
+// in docs/rules.
 // There is nothing to import here.
 //
 // A failure names the file, what it does, the rule, and the place where the thing belongs.
