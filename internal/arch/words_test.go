@@ -89,7 +89,7 @@ func wordsIn(list []wording, text string) []string {
 }
 
 // code is what a page quotes, fenced blocks and words in backticks, and the targets of links.
-var code = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`|\\]\\([^)]*\\)")
+var code = regexp.MustCompile("(?s)\n *```.*?\n *```|`[^`\n]*`|\\]\\([^)]*\\)")
 
 func TestDocumentationIsPlain(t *testing.T) {
 	pages := 0
@@ -121,7 +121,7 @@ func TestWordsAreSeen(t *testing.T) {
 			t.Errorf("%q: %s", text, got)
 		}
 	}
-	if got := code.ReplaceAllString("a `nobody` [b](refusal.md)\n```console\nheld by\n```\nc", ""); got != "a  [b\n\nc" {
+	if got := code.ReplaceAllString("a `nobody` [b](refusal.md)\n```console\nheld by\n```\nc", ""); got != "a  [b\nc" {
 		t.Errorf("without code it is %q", got)
 	}
 }
