@@ -46,9 +46,7 @@ func TestFootprintOfThePlugin(t *testing.T) {
 	}
 	files := h.runtime(requests)
 	p := h.start()
-	for n := 50; n <= 250; n += 50 { // Each reply to a creation moves hundreds of containers.
-		p.await(t, n, "pod admitted")
-	}
+	p.awaitPods(t)
 	if err := files.write(); err != nil {
 		t.Fatal(err)
 	}
