@@ -49,8 +49,17 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 	n.nothingHeld(t)
 }
 
+// cmdVerify gives the agent a moment: what it has repaired it reports when it has seen it in the cgroups.
 func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, error) {
-	return n.verify(ctx, standInPods)
+	for end := time.Now().Add(15 * time.Second); ; {
+		lines, err := n.verify(ctx, standInPods)
+		if err != nil || time.Now().After(end) || !strings.Contains(strings.Join(lines, "\n"), "the PodResources API does not report it") {
+			return lines, err
+		}
+		if err := pause(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // verify asks paddock verify, which asks the kubelet at url.

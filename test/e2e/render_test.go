@@ -92,7 +92,7 @@ func (n *node) renderAll(o wire.Observation) []string {
 }
 
 // bytesOfNode are amounts that no pod asked for: what a kernel leaves of a NUMA node.
-var bytesOfNode = regexp.MustCompile(`\b[0-9]{6,}\b`)
+var bytesOfNode = regexp.MustCompile(`\b[0-9]+([KMGT]i)? of [0-9]+[KMGT]i free`)
 
 // refusal is an error of CRI: what the runtime puts around the agent's words is left out.
 func refusal(text string) []string {
@@ -100,7 +100,7 @@ func refusal(text string) []string {
 	if i := strings.LastIndex(text, before); i >= 0 {
 		text = text[i+len(before):]
 	}
-	text = bytesOfNode.ReplaceAllString(text, "…")
+	text = bytesOfNode.ReplaceAllString(text, "… of … free")
 	lines := []string{"rejected:"}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		if line = strings.TrimRight(line, " \n"); line != "" {
