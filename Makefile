@@ -22,9 +22,14 @@ T     ?= 20s
 COUNT ?= 1
 KILLS ?= 50
 IDLE  ?= 60s
+NAME  ?= localhost/paddock:dev
+SCHEDULER_NAME ?= localhost/paddock-scheduler:dev
+NODES ?= 200
+LIMIT ?= 20m
+PLACEMENTS ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan build test check arch generate generated deadcode lint format race prop fuzz bench crash idle golden record-check vuln e2e e2e-kubelet stall clean
+.PHONY: help run plan man build test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster e2e-live cluster cluster-apart scheduler scheduler-check scheduler-perf
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -37,15 +42,22 @@ run: plan ## Show the plan, then run the agent on the example pods until Ctrl-C.
 	@mkdir -p $(HOME_OF_RUN)
 	@[ -d $(HOME_OF_RUN)/pods ] || cp -R examples/pods $(HOME_OF_RUN)/pods
 	@echo
-	@echo "The agent holds these pods now. Edit $(HOME_OF_RUN)/pods, kill it, start it again; in another terminal:"
+	@echo "The agent admits these pods now. Edit $(HOME_OF_RUN)/pods, stop it, start it again; in another terminal:"
 	@echo "  $(BINARY) pods --socket $(HOME_OF_RUN)/podresources.sock"
 	@echo "  curl -s http://127.0.0.1:9925/metrics"
-	@exec $(BINARY) agent $(EXAMPLE) --pods $(HOME_OF_RUN)/pods --state $(HOME_OF_RUN)/state.json \
-	    --podresources-socket $(HOME_OF_RUN)/podresources.sock
+	@echo "Its log is $(HOME_OF_RUN)/agent.log. Ctrl-C ends it. The live map:"
+	@echo "  http://127.0.0.1:9925"
+	@trap : INT; $(BINARY) agent $(EXAMPLE) --pods $(HOME_OF_RUN)/pods --state $(HOME_OF_RUN)/state.json \
+	    --podresources-socket $(HOME_OF_RUN)/podresources.sock 2> $(HOME_OF_RUN)/agent.log || \
+	    { tail -n 3 $(HOME_OF_RUN)/agent.log >&2; exit 1; }
 
 # Exit status 2 of paddock says that some pods were refused: here that is an answer.
 plan: build ## Plan the example pods on an example machine.
 	@$(BINARY) plan $(EXAMPLE) examples/pods/ || [ $$? -eq 2 ]
+
+man: build ## The manual pages, into bin/man/man1: man -M bin/man paddock-plan.
+	@mkdir -p bin/man/man1
+	@$(BINARY) man bin/man/man1
 
 build: ## Build bin/paddock.
 	@$(GO) build -o $(BINARY) ./cmd/paddock
@@ -58,32 +70,33 @@ check: arch lint test race ## What a change must pass: import rules, format, lin
 arch: ## The import rules and the other rules of the house (internal/arch).
 	$(GO) test ./internal/arch
 
-generate: ## The String methods of enumerations, with stringer (a tool of go.mod).
+generate: ## String methods of enumerations, and the CRDs, with tools of go.mod (stringer, controller-gen).
 	$(GO) generate ./...
 
 # What is generated is in git: `lint` fails where it is not what `generate` makes.
-GENERATED = find . -name enum_string.go | sort | xargs sha256sum
+GENERATED = find . \( -name enum_string.go -o -name "zz_generated.*.go" -o -name "paddock-project.github.io_*.yaml" \) | sort | xargs sha256sum
 generated:
 	@before=$$($(GENERATED)); $(GO) generate ./... && [ "$$before" = "$$($(GENERATED))" ] || \
 	    { echo "lint: generated files are not as 'make generate' makes them: commit what it made"; exit 1; }
 
 # What is linked into the command and never called: what only tests use is in a test file or in a package for
-# tests (internal/arch has the list). The second run finds what not even a test uses.
+# tests (internal/arch has the list). The second run finds what not even a test uses. FOR_SCHEDULERS is called by the
+# module scheduler.
+FOR_SCHEDULERS := ^internal/(fleet/memo/memo|fleetsource/(source|pod)|handover/text)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	@for what in "./cmd/paddock" "-test ./..."; do \
-	    found=$$($(DEAD) $$what) || exit 1; [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
+	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_SCHEDULERS)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
 	done
 
-# Other modules may print and wait. test/record compiles Kubernetes, minutes the first time.
+# Other modules may print and wait. test/record and test/podresources compile Kubernetes, minutes the first time.
+MODULES := scheduler test/e2e test/record test/chart test/podresources test/cluster deploy/image examples/notice/go
+
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
-	cd test/e2e && $(LINT) run --disable depguard,forbidigo
-	cd test/record && $(LINT) run --disable depguard,forbidigo
+	@set -e; for module in $(MODULES); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
 
 format: $(LINT) ## Format all Go files and group their imports.
-	$(LINT) fmt
-	cd test/e2e && $(LINT) fmt
-	cd test/record && $(LINT) fmt
+	@set -e; for module in . $(MODULES); do (cd $$module && $(LINT) fmt); done
 
 race: ## All tests under the race detector; needs a C compiler.
 	CGO_ENABLED=1 $(GO) test -race $(PKG)
@@ -127,13 +140,40 @@ stall: ## Ten seconds without a disk: every request of the runtime is answered w
 idle: build ## Memory and CPU of an agent that holds 250 pods of four containers for IDLE.
 	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint' ./cmd/paddock -idle=$(IDLE)
 
+# CPU time and memory of whole runs beside what they may be; a picture of the page takes what it takes on this machine.
+FIGURE ?= .
+figures: build ## paddock fleet on whole fleets, beside its targets: make figures [FIGURE=fill|place|cluster|size|page].
+	@PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFigures$$/$(FIGURE)' ./cmd/paddock -figures
+	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/fleetpage ;; esac
+
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.
 	$(BINARY) replay --check $(filter-out %/state-verdicts.jsonl.gz,$(wildcard testdata/golden/*.jsonl.gz))
 
-# A module of its own, the only one with k8s.io/kubernetes; see test/record/README.md.
+# A module of its own, with k8s.io/kubernetes; see test/record/README.md.
 record-check: ## The reference gives every recorded answer again; the first build takes minutes.
 	cd test/record && $(GO) vet . && $(GO) test -count=1 -timeout 30m .
+
+# A module of its own, with k8s.io/kubernetes and Telegraf.
+client-check: ## Clients of the kubelet's PodResources socket work with Paddock's; the first build takes minutes.
+	cd test/podresources && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
+
+# A module of its own. Without Docker and without a base image; the same commit gives the same bytes.
+image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make image [NAME=registry/paddock:v1].
+	@cd deploy/image && $(GO) run . -output $(CURDIR)/bin/paddock-image.tar -name $(NAME)
+
+scheduler-image: ## The image of paddock-scheduler, bin/paddock-scheduler-image.tar; minutes to compile, once [SCHEDULER_NAME=…].
+	@cd deploy/image && $(GO) run . -command paddock-scheduler -output $(CURDIR)/bin/paddock-scheduler-image.tar -name $(SCHEDULER_NAME)
+
+krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/krew.
+	@cd deploy/image && $(GO) run . -krew $(CURDIR)/bin/krew
+
+image-check: ## The images are reproducible and complete; compiling the scheduler for two architectures takes minutes, once.
+	cd deploy/image && $(GO) vet . && $(GO) test -count=1 -timeout 30m .
+
+# A module of its own, the only one with Helm and kustomize.
+chart-check: ## The chart's defaults are deploy/base, its options what testdata shows; minutes to compile, once.
+	cd test/chart && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
 
 # govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
 # cannot be reached (no network, a closed one) is no fault of the code, and is said.
@@ -147,11 +187,54 @@ vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerabi
 
 # A module of its own. Needs QEMU and some Debian packages, which it installs where it may, and
 # keeps what takes long to build in ~/.cache/paddock-e2e; see test/e2e/README.md.
+E2E_PARTS := cd test/e2e && $(GO) vet ./... && $(GO) test -timeout 5m ./parts ./sampler
 e2e: ## The agent beside a real containerd, in virtual machines with several NUMA nodes.
-	cd test/e2e && $(GO) vet ./... && $(GO) test -v -count=1 -timeout 60m .
+	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m .
 
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
-	cd test/e2e && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
+	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
+
+# Counts, not times: the machine is emulated.
+benefit: ## What exclusive CPUs do for a program beside noisy neighbours, as the table of docs/benefit.md.
+	cd test/e2e && $(GO) vet . && $(GO) test -v -count=1 -timeout 30m -run '^TestBenefit$$' . -benefit
+
+# PAGES is a regular expression: make e2e-cluster PAGES=^[1-8] leaves some out. A page begins where those before it end.
+# Those from 9a on change running pods. They are not part of every run until they have passed whole, several times in a row.
+PAGES ?= ^([1-8]|9[0-9])
+e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once.
+	cd test/e2e && $(GO) vet ./... && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m ./cluster
+
+e2e-live: PAGES :=
+e2e-live: e2e-cluster ## The same, with resizes and moves of running pods, also on a kernel 6.18.
+
+# A module of its own, with k8s.io/kubernetes: minutes to compile, once.
+scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Paddock.
+	cd scheduler && CGO_ENABLED=0 $(GO) build -o $(CURDIR)/bin/paddock-scheduler ./cmd/paddock-scheduler
+
+scheduler-check: ## The tests of the scheduler; minutes to compile, once.
+	cd scheduler && $(GO) vet ./... && $(GO) test -count=1 -timeout 15m ./...
+
+# Throughput is scheduler_perf of Kubernetes, which runs an API server and needs etcd in PATH; make e2e-cluster leaves
+# one in ~/.cache/paddock-e2e.
+PERF_LOG := bin/scheduler-perf.log
+scheduler-perf: ## Pods a second with the plugin and without it, the times of Filter, the memory of 100,000 grants.
+	@mkdir -p bin; echo "This takes two to five minutes. Everything that it prints goes to $(PERF_LOG)."
+	@cd scheduler && data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && PATH="$$PATH:$$(echo $$HOME/.cache/paddock-e2e/etcd-*)" && log=$(CURDIR)/$(PERF_LOG) && \
+	    { $(GO) test -run '^$$' -bench 'Throughput|Memory' -benchtime 1x -timeout 0 ./perf -data-items-dir "$$data" -v=0 && \
+	    $(GO) test -run '^$$' -bench Requeue -benchtime 1x -timeout 0 ./plugin -v=0; } > $$log 2>&1 && $(GO) run ./perf/report < $$log || { tail -n 40 $$log >&2; exit 1; }
+
+# A module of its own. The control plane is built once, as for e2e-cluster.
+cluster: ## Hollow nodes under a real control plane: which pods does a node reject? [NODES=200 PLACEMENTS=5000]
+	cd test/cluster && $(GO) vet ./... && $(GO) test -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -limit $(LIMIT) $(CLUSTER)
+
+# Agent and scheduler work together one version apart, both ways: the nodes and the load are those of one commit, the
+# scheduler is that of another one. The commits must have test/cluster.
+NODES_REF     ?= HEAD
+SCHEDULER_REF ?= HEAD
+cluster-apart: ## The same, with nodes of one commit and the scheduler of another. [NODES_REF=HEAD SCHEDULER_REF=HEAD]
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	    for ref in nodes:$(NODES_REF) scheduler:$(SCHEDULER_REF); do mkdir "$$dir/$${ref%%:*}"; git archive "$${ref#*:}" | tar -x -C "$$dir/$${ref%%:*}"; done; \
+	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 clean: ## Remove what was built; .tools stays.
 	rm -rf bin

@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/paddock-project/paddock/internal/stateview"
 )
 
 // kubelets are some that differ in their files, by what --kubelet, --to and the configuration of the script
@@ -92,7 +94,7 @@ func (c advised) do(want int, args ...string) string {
 func (c advised) follow(version string) {
 	var seen []string
 	for range 4 {
-		var found []shownDiagnosis
+		var found stateview.Verified
 		text := c.do(-1, "state", "verify", "-o", "json", "--kubelet", version, "--machine", filepath.Join(c.dir, "machine.json"),
 			"--kubelet-config", c.config, c.cpu(), c.memory())
 		if err := json.Unmarshal([]byte(text), &found); err != nil {
@@ -103,7 +105,7 @@ func (c advised) follow(version string) {
 			c.t.Fatal(err)
 		}
 		if len(commands) == 0 {
-			if i := slices.IndexFunc(found, func(d shownDiagnosis) bool { return d.Answer != "starts" }); i >= 0 {
+			if i := slices.IndexFunc(found, func(d stateview.VerifiedFile) bool { return d.Answer != "starts" }); i >= 0 {
 				c.t.Errorf("after %q: %+v", seen, found[i])
 			}
 			return
@@ -123,7 +125,7 @@ func (c advised) runAdvised(command string) {
 }
 
 // commandsOf are the commands of the findings, those of repair first: convert takes no damaged file.
-func commandsOf(found []shownDiagnosis) ([]string, error) {
+func commandsOf(found stateview.Verified) ([]string, error) {
 	var commands []string
 	for _, d := range found {
 		for _, f := range d.Findings {
@@ -138,4 +140,13 @@ func commandsOf(found []shownDiagnosis) ([]string, error) {
 		}
 	}
 	return commands, nil
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

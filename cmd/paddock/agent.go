@@ -8,102 +8,136 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
+	nrilog "github.com/containerd/log"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// agentFlags override the file of --config, field by field.
-type agentFlags struct {
-	file  string
+// garbagePercent is GOGC of an agent. With 250 pods of four containers 12 MiB are live; Go's 100 lets the memory grow
+// to 40 MiB while they are admitted, 50 to 32 MiB (TestFootprint). It costs 2 ms of CPU time a pod.
+const garbagePercent = 50
+
+// agentCommand is one call of paddock agent.
+type agentCommand struct {
+	agentFlags
 	print bool
-	value agent.Config
 }
 
-func newAgentCommand() *cobra.Command {
-	f := agentFlags{value: agent.DefaultConfig()}
+func (c *agentCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Admit a node's pods, keep their assignments across restarts, serve them",
-		Long: `Agent admits the pods of a node, keeps what they got in one durable file, and serves it: as
-the PodResources API on a unix socket, as metrics on a loopback address.
+		Long: `Agent admits the pods of a node, keeps their assignments in one durable file, and serves them: as
+the PodResources API on a unix socket, and as metrics on a loopback address.
 
-With --runtime sim the pods are those of a manifest directory, and the runtime and the kubelet are simulated,
-so it needs no cluster, no root and no container; the control loop is the same. With --runtime nri it is a plugin of containerd or CRI-O,
-and the kubelet, whose own managers are off, lists the pods: every container is created with
-its CPUs, memory nodes and quota, and a pod that does not fit is rejected before it starts.
+With --runtime sim, the pods come from a directory of manifests, and the runtime and the kubelet are
+simulated. So the agent needs no cluster, no root and no container; the control loop is the same. With
+--runtime nri, the agent is a plugin of containerd or CRI-O, and the kubelet lists the pods. The kubelet's
+own managers must be off. Every container is created with its CPUs, memory nodes and quota, and a pod that
+does not fit is rejected before it starts.
 
-A pod that the kubelet does not list yet, or that it cannot be asked about, waits: nothing is guessed. With
---estimate it starts all the same. What it asks for is read from its cgroup's numbers: a Guaranteed pod gets
-them as a whole, as one pool, where the policy has pools, any other runs on the node shared pool, and no
-container has CPUs of its own. The state says so for as long as the pod runs.
+If the kubelet does not list a pod yet, or does not answer, the pod waits: the agent guesses nothing. With
+--estimate, the pod starts anyway, and the agent estimates its request from the numbers of its cgroup. If the
+policy has pools, a Guaranteed pod gets one pool of this size. Any other pod runs on the node shared pool. No
+container gets exclusive CPUs. The state marks the pod as estimated as long as it runs.
 
-Killed and started again, it keeps all assignments. SIGTERM and SIGINT end it within a second, within
-6 s while the disk stalls, and within 25 s with --release-on-exit; a second one at once. SIGHUP lets it read the configuration and the manifests again: it takes the log level
-over, and logs which other fields have changed and wait for a restart.`,
+After a kill and a restart, the agent has all assignments. SIGTERM and SIGINT end it within a second, within
+6 s while the disk stalls, and within 25 s with --release-on-exit; a second signal ends it at once. SIGHUP
+makes it read the configuration and the manifests again: a new log level applies at once, and the log names
+the other changed fields, which apply after a restart.`,
 		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml --pods examples/pods \
       --state /tmp/paddock/state.json --podresources-socket /tmp/paddock/podresources.sock
   paddock pods --socket /tmp/paddock/podresources.sock
   paddock agent --runtime nri --kubelet-config /etc/paddock/policy.yaml \
       --kubelet-token-file /etc/paddock/token --kubelet-ca-file /etc/paddock/ca.crt`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := f.config(cmd)
+			config, err := c.config(cmd)
+			if c.print {
+				return c.printConfig(console.StreamsOf(cmd), config, err)
+			}
 			if err != nil {
 				return err
 			}
-			if f.print {
-				return printConfig(cmd.OutOrStdout(), config)
-			}
-			return runAgent(cmd.Context(), cmd.ErrOrStderr(), config, func() (agent.Config, error) { return f.again(cmd) })
+			return c.run(cmd, config)
 		},
 	}
-	f.register(cmd)
+	cmd.Flags().BoolVar(&c.print, "print-config", false, "show the resolved configuration and end")
+	c.register(cmd)
 	return cmd
+}
+
+// printConfig prints a configuration that is usable, or would be with manifests.
+func (c *agentCommand) printConfig(s console.Streams, config agent.Config, invalid error) error {
+	if invalid != nil && len(config.Pods) == 0 {
+		complete := config
+		complete.Pods = []string{"pods"}
+		if complete.Check() == nil {
+			s.Notes([]string{"the agent does not start with this configuration: " + invalid.Error()})
+			invalid = nil
+		}
+	}
+	if invalid != nil {
+		return invalid
+	}
+	return s.Print("yaml", config, nil)
+}
+
+// agentFlags override the file of --config, field by field.
+type agentFlags struct {
+	file  string
+	value agent.Config
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", "", "the agent's own configuration, a YAML `FILE`; flags override it")
-	flags.BoolVar(&f.print, "print-config", false, "show the resolved configuration and end")
+	f.value = agent.DefaultConfig()
 	v := &f.value
 	flags.StringVar(&v.Machine, "machine", v.Machine, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"`)
-	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, "how the node decides: a KubeletConfiguration `FILE`; without it a usual one")
+	flags.StringVar(&v.KubeletConfig, "kubelet-config", v.KubeletConfig, "how the node decides: a KubeletConfiguration `FILE`; without it a default policy")
 	flags.StringVar(&v.Devices, "devices", v.Devices, "the node's devices: an inventory `FILE`")
 	flags.StringVar(&v.State, "state", v.State, "the `FILE` with the assignments")
-	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start when a part of the state is not valid any more")
+	flags.BoolVar(&v.Strict, "strict", v.Strict, "do not start if a part of the state is no longer valid")
 	flags.StringSliceVar(&v.Pods, "pods", v.Pods, "a `DIR` or file of manifests; may be given several times")
 	flags.StringVar(&v.Runtime, "runtime", v.Runtime, "the runtime to drive: sim, or nri for containerd and CRI-O")
 	flags.StringVar(&v.NRI.Socket, "nri-socket", v.NRI.Socket, "the container runtime's unix socket for plugins, a `PATH`")
-	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`; http, its read-only port, is taken with a warning: whoever takes the port first can answer")
+	flags.StringVar(&v.Kubelet.URL, "kubelet-url", v.Kubelet.URL, "where the kubelet lists its pods, a `URL`; http, its read-only port, is accepted with a warning: any process that takes the port first can answer")
 	flags.StringVar(&v.Kubelet.TokenFile, "kubelet-token-file", v.Kubelet.TokenFile, "a `FILE` with the bearer token for the kubelet")
 	flags.StringVar(&v.Kubelet.CAFile, "kubelet-ca-file", v.Kubelet.CAFile, "a `FILE` with the CA that signed the kubelet's certificate")
-	flags.BoolVar(&v.Kubelet.Insecure, "kubelet-insecure", v.Kubelet.Insecure, "take any certificate of the kubelet's: for loopback only")
-	flags.BoolVar(&v.ReleaseOnExit, "release-on-exit", v.ReleaseOnExit, "at the end hand every container back to all CPUs and drop all assignments: for an end for good, not for an update")
-	flags.BoolVar(&v.Estimate, "estimate", v.Estimate, "with --runtime nri: where the kubelet does not list a pod or cannot be asked, estimate its request from its cgroup's numbers, and mark it so")
+	flags.BoolVar(&v.Kubelet.Insecure, "kubelet-insecure", v.Kubelet.Insecure, "accept any certificate of the kubelet: for loopback only")
+	flags.StringVar(&v.NodeName, "node-name", v.NodeName, "the `NAME` of this Kubernetes node, whose ResourceSlices the API server is asked for")
+	flags.BoolVar(&v.ReleaseOnExit, "release-on-exit", v.ReleaseOnExit, "at the end, give all CPUs back to every container and drop all assignments: to remove the agent, not to update it")
+	flags.BoolVar(&v.Estimate, "estimate", v.Estimate, "with --runtime nri: if the kubelet does not list a pod or does not answer, estimate the pod's request from the numbers of its cgroup, and mark the pod as estimated")
 	flags.StringVar(&v.CPUQuota.Mode, "cpu-quota", v.CPUQuota.Mode, quotaUsage)
 	flags.StringVar(&v.CgroupRoot, "cgroup-root", v.CgroupRoot, "the `DIR` where cgroups are mounted")
 	flags.StringVar(&v.Listen, "listen", v.Listen, "the `ADDR` for the live map, metrics and health; empty: none")
-	flags.StringVar(&v.Map, "map", v.Map, "who may see the live map on the listen address: loopback, those on the node, or everywhere")
+	flags.StringVar(&v.Map, "map", v.Map, "who can see the live map on the listen address: loopback, only clients on the node, or everywhere")
 	flags.BoolVar(&v.Profile, "profile", v.Profile, "serve /debug/pprof on the listen address")
 	flags.StringVar(&v.PodResources.Socket, "podresources-socket", v.PodResources.Socket, "the `PATH` of the PodResources API; empty: none")
 	flags.StringVar(&v.Log.Format, "log-format", v.Log.Format, "text or json")
 	flags.StringVar(&v.Log.Level, "log-level", v.Log.Level, "debug, info, warn or error")
+	console.CompleteWords(cmd, "runtime", agent.RuntimeSim, agent.RuntimeNRI)
+	console.CompleteWords(cmd, "cpu-quota", agent.QuotaIsolated, agent.QuotaKubelet)
+	console.CompleteWords(cmd, "map", agent.MapLoopback, agent.MapEverywhere)
+	console.CompleteWords(cmd, "log-format", telemetry.Formats...)
+	console.CompleteWords(cmd, "log-level", telemetry.Levels...)
 }
 
 // config is the file with the flags that were given in place of its fields.
 func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	config := agent.DefaultConfig()
 	if f.file != "" {
-		data, err := readInput(f.file, cmd.InOrStdin())
+		data, err := console.StreamsOf(cmd).Reader().File(f.file)
 		if err != nil {
 			return config, fmt.Errorf("--config: %w", err)
 		}
@@ -122,6 +156,7 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 		"kubelet-ca-file":    func() { config.Kubelet.CAFile = given.Kubelet.CAFile },
 		"kubelet-insecure":   func() { config.Kubelet.Insecure = given.Kubelet.Insecure },
 		"estimate":           func() { config.Estimate = given.Estimate },
+		"node-name":          func() { config.NodeName = given.NodeName },
 		"release-on-exit":    func() { config.ReleaseOnExit = given.ReleaseOnExit },
 		"cpu-quota":          func() { config.CPUQuota.Mode = given.CPUQuota.Mode },
 		"cgroup-root":        func() { config.CgroupRoot = given.CgroupRoot },
@@ -136,41 +171,39 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	return config, config.Check()
 }
 
-func printConfig(out io.Writer, c agent.Config) error {
-	data, err := yaml.Marshal(c)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(data)
-	return err
-}
+// silence is for NRI's transport: it logs requests that were given up to standard error, between the lines of the
+// agent's log. It is done once: it logs in goroutines that outlive a command.
+var silence = sync.OnceFunc(func() { nrilog.L.Logger.SetOutput(io.Discard) })
 
-// again is config for an agent that runs: what came from standard input cannot be read twice.
-func (f *agentFlags) again(cmd *cobra.Command) (agent.Config, error) {
-	if f.file == "-" {
-		return agent.Config{}, errors.New("--config -: standard input cannot be read again: name a file, or restart the agent")
+// run runs an agent until a signal ends it.
+func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
+	silence()
+	ctx := cmd.Context()
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(garbagePercent)
 	}
-	return f.config(cmd)
-}
-
-// runAgent runs an agent until a signal ends it. again reads its configuration once more.
-func runAgent(ctx context.Context, stderr io.Writer, c agent.Config, again func() (agent.Config, error)) error {
-	hangup := make(chan os.Signal, 1) // one that comes while another is worked on asks for the same
+	hangup := make(chan os.Signal, 1) // A signal that comes while another is handled asks for the same.
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	at, err := telemetry.Level(c.Log.Level)
+	at, err := telemetry.Level(config.Log.Level)
 	if err != nil {
 		return err
 	}
 	var level slog.LevelVar
 	level.Set(at)
-	log, err := telemetry.NewLogger(stderr, c.Log.Format, &level)
+	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), config.Log.Format, &level)
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(ctx, c, store.OS(), build(), log)
+	a, err := agent.New(ctx, config, store.OS(), build(), log)
 	if err != nil {
 		return err
+	}
+	again := func() (agent.Config, error) {
+		if c.file == "-" {
+			return agent.Config{}, errors.New("--config -: standard input cannot be read again: name a file, or restart the agent")
+		}
+		return c.config(cmd)
 	}
 	a.ReloadWith(agent.Reload{Asked: hangup, Read: again, Level: &level})
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -181,16 +214,4 @@ func runAgent(ctx context.Context, stderr io.Writer, c agent.Config, again func(
 	})
 	defer asked()
 	return a.Run(ctx)
-}
-
-func build() telemetry.Build {
-	b := telemetry.Build{Version: buildVersion(), GoVersion: runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				b.Revision = s.Value
-			}
-		}
-	}
-	return b
 }

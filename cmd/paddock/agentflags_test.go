@@ -12,7 +12,7 @@ import (
 // TestAgentFlags: every flag of the agent that has a value in its configuration sets it.
 func TestAgentFlags(t *testing.T) {
 	values := map[string]string{"cpu-quota": agent.QuotaKubelet, "runtime": "nri", "map": "everywhere", "log-format": "json", "log-level": "debug"}
-	newAgentCommand().Flags().VisitAll(func(flag *pflag.Flag) {
+	(&agentCommand{}).command().Flags().VisitAll(func(flag *pflag.Flag) {
 		if flag.Name == "config" || flag.Name == "print-config" {
 			return
 		}
@@ -27,8 +27,8 @@ func TestAgentFlags(t *testing.T) {
 		if value == flag.DefValue {
 			t.Fatalf("--%s: %s is its default", flag.Name, value)
 		}
-		f := agentFlags{value: agent.DefaultConfig()}
-		cmd := newAgentCommand()
+		var f agentFlags
+		cmd := (&agentCommand{}).command()
 		cmd.ResetFlags()
 		f.register(cmd)
 		if err := cmd.Flags().Set(flag.Name, value); err != nil {

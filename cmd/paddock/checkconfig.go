@@ -1,193 +1,140 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
+	"github.com/paddock-project/paddock/internal/quirk"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-func newCheckConfigCommand() *cobra.Command {
-	var from machineFlag
-	var output outputFlag
+// checkConfigCommand is one call of paddock check-config.
+type checkConfigCommand struct {
+	machine string
+	as      asFlag
+	output  console.Form
+}
+
+// checked is what check-config prints.
+type checked struct {
+	*kubeletcfg.Verdict
+	// Quirks are the faults of the kubelet that its pods can meet with this configuration, with --as.
+	Quirks []quirk.Quirk `json:"quirks,omitempty"`
+}
+
+func (c *checkConfigCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config FILE",
-		Short: "Say whether a kubelet, and Paddock, would start with a KubeletConfiguration",
+		Short: "Show whether a kubelet and Paddock would start with a KubeletConfiguration",
 		Long: `Check-config judges the settings of the CPU, Memory and Topology Managers for a machine, as a
 kubelet 1.36 does when it starts: policies, options and the gates that they need, combinations
 that exclude each other, reserved CPUs, and the sum of reservedMemory, with the values that
-would be right. It warns of settings that have no effect or one that surprises. Every finding
-names the field.
+would be right. It warns of settings that have no effect or an unexpected one. Every finding
+names the field. With --as, it also lists the known faults of that kubelet that matter with this
+configuration on this machine: which pods are affected, and how to avoid them.
 
 Exit codes: 0 both start, 1 error, 2 one of them does not.`,
 		Example: `  paddock check-config /var/lib/kubelet/config.yaml
   paddock check-config --machine node7.json kubelet.yaml`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return checkConfig(args[0], &from, output.value, cmd.InOrStdin(), cmd.OutOrStdout())
-		},
+		RunE: c.run,
 	}
-	from.register(cmd)
-	output.register(cmd, "table", "json")
+	machineFlag(cmd, &c.machine)
+	c.as.register(cmd, "list the known faults of this kubelet that matter with the configuration: "+kubelet136)
+	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-// checkedConfig is what check-config finds out.
-type checkedConfig struct {
-	File    string `json:"file"`
-	Machine string `json:"machine"`
-	// KubeletStarts and PaddockStarts are the answers.
-	KubeletStarts bool `json:"kubeletStarts"`
-	PaddockStarts bool `json:"paddockStarts"`
-	// Policy is what the configuration comes to, if Paddock starts with it.
-	Policy   string                `json:"policy,omitempty"`
-	Problems []checkedProblem      `json:"problems"`
-	Warnings []checkedWarning      `json:"warnings"`
-	Reserved []kubeletcfg.Reserved `json:"suggestedReservedMemory,omitempty"`
-}
-
-type checkedProblem struct {
-	Field string `json:"field"`
-	Why   string `json:"why"`
-	Do    string `json:"do"`
-	// Log is what the kubelet says; without, it starts and goes wrong.
-	Log string `json:"log,omitempty"`
-	// Paddock tells whether Paddock refuses it as well.
-	Paddock bool `json:"paddock"`
-}
-
-type checkedWarning struct {
-	Field string `json:"field"`
-	Why   string `json:"why"`
-}
-
-func checkConfig(name string, from *machineFlag, output string, stdin io.Reader, stdout io.Writer) error {
-	data, err := readInput(name, stdin)
+func (c *checkConfigCommand) run(cmd *cobra.Command, args []string) error {
+	s := console.StreamsOf(cmd)
+	r := s.Reader()
+	r.Names.Policy = "" // The file is an argument.
+	config, err := r.KubeletConfig(args[0])
 	if err != nil {
 		return err
 	}
-	config, err := kubeletcfg.Read(name, data)
+	found, err := r.Machine(c.machine)
 	if err != nil {
 		return err
 	}
-	found, err := from.load(stdin)
+	verdict, err := config.Verdict(found.Machine, found.Offline)
 	if err != nil {
 		return err
 	}
-	checked, err := check(config, found.Machine, found.Offline)
-	if err != nil {
+	verdict.File, verdict.Machine = args[0], found.Name
+	result := checked{Verdict: verdict}
+	if policy, err := config.ResolveOffline(found.Machine, found.Offline); err == nil && c.as.kubelet {
+		setup := quirk.Setup{ByNumber: !config.NamesReserved()}
+		result.Quirks = append(quirk.Start(found.Machine, policy, setup), quirk.Of(found.Machine, policy)...)
+	}
+	text := func() string { return verdictText(verdict, s.Style()) + quirksText(result.Quirks, s.Style()) }
+	if err := s.Print(c.output.Value, result, text); err != nil {
 		return err
 	}
-	checked.File, checked.Machine = name, found.Name
-	text := []byte(checked.text(styleFor(stdout)))
-	if output == "json" {
-		if text, err = json.MarshalIndent(checked, "", "  "); err != nil {
-			return err
-		}
-		text = append(text, '\n')
-	}
-	if _, err := stdout.Write(text); err != nil {
-		return err
-	}
-	if !checked.KubeletStarts || !checked.PaddockStarts {
-		return &exitError{code: 2}
+	if !verdict.KubeletStarts || !verdict.PaddockStarts {
+		return &console.ExitError{Code: 2}
 	}
 	return nil
 }
 
-func check(config *kubeletcfg.Config, m *machine.Machine, offline cpuset.Set) (*checkedConfig, error) {
-	c := &checkedConfig{KubeletStarts: true, PaddockStarts: true, Problems: []checkedProblem{}, Warnings: []checkedWarning{}}
-	add := func(p kubeletcfg.Problem, paddock bool) {
-		c.Problems = append(c.Problems, checkedProblem{p.Field, p.Why, p.Fix, p.Kubelet, paddock})
-		c.KubeletStarts = c.KubeletStarts && p.Kubelet == ""
-		c.PaddockStarts = c.PaddockStarts && !paddock
-	}
-	// Reserved CPUs that are offline stop a kubelet alone.
-	policy, err := config.ResolveOffline(m, offline)
-	own, err := problemsOf(err)
-	if err != nil {
-		return nil, err
-	}
-	_, err = config.Resolve(m)
-	all, err := problemsOf(err)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range all {
-		add(p, slices.Contains(own, p))
-	}
-	if len(own) == 0 {
-		c.Policy = kubeletcfg.Describe(policy)
-	}
-	for _, p := range config.KubeletRefuses(m) {
-		add(p, false)
-	}
-	for _, w := range append(config.Warnings(m), config.EmptyNodes(m)...) {
-		c.Warnings = append(c.Warnings, checkedWarning{w.Field, w.Why})
-	}
-	c.Reserved = config.SuggestReservedMemory(m)
-	return c, nil
-}
-
-// problemsOf takes the problems out of a refusal; other errors stay.
-func problemsOf(err error) ([]kubeletcfg.Problem, error) {
-	if refused := (*kubeletcfg.RefusedError)(nil); errors.As(err, &refused) {
-		return refused.Problems, nil
-	}
-	return nil, err
-}
-
-// text is the result for reading: the answers first.
-func (c *checkedConfig) text(style view.Style) string {
+// verdictText is a verdict for reading: the answers first.
+func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 	var out strings.Builder
-	answer := func(who string, starts bool) {
-		word, tone := "starts with it", view.Good
+	answer := func(name string, starts bool) {
+		word, tone := "starts with it", terminal.Good
 		if !starts {
-			word, tone = "does not start with it", view.Bad
+			word, tone = "does not start with it", terminal.Bad
 		}
-		fmt.Fprintf(&out, "  %s %s\n", who, style.Paint(tone, word))
+		fmt.Fprintf(&out, "  %s %s\n", name, style.Paint(tone, word))
 	}
-	fmt.Fprintf(&out, "%s on machine %s:\n", style.Paint(view.Strong, c.File), style.Paint(view.Plain, c.Machine))
-	answer("kubelet 1.36", c.KubeletStarts)
-	answer("Paddock     ", c.PaddockStarts)
-	if c.Policy != "" {
-		fmt.Fprintf(&out, "  policy: %s\n", style.Paint(view.Plain, c.Policy))
+	fmt.Fprintf(&out, "%s on machine %s:\n", style.Paint(terminal.Strong, v.File), style.Paint(terminal.Plain, v.Machine))
+	answer("kubelet 1.36", v.KubeletStarts)
+	answer("Paddock     ", v.PaddockStarts)
+	if v.Policy != "" {
+		policy := terminal.Table{Columns: make([]terminal.Column, 2)}
+		title := "  policy:"
+		for _, part := range view.PolicyList(v.Policy) {
+			policy.Row(title, part)
+			title = ""
+		}
+		out.WriteString(policy.Text(style))
 	}
-	for _, p := range c.Problems {
-		fmt.Fprintf(&out, "\n  %s %s: %s%s\n", style.Paint(view.Bad, "problem:"), p.Field, style.Paint(view.Plain, p.Why), p.whom())
-		fmt.Fprintf(&out, "    do: %s\n", style.Paint(view.Plain, p.Do))
+	for _, p := range v.Problems {
+		differs := ""
+		switch {
+		case p.Log == "":
+			differs = " (the kubelet starts, and calculates wrongly)"
+		case !p.Paddock:
+			differs = " (Paddock has no such limit)"
+		}
+		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Bad.Of("problem:"), terminal.Plain.Of(p.Field+": "+p.Why+differs)))
+		out.WriteString(style.Paragraph("    ", "    ", terminal.Plain.Of("do: "+p.Do)))
 		if p.Log != "" {
-			fmt.Fprintf(&out, "    log: %s\n", style.Paint(view.Faint, p.Log))
+			fmt.Fprintf(&out, "    log: %s\n", style.Paint(terminal.Faint, p.Log)) // In one line, to search for.
 		}
 	}
-	if len(c.Reserved) > 0 {
+	if len(v.Reserved) > 0 {
 		out.WriteString("\n  this would be right:\n    reservedMemory:\n")
-		for _, r := range c.Reserved {
+		for _, r := range v.Reserved {
 			fmt.Fprintf(&out, "      - %s\n", r)
 		}
 	}
-	for _, w := range c.Warnings {
-		fmt.Fprintf(&out, "\n  %s %s: %s\n", style.Paint(view.Warn, "warning:"), w.Field, style.Paint(view.Plain, w.Why))
+	for _, w := range v.Warnings {
+		out.WriteString("\n" + style.Paragraph("  ", "    ", terminal.Warn.Of("warning:"), terminal.Plain.Of(w.Field+": "+w.Why)))
 	}
 	return out.String()
 }
 
-// whom says who of the two minds.
-func (p *checkedProblem) whom() string {
-	switch {
-	case p.Log == "":
-		return " (the kubelet starts, and calculates wrongly)"
-	case !p.Paddock:
-		return " (Paddock has no such limit)"
+// quirksText lists faults, each with its id, which paddock rule explains.
+func quirksText(quirks []quirk.Quirk, style terminal.Style) string {
+	var out strings.Builder
+	for _, q := range quirks {
+		fmt.Fprintf(&out, "\n  %s %s\n    more: paddock rule %s\n", style.Paint(terminal.Warn, "kubelet 1.36:"), style.Paint(terminal.Plain, q.Text), q.ID)
 	}
-	return ""
+	return out.String()
 }

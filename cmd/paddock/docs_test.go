@@ -14,10 +14,10 @@ import (
 
 // A page is the README or a task in docs. Its blocks of commands are of two kinds:
 //
-//	```console  "$ COMMAND" and what it prints. It is run as it stands, one page after its own
+//	```console  "$ COMMAND" and what it prints. It is run as it is, one page after its own
 //	            order in a directory with the examples. Its exit code is 0, or the N of a trailing
-//	            "# exit code N". What is quoted stands so in the output, but for line breaks and
-//	            columns; "…" stands for what is left out.
+//	            "# exit code N". What is quoted is in the output, but for line breaks and
+//	            columns; "…" is what is left out.
 //	```sh       what needs a node, a cluster or an agent that runs. It is not run; every paddock
 //	            command in it is one that there is, with flags that there are.
 type page struct {
@@ -63,7 +63,7 @@ func parsePage(name, text string) page {
 	return p
 }
 
-// command is one "$ " line with its continuations, and what the page says that it prints.
+// command is one "$ " line with its continuations, and its output as the page quotes it.
 type command struct {
 	line   int
 	text   string
@@ -152,6 +152,7 @@ func (c command) run(t *testing.T, name, dir string) {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "sh", "-c", c.text)
 	shell.Dir = dir
+	shell.Env = append(os.Environ(), "COLUMNS=") // as without a terminal
 	output, err := shell.CombinedOutput()
 	got := 0
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -205,7 +206,7 @@ func understood(args []string) error {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// TestDocsLinks holds the links within the repository, and that the README leads to every page.
+// TestDocsLinks checks the links within the repository, and that the README leads to every page.
 func TestDocsLinks(t *testing.T) {
 	var fromReadme []string
 	pages := readPages(t)

@@ -2,251 +2,241 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/inputs"
 	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// explainCommand is one call of paddock explain. The n-th machine, state, configuration and
-// inventory are one node.
+// explainCommand is one call of paddock explain. The n-th machine, state, configuration and inventory describe one
+// node.
 type explainCommand struct {
 	machines, states, configs, devices []string
-	pod                                string
-	agent                              string
-	verbose                            bool
+	pod, namespace                     string
+	resize                             resizeFlag
+	agent                              agentFlag
+	verbose, strict                    bool
+	decider                            decider
 	quota                              quotaFlag
-	output                             outputFlag
-	stdin                              io.Reader
-	stdout                             io.Writer
-	stderr                             io.Writer
+	output                             console.Form
 }
 
-func newExplainCommand() *cobra.Command {
-	var x explainCommand
+func (c *explainCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain PODS... | explain NAMESPACE/NAME --agent",
 		Short: "Show why a pod gets what it gets, or what would admit it",
-		Long: `Explain shows the way of one decision: what the pod asks for and by which rules, how its pool is
+		Long: `Explain shows how one decision was made: what the pod requests and by which rules, how its pool is
 divided, where each resource fits, what the Topology Manager chose and why the nearest other
-sets of NUMA nodes lost, which CPUs were picked and why. For a pod that is rejected it shows first
-what would admit it: less of something, the absence of other pods, another node, another
-setting. Each proposal has been planned.
+sets of NUMA nodes lost, and which CPUs were picked and why. For a rejected pod, it first shows
+what would admit the pod: a smaller request, the absence of other pods, another node, or another
+setting. The planner has checked each proposal.
 
-PODS are as for paddock plan. Where there are several, --pod says which one; those before
-it are admitted first, as paddock plan does. A pod that is in --state already is explained as
-if it were new.
+PODS are as for paddock plan. If there are several, select one with --pod; the pods before
+it are admitted first, as by paddock plan. A pod that is already in --state is explained as
+if it were new. So is a pod that has ended, for example one that the kubelet rejected, if it is
+named or the only one. Other pods that have ended take no room.
 
-To ask several nodes, give --machine several times, and --state, --kubelet-config and --devices either
-once for all or once for each machine, in the same order; "" is an empty state. The first
-machine is the one that is explained.
+To ask several nodes, repeat --machine. Give --state, --kubelet-config and --devices either
+once for all or once for each machine, in the same order; "" is an empty state. The explanation is
+for the first machine. ResourceClaims get devices only there, and the output shows what a plan on
+another machine assumes about them.
 
-With --agent it asks the agent of a running node, about one pod by its name: since when it has its
-assignments, and the decision that admitted it; or when it was rejected, and what would admit it on the
-node as it is now. The agent answers on its listen address, to those who are on the node.
+With --agent, it asks the agent of a running node about one pod by its name. For an admitted pod, the
+answer has the decision and its time. For a rejected pod, it has the time of the rejection, and what would
+admit the pod on the node as it is now. The agent answers on its listen address, only on the node.
+
+With --resize, it explains whether a pod that is in --state, or among PODS, can be resized in place to what the
+changed manifest requests. You can leave PODS out.
+
+With --as, the answer is that of a kubelet with its known faults, and it proposes only what this kubelet admits.
 
 Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  paddock explain --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/ --pod default/analytics
   kubectl get pod database -o json | paddock explain --machine node7.json --state node7.state -
   paddock explain pod.yaml --machine node7.json --state node7.state --machine node8.json --state node8.state
+  paddock explain --machine node7.json --state node7.state --resize changed-pod.yaml
   paddock explain default/database --agent`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if cmd.Flags().Changed("agent") {
-				return x.askAgent(cmd, args)
+		Args: podsOrResize,
+		RunE: c.run,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			switch {
+			case !cmd.Flags().Changed("agent"):
+				return nil, cobra.ShellCompDirectiveDefault
+			case len(args) > 0:
+				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return x.run(cmd.Context(), args)
+			return c.agent.podsOfAgent(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&x.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; several: the others are asked too`)
-	flags.StringArrayVar(&x.states, "state", nil, "the pods that are there: a `FILE` that plan --save or the agent wrote")
-	flags.StringArrayVar(&x.configs, "kubelet-config", nil, "how the node decides: a KubeletConfiguration `FILE`; without it a usual one")
-	flags.StringArrayVar(&x.devices, "devices", nil, "the node's devices: an inventory `FILE`")
-	flags.StringVar(&x.pod, "pod", "", "which pod, as `NAMESPACE/NAME`; needed where there are several")
-	flags.StringVar(&x.agent, "agent", "", "ask the agent that listens on `HOST:PORT` about the pod NAMESPACE/NAME")
-	flags.Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
-	flags.BoolVarP(&x.verbose, "verbose", "v", false, "leave nothing out")
-	x.quota.register(cmd)
-	x.output.register(cmd, "text", "json", "yaml")
+	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; several: the others are asked too`)
+	flags.StringArrayVar(&c.states, "state", nil, "the pods that are there: a `FILE` that plan --save or the agent wrote")
+	flags.StringArrayVar(&c.configs, "kubelet-config", nil, "how the node decides: a KubeletConfiguration `FILE`; without it a default policy")
+	flags.StringArrayVar(&c.devices, "devices", nil, "the node's devices: an inventory `FILE`")
+	flags.StringVar(&c.pod, "pod", "", "which pod, as `NAMESPACE/NAME`; needed where there are several")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "the `NAMESPACE` of a pod that is named without one")
+	c.agent.register(cmd, "ask the agent that listens on `HOST:PORT` about the pod NAMESPACE/NAME")
+	flags.BoolVarP(&c.verbose, "verbose", "v", false, "show everything")
+	c.quota.register(cmd)
+	c.resize.register(cmd)
+	c.decider.register(cmd)
+	console.StrictFlag(cmd, &c.strict)
+	if err := cmd.RegisterFlagCompletionFunc("pod", podsOfFiles); err != nil {
+		panic(err) // The flag was defined above.
+	}
+	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-// candidate is one node that is asked.
-type candidate struct {
-	name  string
-	said  string
-	state *node.State
-	gates podspec.Gates
-}
-
-func (x *explainCommand) run(ctx context.Context, paths []string) error {
-	candidates, err := x.candidates()
+func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("agent") {
+		return c.askAgent(cmd, args)
+	}
+	if c.pod != "" {
+		namespace, name, err := podName(c.pod, c.namespace)
+		if err != nil {
+			return fmt.Errorf("--pod %w", err)
+		}
+		c.pod = namespace + "/" + name
+	}
+	s := console.StreamsOf(cmd)
+	c.decider.quota(cmd, &c.quota)
+	candidates, err := c.candidates(s)
 	if err != nil {
 		return err
 	}
 	at := candidates[0]
-	reading := planCommand{stdin: x.stdin, stderr: x.stderr}
-	pods, err := reading.pods(paths, at.gates, at.state.Machine())
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; manifests are read here: --pod NAMESPACE/NAME says which pod of them, and --agent asks a running node about a pod by its name", err)
-	}
+	explained, err := c.explain(cmd.Context(), s, candidates, args)
 	if err != nil {
 		return err
 	}
-	pods, err = x.upTo(pods)
-	if err != nil {
+	explained.Machine, explained.Policy = at.name, at.policy
+	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err
 	}
-	last := len(pods) - 1
-	_, state, err := admitAll(at.state, pods[:last], at.gates)
-	if err != nil {
-		return err
-	}
-	explained, err := explainOne(ctx, state, pods[last], at.gates, func() ([]explain.Place, error) { return places(candidates[1:], pods[last]) })
-	if err != nil {
-		return err
-	}
-	explained.Machine, explained.Policy = at.name, at.said
-	if err := x.print(explained); err != nil {
-		return err
-	}
-	if explained.Answer.Refusal != nil {
-		return &exitError{code: 2}
+	if explained.Answer.Rejection != nil {
+		return &console.ExitError{Code: 2}
 	}
 	return nil
 }
 
-// upTo are the pods to and with the one that is meant.
-func (x *explainCommand) upTo(pods []*v1.Pod) ([]*v1.Pod, error) {
-	if x.pod == "" && len(pods) == 1 {
-		return pods, nil
+// explain explains the decision about the pod that the arguments and flags select, on the first of the nodes.
+func (c *explainCommand) explain(ctx context.Context, s console.Streams, candidates []candidate, args []string) (view.Explanation, error) {
+	at := candidates[0]
+	files := inputs.PodFiles{Paths: args, Gates: at.gates, Machine: at.state.Machine(), Node: c.decider.kubeNode, Strict: c.strict}
+	if len(c.resize.paths) > 0 {
+		return c.explainResize(ctx, s, at.state, files)
+	}
+	files.Ended = func(pod *v1.Pod, only bool) bool { return only && c.pod == "" || c.pod == pod.Namespace+"/"+pod.Name }
+	read, err := s.Pods(files)
+	if errors.Is(err, fs.ErrNotExist) {
+		return view.Explanation{}, fmt.Errorf("%w; manifests are read here: --pod NAMESPACE/NAME says which pod of them, and --agent asks a running node about a pod by its name", err)
+	}
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	pods := read.Pods
+	last, err := c.selected(pods)
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	c.decider.claims = read.Claims
+	_, state, err := c.decider.admitAll(ctx, at.state, pods[:last], at.gates)
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	return c.decider.explain(ctx, state, pods[last], at.gates, candidates[1:])
+}
+
+// explainResize explains one resize, after those of the manifests before it.
+func (c *explainCommand) explainResize(ctx context.Context, s console.Streams, state *node.State, files inputs.PodFiles) (view.Explanation, error) {
+	pods, decided, _, err := c.resize.decideAll(ctx, s, &c.decider, state, files)
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	first := slices.IndexFunc(decided, func(d decision) bool { return d.resize })
+	pods, decided = pods[first:], decided[first:]
+	at, err := c.selected(pods)
+	if err != nil {
+		return view.Explanation{}, fmt.Errorf("--resize: %w", err)
+	}
+	return view.ExplanationOf(decided[at].before, decided[at].plan, nil), nil
+}
+
+// selected is the index of the pod to explain.
+func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
+	if c.pod == "" && len(pods) == 1 {
+		return 0, nil
 	}
 	names := make([]string, len(pods))
 	for i, p := range pods {
 		names[i] = p.Namespace + "/" + p.Name
 	}
-	if i := slices.Index(names, x.pod); i >= 0 {
-		return pods[:i+1], nil
+	if i := slices.Index(names, c.pod); i >= 0 {
+		return i, nil
 	}
-	const few = 10
+	const few = 10 // fit in an error
 	text := strings.Join(names[:min(few, len(names))], ", ")
 	if len(names) > few {
 		text += fmt.Sprintf(" and %d more", len(names)-few)
 	}
-	if x.pod == "" {
-		return nil, fmt.Errorf("%d pods are there: say with --pod which one to explain: %s", len(pods), text)
+	if c.pod == "" {
+		return 0, fmt.Errorf("%d pods are there: say with --pod which one to explain: %s", len(pods), text)
 	}
-	return nil, fmt.Errorf("--pod %s is not among the pods there: %s", x.pod, text)
+	return 0, fmt.Errorf("--pod %s is not among the pods there: %s", c.pod, text)
 }
 
-// explainOne plans and explains a pod. Other nodes are read only when the pod is refused.
-func explainOne(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates, others func() ([]explain.Place, error)) (view.Explanation, error) {
-	asked, err := podspec.Request(pod, gates)
-	if err != nil {
-		return view.Explanation{}, err
-	}
-	var again string
-	if g, known := state.Grant(asked.UID); known {
-		again = "the pod is on the node since revision " + fmt.Sprint(g.Sequence) + " and keeps what it has; this is how it would be decided now"
-		state = state.Release(asked.UID)
-	}
-	plan := state.Plan(asked)
-	if again != "" {
-		plan.Trace.Notes = append(plan.Trace.Notes, again)
-	}
-	if plan.Refusal == nil {
-		return view.ExplanationOf(state, plan, nil), nil
-	}
-	elsewhere, err := others()
-	if err != nil {
-		return view.Explanation{}, err
-	}
-	remedies, err := explain.Search(ctx, state, asked, elsewhere...)
-	if err != nil {
-		return view.Explanation{}, err
-	}
-	return view.ExplanationOf(state, plan, &remedies), nil
-}
-
-// explainAll explains plans that were made one after the other.
-func explainAll(ctx context.Context, state *node.State, plans []*node.Plan, pods []*v1.Pod, gates podspec.Gates) ([]view.Explanation, error) {
-	var out []view.Explanation
-	for i, plan := range plans {
-		e, err := explainOne(ctx, state, pods[i], gates, func() ([]explain.Place, error) { return nil, nil })
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, e)
-		if state, err = state.Apply(plan); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// places are the other nodes with the pod as each of them sees it.
-func places(candidates []candidate, pod *v1.Pod) ([]explain.Place, error) {
-	var out []explain.Place
-	for _, c := range candidates {
-		asked, err := podspec.Request(pod, c.gates)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, explain.Place{Name: c.name, State: c.state, Pod: asked})
-	}
-	return out, nil
+// candidate is a node that is asked.
+type candidate struct {
+	name, policy string
+	state        *node.State
+	gates        podspec.Gates
 }
 
 // candidates reads the nodes.
-func (x *explainCommand) candidates() ([]candidate, error) {
+func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 	for _, f := range []struct {
 		name   string
 		values []string
-	}{{"state", x.states}, {"kubelet-config", x.configs}, {"devices", x.devices}} {
-		if n := len(f.values); n > 1 && n != len(x.machines) {
-			return nil, fmt.Errorf("--%s is given %d times and --machine %d times: give it once for all, or once for each machine", f.name, n, len(x.machines))
+	}{{"state", c.states}, {"kubelet-config", c.configs}, {"devices", c.devices}} {
+		if n := len(f.values); n > 1 && n != len(c.machines) {
+			return nil, fmt.Errorf("--%s is given %d times and --machine %d times: give it once for all, or once for each machine", f.name, n, len(c.machines))
 		}
 	}
-	if len(x.states) == 1 && len(x.machines) > 1 {
+	if len(c.states) == 1 && len(c.machines) > 1 {
 		return nil, errors.New(`--state is given once for several machines: give one for each, in the order of --machine; "" is an empty node`)
 	}
 	var out []candidate
-	for i, from := range x.machines {
-		p := planCommand{
-			machine: machineFlag{from}, quota: x.quota, state: nth(x.states, i), config: nth(x.configs, i), devices: nth(x.devices, i),
-			stdin: x.stdin, stderr: x.stderr,
-		}
-		found, state, said, err := p.node()
+	for i, machine := range c.machines {
+		flags := nodeFlags{machine: machine, quota: c.quota, state: nth(c.states, i), config: nth(c.configs, i), devices: nth(c.devices, i)}
+		n, state, err := flags.read(s)
 		if err != nil {
 			return nil, err
 		}
-		name := found.Name
-		if p.state != "" {
-			name += " with " + p.state
+		name := n.Found.Name
+		if flags.state != "" {
+			name += " with " + flags.state
 		}
-		out = append(out, candidate{name, said, state, podspec.GatesOf(state.Policy())})
+		out = append(out, candidate{name, n.Policy.Text, state, podspec.GatesOf(state.Policy())})
 	}
 	return out, nil
 }
 
-// nth is the i-th value, or the only one.
+// nth is the i-th value, or the only one, or none.
 func nth(values []string, i int) string {
 	switch {
 	case len(values) == 0:
@@ -257,26 +247,81 @@ func nth(values []string, i int) string {
 	return values[i]
 }
 
-func (x *explainCommand) print(e view.Explanation) error {
-	return printAs(x.stdout, x.output.value, e, func() string { return e.Text(styleFor(x.stdout), x.verbose) })
+// explainDecision explains a decision that was made.
+func (d *decider) explainDecision(ctx context.Context, made decision, pod *v1.Pod, gates podspec.Gates) (view.Explanation, error) {
+	if made.resize {
+		return view.ExplanationOf(made.before, made.plan, nil), nil
+	}
+	return d.explain(ctx, made.before, pod, gates, nil)
 }
 
-// printAs writes a document as json, yaml or text.
-func printAs(out io.Writer, form string, document any, text func() string) error {
-	var data []byte
-	var err error
-	switch form {
-	case "json":
-		data, err = json.MarshalIndent(document, "", "  ")
-		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(document)
-	default:
-		data = []byte(text())
-	}
+// explain decides and explains about a pod. If it is rejected, the others are asked for room as well.
+func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates, others []candidate) (view.Explanation, error) {
+	asked, _, err := d.request(ctx, pod, gates)
 	if err != nil {
-		return err
+		return view.Explanation{}, err
 	}
-	_, err = out.Write(data)
-	return err
+	g, known := state.Grant(asked.UID)
+	if known {
+		state = state.Release(asked.UID)
+	}
+	fresh := decider{as: d.as, claims: d.claims}
+	made, _, err := fresh.admit(ctx, state, pod, gates)
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	plan := made.plan
+	if known {
+		plan.Trace.Notes = append(plan.Trace.Notes, fmt.Sprintf("the pod is on the node since revision %d and keeps what it has; this is how it would be decided now", g.Sequence))
+	}
+	remedies := (*explain.Remedies)(nil)
+	if plan.Rejection != nil {
+		if remedies, err = d.remedies(ctx, state, pod, asked, others); err != nil {
+			return view.Explanation{}, err
+		}
+	}
+	explained := view.ExplanationOf(state, plan, remedies)
+	explained.Answer.Quirks = made.quirks
+	return explained, nil
+}
+
+// remedies are what would admit a pod, here and on the others.
+func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, others []candidate) (*explain.Remedies, error) {
+	var elsewhere []explain.OtherNode
+	for _, other := range others {
+		there, err := podspec.Request(pod, other.gates)
+		if err != nil {
+			return nil, err
+		}
+		elsewhere = append(elsewhere, explain.OtherNode{Name: other.name, State: other.state, Pod: there, Assumed: d.assumed(there)})
+	}
+	remedies, err := explain.SearchAs(ctx, d.answer(pod), state, asked, elsewhere...)
+	return &remedies, err
+}
+
+// assumed is what the plan of a pod on another machine takes for granted. ResourceClaims are resolved for one Kubernetes
+// node; which devices a claim gets on another one is not known.
+func (d *decider) assumed(pod request.Pod) string {
+	var claims []string
+	for _, c := range pod.Containers {
+		claims = append(claims, c.Claims...)
+	}
+	slices.Sort(claims)
+	claims = slices.Compact(claims)
+	if len(claims) == 0 || d.as.kubelet { // A kubelet does not align with them.
+		return ""
+	}
+	return "devices for claim " + strings.Join(claims, ", ") + " are free there, on NUMA nodes with room for the pod"
+}
+
+// podsOfFiles are the names of the pods in the manifests of a call, to complete one; none if they cannot be read.
+func podsOfFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	sources, _, err := podspec.ReadFiles(args, nil)
+	if err == nil {
+		for _, s := range sources {
+			names = append(names, s.Pod.Namespace+"/"+s.Pod.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

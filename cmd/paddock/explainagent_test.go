@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestExplainAsksStrangers: whoever it is that listens there, the error says what came and what to do.
+// TestExplainAsksStrangers: whatever listens there, the error describes what came and what to do.
 func TestExplainAsksStrangers(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection was followed") }))
 	defer elsewhere.Close()
@@ -62,7 +63,7 @@ func TestExplainAsksStrangers(t *testing.T) {
 func TestExplainWaitsNotForever(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
-	_, err := fetchExplained(t.Context(), strings.TrimPrefix(server.URL, "http://"), "default/x", 50*time.Millisecond)
+	_, _, err := askAgent(t.Context(), url.URL{Scheme: "http", Host: strings.TrimPrefix(server.URL, "http://")}, 50*time.Millisecond)
 	if err == nil || err.Error() != "no answer within 50ms; is this the agent's listen address?" {
 		t.Errorf("got %v", err)
 	}

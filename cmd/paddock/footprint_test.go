@@ -17,7 +17,7 @@ import (
 
 var idle = flag.Duration("idle", time.Second, "how long TestFootprint watches an idle agent; from 20s on it fails above 1 % of a core")
 
-// raceDetector tells that the binary has it, with which memory says nothing.
+// raceDetector is set if the binary has it: its memory is then not the agent's.
 var raceDetector bool
 
 // What an idle agent may need on the largest usual node.
@@ -28,7 +28,7 @@ const (
 	ticks = 100
 )
 
-// TestFootprint: 250 pods of four containers on 512 CPUs, held and served, need less than 40 MiB.
+// TestFootprint: 250 pods of four containers on 512 CPUs, kept and served, need less than 40 MiB.
 func TestFootprint(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector has its own memory")
@@ -54,7 +54,7 @@ func (p *process) awaitPods(t *testing.T) {
 	}
 }
 
-// footprint holds the process to what an idle agent may need.
+// footprint checks that the process needs no more than an idle agent may.
 func (p *process) footprint(t *testing.T) {
 	t.Helper()
 	usage := func() (memory int, cpu float64) {

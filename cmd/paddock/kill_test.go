@@ -40,9 +40,9 @@ type siege struct {
 	// manifest that comes back is of another pod.
 	files map[string]string
 	made  int
-	// held is what the state file said after the last kill.
-	held map[string]*node.Grant
-	// seen is what the PodResources API said since then, by pod.
+	// left is what the state file had after the last kill.
+	left map[string]*node.Grant
+	// seen is what the PodResources API answered since then, by pod.
 	seen map[string]string
 }
 
@@ -97,9 +97,9 @@ func (s *siege) round() *process {
 
 // work is how many pods are to be admitted and released.
 func (s *siege) work() int {
-	n := len(s.held)
+	n := len(s.left)
 	for _, uid := range s.files {
-		if s.held[uid] == nil {
+		if s.left[uid] == nil {
 			n++
 		} else {
 			n--
@@ -108,7 +108,7 @@ func (s *siege) work() int {
 	return n
 }
 
-// watchPods asks the PodResources API again and again until nobody answers any more, for what each pod's
+// watchPods asks the PodResources API again and again until no process answers any more, for what each pod's
 // container has.
 func watchPods(ctx context.Context, socket string) map[string]string {
 	seen := map[string]string{}
@@ -131,7 +131,7 @@ func watchPods(ctx context.Context, socket string) map[string]string {
 	return seen
 }
 
-// inspect reads what the agent left, and holds it against what was known, logged and seen.
+// inspect reads what the agent left, and compares it with what was known, logged and seen.
 func (s *siege) inspect(p *process) {
 	s.t.Helper()
 	now := s.read()
@@ -139,7 +139,7 @@ func (s *siege) inspect(p *process) {
 	for _, uid := range s.files {
 		wanted[uid] = true
 	}
-	for uid, was := range s.held {
+	for uid, was := range s.left {
 		g := now[uid]
 		if g == nil && wanted[uid] {
 			s.t.Errorf("pod %s is lost", uid)
@@ -157,10 +157,10 @@ func (s *siege) inspect(p *process) {
 			s.t.Errorf("pod %s was seen with CPUs %s, and has %s", uid, cpus, g.CPUs())
 		}
 	}
-	s.held = now
+	s.left = now
 }
 
-// checkLog: who was admitted, as the log says, and not released, holds something.
+// checkLog: a pod that was admitted, by the log, and not released, has its assignments.
 func (s *siege) checkLog(p *process, now map[string]*node.Grant, wanted map[string]bool) {
 	s.t.Helper()
 	events, _ := p.log.events(s.t)
@@ -178,7 +178,7 @@ func (s *siege) checkLog(p *process, now map[string]*node.Grant, wanted map[stri
 func (s *siege) read() map[string]*node.Grant {
 	s.t.Helper()
 	data, err := os.ReadFile(s.path("state.json"))
-	if errors.Is(err, fs.ErrNotExist) && len(s.held) == 0 {
+	if errors.Is(err, fs.ErrNotExist) && len(s.left) == 0 {
 		return nil // Killed before its first write.
 	}
 	if err != nil {
@@ -210,7 +210,7 @@ func TestKill(t *testing.T) {
 	t.Logf("-killseed=%d", seed)
 	s := &siege{
 		home: newHome(t, machineText(2, 4, 32)), rand: rand.New(rand.NewPCG(seed, 0)),
-		files: map[string]string{}, held: map[string]*node.Grant{},
+		files: map[string]string{}, left: map[string]*node.Grant{},
 	}
 	count := map[string]int{}
 	for range *kills {
@@ -237,13 +237,13 @@ func TestKill(t *testing.T) {
 func (s *siege) finish() {
 	s.t.Helper()
 	s.change(s.rand.Perm(manifestFiles)[:20])
-	missing := slices.DeleteFunc(slices.Collect(maps.Values(s.files)), func(uid string) bool { return s.held[uid] != nil })
+	missing := slices.DeleteFunc(slices.Collect(maps.Values(s.files)), func(uid string) bool { return s.left[uid] != nil })
 	there := map[string]bool{}
 	for _, uid := range s.files {
 		there[uid] = true
 	}
 	gone := 0
-	for uid := range s.held {
+	for uid := range s.left {
 		if !there[uid] {
 			gone++
 		}
@@ -260,6 +260,6 @@ func (s *siege) finish() {
 	}
 	s.inspect(p)
 	if s.work() > 0 {
-		s.t.Errorf("%d pods hold something, %d are there", len(s.held), len(s.files))
+		s.t.Errorf("%d pods hold something, %d are there", len(s.left), len(s.files))
 	}
 }

@@ -1,87 +1,49 @@
 // Command paddock decides which CPUs and which NUMA nodes' memory the containers of a
 // Kubernetes node run on.
 //
-// Every command reads what it is told to, prints its result on standard output and
-// ends with 0. An error is one line on standard error that starts with "paddock:",
-// and ends with 1; a command that answers a question with no says so with 2.
+// Every command reads the files that it is given, prints its result on standard output and ends
+// with 0. An error is a line on standard error that starts with "paddock:", one for each problem of manifests, and
+// the command ends with 1. A command whose answer is no ends with 2.
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"regexp"
-	"runtime"
-	"runtime/debug"
-	"strings"
 
-	"github.com/containerd/log"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
+
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/fleetcommand"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
-
-// run is the whole program: it returns the exit code.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// Libraries warn through klog about things that the commands say themselves.
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	// NRI's transport logs requests that were given up to standard error, between the lines of the agent's log.
-	log.L.Logger.SetOutput(io.Discard)
+func main() {
 	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.Execute()
-	if err == nil {
-		return 0
+	if isPlugin(os.Args[0]) {
+		root = newPluginCommand()
 	}
-	code := 1
-	if exit := (*exitError)(nil); errors.As(err, &exit) {
-		code = exit.code
-		if exit.err == nil {
-			return code
-		}
-	}
-	fmt.Fprintf(stderr, "paddock: %s\n", oneLine(err.Error()))
-	return code
+	os.Exit(console.Execute(root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// exitError is returned by a command that wants another exit code than 1. Without err
-// nothing is printed, as the command has said it all on standard output.
-type exitError struct {
-	code int
-	err  error
-}
+// subcommand is a command of the program.
+type subcommand interface{ command() *cobra.Command }
 
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
+func add(to *cobra.Command, commands ...subcommand) {
+	for _, c := range commands {
+		to.AddCommand(c.command())
 	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-var lineBreaks = regexp.MustCompile(`\s*[\r\n]+\s*`)
-
-// oneLine joins the lines of an error: scripts and logs count on one.
-func oneLine(text string) string {
-	return lineBreaks.ReplaceAllString(strings.TrimSpace(text), " ")
 }
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "paddock",
 		Short: "NUMA-aligned pools and exclusive CPUs for Kubernetes pods",
-		Long: `Paddock decides which CPUs and which NUMA nodes' memory the containers of a
-Kubernetes node run on: a pod is fenced into one NUMA-aligned pool, containers
-that earned it get an exclusive slice of that pool, the others share the rest.
+		Long: `Paddock decides which CPUs and which NUMA nodes' memory each container of a Kubernetes
+node runs on. A pod with a budget of its own gets one NUMA-aligned pool. Containers that
+qualify get an exclusive slice of this pool, and the other containers share the rest.
 
-Exit codes: 0 done, 1 error, 2 the answer is no.`,
+Exit codes: 0 done, 1 error, 2 the answer is no.
+
+Tables are as wide as the terminal, or 120 columns where there is none. COLUMNS=N sets the
+width; with COLUMNS=0 every row is one line.`,
 		Example: `  # What does this machine look like to the kubelet?
   paddock topology
 
@@ -90,23 +52,14 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
 
   # Which pods would get what there, and which would be rejected?
   paddock plan --machine node7.json --kubelet-config kubelet.yaml pods/`,
-		Version:       buildVersion(),
+		Version:       build().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("paddock {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
-	root.AddCommand(newTopologyCommand(), newPlanCommand(), newExplainCommand(), newReportCommand(), newReplayCommand(), newAgentCommand(), newVerifyCommand(), newPodsCommand(), newMapCommand(), newStateCommand(), newCheckConfigCommand())
+	root.SetFlagErrorFunc(console.FlagError)
+	add(root, &topologyCommand{}, &planCommand{}, &explainCommand{}, &reportCommand{}, &defragmentCommand{}, &replayCommand{}, &agentCommand{}, &verifyCommand{},
+		&podsCommand{}, &mapCommand{}, &stateCommand{}, &checkConfigCommand{}, &ruleCommand{}, &versionCommand{}, &manCommand{})
+	root.AddCommand(fleetcommand.New(fleetcommand.Program{Name: "paddock"}))
 	return root
-}
-
-// buildVersion is the module's version as the Go tool recorded it, "devel" if it did not.
-func buildVersion() string {
-	v := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		v = info.Main.Version
-	}
-	return fmt.Sprintf("%s (%s, %s/%s)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

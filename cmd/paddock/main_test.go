@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -18,16 +17,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what comes out into the scripts' golden files")
+// rewriting is datadriven's flag, which is for the scripts too.
+func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"paddock": main})
 }
 
 // TestScripts runs testdata/script, one file a behaviour. Beside testscript's own
-// commands there are "exits CODE paddock …" and "await REGEXP paddock …", which repeats the command
-// until its output matches. $MACHINES is the directory of the example
-// machines, $LISTEN an address where nobody listens; [sysfs] holds where the live machine can be read. With -rewrite, what
+// commands there are "exits CODE paddock …" and "await [-not] REGEXP paddock …", which repeats the
+// command until its output matches, or does not. $MACHINES is the directory of the example
+// machines, $LISTEN an address where no process listens; [sysfs] is true where the live machine can be read. With -rewrite, what
 // "cmp stdout FILE" compares with is written into the scripts.
 func TestScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../examples/machines")
@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
-		UpdateScripts: *rewrite,
+		UpdateScripts: rewriting(),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
 			env.Setenv("EXAMPLES", filepath.Dir(machines))
@@ -78,14 +78,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // awaitOutput is for what another process does.
 func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
+	not := len(args) > 0 && args[0] == "-not"
+	if not {
+		args = args[1:]
+	}
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: await REGEXP command…")
+		ts.Fatalf("usage: await [-not] REGEXP command…")
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The other process says nothing to this one.
 		err := ts.Exec(args[1], args[2:]...)
-		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
+		if err == nil && want.MatchString(ts.ReadFile("stdout")) != not {
 			return
 		}
 	}
@@ -109,35 +113,3 @@ func TestRunReportsWriteErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestExitError(t *testing.T) {
-	cause := errors.New("cause")
-	for _, c := range []struct {
-		err  error
-		text string
-	}{
-		{&exitError{code: 2}, "exit code 2"},
-		{&exitError{code: 2, err: cause}, "cause"},
-	} {
-		if c.err.Error() != c.text {
-			t.Errorf("got %q, want %q", c.err, c.text)
-		}
-	}
-	if !errors.Is(&exitError{code: 2, err: cause}, cause) {
-		t.Error("the cause is not unwrapped")
-	}
-	if got := oneLine("a\n\n\tb \r\nc\n"); got != "a b c" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestReadInputIsBounded(t *testing.T) {
-	endless := io.LimitReader(zeros{}, maxFile+10)
-	if data, err := readInput("-", endless); data != nil || err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
-		t.Errorf("got %d bytes and %v", len(data), err)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/inputs"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
@@ -19,9 +20,7 @@ import (
 // TestProposedManifestsAreAdmitted: the example pods, made too large for the example machine, are
 // admitted with the amounts that are proposed, as manifests.
 func TestProposedManifestsAreAdmitted(t *testing.T) {
-	var machine machineFlag
-	machine.from = "../../examples/machines/epyc-2s-nps4.json"
-	found, err := machine.load(nil)
+	found, err := inputs.Reader{}.Machine("../../examples/machines/epyc-2s-nps4.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +37,7 @@ func TestProposedManifestsAreAdmitted(t *testing.T) {
 	}
 	proved := 0
 	for _, s := range sources {
-		e, err := explainOne(t.Context(), state, podspec.Default(s.Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
+		e, err := (&decider{}).explain(t.Context(), state, podspec.Default(s.Pod, gates), gates, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +66,7 @@ func admit(t *testing.T, state *node.State, pod *v1.Pod, gates podspec.Gates, te
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := state.Plan(asked).Refusal; r != nil {
+	if r := state.Plan(asked).Rejection; r != nil {
 		t.Errorf("%s: %v", text, r)
 	}
 }
@@ -84,7 +83,7 @@ func TestProposalsLeaveRoomForThoseThatShare(t *testing.T) {
 		1 << 30: "none admits it that the API server takes: of less, the containers request more memory together than the pod (R-DEM-94)",
 	} {
 		state, gates := small(t, free)
-		e, err := explainOne(t.Context(), state, podspec.Default(sources[0].Pod, gates), gates, func() ([]explain.Place, error) { return nil, nil })
+		e, err := (&decider{}).explain(t.Context(), state, podspec.Default(sources[0].Pod, gates), gates, nil)
 		if err != nil || e.Remedies == nil {
 			t.Fatal(e.Answer, err)
 		}
@@ -198,10 +197,10 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 		if rapid.Bool().Draw(t, name+" requests nothing") {
 			delete(c.Resources.Requests, "memory")
 		}
-		switch lane := rapid.IntRange(0, 2).Draw(t, name+" lane"); {
-		case i == 0 || lane == 2:
+		switch containerType := rapid.IntRange(0, 2).Draw(t, name+" lane"); {
+		case i == 0 || containerType == 2:
 			pod.Spec.Containers = append(pod.Spec.Containers, c)
-		case lane == 1:
+		case containerType == 1:
 			c.RestartPolicy = &always
 			fallthrough
 		default:

@@ -2,138 +2,142 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
-	"io"
-	"os"
+	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/inputs"
+	"github.com/paddock-project/paddock/internal/nodemap"
 	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/web"
 )
 
-// pageWidth is how wide a map is where there is no terminal to ask, in characters.
-const pageWidth = 120
-
-// mapCommand is one call of paddock map. It comes to its state as plan does.
+// mapCommand is one call of paddock map.
 type mapCommand struct {
-	planCommand
-	form outputFlag
+	node   nodeFlags
+	strict bool
+	// decider admits the pods that are named: they run.
+	decider decider
+	agent   agentFlag
+	output  console.Form
 }
 
-func newMapCommand() *cobra.Command {
-	var c mapCommand
+func (c *mapCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map [PODS...]",
 		Short: "Draw a machine and who has which part of it",
 		Long: `Map draws the machine: sockets, NUMA nodes, uncore caches and cores with their threads as
-cells, memory and huge pages as bars, devices; each in the colour and with the tag of the pod
-that has it. It shows a saved state, or what the PODS would get; see paddock plan.
+cells, memory and huge pages as bars, and devices, each with the colour and the tag of its pod.
+"A2@1" is a device near NUMA node 1, assigned to container 2 of pod A. "A2≠1" is remote: the container has
+CPUs or memory on another NUMA node. The map shows a saved state, or what the PODS would get; see paddock plan.
 
   term  for reading here
   svg   a picture for documents and for print; it follows the light or dark of its viewer
   html  the same with a table of all names, in one file that loads nothing
+  json  what is drawn, in numbers; yaml is the same
 
 Exit codes: 0 done, 1 error, 2 some of the PODS are rejected; the map shows the others.`,
 		Example: `  paddock map --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml examples/pods/10-inference.yaml
-  paddock map --machine node7.json --state /var/lib/paddock/state.json -o svg > node7.svg`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.stdin, c.stdout, c.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			return c.run(args)
-		},
+  paddock map --machine node7.json --state /var/lib/paddock/state.json -o svg > node7.svg
+  paddock map --agent`,
+		RunE: c.run,
 	}
-	c.machine.register(cmd)
-	cmd.Flags().StringVar(&c.config, "kubelet-config", "", "how the node decides: a KubeletConfiguration `FILE`; without it a usual one, which is shown")
-	cmd.Flags().StringVar(&c.devices, "devices", "", "the node's devices: an inventory `FILE` (see examples/devices)")
-	cmd.Flags().StringVar(&c.state, "state", "", "show the pods of a `FILE` that paddock plan --save or the agent wrote")
-	c.form.register(cmd, "term", "svg", "html")
+	c.node.register(cmd, "show the pods of a `FILE` that paddock plan --save or the agent wrote")
+	console.StrictFlag(cmd, &c.strict)
+	kubeNodeFlag(cmd, &c.decider.kubeNode)
+	c.agent.register(cmd, "draw the node of the agent that listens on `HOST:PORT`")
+	c.output.Register(cmd, "term", "svg", "html", "json", "yaml")
 	return cmd
 }
 
-func (c *mapCommand) run(paths []string) error {
-	found, err := c.planCommand.machine.load(c.stdin)
+func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
+	s := console.StreamsOf(cmd)
+	if cmd.Flags().Changed("agent") {
+		return c.askAgent(cmd, s, paths)
+	}
+	n, state, err := c.node.read(s)
 	if err != nil {
 		return err
 	}
-	policy, said, err := c.policy(found)
-	if err != nil {
-		return err
-	}
-	inventory, err := readDevices(c.devices, found.Machine, c.stdin)
-	if err != nil {
-		return err
-	}
-	state, err := c.begin(found, policy, inventory)
-	if err != nil {
-		return err
-	}
-	refused := 0
+	var decided []decision
 	if len(paths) > 0 {
-		if state, refused, err = c.admit(state, paths); err != nil {
+		gates := podspec.GatesOf(state.Policy())
+		read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Strict: c.strict})
+		if err != nil {
+			return err
+		}
+		c.decider.started, c.decider.claims = true, read.Claims
+		if decided, state, err = c.decider.admitAll(cmd.Context(), state, read.Pods, gates); err != nil {
 			return err
 		}
 	}
-	if err := c.draw(view.MapOf(shortName(found.Name), said, state, view.NextSlots(nil, nil, state))); err != nil {
+	var rejected []string
+	for _, made := range decided {
+		if plan := made.plan; plan.Rejection != nil {
+			rejected = append(rejected, "rejected "+plan.Pod.ID()+": "+plan.Rejection.Error())
+		}
+	}
+	s.Notes(rejected)
+	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
+	if err := c.draw(s, nodemap.Of(machine, n.Policy.Text, state, nodemap.NextSlots(nil, nil, state))); err != nil {
 		return err
 	}
-	if refused > 0 {
-		return &exitError{code: 2}
+	if len(rejected) > 0 {
+		return &console.ExitError{Code: 2}
 	}
 	return nil
 }
 
-// shortName is what a headline calls a machine: a file by its name alone.
-func shortName(name string) string { return strings.TrimSuffix(filepath.Base(name), ".json") }
-
-// admit puts the pods on the node and says who is refused.
-func (c *mapCommand) admit(state *node.State, paths []string) (*node.State, int, error) {
-	policy := state.Policy()
-	gates := podspec.GatesOf(policy)
-	pods, err := c.pods(paths, gates, state.Machine())
-	if err != nil {
-		return nil, 0, err
-	}
-	plans, state, err := admitAll(state, pods, gates)
-	refused := 0
-	for _, plan := range plans {
-		if plan.Refusal != nil {
-			refused++
-			fmt.Fprintf(c.stderr, "paddock: note: rejected %s: %s\n", oneLine(plan.Pod.ID()), oneLine(plan.Refusal.Error()))
-		}
-	}
-	return state, refused, err
-}
-
 // draw makes the whole picture before it writes the first byte.
-func (c *mapCommand) draw(m view.Map) error {
+func (c *mapCommand) draw(s console.Streams, m nodemap.Map) error {
 	var picture bytes.Buffer
 	var err error
-	switch c.form.value {
+	switch c.output.Value {
+	case "json", "yaml":
+		return s.Print(c.output.Value, m, nil)
 	case "svg":
 		err = m.SVG(&picture, true)
 	case "html":
 		err = m.HTML(&picture)
 	default:
-		picture.WriteString(m.Term(styleFor(c.stdout), widthOf(c.stdout)))
+		picture.WriteString(m.Term(s.Style()))
 	}
 	if err != nil {
 		return err
 	}
-	_, err = c.stdout.Write(picture.Bytes())
+	_, err = s.Stdout.Write(picture.Bytes())
 	return err
 }
 
-// widthOf is how many characters are in a line of out.
-func widthOf(out io.Writer) int {
-	if file, ok := out.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			return width
-		}
+// askAgent prints the map of a running node, which its agent draws.
+func (c *mapCommand) askAgent(cmd *cobra.Command, s console.Streams, paths []string) error {
+	if err := c.agent.check(cmd); err != nil {
+		return err
 	}
-	return pageWidth
+	if len(paths) > 0 {
+		return fmt.Errorf("%q: with --agent the map shows the pods of the node; the agent's address is written with an equals sign, --agent=HOST:PORT", paths[0])
+	}
+	form := c.output.Value
+	if form == "yaml" {
+		form = "json"
+	}
+	data, err := c.agent.ask(cmd.Context(), s, "/api/map", url.Values{
+		"form": {form}, "width": {strconv.Itoa(min(cmp.Or(s.Width(), console.PageWidth), web.MaxWidth))}, "color": {strconv.FormatBool(s.Style().Color)},
+	})
+	if err != nil {
+		return err
+	}
+	if form == "json" {
+		return s.Print(c.output.Value, json.RawMessage(data), nil)
+	}
+	_, err = s.Stdout.Write(data)
+	return err
 }

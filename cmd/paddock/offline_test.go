@@ -1,12 +1,20 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/inputs"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/stateview"
+	"github.com/paddock-project/paddock/internal/terminal"
 )
 
 // TestCheckConfigWithOfflineCPUs: a reserved CPU that is offline stops a kubelet, and not Paddock.
@@ -24,7 +32,7 @@ func TestCheckConfigWithOfflineCPUs(t *testing.T) {
 		{cpuset.Set{}, false, false},
 		{cpuset.Of(1), false, true},
 	} {
-		got, err := check(config, m, c.offline)
+		got, err := config.Verdict(m, c.offline)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +40,7 @@ func TestCheckConfigWithOfflineCPUs(t *testing.T) {
 			t.Errorf("offline %s: %+v", c.offline, got)
 		}
 	}
-	if got, err := check(config, s.Machine(), cpuset.Set{}); err != nil || !got.KubeletStarts || !got.PaddockStarts {
+	if got, err := config.Verdict(s.Machine(), cpuset.Set{}); err != nil || !got.KubeletStarts || !got.PaddockStarts {
 		t.Errorf("all online: %+v, %v", got, err)
 	}
 }
@@ -43,24 +51,40 @@ func TestStateOfPodsWithOfflineCPUs(t *testing.T) {
 	full := podsAdmit(t, podsNode(t), "testdata/pods/node.yaml")
 	offline := cpuset.Of(3, 4)
 	m := withoutCPUs(t, full, offline).Machine()
-	s, err := restore(m, offline, full.Policy(), full.Grants())
+	data, err := statefile.Encode(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(t.TempDir(), "node.json")
+	if err := os.WriteFile(saved, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restore := func(m *machine.Machine, offline cpuset.Set) (*node.State, error) {
+		return inputs.Reader{}.State(saved, &inputs.Node{
+			Found: &discover.Found{Machine: m, Offline: offline}, Policy: inputs.Policy{Policy: full.Policy()}, Devices: full.Devices().Inventory(),
+		})
+	}
+	s, err := restore(m, offline)
 	if err != nil || !s.Offline().Equal(offline) {
 		t.Errorf("%v; want %s offline", err, offline)
 	}
 	for _, known := range []cpuset.Set{{}, cpuset.Of(3)} {
-		if _, err := restore(m, known, full.Policy(), full.Grants()); err == nil || !strings.Contains(err.Error(), "which this machine does not have") {
+		if _, err := restore(m, known); err == nil || !strings.Contains(err.Error(), "which this machine does not have") {
 			t.Errorf("CPUs %q are offline: %v", known, err)
 		}
 	}
-	if s, err := restore(full.Machine(), cpuset.Set{}, full.Policy(), full.Grants()); err != nil || !s.Offline().IsEmpty() {
+	if s, err := restore(full.Machine(), cpuset.Set{}); err != nil || !s.Offline().IsEmpty() {
 		t.Errorf("all online: %v", err)
 	}
 }
 
 func TestShownCPUsThatAreOffline(t *testing.T) {
 	m := withoutCPUs(t, podsNode(t), cpuset.Of(3, 4)).Machine()
-	s := &shownState{Pods: []shownPod{{UID: "u", Containers: []shownContainer{{"c", holdingOf("1-4", m)}, {"d", holdingOf("5-6", m)}}}}}
-	text := s.podTable().Text(view.Style{})
+	s, err := stateview.StateOf("f", []byte(`{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1-4","d":"5-6"}},"checksum":1}`), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := s.Text(m, terminal.Style{})
 	if !strings.Contains(text, "1-4 (4), offline: 3-4") || strings.Count(text, "offline") != 1 {
 		t.Errorf("shown:\n%s", text)
 	}

@@ -1,47 +1,63 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/podres"
 )
 
-// askTime is how long a command waits for an agent's answer.
-const askTime = 10 * time.Second
+const (
+	// askTime is how long a command waits for an agent's answer.
+	askTime = 10 * time.Second
+	// watchPeriod is how often --watch asks. The API has no stream, and an answer takes about a millisecond.
+	watchPeriod = time.Second
+)
 
-// podsCommand is one call of paddock pods or paddock pods get.
+// podsCommand is one call of paddock pods.
 type podsCommand struct {
-	socket string
-	output outputFlag
-	stdout io.Writer
-	stderr io.Writer
+	socket, namespace string
+	all, watch        bool
+	output            console.Form
 }
 
-func newPodsCommand() *cobra.Command {
-	var p podsCommand
+func (c *podsCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pods",
 		Short: "Show what the pods of this node have, as its agent reports",
 		Long: `Pods asks the agent of this node, by the PodResources API, which CPUs, memory and devices its pods and their containers have. Standard init containers are not shown.
 
-  table  for reading; the line of a pod is its pool, ISOLATION is with whom a container
+  text   for reading; the line of a pod is its pool, ISOLATION is with whom a container
          shares its CPUs: none (container), its pod (pod) or the node (host); OFFLINE are
-         CPUs that a pod has and cannot use now: they are offline, or reserved since
-  wide   every CPU, and which devices
-  json   the response as protobuf JSON, in which 64-bit numbers are strings
+         CPUs that a pod has and cannot use now: they are offline, or reserved since;
+         DEVICES are those of device plugins and claims, with their NUMA nodes, "remote"
+         if CPUs or memory of the container are on another one; MOVES shows a pod that is
+         being moved, which keeps both places meanwhile, or was since the agent started
+  wide   every CPU, and the pools and claims of devices
+  json   the response as protobuf JSON, in which 64-bit numbers are strings; yaml is the same;
+         a pod that is or was moved has the field "moves" besides
+
+With --watch it prints the pods again when something has changed, until Ctrl-C.
 
 A kubelet answers too: --socket /var/lib/kubelet/pod-resources/kubelet.sock. Before
 Kubernetes 1.37 it does not report pools.`,
 		Example: `  paddock pods
+  paddock pods -n prod --watch
   paddock pods -o json | jq -r '.podResources[] | .namespace + "/" + .name'
   paddock pods get default/database`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -51,21 +67,28 @@ Kubernetes 1.37 it does not report pools.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.run(cmd, func(ctx context.Context, client *podres.Client) (proto.Message, []*podres.PodResources, error) {
-				response, err := client.List(ctx)
+			return c.ask(cmd, func(ctx context.Context, client *podres.Client, extras *podres.Extras) (proto.Message, []*podres.PodResources, error) {
+				response, err := client.List(ctx, extras)
+				if err == nil && c.namespace != "" {
+					response.PodResources = slices.DeleteFunc(response.PodResources, func(p *podres.PodResources) bool { return p.GetNamespace() != c.namespace })
+				}
 				return response, response.GetPodResources(), err
 			})
 		},
 	}
-	p.register(cmd)
-	cmd.AddCommand(newPodsGetCommand())
+	c.register(cmd, "only the pods of a `NAMESPACE`")
+	cmd.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "the pods of all namespaces, which is the default")
+	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+	add(cmd, &podsGetCommand{})
 	return cmd
 }
 
-func newPodsGetCommand() *cobra.Command {
-	var p podsCommand
+// podsGetCommand is one call of paddock pods get.
+type podsGetCommand struct{ podsCommand }
+
+func (c *podsGetCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get NAMESPACE/NAME",
+		Use:   "get NAMESPACE/NAME | get NAME -n NAMESPACE",
 		Short: "Show what one pod has",
 		Long: `Get asks the agent of this node about one pod; see paddock pods.
 
@@ -73,75 +96,160 @@ Exit codes: 0 done, 1 error, 2 there is no such pod.`,
 		Example: `  paddock pods get default/database
   paddock pods get default/database -o json | jq -r '.podResources.cpuIds'`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			namespace, name, ok := strings.Cut(args[0], "/")
-			if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-				return fmt.Errorf("%q: want NAMESPACE/NAME, such as default/database", args[0])
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return p.run(cmd, func(ctx context.Context, client *podres.Client) (proto.Message, []*podres.PodResources, error) {
-				response, err := client.Get(ctx, namespace, name)
+			return podsOfNode(cmd.Context(), c.socket), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace, name, err := podName(args[0], c.namespace)
+			if err != nil {
+				return err
+			}
+			return c.ask(cmd, func(ctx context.Context, client *podres.Client, extras *podres.Extras) (proto.Message, []*podres.PodResources, error) {
+				response, err := client.Get(ctx, namespace, name, extras)
 				return response, []*podres.PodResources{response.GetPodResources()}, err
 			})
 		},
 	}
-	p.register(cmd)
+	c.register(cmd, "the `NAMESPACE` of a pod that is named without one")
 	return cmd
 }
 
-func (p *podsCommand) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.socket, "socket", podres.DefaultSocket, "where the agent listens: the `PATH` of a unix socket")
-	p.output.register(cmd, "table", "wide", "json")
+// podName is the namespace and the name of a pod that a user names.
+func podName(text, namespace string) (string, string, error) {
+	before, name, ok := strings.Cut(text, "/")
+	switch {
+	case !ok && namespace != "" && text != "":
+		return namespace, text, nil
+	case !ok || before == "" || name == "" || strings.Contains(name, "/"):
+		return "", "", fmt.Errorf("%q: want NAMESPACE/NAME, such as default/database", text)
+	case namespace != "" && namespace != before:
+		return "", "", fmt.Errorf("%q and --namespace %s name two namespaces: leave one out", text, namespace)
+	}
+	return before, name, nil
 }
 
-// ask is one call of a client: the response, and the pods in it.
-type ask func(context.Context, *podres.Client) (proto.Message, []*podres.PodResources, error)
-
-// run asks and prints.
-func (p *podsCommand) run(cmd *cobra.Command, ask ask) error {
-	p.stdout, p.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	ctx, cancel := context.WithTimeout(cmd.Context(), askTime)
+// podsOfNode are the names of the pods of this node, to complete one; none if the agent does not answer.
+func podsOfNode(ctx context.Context, socket string) []string {
+	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // Somebody waits at a prompt.
 	defer cancel()
-	client, err := podres.Dial(ctx, p.socket)
-	if errors.Is(err, podres.ErrNobodyListens) {
-		return fmt.Errorf(`%w; is "paddock agent" running on this node, and is this its socket (--socket)?`, err)
-	}
+	client, err := podres.Dial(ctx, socket)
 	if err != nil {
-		return err
+		return nil
 	}
 	defer client.Close()
-	response, pods, err := ask(ctx, client)
-	if errors.Is(err, podres.ErrNoPod) {
-		return &exitError{code: 2, err: err}
-	}
+	response, err := client.List(ctx)
 	if err != nil {
-		return err
+		return nil
 	}
-	return p.print(response, pods, usable(ctx, client))
+	var names []string
+	for _, p := range response.GetPodResources() {
+		names = append(names, p.GetNamespace()+"/"+p.GetName())
+	}
+	return names
 }
 
-// usable are the CPUs that pods could have; empty where that cannot be asked, as nothing is marked then.
-func usable(ctx context.Context, client *podres.Client) cpuset.Set {
-	response, err := client.Allocatable(ctx)
-	if err != nil {
-		return cpuset.Set{}
-	}
-	return idSet(response.GetCpuIds())
+func (c *podsCommand) register(cmd *cobra.Command, namespaceUsage string) {
+	cmd.Flags().StringVar(&c.socket, "socket", podres.DefaultSocket, "where the agent listens: the `PATH` of a unix socket")
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", namespaceUsage)
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "print the pods again when something has changed, until Ctrl-C")
+	c.output.Register(cmd, "text", "wide", "json", "yaml")
 }
 
-func (p *podsCommand) print(response proto.Message, pods []*podres.PodResources, usable cpuset.Set) error {
-	var data []byte
+// question is one call of a client: the response, and the pods in it. What the messages have no field for is filled.
+type question func(context.Context, *podres.Client, *podres.Extras) (proto.Message, []*podres.PodResources, error)
+
+// ask asks and prints, once or until a signal.
+func (c *podsCommand) ask(cmd *cobra.Command, q question) error {
+	s := console.StreamsOf(cmd)
+	data, err := c.answer(cmd.Context(), s, q)
+	if err != nil || !c.watch {
+		_, writing := s.Stdout.Write(data)
+		return errors.Join(err, writing)
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	tick := time.NewTicker(watchPeriod)
+	defer tick.Stop()
+	away := false
+	for before := []byte(nil); ; {
+		if err == nil && !bytes.Equal(data, before) {
+			if err := again(s, before != nil); err != nil {
+				return err
+			}
+			if _, err := s.Stdout.Write(data); err != nil {
+				return err
+			}
+			before = data
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		data, err = c.answer(ctx, s, q)
+		if exit := (*console.ExitError)(nil); errors.As(err, &exit) {
+			return err
+		}
+		if err != nil && !away && ctx.Err() == nil {
+			s.Notes([]string{err.Error() + "; it is asked again"})
+		}
+		away = err != nil
+	}
+}
+
+// again prints what is between two answers: a terminal begins at the top, anything else has an empty line.
+func again(s console.Streams, printed bool) error {
 	var err error
 	switch {
-	case p.output.value == "json":
-		data, err = podres.JSON(response)
-	case len(pods) == 0:
-		fmt.Fprintf(p.stderr, "paddock: note: socket %s: no pods are there\n", p.socket)
-	default:
-		data = []byte(podsTable(pods, usable, p.output.value == "wide").Text(styleFor(p.stdout)))
+	case s.IsTerminal():
+		_, err = console.FileOf(s.Stdout).WriteString("\x1b[H\x1b[2J")
+	case printed:
+		_, err = io.WriteString(s.Stdout, "\n")
+	}
+	return err
+}
+
+// answer asks once; the text is ready to be printed.
+func (c *podsCommand) answer(ctx context.Context, s console.Streams, q question) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	client, err := podres.Dial(ctx, c.socket)
+	if errors.Is(err, podres.ErrNoListener) {
+		return nil, fmt.Errorf(`%w; is "paddock agent" running on this node, and is this its socket (--socket)?`, err)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = p.stdout.Write(data)
-	return err
+	defer client.Close()
+	var extras podres.Extras
+	response, pods, err := q(ctx, client, &extras)
+	if errors.Is(err, podres.ErrNoPod) {
+		return nil, &console.ExitError{Code: 2, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The CPUs that pods could have. If that is not known, no CPU is marked as offline.
+	var usable cpuset.Set
+	if allocatable, err := client.Allocatable(ctx); err == nil {
+		usable = idSet(allocatable.GetCpuIds())
+	}
+	switch c.output.Value {
+	case "json":
+		return podres.JSON(response, extras.Moves)
+	case "yaml":
+		data, err := podres.JSON(response, extras.Moves)
+		if err != nil {
+			return nil, err
+		}
+		return yaml.JSONToYAML(data)
+	}
+	if len(pods) == 0 {
+		s.Notes([]string{fmt.Sprintf("socket %s: no pods are there", c.socket)})
+		return nil, nil
+	}
+	return []byte(podsTable(pods, extras, usable, c.output.Value == "wide").Text(s.Style())), nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podres"
@@ -20,19 +22,22 @@ import (
 
 // TestPodsScripts runs testdata/pods. $SOCKET is of a server with the pods of
 // testdata/pods/node.yaml, $EMPTY of one without pods, $BUSY of one that answers once, $OFFLINE of the
-// first with CPUs 3-5 and 197 offline.
+// first with CPUs 3-5 and 197 offline, $DEVICES of one with pods that others chose devices for, $MOVES of one on which a
+// pod is being moved and another one was.
 func TestPodsScripts(t *testing.T) {
 	empty := podsNode(t)
 	full := podsAdmit(t, empty, "testdata/pods/node.yaml")
 	sockets := map[string]string{
-		"SOCKET":  servePods(t, full, podres.Limit{}),
-		"EMPTY":   servePods(t, empty, podres.Limit{}),
-		"OFFLINE": servePods(t, withoutCPUs(t, full, cpuset.Of(3, 4, 5, 197)), podres.Limit{}),
-		"BUSY":    servePods(t, full, podres.Limit{PerSecond: 1e-6, Burst: 1}),
+		"SOCKET":  servePods(t, full, podres.Options{}),
+		"EMPTY":   servePods(t, empty, podres.Options{}),
+		"OFFLINE": servePods(t, withoutCPUs(t, full, cpuset.Of(3, 4, 5, 197)), podres.Options{}),
+		"DEVICES": withGiven(t),
+		"MOVES":   withMoves(t, full),
+		"BUSY":    servePods(t, full, podres.Options{Limit: podres.Limit{PerSecond: 1e-6, Burst: 1}}),
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/pods",
-		UpdateScripts: *rewrite,
+		UpdateScripts: rewriting(),
 		Setup: func(env *testscript.Env) error {
 			for name, path := range sockets {
 				env.Setenv(name, path)
@@ -56,14 +61,67 @@ func withoutCPUs(t *testing.T, s *node.State, cpus cpuset.Set) *node.State {
 	return s
 }
 
+// withGiven serves a pod with devices of a claim and of a device plugin: one near, one remote, one that is not known.
+func withGiven(t *testing.T) string {
+	t.Helper()
+	empty := podsNode(t)
+	policy := empty.Policy()
+	policy.Topology, policy.Scope = node.TopologyBestEffort, node.ContainerScope
+	s, err := node.New(empty.Machine(), policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := request.Pod{UID: "u", Namespace: "default", Name: "train", QoS: request.Guaranteed, Containers: []request.Container{{
+		Name: "main", Type: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Equivalent: true,
+		Given: []request.Given{
+			{Driver: "gpu.example.com", Pool: "node7", Claim: "train-gpu", Name: "gpu-0", Nodes: mask.Of(1)},
+			{Resource: "example.com/nic", Name: "nic-0", Nodes: mask.Of(6)},
+			{Resource: "example.com/nic", Name: "nic-1"},
+		},
+	}}}
+	pod.ResourceClaims = []request.Claim{{
+		Name: "train-gpu", Uses: []request.ClaimUse{{Container: "main"}},
+		Devices: []request.ClaimDevice{{Driver: "gpu.example.com", Pool: "node7", Name: "gpu-0"}},
+	}}
+	if s, err = s.Apply(s.Plan(pod)); err != nil {
+		t.Fatal(err)
+	}
+	return servePods(t, s, podres.Options{})
+}
+
+// withMoves serves a node on which default/web is being moved, and default/database was twice.
+func withMoves(t *testing.T, s *node.State) string {
+	t.Helper()
+	for _, g := range s.Grants() {
+		if g.Pod.Name != "web" {
+			continue
+		}
+		to := s.Release(g.Pod.UID).Reserving(g).Replan(g)
+		if to.Rejection != nil {
+			t.Fatal(to.Rejection)
+		}
+		next, err := s.BeginMove(to.Grant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = next
+	}
+	return servePods(t, s, podres.Options{Moved: func(uid string) (int, time.Time) {
+		if g, there := s.Grant(uid); !there || g.Pod.Name != "database" {
+			return 0, time.Time{}
+		}
+		return 2, time.Date(2026, 11, 22, 16, 30, 0, 0, time.UTC)
+	}})
+}
+
 type still struct{ state *node.State }
 
 func (s still) State() *node.State { return s.state }
 
 // servePods serves until the test ends, and returns the path of the socket.
-func servePods(t *testing.T, state *node.State, limit podres.Limit) string {
+func servePods(t *testing.T, state *node.State, o podres.Options) string {
 	t.Helper()
-	server, err := podres.NewServer(still{state}, podres.Options{Limit: limit})
+	server, err := podres.NewServer(still{state}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +200,8 @@ func podsAdmit(t *testing.T, state *node.State, path string) *node.State {
 			t.Fatal(err)
 		}
 		plan := state.Plan(asked)
-		if plan.Refusal != nil {
-			t.Fatalf("%s: %v", asked.ID(), plan.Refusal)
+		if plan.Rejection != nil {
+			t.Fatalf("%s: %v", asked.ID(), plan.Rejection)
 		}
 		if state, err = state.Apply(plan); err != nil {
 			t.Fatal(err)

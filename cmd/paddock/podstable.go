@@ -5,28 +5,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
 // podsTable shows pods, ascending by namespace and name whatever the order of the answer. Wide
 // is exact where the other form is short. CPUs that are not among the usable ones are marked, if any are
 // usable.
-func podsTable(pods []*podres.PodResources, usable cpuset.Set, wide bool) *view.Table {
-	t := &view.Table{Columns: []view.Column{
+func podsTable(pods []*podres.PodResources, extras podres.Extras, usable cpuset.Set, wide bool) *terminal.Table {
+	t := &terminal.Table{Columns: []terminal.Column{
 		{Title: "POD / CONTAINER"},
 		{Title: "ISOLATION"},
-		{Title: "CPUS", Align: view.Right},
+		{Title: "CPUS", Align: terminal.Right},
 		{Title: "CPU SET"},
 		{Title: "OFFLINE"},
 		{Title: "MEMORY"},
 		{Title: "NUMA"},
 		{Title: "DEVICES"},
+		{Title: "MOVES"},
 	}}
 	pods = slices.Clone(pods)
 	slices.SortStableFunc(pods, func(a, b *podres.PodResources) int {
@@ -36,17 +40,17 @@ func podsTable(pods []*podres.PodResources, usable cpuset.Set, wide bool) *view.
 		return strings.Compare(a.GetName(), b.GetName())
 	})
 	for _, p := range pods {
-		addPod(t, p, usable, wide)
+		addPod(t, p, extras, usable, wide)
 	}
 	return t
 }
 
-func addPod(t *view.Table, p *podres.PodResources, usable cpuset.Set, wide bool) {
-	offline := func(cpus cpuset.Set) view.Cell {
+func addPod(t *terminal.Table, p *podres.PodResources, extras podres.Extras, usable cpuset.Set, wide bool) {
+	offline := func(cpus cpuset.Set) terminal.Cell {
 		if usable.IsEmpty() {
-			return view.Cell{}
+			return terminal.Cell{}
 		}
-		return view.Cell{Text: setText(cpus.Difference(usable), wide), Tone: view.Bad}
+		return terminal.Cell{Text: setText(cpus.Difference(usable), wide), Tone: terminal.Bad}
 	}
 	pool := idSet(p.GetCpuIds())
 	shared := pool
@@ -57,14 +61,14 @@ func addPod(t *view.Table, p *podres.PodResources, usable cpuset.Set, wide bool)
 	if !pool.IsEmpty() || len(p.GetMemory()) > 0 {
 		word = "pool"
 	}
-	t.Cells(view.Cell{Text: p.GetNamespace() + "/" + p.GetName(), Tone: view.Strong}, view.Cell{Text: word, Tone: view.Faint},
-		view.Cell{Text: countText(pool)}, view.Cell{Text: setText(pool, wide)}, offline(pool),
-		view.Cell{Text: memoryText(p.GetMemory())}, view.Cell{Text: numaText(p.GetMemory())})
+	t.Cells(terminal.Cell{Text: p.GetNamespace() + "/" + p.GetName(), Tone: terminal.Strong}, terminal.Cell{Text: word, Tone: terminal.Faint},
+		terminal.Cell{Text: countText(pool)}, terminal.Cell{Text: setText(pool, wide)}, offline(pool),
+		terminal.Cell{Text: memoryText(p.GetMemory())}, terminal.Cell{Text: numaText(p.GetMemory())}, terminal.Cell{}, movesCell(p, extras.Moves))
 	for _, c := range p.GetContainers() {
-		isolation, tone, cpus := node.HostIsolation, view.Plain, idSet(c.GetCpuIds())
+		isolation, tone, cpus := node.HostIsolation, terminal.Plain, idSet(c.GetCpuIds())
 		switch {
 		case !cpus.IsEmpty():
-			isolation, tone = node.ContainerIsolation, view.Good
+			isolation, tone = node.ContainerIsolation, terminal.Good
 		case !pool.IsEmpty():
 			isolation, cpus = node.PodIsolation, shared
 		}
@@ -72,14 +76,34 @@ func addPod(t *view.Table, p *podres.PodResources, usable cpuset.Set, wide bool)
 		if isolation == node.HostIsolation {
 			set = "shared"
 		}
-		t.Cells(view.Cell{Text: "  " + c.GetName()}, view.Cell{Text: isolation.String(), Tone: tone},
-			view.Cell{Text: countText(cpus)}, view.Cell{Text: set}, offline(cpus),
-			view.Cell{Text: memoryText(c.GetMemory())}, view.Cell{Text: numaText(c.GetMemory())}, view.Cell{Text: devicesText(c.GetDevices(), wide)})
+		t.Cells(terminal.Cell{Text: "  " + c.GetName()}, terminal.Cell{Text: isolation.String(), Tone: tone},
+			terminal.Cell{Text: countText(cpus)}, terminal.Cell{Text: set}, offline(cpus),
+			terminal.Cell{Text: memoryText(c.GetMemory())}, terminal.Cell{Text: numaText(c.GetMemory())}, devicesCell(devicesOf(p, c, extras.Places), wide))
 	}
 }
 
-// idSet holds ids of CPUs or of NUMA nodes. Others than CPUs can have are not expected of a server
-// and left out.
+// movesCell shows a pod that is being moved, or was.
+func movesCell(p *podres.PodResources, moves []podres.Moves) terminal.Cell {
+	at := slices.IndexFunc(moves, func(m podres.Moves) bool { return m.Namespace == p.GetNamespace() && m.Pod == p.GetName() })
+	if at < 0 {
+		return terminal.Cell{}
+	}
+	m, parts, tone := moves[at], []string{}, terminal.Faint
+	if m.UnderWay() {
+		tone = terminal.Strong
+		if m.To != "" {
+			parts = append(parts, "being moved, CPUs "+m.From+" → "+m.To)
+		} else {
+			parts = append(parts, "being moved, NUMA node "+idSet(m.FromNUMANodes).String()+" → "+idSet(m.ToNUMANodes).String())
+		}
+	}
+	if m.Moved > 0 && m.Last != nil {
+		parts = append(parts, "moved "+view.Count(m.Moved, "time")+", last "+m.Last.UTC().Format(time.RFC3339))
+	}
+	return terminal.Cell{Text: strings.Join(parts, "; "), Tone: tone}
+}
+
+// idSet are ids of CPUs or of NUMA nodes. Ids that no CPU can have are left out.
 func idSet(ids []int64) cpuset.Set {
 	var b cpuset.Builder
 	for _, id := range ids {
@@ -127,30 +151,49 @@ func numaText(blocks []*podres.ContainerMemory) string {
 	return idSet(ids).String()
 }
 
-// devicesText is "2 example.com/nic"; wide, "example.com/nic nic-0 on NUMA node 0".
-func devicesText(devices []*podres.ContainerDevices, wide bool) string {
-	var parts, names []string
-	counts := map[string]int{}
-	for _, d := range devices {
-		var ids []int64
-		for _, n := range d.GetTopology().GetNodes() {
-			ids = append(ids, n.GetID())
+// devicesOf are the devices of a container as the answer lists them: those of device plugins, then those of claims. Their
+// places complete it: a kubelet sends none.
+func devicesOf(p *podres.PodResources, c *podres.ContainerResources, places podres.Places) []explain.Device {
+	at := map[[3]string]podres.Place{}
+	for _, place := range places {
+		if place.Namespace == p.GetNamespace() && place.Pod == p.GetName() && place.Container == c.GetName() {
+			at[[3]string{place.Of, place.Pool, place.Device}] = place
 		}
-		text := d.GetResourceName() + " " + strings.Join(d.GetDeviceIds(), ",")
-		if len(ids) > 0 {
-			text += " on NUMA node " + idSet(ids).String()
+	}
+	var all []explain.Device
+	add := func(d explain.Device, nodes []int64) {
+		d.Distance = node.DistanceUnknown.String()
+		if place, known := at[[3]string{d.Of(), d.Pool, d.Device}]; known {
+			nodes = place.NUMANodes
+			if place.Remote {
+				d.Distance = node.OtherNUMANode.String()
+			}
 		}
-		parts = append(parts, text)
-		if counts[d.GetResourceName()] == 0 {
-			names = append(names, d.GetResourceName())
+		d.NUMANodes = idSet(nodes).IDs()
+		all = append(all, d)
+	}
+	for _, list := range c.GetDevices() {
+		var nodes []int64
+		for _, n := range list.GetTopology().GetNodes() {
+			nodes = append(nodes, n.GetID())
 		}
-		counts[d.GetResourceName()] += len(d.GetDeviceIds())
+		for _, id := range list.GetDeviceIds() {
+			add(explain.Device{Resource: list.GetResourceName(), Device: id}, nodes)
+		}
 	}
-	if wide {
-		return strings.Join(parts, "; ")
+	for _, claim := range c.GetDynamicResources() {
+		for _, d := range claim.GetClaimResources() {
+			add(explain.Device{Driver: d.GetDriverName(), Pool: d.GetPoolName(), Claim: claim.GetClaimName(), Device: d.GetDeviceName()}, nil)
+		}
 	}
-	for i, name := range names {
-		names[i] = strconv.Itoa(counts[name]) + " " + name
+	return all
+}
+
+// devicesCell shows devices, marked if one is remote.
+func devicesCell(devices []explain.Device, wide bool) terminal.Cell {
+	cell := terminal.Cell{Text: view.DevicesText(devices, wide)}
+	if slices.ContainsFunc(devices, explain.Device.Remote) {
+		cell.Tone = terminal.Bad
 	}
-	return strings.Join(names, ", ")
+	return cell
 }

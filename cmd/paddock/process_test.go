@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/console"
 )
 
 // patience is for what is waited for and must come.
@@ -117,7 +119,7 @@ type event struct{ Msg, UID, Address, Pod string }
 type lines struct {
 	mu   sync.Mutex
 	data bytes.Buffer
-	came chan struct{} // closed and made anew when something comes
+	came chan struct{} // closed and replaced when something comes
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -195,7 +197,7 @@ func machineText(sockets, nodes, cores int) string {
 }
 
 // TestSignals: SIGTERM and SIGINT end an agent, with exit code 0; a second one ends it at once
-// although a client holds it up.
+// although a client delays it.
 func TestSignals(t *testing.T) {
 	h := newHome(t, machineText(1, 1, 2))
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -253,7 +255,7 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// TestConfigIsWhatIsPrinted: what --print-config says can be read again and says the same.
+// TestConfigIsWhatIsPrinted: what --print-config prints can be read again and means the same.
 func TestConfigIsWhatIsPrinted(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run([]string{"agent", "--print-config", "--pods", "a,b", "--strict"}, strings.NewReader(""), &out, &errs); code != 0 {
@@ -268,4 +270,9 @@ func TestConfigIsWhatIsPrinted(t *testing.T) {
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}
+}
+
+// run is the program without a process of its own.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return console.Execute(newRootCommand(), args, stdin, stdout, stderr)
 }

@@ -14,8 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/inputs"
 	"github.com/paddock-project/paddock/internal/replay"
 )
 
@@ -27,10 +28,10 @@ type replayCommand struct {
 	machines    string
 	divergences string
 	check       bool
-	stdout      *bufio.Writer
-	stderr      io.Writer
-	player      replay.Player
-	found       map[string]*machine.Machine
+	console.Streams
+	out    *bufio.Writer
+	player replay.Player
+	found  map[string]*machine.Machine
 
 	meant              *replay.Divergences
 	scenarios, equal   int
@@ -38,8 +39,7 @@ type replayCommand struct {
 	unlisted, problems int
 }
 
-func newReplayCommand() *cobra.Command {
-	r := replayCommand{found: map[string]*machine.Machine{}}
+func (r *replayCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE...",
 		Short: "Run recorded scenarios and print, or compare, what is decided",
@@ -56,9 +56,10 @@ listed one does not occur any more.`,
   paddock replay --machines testdata/golden/machines my-scenarios.jsonl`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.stdout, r.stderr = bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
-			err := r.run(args, cmd.InOrStdin())
-			return errors.Join(err, r.stdout.Flush())
+			r.Streams = console.StreamsOf(cmd)
+			r.out = bufio.NewWriter(r.Stdout)
+			err := r.run(args)
+			return errors.Join(err, r.out.Flush())
 		},
 	}
 	cmd.Flags().StringVar(&r.machines, "machines", "", "`DIR` with the machine NAME.json of \"@NAME\"; without it the directory machines beside each file")
@@ -67,22 +68,23 @@ listed one does not occur any more.`,
 	return cmd
 }
 
-func (r *replayCommand) run(files []string, stdin io.Reader) error {
+func (r *replayCommand) run(files []string) error {
+	r.found = map[string]*machine.Machine{}
 	r.player.Now = time.Now
 	if err := r.readDivergences(); err != nil {
 		return err
 	}
 	for _, name := range files {
-		if err := r.file(name, stdin); err != nil {
+		if err := r.file(name); err != nil {
 			return err
 		}
 	}
 	if r.check {
-		fmt.Fprintf(r.stdout, "%d of %d scenarios equal; %d of %d events began with different states\n",
+		fmt.Fprintf(r.out, "%d of %d scenarios equal; %d of %d events began with different states\n",
 			r.equal, r.scenarios, r.apart, r.events)
 	}
 	if r.problems+r.unlisted > 0 {
-		return &exitError{code: 1}
+		return &console.ExitError{Code: 1}
 	}
 	return nil
 }
@@ -103,8 +105,8 @@ func (r *replayCommand) readDivergences() error {
 	return err
 }
 
-func (r *replayCommand) file(name string, stdin io.Reader) error {
-	input := bufio.NewReader(stdin)
+func (r *replayCommand) file(name string) error {
+	input := bufio.NewReader(r.Stdin)
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -136,14 +138,14 @@ func (r *replayCommand) file(name string, stdin io.Reader) error {
 		return fmt.Errorf("%s:%d: %w", name, number+1, err)
 	}
 	if r.check {
-		fmt.Fprintf(r.stdout, "%s: %d of %d scenarios equal\n", name, r.equal-beforeEqual, r.scenarios-before)
+		fmt.Fprintf(r.out, "%s: %d of %d scenarios equal\n", name, r.equal-beforeEqual, r.scenarios-before)
 	}
 	return nil
 }
 
 func (r *replayCommand) problem(format string, args ...any) {
 	r.problems++
-	fmt.Fprintf(r.stderr, "paddock: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(r.Stderr, "paddock: %s\n", console.OneLine(fmt.Sprintf(format, args...)))
 }
 
 func (r *replayCommand) line(line []byte) error {
@@ -158,7 +160,7 @@ func (r *replayCommand) line(line []byte) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(r.stdout).Encode(&result)
+	return json.NewEncoder(r.out).Encode(&result)
 }
 
 func (r *replayCommand) compare(c *replay.Case) error {
@@ -186,7 +188,7 @@ func (r *replayCommand) compare(c *replay.Case) error {
 		default:
 			r.unlisted++
 		}
-		fmt.Fprintf(r.stdout, "%s%s\n", d, mark)
+		fmt.Fprintf(r.out, "%s%s\n", d, mark)
 	}
 	for _, unused := range r.meant.Unused(c.Scenario.Name) {
 		r.problem("%s: %s", r.divergences, unused)
@@ -207,11 +209,7 @@ func (r *replayCommand) machine(file, name string) (*machine.Machine, error) {
 	if m := r.found[path]; m != nil {
 		return m, nil
 	}
-	data, err := readInput(path, nil)
-	if err != nil {
-		return nil, fmt.Errorf("machine @%s: %w", name, err)
-	}
-	found, err := discover.Read(path, data)
+	found, err := inputs.Reader{Names: inputs.Names{Machine: "machine @" + name}}.Machine(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,37 +1,30 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	v1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/kubeletstate"
-	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/stateview"
 )
 
 // stateShowCommand is one call of paddock state show.
 type stateShowCommand struct {
-	machine machineFlag
-	drawn   bool
-	pods    podsFlag
-	output  outputFlag
+	machine string
+	pods    []string
+	output  console.Form
 }
 
-func newStateShowCommand() *cobra.Command {
-	var c stateShowCommand
+func (c *stateShowCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE...",
 		Short: "Show what is in state files",
 		Long: `Show says what each FILE is, which kubelets read it and whether its checksum is right, and which
 pods have what: pools, containers, the node shared pool, the memory accounting of every NUMA node. It reads
-the kubelet's CPU and memory states of all versions, and Paddock's own.
+the kubelet's CPU and memory states of all versions, its two files about devices, and Paddock's own.
 
 With --machine it says on which NUMA nodes the CPUs lie and draws them; with --pods it has
 names instead of UIDs. A file whose checksum is wrong is shown all the same.`,
@@ -39,99 +32,45 @@ names instead of UIDs. A file whose checksum is wrong is shown all the same.`,
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 |
       paddock state show --machine live --pods - /var/lib/kubelet/*_manager_state`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.drawn = cmd.Flags().Changed("machine")
-			return c.run(args, cmd.InOrStdin(), cmd.OutOrStdout())
-		},
+		RunE: c.run,
 	}
-	c.machine.register(cmd)
-	c.pods.register(cmd, "who the UIDs are")
-	c.output.register(cmd, "table", "json", "yaml")
+	machineFlag(cmd, &c.machine)
+	podsFlag(cmd, &c.pods, "who the UIDs are")
+	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-func (c *stateShowCommand) run(names []string, stdin io.Reader, stdout io.Writer) error {
+func (c *stateShowCommand) run(cmd *cobra.Command, names []string) error {
+	s := console.StreamsOf(cmd)
 	var m *machine.Machine
-	if c.drawn {
-		found, err := c.machine.load(stdin)
+	if cmd.Flags().Changed("machine") {
+		found, err := s.Reader().Machine(c.machine)
 		if err != nil {
 			return err
 		}
 		m = found.Machine
 	}
-	pods, err := c.pods.load(stdin)
+	pods, err := s.Reader().Roster(c.pods)
 	if err != nil {
 		return err
 	}
-	var shown []*shownState
+	var shown []*stateview.State
+	var texts []string
 	var errs []error
 	for _, name := range names {
-		s, err := showState(name, stdin, m, pods)
+		data, err := s.Reader().File(name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		shown = append(shown, s)
-	}
-	return errors.Join(append(errs, c.print(shown, m, stdout))...)
-}
-
-func (c *stateShowCommand) print(shown []*shownState, m *machine.Machine, stdout io.Writer) error {
-	var data []byte
-	var err error
-	switch c.output.value {
-	case "json":
-		data, err = json.MarshalIndent(shown, "", "  ")
-		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(shown)
-	default:
-		var texts []string
-		for _, s := range shown {
-			texts = append(texts, s.text(m, styleFor(stdout)))
-		}
-		data = []byte(strings.Join(texts, "\n"))
-	}
-	if err != nil {
-		return err
-	}
-	_, err = stdout.Write(data)
-	return err
-}
-
-// showState reads one file of any kind.
-func showState(name string, stdin io.Reader, m *machine.Machine, pods map[string]*v1.Pod) (*shownState, error) {
-	data, err := readInput(name, stdin)
-	if err != nil {
-		return nil, err
-	}
-	if isPaddocks(data) {
-		file, err := statefile.Decode(name, data)
+		state, err := stateview.StateOf(name, data, m, pods)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
-		return shownOfGrants(name, file, m), nil
+		shown = append(shown, state)
+		texts = append(texts, state.Text(m, s.Style()))
 	}
-	f, err := kubeletstate.Recognise(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	s := &shownState{File: name, Manager: f.Manager.String(), Version: f.Version.String(), ReadBy: []string{}, checksum: f.Checksum}
-	s.Holds = f.Holds()
-	s.Checksum = f.Checksum.String()
-	if f.Data != nil {
-		s.DataChecksum = f.Data.String()
-	}
-	for _, k := range kubeletstate.Readers(f.Manager, data) {
-		s.ReadBy = append(s.ReadBy, k.String())
-	}
-	for _, u := range f.Unknown {
-		s.Unknown = append(s.Unknown, u.Path)
-	}
-	if f.Manager == kubeletstate.CPUManager {
-		s.fillCPU(f.CPU, m, pods)
-	} else {
-		s.fillMemory(f.Memory, pods)
-	}
-	return s, nil
+	errs = append(errs, s.Print(c.output.Value, shown, func() string { return strings.Join(texts, "\n") }))
+	return errors.Join(errs...)
 }

@@ -1,53 +1,74 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-func newTopologyCommand() *cobra.Command {
-	var from machineFlag
-	var output outputFlag
+// topologyCommand is one call of paddock topology.
+type topologyCommand struct {
+	machine string
+	output  console.Form
+}
+
+func (c *topologyCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
 		Short: "Show a machine's sockets, NUMA nodes, caches, cores and memory",
 		Long: `Topology shows the machine as the kubelet's CPU, Memory and Topology Managers see
 it: this one, or a recorded one.
 
-  tree   for reading; sets of CPUs are shortened to patterns such as 0,2,…,62
+  tree   for reading; sets of CPUs are shortened to patterns such as 0,2,…,62. GPUs, NICs, NVMe
+         disks and accelerators have their NUMA node and their PCIe root
   table  a line for each NUMA node with exact values, for scripts
-  json   cAdvisor's MachineInfo, which --machine reads back. Of the live machine it
-         has no names, ids, addresses or disks, so it may be shown to others.`,
+  json   cAdvisor's MachineInfo with the PCI devices, which --machine reads back; yaml is the same for reading. Of the
+         live machine it has no names, ids, network addresses or disks, so it may be shown to others.`,
 		Example: `  paddock topology
   paddock topology --machine examples/machines/epyc-2s-nps4.json
   paddock topology -o json > node7.json
   ssh node7 paddock topology -o json | paddock topology --machine -`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return topology(cmd.InOrStdin(), cmd.OutOrStdout(), from, output.value)
-		},
+		Args: console.NoArguments,
+		RunE: c.run,
 	}
-	from.register(cmd)
-	output.register(cmd, "tree", "table", "json")
+	machineFlag(cmd, &c.machine)
+	c.output.Register(cmd, "tree", "table", "json", "yaml")
 	return cmd
 }
 
-func topology(stdin io.Reader, stdout io.Writer, from machineFlag, output string) error {
-	found, err := from.load(stdin)
+func (c *topologyCommand) run(cmd *cobra.Command, _ []string) error {
+	s := console.StreamsOf(cmd)
+	found, err := s.Reader().Machine(c.machine)
 	if err != nil {
 		return err
 	}
-	if output == "json" {
-		return found.WriteJSON(stdout)
+	switch c.output.Value {
+	case "json":
+		return found.WriteJSON(s.Stdout)
+	case "yaml":
+		var data bytes.Buffer
+		if err := found.WriteJSON(&data); err != nil {
+			return err
+		}
+		return s.Print("yaml", json.RawMessage(data.Bytes()), nil)
 	}
 	shown := view.Topology{Name: found.Name, Machine: found.Machine, Remarks: found.Remarks}
-	text := shown.Table()
-	if output == "tree" {
-		text = shown.Tree(styleFor(stdout))
+	for _, d := range found.PCI {
+		id := strings.TrimPrefix(d.Vendor, "0x") + ":" + strings.TrimPrefix(d.Device, "0x")
+		shown.PCI = append(shown.PCI, view.PCIDevice{
+			Address: d.Address, Kind: d.Kind(), ID: id, NUMANode: d.NUMANode, Root: d.Root, Physical: d.Physical,
+		})
 	}
-	_, err = io.WriteString(stdout, text)
+	text := shown.Table()
+	if c.output.Value == "tree" {
+		text = shown.Tree(s.Style())
+	}
+	_, err = io.WriteString(s.Stdout, text)
 	return err
 }

@@ -7,22 +7,22 @@ import "time"
 // both twice, in parts, is less than a minute.
 const Settle = time.Minute
 
-// Lists and Grace are how many lists it takes, and over which time, until a pod with a sandbox is gone. Three,
-// because one list may be wrong and two may be of the same moment. Grace is three of the kubelet source's
+// Lists and Grace are the number of lists, and their time span, after which a pod with a sandbox is gone. It takes
+// three, because one list may be wrong and two may be of the same moment. Grace is three of the kubelet source's
 // usual intervals (10 s).
 const (
 	Lists = 3
 	Grace = 30 * time.Second
 )
 
-// Unheard is after which time without any list that has it a pod without a sandbox is gone, whatever the age of the
-// kubelet and whether or not the pod's source was heard. It is twice the longest crash-loop back-off (5 minutes).
+// Unheard is the time after which a pod without a sandbox is gone if no list has it, whatever the age of the kubelet
+// and whether or not its source delivered pods. It is twice the longest crash-loop back-off (5 minutes).
 const Unheard = 10 * time.Minute
 
-// Source is where a kubelet has a pod from.
+// Source is where a kubelet gets a pod from.
 type Source uint8
 
-// The sources. A pod that does not name one is taken for one of the API server.
+// The sources. A pod that does not name one counts as one of the API server.
 const (
 	FromAPI Source = iota
 	FromFile
@@ -50,7 +50,7 @@ type Process struct {
 
 // List is one answer of a kubelet.
 type List struct {
-	// Asked is when the question was sent. What happens later may be missing from the answer.
+	// Asked is the time of the request. The answer may miss later changes.
 	Asked   time.Time
 	Process Process
 	// Pods are the pods that may run, by UID. The Tracker does not change it and does not keep it.
@@ -61,16 +61,16 @@ type List struct {
 	Unreadable int
 }
 
-// Trace is what is known of a pod on the node.
+// Trace is what the runtime shows of a pod.
 type Trace struct {
-	// Sandbox tells whether the runtime has a sandbox of the pod.
+	// Sandbox is true if the runtime has a sandbox of the pod.
 	Sandbox bool
-	// Since is when something of the pod happened last: a sandbox or a container came or went. Only lists
-	// that were asked for later count.
+	// Since is the time of the pod's last event: a sandbox or a container came or went. Only lists that were
+	// asked for later count.
 	Since time.Time
 }
 
-// Tracker remembers what lists said. Its zero value has seen none. It is not safe for concurrent use.
+// Tracker remembers lists. Its zero value has no list. It is not safe for concurrent use.
 type Tracker struct {
 	// listed are the pods of the newest list, ended its ended ones.
 	listed map[string]sighting
@@ -88,13 +88,13 @@ type sighting struct {
 	source  Source
 }
 
-// digest is what is remembered of a list: which pods it lacked follows from the sightings.
+// digest is what is kept of a list. The sightings show which pods were missing from it.
 type digest struct {
 	asked time.Time
 	kind  kind
 }
 
-// kind is what a list counts for.
+// kind decides which pods a list counts against.
 type kind struct {
 	process uint64
 	settled bool
@@ -102,12 +102,12 @@ type kind struct {
 }
 
 const (
-	// memory is how long lists and vanished pods are remembered: some longer than anything is counted.
+	// memory is how long lists and vanished pods are kept: somewhat longer than the longest time that counts.
 	memory = Unheard + 2*time.Minute
-	// apart is the distance below which lists of one kind are remembered as one.
+	// apart is the distance below which lists of one kind are kept as one.
 	apart = 2 * time.Second
-	// maxDigests and maxVanished bound the memory: one list each apart, two times, and more pods than
-	// any node replaces meanwhile. What is dropped makes a pod gone later, never earlier.
+	// maxDigests and maxVanished limit the memory: to twice one list in each apart, and to more pods than any
+	// node replaces meanwhile. A dropped list makes a pod gone later, never earlier.
 	maxDigests  = 1024
 	maxVanished = 4096
 )
@@ -118,15 +118,7 @@ func (t *Tracker) Observe(l List) {
 		return
 	}
 	t.newest = l.Asked
-	t.expire()
-	t.see(l)
-	if l.Unreadable == 0 {
-		t.remember(digestOf(l))
-	}
-}
-
-// expire forgets lists before it forgets who was in them: otherwise they would count against those.
-func (t *Tracker) expire() {
+	// Lists are dropped before the pods that they had: otherwise they would count against those.
 	for len(t.history) > 0 && t.newest.Sub(t.history[0].asked) > memory {
 		t.history = t.history[1:]
 	}
@@ -135,9 +127,13 @@ func (t *Tracker) expire() {
 			delete(t.vanished, uid)
 		}
 	}
+	t.see(l)
+	if l.Unreadable == 0 {
+		t.remember(l)
+	}
 }
 
-// see updates who was listed when.
+// see updates when each pod was listed last.
 func (t *Tracker) see(l List) {
 	listed := make(map[string]sighting, len(l.Pods))
 	for uid, source := range l.Pods {
@@ -151,7 +147,7 @@ func (t *Tracker) see(l List) {
 		if _, there := listed[uid]; there {
 			continue
 		}
-		if len(t.vanished) == maxVanished { // Nothing says that the earlier lists had it, so they go.
+		if len(t.vanished) == maxVanished { // Without it, the earlier lists would count against a pod that they had.
 			t.vanished, t.history = map[string]sighting{}, nil
 		}
 		t.vanished[uid] = s
@@ -162,29 +158,26 @@ func (t *Tracker) see(l List) {
 	}
 }
 
-func digestOf(l List) digest {
+// remember adds a list to the history.
+func (t *Tracker) remember(l List) {
 	d := digest{l.Asked, kind{process: l.Process.Number, settled: l.Asked.Sub(l.Process.Since) >= Settle}}
 	for _, pods := range []map[string]Source{l.Pods, l.Ended} {
 		for _, source := range pods {
 			d.kind.sources |= 1 << source
 		}
 	}
-	return d
-}
-
-func (t *Tracker) remember(d digest) {
 	if len(t.history) == maxDigests {
 		t.history = t.history[1:]
 	}
 	if n := len(t.history); n >= 2 && d.asked.Sub(t.history[n-2].asked) < apart &&
 		t.history[n-1].kind == d.kind && t.history[n-2].kind == d.kind {
-		t.history[n-1] = d // The one before it stands for this moment.
+		t.history[n-1] = d // The one before it counts for this time.
 		return
 	}
 	t.history = append(t.history, d)
 }
 
-// Gone tells whether a pod is gone by all lists so far. A pod that the newest list has is never gone.
+// Gone reports whether a pod is gone, according to all lists so far. A pod in the newest list is never gone.
 func (t *Tracker) Gone(uid string, trace Trace) bool {
 	if _, there := t.listed[uid]; there {
 		return false

@@ -1,15 +1,16 @@
-// Package access decides who may ask what at the agent's HTTP address: one guard in front of
+// Package access decides which clients can use which path of the agent's HTTP address: one guard in front of
 // everything that is served there.
 //
-//	/healthz, /readyz, /metrics   whoever reaches the address: a kubelet that probes, a Prometheus that
-//	                              scrapes. They name no pod; /readyz has its reasons for Local requests only.
-//	/debug/...                    the loopback interface, always: profiles show the agent's memory.
-//	everything else               the loopback interface, unless the Guard is for everywhere: the live map
-//	                              and what explains decisions name pods.
+//	/healthz, /readyz, /metrics   every client that reaches the address: a kubelet that probes, a Prometheus that
+//	                              scrapes. They name no pod; /readyz gives its reasons to Local requests only.
+//	/debug/...                    clients on the loopback interface only: profiles show the agent's memory.
+//	/api/v1/moves                 clients on the loopback interface only: it changes what runs.
+//	everything else               clients on the loopback interface, unless the Guard is for everywhere: the live
+//	                              map and the explanations name pods.
 //
-// A path that nobody thought of is in the last line. What is for the loopback interface answers to the
-// names of this host only, and so does everything else that is asked there: a web page from elsewhere
-// that makes a name of its own lead to 127.0.0.1 (DNS rebinding) could read it otherwise.
+// A path that this list does not name is in the last line. Requests on the loopback interface must name localhost, an
+// IP address or this host's own name, which often leads to 127.0.1.1. Otherwise a page of another site could read the
+// answers, by making a name of its own lead to the loopback interface (DNS rebinding).
 package access
 
 import (
@@ -19,15 +20,17 @@ import (
 	"strings"
 )
 
-// Guard refuses requests of those who may not ask. The zero value serves nothing that names pods
-// outside of the loopback interface.
+// Guard rejects requests that are not allowed. The zero value serves nothing that names pods outside the loopback
+// interface.
 type Guard struct {
-	// Everywhere serves the map and what belongs to it on every interface.
+	// Everywhere serves the map and its explanations on every interface.
 	Everywhere bool
+	// Name is this host's name; empty: not known.
+	Name string
 }
 
-// Handler hands what may be asked to next, and answers everything else with 403 and a JSON object whose
-// "error" says why.
+// Handler passes allowed requests to next, and answers all others with 403 and a JSON object that has the reason
+// as "error".
 func (g Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := g.unwelcome(r); why != "" {
@@ -42,36 +45,40 @@ func (g Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Local tells whether a request came over the loopback interface. One that came over no connection, as in
-// a test, is local.
+// Local reports whether a request came over the loopback interface. A request without a connection, as in a test, is
+// local.
 func Local(r *http.Request) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return local == nil || local.IP.IsLoopback()
 }
 
-// unwelcome says why a request is refused, or nothing.
+// unwelcome is the reason why a request is rejected; empty: it is allowed.
 func (g Guard) unwelcome(r *http.Request) string {
 	if Local(r) {
-		if ofThisHost(r.Host) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		short, _, _ := strings.Cut(g.Name, ".")
+		for _, own := range []string{"", "localhost", g.Name, short} {
+			if strings.EqualFold(host, own) {
+				return ""
+			}
+		}
+		if net.ParseIP(strings.Trim(host, "[]")) != nil {
 			return ""
 		}
-		return "this address answers to localhost and to IP addresses only"
+		return "this address answers to localhost, to the name of this host and to IP addresses only"
 	}
 	switch path := r.URL.Path; {
 	case path == "/healthz" || path == "/readyz" || path == "/metrics":
 		return ""
 	case strings.HasPrefix(path, "/debug/"):
 		return "profiles show the agent's memory: they are served on the loopback interface only (ssh -L, kubectl port-forward)"
+	case path == "/api/v1/moves":
+		return "moves change what runs: they are asked for on the loopback interface only (ssh -L, kubectl port-forward)"
 	case g.Everywhere:
 		return ""
 	}
 	return "the map names pods: it is served on the loopback interface only (ssh -L, kubectl port-forward), unless the agent runs with map: everywhere in its configuration, or --map everywhere"
-}
-
-// ofThisHost tells whether the Host header is one that no foreign page can have.
-func ofThisHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return host == "" || strings.EqualFold(host, "localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil
 }

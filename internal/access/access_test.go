@@ -29,9 +29,13 @@ func TestGuard(t *testing.T) {
 		{"/", "localhost", inside, false, ""},
 		{"/", "", nil, false, ""},
 		{"/debug/pprof/heap", "LOCALHOST:9925", inside, false, ""},
-		{"/readyz", "evil.example:9925", inside, false, "localhost and to IP addresses only"},
-		{"/debug/pprof/heap", "evil.example", inside, false, "localhost and to IP addresses only"},
-		{"/metrics", "evil.example", inside6, true, "localhost and to IP addresses only"},
+		{"/readyz", "evil.example:9925", inside, false, "the name of this host and to IP addresses only"},
+		{"/debug/pprof/heap", "evil.example", inside, false, "the name of this host and to IP addresses only"},
+		{"/metrics", "evil.example", inside6, true, "the name of this host and to IP addresses only"},
+		{"/", "node7:9925", inside, true, ""},
+		{"/api/state", "NODE7.cluster.example", inside6, false, ""},
+		{"/", "node7.evil.example", inside, true, "the name of this host and to IP addresses only"},
+		{"/", "node", inside, true, "the name of this host and to IP addresses only"},
 		{"/healthz", "node7:9925", outside, false, ""},
 		{"/readyz", "node7:9925", outside, false, ""},
 		{"/metrics", "192.0.2.1:9925", outside, false, ""},
@@ -44,7 +48,7 @@ func TestGuard(t *testing.T) {
 		{"/debug/pprof/heap", "node7", outside, true, "the loopback interface only"},
 	} {
 		asked := false
-		guarded := access.Guard{Everywhere: c.everywhere}.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+		guarded := access.Guard{Everywhere: c.everywhere, Name: "node7.cluster.example"}.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 		r := httptest.NewRequest(http.MethodGet, "http://x"+c.path, http.NoBody)
 		r.Host = c.host
 		if c.over != nil {

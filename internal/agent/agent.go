@@ -17,60 +17,91 @@ import (
 
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/intake"
+	"github.com/paddock-project/paddock/internal/journal"
+	"github.com/paddock-project/paddock/internal/notice"
 	"github.com/paddock-project/paddock/internal/podres"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/podsource/manifests"
 	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/promise"
+	"github.com/paddock-project/paddock/internal/publication"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/telemetry"
 	"github.com/paddock-project/paddock/internal/web"
+	"github.com/paddock-project/paddock/internal/zones"
 )
 
-// Agent is a node's assignments, held.
+// Agent manages a node.
 type Agent struct {
 	config Config
-	place  *place
+	env    *environment
 	engine *engine.Engine
 	plugin *nri.Plugin
-	pods   *kubelet.Source // of a real node
-	// runtime and kubelet are the simulated ones, in place of a real node's.
+	// intake takes grants that a scheduler handed over, and publisher shows the node to the cluster; nil: neither.
+	intake    *intake.Intake
+	publisher *publication.Publisher
+	// zones shows the node to schedulers that read NodeResourceTopology; nil: no.
+	zones *zones.Keeper
+	// promises are of pods for which others are moved; nil: none are.
+	promises *promise.Keeper
+	// moved are the pods that were moved since the start.
+	moved movedPods
+	pods  *kubelet.Source // of a real node
+	// devices are those that others chose for pods; nil: the kubelet is not asked.
+	devices *devices
+	// runtime and kubelet are the simulated ones, instead of a real node's.
 	runtime *sim.Runtime
 	kubelet *sim.Kubelet
-	// reported is what of the engine's state is in force.
+	// reported is the part of the engine's state that is in force.
 	reported *reported
-	metrics  *telemetry.Telemetry
-	web      *web.Web
-	// history is what of the web's journal is in a file.
+	// notices are shown to containers; nil: none are.
+	notices *notice.Writer
+	metrics *telemetry.Telemetry
+	web     *web.Web
+	// history writes the web's journal to a file.
 	history *history
 	health  *health
 	log     *slog.Logger
 	flows   *telemetry.Operations
-	reload  *Reload // nil: a signal to re-read is not expected
-	looks   looks   // for the manifests
-	close   func() error
+	// unusable are the manifests with errors, for the simulated runtime; nil: none was read yet.
+	unusable atomic.Pointer[[]manifests.Problem]
+	// quiet are the pods of the manifests that ask to be left alone, by UID, and until when; nil: none was read yet.
+	quiet  atomic.Pointer[map[string]time.Time]
+	reload *Reload // nil: no signal makes the agent read again
+	looks  looks   // for the manifests
+	close  func() error
 }
 
-// New reads the place and opens the state. Run is next; Close lets go of the state if it is not. ctx is
-// for what is logged.
+// New reads the configured files and opens the state. The caller calls Run next, or Close. ctx is for the log.
 func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	p, err := readPlace(c)
+	if c.Runtime == RuntimeNRI && c.APIServer.URL != "" && c.NodeName == "" {
+		return nil, fmt.Errorf("%w: nodeName: want the name of this Kubernetes node, whose ResourceSlices the API server is asked for", ErrConfig)
+	}
+	env, err := readEnvironment(c)
 	if err != nil {
 		return nil, err
 	}
 	flows := &telemetry.Operations{}
 	ctx = flows.WithOperation(ctx)
-	log.InfoContext(ctx, "policy", "policy", p.said)
-	for _, w := range p.warnings {
+	log.InfoContext(ctx, "policy", "policy", env.Policy.Text)
+	if why := env.limitMoves(c); why != "" {
+		log.WarnContext(ctx, "about a setting", "setting", why)
+	}
+	for _, w := range env.Policy.Warnings {
 		log.WarnContext(ctx, "about a setting", "setting", w)
 	}
-	a := &Agent{config: c, place: p, health: &health{}, log: log, flows: flows}
+	a := &Agent{config: c, env: env, health: &health{}, log: log, flows: flows}
 	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.runtimeReady}}
 	if c.Runtime == RuntimeNRI {
 		checks = append(checks, telemetry.Check{Name: "kubelet", Ready: a.kubeletReady})
+	} else {
+		checks = append(checks, telemetry.Check{Name: "manifests", Ready: a.manifestsReady})
 	}
 	snapshot := func() *engine.Snapshot {
 		if a.engine == nil {
@@ -84,20 +115,26 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		}
 		return a.reported.Snapshot()
 	}
-	a.metrics = telemetry.New(telemetry.Config{Policy: p.policy, Build: build, Snapshot: inForce, Checks: checks})
+	a.metrics = telemetry.New(telemetry.Config{Policy: env.Policy.Policy, Build: build, Snapshot: inForce, Checks: checks})
+	name := strings.TrimSuffix(filepath.Base(c.Machine), ".json") // the node's name on the map
+	if host, err := os.Hostname(); c.Machine == discover.LiveName && err == nil {
+		name = host
+	}
 	a.web = web.New(web.Config{
-		Machine: nodeName(c.Machine), Policy: p.said, Snapshot: snapshot, Notice: a.notice, Now: time.Now, After: time.After,
+		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Now: time.Now, After: time.After,
 	})
-	e, kept, err := p.startEngine(ctx, c, fsys, observers{a.metrics, a.health, a.web}, log)
+	observed := append(observers{a.metrics, a.health, a.web}, a.joinCluster(ctx)...)
+	e, kept, err := env.startEngine(ctx, c, fsys, observed, a.planners(), log)
 	if err != nil {
 		return nil, err
 	}
 	a.engine, a.close = e, sync.OnceValue(kept.Close)
-	a.history = newHistory(kept, a.web, log)
+	a.history = &history{file: kept.Beside("history", journal.MaxSize), web: a.web, log: log, turn: make(chan struct{}, 1)}
+	a.history.turn <- struct{}{}
 	a.history.load(ctx, e.State())
 	a.reported = &reported{engine: e, status: a.status}
 	if c.Runtime == RuntimeNRI {
-		err = a.newNode(ctx, podspec.GatesOf(p.policy))
+		err = a.newNode(ctx, podspec.GatesOf(env.Policy.Policy))
 	} else {
 		err = a.newSimulation(ctx)
 	}
@@ -107,11 +144,11 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	return a, nil
 }
 
-// Close lets go of the state. It may be called again.
+// Close unlocks the state. It may be called again.
 func (a *Agent) Close() error { return a.close() }
 
 // Run serves until the context ends, writes the state and closes it. An end that was asked for is
-// no error. Nothing runs on when it returns.
+// no error. When it returns, all goroutines have ended.
 func (a *Agent) Run(ctx context.Context) error {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -120,6 +157,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(err, group.Wait(), a.Close())
 	}
+	if a.devices != nil {
+		group.Go(func() error { return a.completeClaims(within) })
+		if slices := a.devices.places.slices; slices != nil {
+			group.Go(func() error { return slices.Run(within) })
+		}
+	}
 	if a.pods != nil {
 		group.Go(func() error { return a.pods.Run(within) })
 	} else {
@@ -127,8 +170,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return a.reloads(within) })
 	group.Go(func() error { return a.history.run(within) })
-	group.Go(func() error { return a.plugin.Run(within) })
-	a.follow(within, group)
+	if a.notices != nil {
+		group.Go(func() error { return a.notices.Run(within) })
+	}
+	if a.publisher != nil {
+		group.Go(func() error { return a.publisher.Run(within) })
+	}
+	if a.zones != nil {
+		group.Go(func() error { return a.zones.Run(within) })
+	}
+	group.Go(func() error {
+		if a.devices != nil {
+			a.devices.places.first(within)
+		}
+		return a.plugin.Run(within)
+	})
+	if a.config.Machine == discover.LiveName {
+		h := newHotplug(a.engine, os.DirFS("/"), a.env.Found.Machine, func() { a.plugin.Wake(within) }, a.flows, a.log)
+		group.Go(func() error { return h.run(within) })
+	}
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -146,11 +206,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, a.end(context.WithoutCancel(ctx)))
 }
 
-// handingBack is how long an end for good may take: within the 30 s that Kubernetes grants a pod, with
-// the end itself.
+// handingBack is how long handing back may take: with the end itself less than the 30 s that Kubernetes gives
+// a pod.
 const handingBack = 20 * time.Second
 
-// handBack takes every container off its CPUs, if that is wanted.
+// handBack lets every container run on all CPUs again, if the configuration asks for it.
 func (a *Agent) handBack(ctx context.Context) {
 	if !a.config.ReleaseOnExit {
 		return
@@ -164,14 +224,13 @@ func (a *Agent) handBack(ctx context.Context) {
 	a.log.InfoContext(ctx, "every container is handed back to all CPUs, and no pod has an assignment any more")
 }
 
-// ending is how long an end waits for the disk: within the 30 s that Kubernetes grants a pod, and so
-// that a node that reboots is not held up.
+// ending is how long an end waits for the disk: less than the 30 s that Kubernetes gives a pod, and short enough
+// not to delay a node that reboots.
 const ending = 5 * time.Second
 
-// end writes the state and closes it. While the disk stalls it gives up after a while: every
-// admission that was acknowledged is on the disk already, and a grant that is still being written was
-// acknowledged to nobody. The lock is then left to the end of the process, as the write may go on. The
-// history comes last, in the time that the state has left.
+// end writes the state and closes it. If the disk stalls, it stops waiting after a while: every admission that was
+// answered is already on disk, and no answer depends on a grant that is still being written. Then the lock stays
+// until the process ends, because the write may still be under way. The history comes last, in the remaining time.
 func (a *Agent) end(ctx context.Context) error {
 	flushing, cancel := context.WithTimeout(ctx, ending)
 	defer cancel()
@@ -182,8 +241,7 @@ func (a *Agent) end(ctx context.Context) error {
 	return errors.Join(err, a.Close())
 }
 
-// serve opens the agent's doors before anything is decided, so that an address in use is found out
-// at the start.
+// serve opens the agent's addresses before any decision, so that an address in use is an error at the start.
 func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	flow := a.flows.WithOperation(ctx)
 	if a.config.Listen != "" {
@@ -198,9 +256,10 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	}
 	if socket := a.config.PodResources.Socket; socket != "" {
 		server, err := podres.NewServer(a.reported, podres.Options{
-			Unavailable: a.reported.Aside,
+			Unavailable: a.reported.Unmanaged,
 			Limit:       podres.Limit{PerSecond: a.config.PodResources.CallsPerSecond, Burst: a.config.PodResources.Burst},
 			Observer:    a.metrics,
+			Moved:       a.moved.of,
 		})
 		if err != nil {
 			return err
@@ -215,20 +274,21 @@ func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// nodeName is what the map calls the node: this host, or the recorded machine.
-func nodeName(machine string) string {
-	if host, err := os.Hostname(); machine == discover.LiveName && err == nil {
-		return host
-	}
-	return strings.TrimSuffix(filepath.Base(machine), ".json")
-}
-
-// observers tells several.
+// observers are several observers as one.
 type observers []engine.Observer
 
 func (all observers) Decided(d engine.Decision) {
 	for _, o := range all {
 		o.Decided(d)
+	}
+}
+
+// Resized is engine.ResizeObserver's.
+func (all observers) Resized(d engine.Decision) {
+	for _, o := range all {
+		if o, learns := o.(engine.ResizeObserver); learns {
+			o.Resized(d)
+		}
 	}
 }
 
@@ -244,7 +304,7 @@ func (all observers) Released(uid string) {
 	}
 }
 
-// health remembers whether the state could be written last.
+// health is the outcome of the last write of the state.
 type health struct{ last atomic.Pointer[error] }
 
 func (h *health) Decided(engine.Decision) {}

@@ -3,57 +3,75 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/apiserver"
 	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/podsource/devicemetadata"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// Runtimes that the agent can drive: the simulated one, and one that asks through NRI, containerd or
-// CRI-O.
+// Runtimes of the agent: the simulated one, and containerd or CRI-O through NRI.
 const (
 	RuntimeSim = "sim"
 	RuntimeNRI = "nri"
 )
 
-// Config is what the agent is told about its place: the YAML file of --config. How it decides is
-// not here but in the KubeletConfiguration that it names.
+// Config is the YAML file of --config: the agent's environment. The policy is not here but in the
+// KubeletConfiguration that it names.
 type Config struct {
 	// Machine is "live", or a recorded MachineInfo.
 	Machine string `json:"machine"`
-	// KubeletConfig is a KubeletConfiguration; empty: a usual policy.
+	// KubeletConfig is a KubeletConfiguration; empty: a default policy.
 	KubeletConfig string `json:"kubeletConfig"`
 	// Devices is an inventory of devices; empty: none.
 	Devices string `json:"devices"`
-	// State is the file that holds the assignments, in a directory of its own: the agent locks both.
+	// State is the state file, in a directory of its own: the agent locks both.
 	State string `json:"state"`
-	// Strict refuses to start when anything in the state does not hold any more.
+	// Strict makes a start fail if an assignment in the state is no longer valid.
 	Strict bool `json:"strict"`
 	// Pods are files and directories of manifests, for the simulated runtime.
 	Pods    []string `json:"pods"`
 	Runtime string   `json:"runtime"`
-	// NRI and Kubelet are the runtime and where its pods are listed, for the runtime nri.
+	// NRI and Kubelet are the runtime and the list of its pods, for the runtime nri.
 	NRI     NRIConfig     `json:"nri"`
 	Kubelet KubeletConfig `json:"kubelet"`
-	// Estimate reads what a pod asks for from the numbers of its cgroup where the kubelet does not list it
-	// or cannot be asked, for the runtime nri; otherwise such a pod waits until it is listed.
+	// NodeName is the name of this Kubernetes node. With it, grants that a scheduler hands over are applied. An agent
+	// that asks the API server does not start without it; verify needs none.
+	NodeName string `json:"nodeName"`
+	// APIServer has the ResourceSlices of this node.
+	APIServer APIServerConfig `json:"apiServer"`
+	// Publish writes the PaddockMachine and the PaddockNode of this node to the API server, for schedulers that plan
+	// for it.
+	Publish bool `json:"publish"`
+	// NodeResourceTopology writes the object of this kind for this node to the API server, for schedulers that read it.
+	NodeResourceTopology bool `json:"nodeResourceTopology"`
+	// Estimate computes a pod's request from the numbers of its cgroup if the kubelet does not list the pod or
+	// does not answer, for the runtime nri. Without it, such a pod waits until it is listed.
 	Estimate bool `json:"estimate"`
-	// CPUQuota says whose CFS quotas apply beside exclusive containers.
+	// CPUQuota selects the CFS quotas beside exclusive containers.
 	CPUQuota CPUQuotaConfig `json:"cpuQuota"`
-	// ReleaseOnExit hands every container back to all CPUs when the agent ends, and drops all assignments: for
-	// an end for good, not for an update of the agent.
+	// Moves is how running pods are moved.
+	Moves MovesConfig `json:"moves"`
+	// ReleaseOnExit lets every container run on all CPUs again when the agent ends, and drops all assignments:
+	// for the final end, not for an update of the agent.
 	ReleaseOnExit bool `json:"releaseOnExit"`
+	// NoticeDir is where the notices to containers are, for the runtime nri, by the same name for the agent and for the
+	// runtime; empty: there are none.
+	NoticeDir string `json:"noticeDir"`
 	// CgroupRoot is where the cgroups are mounted.
 	CgroupRoot string `json:"cgroupRoot"`
 	// Listen is the address for metrics and health, "host:port"; empty: none.
 	Listen string `json:"listen"`
-	// Map is who may see the live map on Listen: MapLoopback, or MapEverywhere.
+	// Map selects who can see the live map on Listen: MapLoopback, or MapEverywhere.
 	Map string `json:"map"`
 	// Profile serves /debug/pprof on Listen.
 	Profile      bool               `json:"profile"`
@@ -74,25 +92,25 @@ type PodResourcesConfig struct {
 type NRIConfig struct {
 	// Socket is the runtime's unix socket for plugins.
 	Socket string `json:"socket"`
-	// PluginName and PluginIndex, two digits, are what the plugin is called; the index orders plugins.
+	// PluginName is the plugin's name at the runtime, and PluginIndex, two digits, its order among plugins.
 	PluginName  string `json:"pluginName"`
 	PluginIndex string `json:"pluginIndex"`
-	// Timeout bounds an answer. A runtime goes on without a plugin that takes longer than its
-	// plugin_request_timeout, so this is half of that at most.
+	// Timeout limits the time of an answer. A runtime continues without a plugin that takes longer than its
+	// plugin_request_timeout, so half of that is a limit too.
 	Timeout Duration `json:"timeout"`
-	// TakeOver manages containers that run on CPUs of which an empty state knows nothing, instead of standing
-	// aside: after a lost state. They can move while they run.
+	// TakeOver manages containers that run on CPUs although the state is empty, for a node whose state was lost.
+	// They can move while they run. Without it, the agent does not manage such a node.
 	TakeOver bool `json:"takeOver"`
 }
 
-// The map names pods. Those who are on the node may see it, or everybody who reaches the address.
+// The map names pods. Clients on the node can see it, or all clients that reach the address.
 const (
 	MapLoopback   = "loopback"
 	MapEverywhere = "everywhere"
 )
 
-// KubeletConfig is the kubelet's list of pods; see kubelet.Address. A URL of http, which is the kubelet's read-only
-// port, is taken and warned of: any process that takes the port first can answer there.
+// KubeletConfig is the kubelet's list of pods; see kubelet.Address. A URL with http, the kubelet's read-only port, is
+// accepted with a warning: any process that takes the port first can answer there.
 type KubeletConfig struct {
 	URL       string `json:"url"`
 	TokenFile string `json:"tokenFile"`
@@ -100,16 +118,32 @@ type KubeletConfig struct {
 	KeyFile   string `json:"keyFile"`
 	CAFile    string `json:"caFile"`
 	Insecure  bool   `json:"insecure"`
+	// PodResources is the kubelet's socket that lists the devices of pods; empty: it is not asked.
+	PodResources string `json:"podResources"`
+	// Dir is the kubelet's directory, in which DRA drivers describe the devices of claims; empty: it is not read.
+	Dir string `json:"dir"`
+}
+
+// APIServerConfig is the cluster's API server; see apiserver.Address.
+type APIServerConfig struct {
+	// URL is its address, or "in-cluster"; empty: it is not asked.
+	URL       string `json:"url"`
+	TokenFile string `json:"tokenFile"`
+	CAFile    string `json:"caFile"`
+}
+
+func (c APIServerConfig) address() apiserver.Address {
+	return apiserver.Address{URL: c.URL, TokenFile: c.TokenFile, CAFile: c.CAFile}
 }
 
 func (c KubeletConfig) address() kubelet.Address {
 	return kubelet.Address{URL: c.URL, TokenFile: c.TokenFile, CertFile: c.CertFile, KeyFile: c.KeyFile, CAFile: c.CAFile, Insecure: c.Insecure}
 }
 
-// Duration is a time.Duration that is written "1.5s".
+// Duration is a time.Duration as text, such as "1.5s".
 type Duration time.Duration
 
-// MarshalText and UnmarshalText make it readable.
+// MarshalText writes what time.ParseDuration reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // UnmarshalText reads what time.ParseDuration does.
@@ -119,7 +153,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// LogConfig is how to log: telemetry.Formats and telemetry.Levels.
+// LogConfig is the log's format and level: telemetry.Formats and telemetry.Levels.
 type LogConfig struct {
 	Format string `json:"format"`
 	Level  string `json:"level"`
@@ -128,7 +162,7 @@ type LogConfig struct {
 // ErrConfig is wrapped by the errors about the configuration.
 var ErrConfig = errors.New("configuration of the agent is not usable")
 
-// DefaultConfig is what holds where nothing is said.
+// DefaultConfig is the default.
 func DefaultConfig() Config {
 	return Config{
 		Machine: "live", State: "/var/lib/paddock/state.json", Runtime: RuntimeSim, Listen: "127.0.0.1:9925", Map: MapLoopback,
@@ -136,8 +170,10 @@ func DefaultConfig() Config {
 			Socket: podres.DefaultSocket, CallsPerSecond: podres.DefaultLimit.PerSecond, Burst: podres.DefaultLimit.Burst,
 		},
 		NRI:     NRIConfig{Socket: "/var/run/nri/nri.sock", PluginName: "paddock", PluginIndex: "90", Timeout: Duration(800 * time.Millisecond)},
-		Kubelet: KubeletConfig{URL: "https://127.0.0.1:10250"}, CPUQuota: DefaultCPUQuota(), CgroupRoot: cgroup.DefaultRoot,
-		Log: LogConfig{Format: telemetry.Formats[0], Level: "info"},
+		Kubelet: KubeletConfig{URL: "https://127.0.0.1:10250", PodResources: kubeletdevices.DefaultSocket, Dir: devicemetadata.DefaultDir}, CPUQuota: DefaultCPUQuota(), CgroupRoot: cgroup.DefaultRoot,
+		NoticeDir: "/run/paddock/notices",
+		Moves:     MovesConfig{Notice: Duration(time.Second), Interval: Duration(10 * time.Minute), LeaveAloneAtMost: Duration(time.Hour)},
+		Log:       LogConfig{Format: telemetry.Formats[0], Level: "info"},
 	}
 }
 
@@ -150,7 +186,7 @@ func ReadConfig(name string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// Check names the fields that are wrong, all of them.
+// Check returns an error that names all fields that are wrong.
 func (c Config) Check() error {
 	var problems []string
 	want := func(ok bool, field, format string, args ...any) {
@@ -165,8 +201,28 @@ func (c Config) Check() error {
 	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")
 	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "the runtime sim has its pods from manifests, and nothing to estimate; leave it out, or set runtime: nri")
 	if c.Runtime == RuntimeNRI {
-		c.checkNode(want)
+		want(len(c.Pods) == 0, "pods", "the runtime nri has its pods from the kubelet; leave it out, or set runtime: sim")
+		want(c.NRI.Socket != "", "nri.socket", "want the runtime's unix socket for plugins")
+		want(c.NRI.PluginName != "", "nri.pluginName", "want a name")
+		digit := func(i int) bool {
+			return len(c.NRI.PluginIndex) == 2 && c.NRI.PluginIndex[i] >= '0' && c.NRI.PluginIndex[i] <= '9'
+		}
+		want(digit(0) && digit(1), "nri.pluginIndex", "%q: want two digits", c.NRI.PluginIndex)
+		want(c.NRI.Timeout > 0, "nri.timeout", "is %v; want more than 0", time.Duration(c.NRI.Timeout))
+		want(c.CgroupRoot != "", "cgroupRoot", "want where the cgroups are mounted")
+		want(c.NoticeDir == "" || filepath.IsAbs(c.NoticeDir) && filepath.Clean(c.NoticeDir) != "/", "noticeDir", "%q: want an absolute path of a directory for notices alone, or nothing", c.NoticeDir)
+		err := c.Kubelet.address().Check()
+		want(err == nil, "kubelet", "%v", err)
+		if c.APIServer.URL != "" {
+			err := c.APIServer.address().Check()
+			want(err == nil, "apiServer", "%v", err)
+		}
+		want(!c.Publish || c.APIServer.URL != "", "publish", "want apiServer.url, where the objects of this node are written")
+		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "want apiServer.url, where the object of this node is written")
 	}
+	want(c.Moves.Notice >= 0, "moves.notice", "is %v; want 0 or more", time.Duration(c.Moves.Notice))
+	want(c.Moves.LeaveAloneAtMost >= 0, "moves.leaveAloneAtMost", "is %v; want 0 or more", time.Duration(c.Moves.LeaveAloneAtMost))
+	want(c.Moves.Interval >= 0, "moves.interval", "is %v; want 0 or more", time.Duration(c.Moves.Interval))
 	want(slices.Contains(telemetry.Formats, c.Log.Format), "log.format", "%q is unknown; want %s", c.Log.Format, strings.Join(telemetry.Formats, " or "))
 	if _, err := c.CPUQuota.Policy(); err != nil {
 		problems = append(problems, err.Error())
@@ -178,19 +234,4 @@ func (c Config) Check() error {
 		return fmt.Errorf("%w: %s", ErrConfig, strings.Join(problems, "; "))
 	}
 	return nil
-}
-
-// checkNode names what is wrong for a real node.
-func (c Config) checkNode(want func(ok bool, field, format string, args ...any)) {
-	want(len(c.Pods) == 0, "pods", "the runtime nri has its pods from the kubelet; leave it out, or set runtime: sim")
-	want(c.NRI.Socket != "", "nri.socket", "want the runtime's unix socket for plugins")
-	want(c.NRI.PluginName != "", "nri.pluginName", "want a name")
-	digit := func(i int) bool {
-		return len(c.NRI.PluginIndex) == 2 && c.NRI.PluginIndex[i] >= '0' && c.NRI.PluginIndex[i] <= '9'
-	}
-	want(digit(0) && digit(1), "nri.pluginIndex", "%q: want two digits", c.NRI.PluginIndex)
-	want(c.NRI.Timeout > 0, "nri.timeout", "is %v; want more than 0", time.Duration(c.NRI.Timeout))
-	want(c.CgroupRoot != "", "cgroupRoot", "want where the cgroups are mounted")
-	err := c.Kubelet.address().Check()
-	want(err == nil, "kubelet", "%v", err)
 }

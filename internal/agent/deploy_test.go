@@ -3,13 +3,11 @@ package agent
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"net"
 	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,17 +77,22 @@ func TestBase(t *testing.T) {
 	if err := yaml.UnmarshalStrict(read(t, base+"kustomization.yaml"), &k); err != nil {
 		t.Fatal(err)
 	}
-	there, err := filepath.Glob(base + "*")
+	there, err := filepath.Glob(base + "*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	crds, err := filepath.Glob(base + "crds/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there = append(crds, there...)
 	named := []string{"kustomization.yaml"}
 	named = append(named, k.Resources...)
 	slices.Sort(named)
 	for i := range there {
-		there[i] = filepath.Base(there[i])
+		there[i] = strings.TrimPrefix(there[i], base)
 	}
-	if !slices.Equal(named, there) {
+	if slices.Sort(there); !slices.Equal(named, there) {
 		t.Errorf("kustomization.yaml and its resources are %q, the files %q", named, there)
 	}
 	space, account := object[v1.Namespace](t, "namespace.yaml", 0), object[v1.ServiceAccount](t, "serviceaccount.yaml", 0)
@@ -98,7 +101,14 @@ func TestBase(t *testing.T) {
 		same(t, "namespace", o, space.Name)
 	}
 	role, binding := object[rbacv1.ClusterRole](t, "rbac.yaml", 0), object[rbacv1.ClusterRoleBinding](t, "rbac.yaml", 1)
-	same(t, "rules", fmt.Sprint(role.Rules), fmt.Sprint([]rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes/pods"}}}))
+	same(t, "rules", fmt.Sprint(role.Rules), fmt.Sprint([]rbacv1.PolicyRule{
+		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes/pods"}},
+		{Verbs: []string{"list", "watch"}, APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"}},
+		{Verbs: []string{"get"}, APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims"}},
+		{Verbs: []string{"get", "list", "watch", "create", "update"}, APIGroups: []string{"paddock-project.github.io"}, Resources: []string{"paddocknodes"}},
+		{Verbs: []string{"get", "create"}, APIGroups: []string{"paddock-project.github.io"}, Resources: []string{"paddockmachines"}},
+		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}},
+	}))
 	same(t, "role", binding.RoleRef.Kind+" "+binding.RoleRef.Name, role.Kind+" "+role.Name)
 	same(t, "subjects", fmt.Sprint(binding.Subjects), fmt.Sprint([]rbacv1.Subject{{Kind: account.Kind, Name: account.Name, Namespace: account.Namespace}}))
 	same(t, "account", set.Spec.Template.Spec.ServiceAccountName, account.Name)
@@ -167,7 +177,8 @@ func TestDeployedPaths(t *testing.T) {
 	c, files := deployedConfig(t), object[v1.ConfigMap](t, "configmap.yaml", 0)
 	spec := object[appsv1.DaemonSet](t, "daemonset.yaml", 0).Spec.Template.Spec
 	args := spec.Containers[0].Args
-	if len(args) != 3 || args[0] != "agent" || args[1] != "--config" {
+	env := spec.Containers[0].Env
+	if len(args) != 4 || args[0] != "agent" || args[1] != "--config" || args[3] != "--node-name=$("+env[0].Name+")" || env[0].ValueFrom.FieldRef.FieldPath != "spec.nodeName" {
 		t.Fatalf("arguments %q", args)
 	}
 	for _, want := range []struct {
@@ -177,10 +188,14 @@ func TestDeployedPaths(t *testing.T) {
 		{args[2], "config", false},
 		{c.KubeletConfig, "config", false},
 		{c.Kubelet.TokenFile, "token", false},
+		{c.APIServer.TokenFile, "token", false},
+		{c.APIServer.CAFile, "token", false},
 		{c.NRI.Socket, path.Dir(DefaultConfig().NRI.Socket), false},
+		{c.Kubelet.PodResources, path.Dir(DefaultConfig().Kubelet.PodResources), false},
 		{c.CgroupRoot, DefaultConfig().CgroupRoot, true},
 		{c.State, path.Dir(DefaultConfig().State), true},
 		{c.PodResources.Socket, path.Dir(DefaultConfig().PodResources.Socket), true},
+		{c.NoticeDir, path.Dir(DefaultConfig().NoticeDir), true},
 	} {
 		m, v := mountOf(t, spec, want.file)
 		host := v.Name
@@ -193,11 +208,11 @@ func TestDeployedPaths(t *testing.T) {
 		if v.ConfigMap != nil && (v.ConfigMap.Name != files.Name || files.Data[path.Base(want.file)] == "") {
 			t.Errorf("the ConfigMap %s has no %s", v.ConfigMap.Name, want.file)
 		}
-		if v.Projected != nil && v.Projected.Sources[0].ServiceAccountToken.Path != path.Base(want.file) {
-			t.Errorf("no token at %s", want.file)
+		if v.Projected != nil && v.Projected.Sources[0].ServiceAccountToken.Path != path.Base(want.file) && v.Projected.Sources[1].ConfigMap.Items[0].Path != path.Base(want.file) {
+			t.Errorf("no token and no CA at %s", want.file)
 		}
 	}
-	if len(spec.Containers[0].VolumeMounts) != len(spec.Volumes) || len(spec.Volumes) != 6 {
+	if len(spec.Containers[0].VolumeMounts) != len(spec.Volumes) || len(spec.Volumes) != 7 {
 		t.Error("a volume is mounted that the agent has no use for")
 	}
 }
@@ -274,35 +289,6 @@ func checkFirst(t *testing.T, name string, pod *v1.Pod, m *machine.Machine, poli
 	if worker.Len() != 2 || helper.Len() != 1 || !worker.Intersection(helper).IsEmpty() || mems.Len() != 1 {
 		t.Errorf("%s: the worker has %s with memory of %s, the helper %s", name, worker, mems, helper)
 	}
-}
-
-// TestContainerfile: a static binary alone, of the Go version that go.mod asks for, built of what is not built.
-func TestContainerfile(t *testing.T) {
-	text := string(read(t, deployed+"Containerfile"))
-	build, image, two := strings.Cut(text, "\nFROM scratch\n")
-	if !two || strings.Contains(image, "\nFROM ") || strings.Contains(image, "\nRUN ") || strings.Count(image, "COPY ") != 1 {
-		t.Error("the image is not one file on scratch")
-	}
-	contains(t, "build", build, "CGO_ENABLED=0", "-trimpath", "./cmd/paddock")
-	contains(t, "image", image, "USER 0:0", `ENTRYPOINT ["/paddock"]`)
-	wanted := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(read(t, "../../go.mod"))
-	contains(t, "build", build, "golang:"+string(wanted[1])+" AS build")
-	ignored := map[string]bool{}
-	for _, line := range strings.Fields(string(read(t, "../../.gitignore"))) {
-		ignored[line] = true
-	}
-	left := map[string]bool{}
-	for line := range strings.Lines(string(read(t, "../../.dockerignore"))) {
-		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && !ignored[line] {
-			left[line] = true
-		}
-	}
-	if len(left) > 0 {
-		t.Errorf(".dockerignore leaves out what belongs to the repository: %q", slices.Sorted(maps.Keys(left)))
-	}
-	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
-	image = set.Spec.Template.Spec.Containers[0].Image
-	contains(t, "deploy/README.md", string(read(t, deployed+"README.md")), "-t "+image, "save "+image)
 }
 
 // TestRiskyFieldsAreDocumented: what can leave containers unpinned, or move them, is explained where people look.

@@ -3,12 +3,17 @@ package agent
 import (
 	"context"
 	"net/http"
+	"os"
 
 	"github.com/paddock-project/paddock/internal/access"
 )
 
-// handler is everything that is served on the listen address, behind one guard. Streams end with ctx.
+// handler serves everything on the listen address, behind one guard. Streams end with ctx.
 func (a *Agent) handler(ctx context.Context) http.Handler {
-	guard := access.Guard{Everywhere: a.config.Map == MapEverywhere}
-	return guard.Handler(a.web.Handler(ctx, a.metrics.Handler(a.config.Profile)))
+	name, _ := os.Hostname() // Without a name, clients use localhost or an address.
+	guard := access.Guard{Everywhere: a.config.Map == MapEverywhere, Name: name}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+movesPath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(a.serveMoves)))
+	mux.Handle("/", a.web.Handler(ctx, a.metrics.Handler(a.config.Profile)))
+	return guard.Handler(mux)
 }

@@ -2,30 +2,17 @@ package agent
 
 import (
 	"context"
-	"os"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/paddock-project/paddock/internal/cgroup"
-	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/store"
 )
 
-// follow follows what changes under the agent: the CPUs of a live machine.
-func (a *Agent) follow(ctx context.Context, group *errgroup.Group) {
-	if a.config.Machine != discover.LiveName {
-		return
-	}
-	h := newHotplug(a.engine, os.DirFS("/"), a.place.machine, func() { a.plugin.Wake(ctx) }, a.flows, a.log)
-	group.Go(func() error { return h.run(ctx) })
-}
-
-// suffixAlive is of the file beside the state whose time of change is when the runtime was answered last, so
-// that the next agent knows for how long pods started without one.
+// suffixAlive is the suffix of a file beside the state. Its modification time is the last answer to the runtime, so
+// that the next agent knows for how long pods started without Paddock.
 const suffixAlive = ".alive"
 
-// alive is nri.Config's. A time that cannot be noted costs nothing but an accurate metric.
+// alive is nri.Config.Alive. If the time cannot be written, only a metric is less exact.
 func (a *Agent) alive(ctx context.Context) func(time.Time) {
 	failed := false
 	return func(at time.Time) {

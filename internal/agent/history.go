@@ -13,31 +13,25 @@ import (
 	"github.com/paddock-project/paddock/internal/web"
 )
 
-// historyEvery is the least time between two writes of the history: a sync of the disk that the state
-// is on, for what nothing waits for.
+// historyEvery is the least time between two writes of the history. No answer waits for them, and each syncs the
+// disk that the state is on.
 const historyEvery = 5 * time.Second
 
-// history keeps the decisions in a file beside the state, so that a restarted agent explains them. Nothing
-// waits for it: one write is under way at a time, in a goroutine of its own, and what is decided
-// meanwhile is in the next one.
+// history keeps the decisions in a file beside the state, so that a restarted agent can explain them. Nothing waits
+// for it: one write is under way at a time, in a goroutine of its own, and the next write has the decisions that
+// were made meanwhile.
 type history struct {
 	file *store.Beside
 	web  *web.Web
 	log  *slog.Logger
-	// turn has an element while no write is under way. Who took it has the fields below.
+	// turn has an element while no write is under way. The goroutine that took it owns the fields below.
 	turn chan struct{}
-	// written is the edition in the file, failing tells that the last write failed.
+	// written is the edition in the file. failing is true if the last write failed.
 	written uint64
 	failing bool
 }
 
-func newHistory(s *store.Store, w *web.Web, log *slog.Logger) *history {
-	h := &history{file: s.Beside("history", journal.MaxSize), web: w, log: log, turn: make(chan struct{}, 1)}
-	h.turn <- struct{}{}
-	return h
-}
-
-// load gives the web what an agent before this one wrote. A history that cannot be read is missing, no more.
+// load gives the web the history of the agent before. If it cannot be read, only the history is missing.
 func (h *history) load(ctx context.Context, s *node.State) {
 	data, err := h.file.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +50,7 @@ func (h *history) load(ctx context.Context, s *node.State) {
 	h.log.InfoContext(ctx, "history of decisions read", "file", h.file.Path(), "rejections", len(j.Rejections), "admissions", len(j.Admissions))
 }
 
-// run writes until ctx ends, and waits for no write then.
+// run writes until ctx ends. Then it does not wait for a write.
 func (h *history) run(ctx context.Context) error {
 	for {
 		select {
@@ -81,8 +75,8 @@ func (h *history) run(ctx context.Context) error {
 	}
 }
 
-// end writes what is not written, for as long as ctx lasts; nothing is written after it. It tells whether
-// nothing is under way any more.
+// end writes the last changes, until ctx ends; nothing is written after it. It reports whether no write is under
+// way any more.
 func (h *history) end(ctx context.Context) bool {
 	done := make(chan struct{})
 	select {
@@ -102,7 +96,7 @@ func (h *history) end(ctx context.Context) bool {
 	}
 }
 
-// write writes what has changed. It logs the first failure of several.
+// write writes the journal if it has changed. It logs the first failure in a row.
 func (h *history) write(ctx context.Context) {
 	j, edition := h.web.Journal()
 	if edition == h.written {

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/journal"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/store/crashfs"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/web"
 )
 
@@ -57,8 +57,8 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		a := b.start()
 		stop := keepHistory(t, a)
 		b.follow(a, "a 2", "big 9", "late 6")
-		since, first := explained(t, a, "default/a").Since, explained(t, a, "default/big").Refused
-		number := explained(t, a, "default/late").Refused.Number
+		since, first := explained(t, a, "default/a").Since, explained(t, a, "default/big").Rejected
+		number := explained(t, a, "default/late").Rejected.Number
 		b.halts[a]()
 		stop()
 		if err := a.end(t.Context()); err != nil {
@@ -69,33 +69,33 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		a = b.start()
 		contains(t, "log", b.log.take(), `"msg":"history of decisions read"`, `"admissions":1`)
 		e := explained(t, a, "default/a")
-		if e.Since == nil || !e.Since.Equal(*since) || !e.Anew {
+		if e.Since == nil || !e.Since.Equal(*since) || !e.DecisionUnknown {
 			t.Errorf("the admitted pod: since %v, want %v", e.Since, since)
 		}
 		contains(t, "the admitted pod", strings.Join(e.Standing, "\n"), "since "+since.UTC().Format(time.RFC3339)+", revision ", "before this agent started: CPUs 1-2")
 		e = explained(t, a, "default/big")
-		if e.Refused == nil || !e.Refused.First.Equal(first.First) || e.Refused.Times < first.Times || e.Refused.Reason != first.Reason {
-			t.Errorf("the rejected pod: %+v, want %+v", e.Refused, first)
+		if e.Rejected == nil || !e.Rejected.First.Equal(first.First) || e.Rejected.Times < first.Times || e.Rejected.Reason != first.Reason {
+			t.Errorf("the rejected pod: %+v, want %+v", e.Rejected, first)
 		}
-		contains(t, "the rejected pod", e.Text(view.Style{}, false), "big", "before this agent started", first.First.UTC().Format(time.RFC3339), "this is how it is decided on the node as it is now")
+		contains(t, "the rejected pod", e.Text(terminal.Style{}, false), "big", "before this agent started", first.First.UTC().Format(time.RFC3339), "this is how it is decided on the node as it is now")
 
-		var list []web.Refused
+		var list []web.Rejected
 		shows(t, a, "/api/refusals", &list)
-		if len(list) != 2 || list[0].Refusal == nil || len(list[0].Refusal.Nodes) == 0 || list[0].Explanation == "" {
+		if len(list) != 2 || list[0].Rejection == nil || len(list[0].Rejection.Nodes) == 0 || list[0].Explanation == "" {
 			t.Errorf("the page shows %+v", list)
 		}
 		stop = keepHistory(t, a)
 		b.follow(a, "a 2", "big 9")
 		e = explained(t, a, "default/big")
-		if !e.Refused.First.Equal(first.First) || e.Refused.Times <= first.Times || e.Refused.Number <= number {
-			t.Errorf("rejected again: %+v, after %+v", e.Refused, first)
+		if !e.Rejected.First.Equal(first.First) || e.Rejected.Times <= first.Times || e.Rejected.Number <= number {
+			t.Errorf("rejected again: %+v, after %+v", e.Rejected, first)
 		}
 		b.follow(a)
 		e = explained(t, a, "default/late")
-		if !e.WouldAdmit || e.Answer.Refusal == nil || e.Answer.Admitted {
+		if !e.WouldAdmit || e.Answer.Rejection == nil || e.Answer.Admitted {
 			t.Errorf("what would be admitted by now: %+v", e)
 		}
-		contains(t, "what would be admitted by now", e.Text(view.Style{}, false), "decided before the agent was restarted", "it would be admitted: CPUs ")
+		contains(t, "what would be admitted by now", e.Text(terminal.Style{}, false), "decided before the agent was restarted", "it would be admitted: CPUs ")
 		b.halts[a]()
 		stop()
 	})

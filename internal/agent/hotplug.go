@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// onlinePeriod is how often the mask of online CPUs is read, which takes less than 0.1 ms (BenchmarkOnline). Sysfs has no inotify.
-	// The kernel sends a uevent for each CPU, but over a socket that loses them when it is full and that
-	// needs the host's network namespace, so the mask would have to be read all the same.
+	// onlinePeriod is how often the mask of online CPUs is read, which takes less than 0.1 ms (BenchmarkOnline).
+	// Sysfs has no inotify. The kernel sends a uevent for each CPU, but its socket loses messages when it is
+	// full, and needs the host's network namespace. So the mask would have to be read anyway.
 	onlinePeriod = time.Second
-	// mostTries is how often in a row the machine is discovered for one mask that it does not agree with.
-	// Sysfs shows a CPU in the mask before it has its topology and its caches, for some milliseconds; what
-	// is not there after this many periods does not come.
+	// mostTries is how often in a row the machine is discovered for one mask that it does not match. Sysfs
+	// shows a CPU in the mask some milliseconds before its topology and its caches. If they are still missing
+	// after this many periods, they will not appear.
 	mostTries = 5
 )
 
-// rebaser is what follows of the engine when the machine changes.
+// rebaser is the part of the engine that follows changes of the machine.
 type rebaser interface {
 	State() *node.State
-	// Rebase replaces the state, and whatever is decided and not published yet, by a function's result.
-	// The function may be called several times. An error is the function's.
+	// Rebase replaces the state, and every decision that is not published yet, by a function's result. The
+	// function may be called several times. Rebase returns the function's error.
 	Rebase(ctx context.Context, change func(*node.State) (*node.State, error)) error
 }
 
-// hotplug follows CPUs that go offline and come online. It is one goroutine's. Grants do not change;
-// what containers run on does, which is the runtime's to carry out.
+// hotplug follows CPUs that go offline and come online. One goroutine uses it. Grants do not change. The cpusets of
+// containers do, and the control loop updates them.
 type hotplug struct {
 	engine rebaser
 	// online reads the mask; discover reads the whole machine.
 	online   func() (cpuset.Set, error)
 	discover func() (*machine.Machine, error)
-	// full is the machine at the start with all CPUs that were ever seen: it knows which threads make
-	// a core, and its memory is what the policy was resolved for.
+	// full is the machine at the start with all CPUs that were ever online: it has the threads of each core, and
+	// the memory that the policy was resolved for.
 	full *machine.Machine
 	// changed is called after each change, so that containers are updated at once.
 	changed func()
 	flows   *telemetry.Operations
 	log     *slog.Logger
 
-	tried  cpuset.Set // the mask that was discovered last
-	tries  int        // how often in a row it was not what the machine has
+	tried  cpuset.Set // the mask of the last discovery
+	tries  int        // how often in a row the machine did not match it
 	failed string     // the error that was logged last
 }
 
-// newHotplug follows the machine below root, which is os.DirFS("/") but in tests. changed may be nil.
+// newHotplug follows the machine below root, os.DirFS("/") except in tests. changed may be nil.
 func newHotplug(e rebaser, root fs.FS, start *machine.Machine, changed func(), flows *telemetry.Operations, log *slog.Logger) *hotplug {
 	if changed == nil {
 		changed = func() {}
@@ -73,7 +73,7 @@ func newHotplug(e rebaser, root fs.FS, start *machine.Machine, changed func(), f
 	}
 }
 
-// run follows until ctx ends. A kernel that does not tell which CPUs are online ends it as well.
+// run follows until ctx ends, or at once if the kernel does not report which CPUs are online.
 func (h *hotplug) run(ctx context.Context) error {
 	tick := time.NewTicker(onlinePeriod)
 	defer tick.Stop()
@@ -83,7 +83,14 @@ func (h *hotplug) run(ctx context.Context) error {
 			h.log.InfoContext(h.flows.WithOperation(ctx), "the kernel does not report which CPUs are online, so they are not followed", "error", err)
 			return nil
 		}
-		h.tell(ctx, err)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != h.failed {
+			h.log.ErrorContext(h.flows.WithOperation(ctx), "a change of the online CPUs is not followed yet; it is tried again", "error", err)
+		}
+		h.failed = text
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -92,20 +99,8 @@ func (h *hotplug) run(ctx context.Context) error {
 	}
 }
 
-// tell logs an error that is not the one of before.
-func (h *hotplug) tell(ctx context.Context, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != h.failed {
-		h.log.ErrorContext(h.flows.WithOperation(ctx), "a change of the online CPUs is not followed yet; it is tried again", "error", err)
-	}
-	h.failed = text
-}
-
-// look compares the mask with the machine of the state, and changes the state when they differ. The state is
-// asked each time: it may have been made before the first look, or by a start that found less.
+// look compares the mask with the machine of the state, and changes the state when they differ. It reads the state
+// each time, because that may be older than the first look, or from a start that found fewer CPUs.
 func (h *hotplug) look(ctx context.Context) error {
 	online, err := h.online()
 	if err != nil {
@@ -140,7 +135,7 @@ func (h *hotplug) look(ctx context.Context) error {
 	return nil
 }
 
-// machine is the machine as it is now, with the memory that it had at the start.
+// machine is the present machine, with the memory that it had at the start.
 func (h *hotplug) machine() (*machine.Machine, error) {
 	now, err := h.discover()
 	if err != nil {
@@ -153,7 +148,7 @@ func (h *hotplug) machine() (*machine.Machine, error) {
 	return m, err
 }
 
-// report logs which CPUs went and came, and what that means for each pod.
+// report logs which CPUs went offline and came online, and the effect on each pod.
 func (h *hotplug) report(ctx context.Context, before, now *node.State) {
 	was, is := before.Machine().AllCPUs(), now.Machine().AllCPUs()
 	if gone := was.Difference(is); !gone.IsEmpty() {
@@ -165,25 +160,25 @@ func (h *hotplug) report(ctx context.Context, before, now *node.State) {
 	if back := is.Difference(was); !back.IsEmpty() {
 		h.log.InfoContext(ctx, "CPUs came online", "cpus", back.String(), "online", is.String(), "shared", now.SharedCPUs().String())
 	}
-	told := map[string]string{}
+	reported := map[string]string{}
 	for _, d := range before.Degraded() {
-		told[d.Grant.Pod.UID] = d.Offline.String() + displaced(before, d)
+		reported[d.Grant.Pod.UID] = d.Offline.String() + displaced(before, d)
 	}
 	for _, d := range now.Degraded() {
 		pod := d.Grant.Pod
-		if told[pod.UID] != d.Offline.String()+displaced(now, d) {
+		if reported[pod.UID] != d.Offline.String()+displaced(now, d) {
 			h.log.WarnContext(ctx, "pod is degraded: CPUs of it are offline", "pod", pod.ID(), "uid", pod.UID, "offline", d.Offline.String(), "displaced", displaced(now, d))
 		}
-		delete(told, pod.UID)
+		delete(reported, pod.UID)
 	}
 	for _, g := range now.Grants() {
-		if told[g.Pod.UID] != "" {
+		if reported[g.Pod.UID] != "" {
 			h.log.InfoContext(ctx, "pod has all its CPUs again", "pod", g.Pod.ID(), "uid", g.Pod.UID)
 		}
 	}
 }
 
-// displaced names the containers of a pod without a CPU that is online, with what they run on: "log 0,8-9".
+// displaced names a pod's containers without an online CPU, with the CPUs that they run on: "log 0,8-9".
 func displaced(s *node.State, d node.Degraded) string {
 	texts := make([]string, len(d.Displaced))
 	for k, i := range d.Displaced {

@@ -159,15 +159,15 @@ func twoPods(t *testing.T, m *machine.Machine) *node.State {
 		t.Fatal(err)
 	}
 	for _, pod := range []request.Pod{
-		{UID: "own", Namespace: "default", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 2}}},
+		{UID: "own", Namespace: "default", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}},
 		{
 			UID: "pool", Namespace: "default", Name: "pool", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000,
-			Containers: []request.Container{{Name: "own", Lane: request.App, CPUs: 2, Equivalent: true}, {Name: "log", Lane: request.App}},
+			Containers: []request.Container{{Name: "own", Type: request.App, CPUs: 2, Equivalent: true}, {Name: "log", Type: request.App}},
 		},
 	} {
 		plan := s.Plan(pod)
-		if s, err = s.Apply(plan); err != nil || plan.Refusal != nil {
-			t.Fatal(err, plan.Refusal)
+		if s, err = s.Apply(plan); err != nil || plan.Rejection != nil {
+			t.Fatal(err, plan.Rejection)
 		}
 	}
 	return s

@@ -17,7 +17,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/podsource/manifests"
-	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/store/crashfs"
 	"github.com/paddock-project/paddock/internal/telemetry"
@@ -135,18 +134,11 @@ func (b *bench) kill(a *Agent) {
 // follow gives the kubelet "NAME CPUS" lines as the set of manifests, and a moment. Without CPUS a pod shares.
 func (b *bench) follow(a *Agent, pods ...string) {
 	b.t.Helper()
-	set := manifests.Set{}
+	var texts []string
 	for _, line := range pods {
-		sources, _, err := podspec.Read("test.yaml", []byte(manifest(line)))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		for _, s := range sources {
-			s.Pod = podspec.Default(s.Pod, podspec.GatesOf(a.place.policy))
-			set.Pods = append(set.Pods, s)
-		}
+		texts = append(texts, manifest(line))
 	}
-	b.deliver(a, set)
+	b.deliver(a, manifestsOf(b.t, a, texts...))
 }
 
 // deliver gives the kubelet a set, and a moment.

@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
@@ -16,32 +18,52 @@ import (
 
 var errNotStarted = errors.New("the agent is starting")
 
-// grace is how long a pod of which the kubelet cannot tell keeps what it holds without a sandbox: longer
-// than the kubelet's backoff between two sandboxes of one pod.
+// grace is how long a pod that the kubelet does not list keeps its assignments without a sandbox: longer than the
+// kubelet's back-off between two sandboxes of one pod.
 const grace = 30 * time.Second
 
-// newPlugin is the control loop, the same on a node and in the simulation. c has what differs.
+// newPlugin returns the control loop, the same on a node and in the simulation. c has the differences.
 func (a *Agent) newPlugin(c nri.Config) (*nri.Plugin, error) {
-	fresh, _, err := node.Adopt(a.place.machine, a.place.policy, a.place.inventory, nil)
+	fresh, _, err := node.Adopt(a.env.Found.Machine, a.env.Policy.Policy, a.env.Devices, nil)
 	if err != nil {
 		return nil, err
 	}
 	c.Engine, c.Observer, c.Log, c.Operation = a.engine, a.metrics.NewRuntime(), a.log, a.flows.WithOperation
-	c.Now, c.After, c.Period = time.Now, time.After, a.place.period
+	c.Now, c.After, c.Period = time.Now, time.After, a.env.Policy.Period
 	c.Name, c.Index, c.Timeout = a.config.NRI.PluginName, a.config.NRI.PluginIndex, time.Duration(a.config.NRI.Timeout)
+	c.Moves = a.moves()
 	c.Fresh = a.engine.State().Generation() <= fresh.Generation()
 	return nri.New(c), nil
 }
 
-// newNode is a real node: a runtime that asks before it acts, and the kubelet, which knows the pods.
+// newNode connects to a real node: to its runtime through NRI, and to its kubelet for the list of pods.
 func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	c := a.config
 	a.pods, err = kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gates, Now: time.Now, After: time.After, Log: a.log})
 	if err != nil {
 		return err
 	}
+	var chosen func(context.Context, string, string) (func(request.Pod) request.Pod, error)
+	if socket := c.Kubelet.PodResources; socket != "" {
+		var closing func() error
+		if a.devices, closing, err = newDevices(socket, a.engine.State); err != nil {
+			return err
+		}
+		a.devices.places = newPlaces(ctx, c, a.log)
+		released := a.close
+		a.close = sync.OnceValue(func() error { return errors.Join(closing(), released()) })
+		chosen = a.devices.pod
+	}
+	handed := nri.Handover(nil)
+	if a.intake != nil {
+		handed = a.intake
+	}
+	shown := nri.Notices(nil)
+	if a.notices = a.newNotices(); a.notices != nil {
+		shown = notices{a.notices}
+	}
 	a.plugin, err = a.newPlugin(nri.Config{
-		Pods: a.pods, Cgroups: cgroups{cgroup.FS{Root: c.CgroupRoot}}, Socket: c.NRI.Socket, TakeOver: c.NRI.TakeOver,
+		Notices: shown, Handover: handed, Devices: chosen, Pods: a.pods, Cgroups: cgroups{cgroup.FS{Root: c.CgroupRoot}}, Socket: c.NRI.Socket, TakeOver: c.NRI.TakeOver,
 		Estimate: a.estimate(ctx), Grace: grace, LastAnswer: store.Marked(c.State + suffixAlive), Alive: a.alive(ctx),
 	})
 	if err != nil {
@@ -51,13 +73,13 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	return nil
 }
 
-// estimate is nri.Config's: only what the kubelet does not list, or cannot be asked about, is estimated. A pod
-// that it lists and that cannot be understood is not.
+// estimate is nri.Config.Estimate: a pod is estimated if the kubelet does not list it or does not answer. A pod that
+// is listed with fields that cannot be used is not estimated.
 func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	if !a.config.Estimate {
 		return nil
 	}
-	p := a.place.policy
+	p := a.env.Policy.Policy
 	if p.Topology == node.TopologyNone || p.Scope != node.PodScope || !p.PodLevelManagers {
 		a.log.WarnContext(ctx, "about a setting", "setting", "estimate: the policy has no pools, so a pod that is not listed runs on the node shared pool; "+
 			"pools need a topologyManagerPolicy other than none, topologyManagerScope: pod and the feature gate PodLevelResourceManagers")
@@ -65,7 +87,7 @@ func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	return func(err error) bool { return !errors.Is(err, kubelet.ErrUnusablePod) }
 }
 
-// runtimeReady is a check of telemetry's.
+// runtimeReady is a telemetry.Check.
 func (a *Agent) runtimeReady() error {
 	if a.plugin == nil {
 		return errNotStarted
@@ -73,7 +95,7 @@ func (a *Agent) runtimeReady() error {
 	return a.plugin.Ready()
 }
 
-// kubeletReady is a check of telemetry's: without the kubelet's list no new pod can start.
+// kubeletReady is a telemetry.Check: without the kubelet's list no new pod is admitted.
 func (a *Agent) kubeletReady() error {
 	if a.pods == nil {
 		return errNotStarted
@@ -81,16 +103,19 @@ func (a *Agent) kubeletReady() error {
 	return a.pods.Ready()
 }
 
-// notice is web's: why no assignment is in force. A runtime that is not connected is no reason: what runs
-// keeps its CPUs.
+// notice is web.Config.Notice: the reason why no assignment is in force. A missing connection to the runtime is no
+// such reason: running containers keep their CPUs.
 func (a *Agent) notice() string {
-	if aside := a.status().Aside; aside != nil {
-		return "This node is not managed: " + aside.Error()
+	if unmanaged := a.status().Unmanaged; unmanaged != nil {
+		return "This node is not managed: " + unmanaged.Error()
 	}
 	return ""
 }
 
-// status is what the control loop knows.
+// veto is web.Config.Veto.
+func (a *Agent) veto(uid string) string { return a.status().Vetoes[uid] }
+
+// status is the control loop's status.
 func (a *Agent) status() *nri.Status {
 	if a.plugin == nil {
 		return &nri.Status{}
@@ -103,6 +128,9 @@ type cgroups struct{ fs cgroup.FS }
 
 // Read is nri.Cgroups'.
 func (c cgroups) Read(path string) (converge.Setting, error) { return c.fs.Read(cgroup.Path(path)) }
+
+// Pages is nri.Cgroups'.
+func (c cgroups) Pages(path string) (map[int]int64, error) { return c.fs.Pages(cgroup.Path(path)) }
 
 // SetQuota is nri.Cgroups'.
 func (c cgroups) SetQuota(path string, want node.Quota) (bool, error) {

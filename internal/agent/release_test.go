@@ -20,7 +20,7 @@ func TestReleaseOnExit(t *testing.T) {
 		for _, pod := range []string{"db", "web"} {
 			events := observed.History(pod, "c")
 			last := events[len(events)-1].Setting.CPUs
-			if all := last.Equal(r.place.machine.AllCPUs()); all != (forGood || pod == "web" && last.Len() == 8) {
+			if all := last.Equal(r.env.Found.Machine.AllCPUs()); all != (forGood || pod == "web" && last.Len() == 8) {
 				t.Errorf("for good %t: %s runs on %s at the end", forGood, pod, last)
 			}
 		}

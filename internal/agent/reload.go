@@ -16,22 +16,22 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// Reload is what an agent re-reads when a signal asks for it: the log level, and the manifests of pods. What it
-// cannot change while it runs it names, so that a person who sends SIGHUP, as they would to other daemons,
-// knows what came of it. Decisions never change that way: a policy or a machine is read at the start only.
+// Reload makes a running agent read the log level and the manifests of pods again, as SIGHUP does in other daemons.
+// The agent logs the other fields that changed. It reads the policy and the machine at the start only, so no
+// decision changes.
 type Reload struct {
 	// Asked gets an element each time.
 	Asked <-chan os.Signal
 	// Read reads the configuration again, as at the start. It must not change anything.
 	Read func() (Config, error)
-	// Level is that of the agent's log.
+	// Level is the level of the agent's log.
 	Level *slog.LevelVar
 }
 
-// ReloadWith lets the agent re-read. It is called before Run, if at all.
+// ReloadWith makes the agent read again on a signal. It is called before Run, if at all.
 func (a *Agent) ReloadWith(r Reload) { a.reload = &r }
 
-// reloads waits for somebody to ask, until ctx ends.
+// reloads waits for signals, until ctx ends.
 func (a *Agent) reloads(ctx context.Context) error {
 	if a.reload == nil {
 		return nil
@@ -46,7 +46,7 @@ func (a *Agent) reloads(ctx context.Context) error {
 	}
 }
 
-// reread reads again, does what can be done, and logs what came of it.
+// reread reads the configuration again, applies what can change, and logs the result.
 func (a *Agent) reread(ctx context.Context) {
 	next, err := a.reload.Read()
 	if err != nil {
@@ -64,7 +64,9 @@ func (a *Agent) reread(ctx context.Context) {
 		a.reload.Level.Set(level)
 		a.log.Log(ctx, max(level, slog.LevelInfo), "log level changed", "was", was, "is", next.Log.Level)
 	}
-	if changed := changedFields(a.config, next); len(changed) > 0 {
+	was, is := fields(a.config), fields(next)
+	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(is)), func(name string) bool { return reflect.DeepEqual(was[name], is[name]) })
+	if len(changed) > 0 {
 		a.log.WarnContext(ctx, "changed in the configuration, and not in the running agent: restart it", "fields", strings.Join(changed, ", "))
 	}
 	looks := "none: the kubelet lists the pods"
@@ -75,19 +77,7 @@ func (a *Agent) reread(ctx context.Context) {
 	a.log.InfoContext(ctx, "read again", "configuration", "log level", "manifests", looks)
 }
 
-// changedFields are the fields that differ, by their names in the file, ascending.
-func changedFields(a, b Config) []string {
-	was, is := fields(a), fields(b)
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		if !reflect.DeepEqual(was[name], is[name]) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// fields are the values of a configuration by name, as "log.level".
+// fields are the values of a configuration by their names in the file, such as "log.level".
 func fields(c Config) map[string]any {
 	out := map[string]any{}
 	var tree map[string]any
@@ -112,11 +102,11 @@ func fields(c Config) map[string]any {
 	return out
 }
 
-// looks is a clock for one that waits for the time to look again: it can be made to look now. The zero value is
+// looks is a clock for a goroutine that looks again after a time. It can end the wait early. The zero value is
 // ready.
 type looks struct {
 	mu  sync.Mutex
-	end func() // ends the wait that was begun last
+	end func() // ends the last wait
 }
 
 // after is time.After for one goroutine at a time.
@@ -130,7 +120,7 @@ func (l *looks) after(d time.Duration) <-chan time.Time {
 	return c
 }
 
-// now ends the wait that was begun last. Where none was begun nothing was read either, and it will be.
+// now ends the last wait. If there was none, nothing was read yet, and the first read is still to come.
 func (l *looks) now() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

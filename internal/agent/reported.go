@@ -8,8 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// reported is what the PodResources API and the gauges show: the assignments that are in force. It
-// never waits.
+// reported has the assignments that are in force, for the PodResources API and the gauges. It never waits.
 type reported struct {
 	engine *engine.Engine
 	status func() *nri.Status
@@ -23,11 +22,11 @@ type reduction struct {
 	reduced *engine.Snapshot
 }
 
-// Snapshot is nil while another manager assigns CPUs on this node: then nothing is in force.
+// Snapshot is nil while another manager assigns CPUs on this node: then no assignment is in force.
 func (r *reported) Snapshot() *engine.Snapshot {
 	snapshot, status := r.engine.Snapshot(), r.status()
 	switch {
-	case status.Aside != nil:
+	case status.Unmanaged != nil:
 		return nil
 	case len(status.Unenforced) == 0:
 		return snapshot
@@ -44,7 +43,7 @@ func (r *reported) Snapshot() *engine.Snapshot {
 	return &reduced
 }
 
-// State is the state of Snapshot, nil if there is none.
+// State is the state of Snapshot; nil if there is none.
 func (r *reported) State() *node.State {
 	if s := r.Snapshot(); s != nil {
 		return s.State
@@ -52,5 +51,5 @@ func (r *reported) State() *node.State {
 	return nil
 }
 
-// Aside is why nothing is reported; nil: everything in force is.
-func (r *reported) Aside() error { return r.status().Aside }
+// Unmanaged is the reason why nothing is reported; nil: everything in force is.
+func (r *reported) Unmanaged() error { return r.status().Unmanaged }

@@ -14,7 +14,7 @@ func TestReported(t *testing.T) {
 	b := newBench(t)
 	a := b.start()
 	for _, uid := range []string{"a", "b"} {
-		pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 1, Equivalent: true}}}
+		pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1, Equivalent: true}}}
 		if _, err := a.engine.Admit(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +34,8 @@ func TestReported(t *testing.T) {
 	if r.State() != first {
 		t.Error("the same is computed twice")
 	}
-	status = &nri.Status{Aside: errors.New("the kubelet's static policy")}
-	if r.State() != nil || r.Snapshot() != nil || r.Aside() == nil {
+	status = &nri.Status{Unmanaged: errors.New("the kubelet's static policy")}
+	if r.State() != nil || r.Snapshot() != nil || r.Unmanaged() == nil {
 		t.Error("something is reported while another manager is there")
 	}
 }

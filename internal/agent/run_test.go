@@ -132,8 +132,8 @@ func TestEndWritesTheState(t *testing.T) {
 		time.Sleep(time.Millisecond) //nolint:forbidigo // The runtime is asked, not told when.
 	}
 	r.stop(t)
-	held := r.engine.State()
-	g, _ := held.Grant("a")
+	assigned := r.engine.State()
+	g, _ := assigned.Grant("a")
 	if len(g.Containers[0].Memory) != 0 {
 		t.Fatalf("the init container's memory is held: %v", g.Containers[0].Memory)
 	}
@@ -222,10 +222,10 @@ func TestReadiness(t *testing.T) {
 	if status, text := get(t, url); status != http.StatusOK {
 		t.Errorf("%d: %s", status, text)
 	}
-	refused := b.log.when("pod not admitted")
+	rejected := b.log.when("pod not admitted")
 	b.disk.Inject(crashfs.From(0, syscall.ENOSPC, crashfs.Full...))
 	b.write("b.yaml", manifest("b 1"))
-	await(t, "the refusal", refused)
+	await(t, "the refusal", rejected)
 	status, text := get(t, url)
 	if status != http.StatusServiceUnavailable {
 		t.Errorf("status %d", status)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,18 +15,24 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// errPartial is why nothing ends while manifests are missing from the set.
+// errPartial is the reason why no pod ends while manifests are missing from the set.
 var errPartial = errors.New("some manifests could not be read yet: no pod is released")
 
-// patient is the simulation's nri.Config.Grace: the simulated kubelet always knows which pods there are or, while
-// manifests cannot be read, that it does not; so no pod is ever given up for its silence.
+// patient is the simulation's nri.Config.Grace. The simulated kubelet knows which pods there are, or reports that it
+// does not while manifests cannot be read, so a pod never ends because it is not listed.
 const patient = 10 * 365 * 24 * time.Hour
 
-// newSimulation makes a runtime and a kubelet in memory, for the same control loop that runs on a node. They end with
-// Run, not with ctx.
+// newSimulation makes a runtime and a kubelet in memory, for the control loop that runs on a node too. They end
+// with Run, not with ctx.
 func (a *Agent) newSimulation(ctx context.Context) (err error) {
 	a.runtime = sim.New(context.WithoutCancel(ctx), sim.Config{Name: "simulation", NRIVersion: "v0.12.5", Now: time.Now, After: time.After})
 	a.kubelet = a.runtime.NewKubelet(sim.KubeletConfig{Log: a.log, Operation: a.flows.WithOperation})
+	a.metrics.NewManifests(func() int {
+		if broken := a.unusable.Load(); broken != nil {
+			return len(*broken)
+		}
+		return 0
+	})
 	c := a.config.NRI
 	a.plugin, err = a.newPlugin(nri.Config{
 		Pods: a.kubelet, Cgroups: a.runtime.Cgroups(), Socket: "in memory", TakeOver: true, Grace: patient,
@@ -37,7 +44,7 @@ func (a *Agent) newSimulation(ctx context.Context) (err error) {
 // simulate runs the simulated runtime and kubelet with the pods of the manifests.
 func (a *Agent) simulate(ctx context.Context, group *errgroup.Group) {
 	set := a.follower()
-	source := manifests.New(a.config.Pods, manifests.Options{Gates: podspec.GatesOf(a.place.policy), After: a.looks.after})
+	source := manifests.New(a.config.Pods, manifests.Options{Gates: podspec.GatesOf(a.env.Policy.Policy), After: a.looks.after})
 	group.Go(func() error { return source.Run(ctx, func(s manifests.Set) { set(ctx, s) }) })
 	group.Go(func() error { return a.kubelet.Run(ctx) })
 	group.Go(func() error {
@@ -47,7 +54,29 @@ func (a *Agent) simulate(ctx context.Context, group *errgroup.Group) {
 	})
 }
 
-// follower returns what gives the kubelet the pods of a set, and logs what is wrong with its manifests, once each.
+// manifestsReady is a telemetry.Check: every manifest is usable.
+func (a *Agent) manifestsReady() error {
+	broken := a.unusable.Load()
+	switch {
+	case broken == nil:
+		return errors.New("the manifests were not read yet")
+	case len(*broken) == 1:
+		return (*broken)[0].Err
+	case len(*broken) > 1:
+		return fmt.Errorf("%w (and %d other files or directories)", (*broken)[0].Err, len(*broken)-1)
+	}
+	return nil
+}
+
+// warning is web.Config.Warning: the manifests with errors.
+func (a *Agent) warning() string {
+	if broken := a.unusable.Load(); broken == nil || len(*broken) == 0 {
+		return ""
+	}
+	return "Manifests cannot be used: " + a.manifestsReady().Error()
+}
+
+// follower returns a function that gives the kubelet the pods of a set. It logs each unusable manifest once.
 func (a *Agent) follower() func(context.Context, manifests.Set) {
 	reported := map[string]bool{}
 	return func(ctx context.Context, set manifests.Set) {
@@ -60,20 +89,26 @@ func (a *Agent) follower() func(context.Context, manifests.Set) {
 			}
 		}
 		reported = broken
+		a.unusable.Store(&set.Broken)
 		var partial error
 		if set.Partial {
 			partial = errPartial
 			a.log.WarnContext(ctx, partial.Error())
 		}
 		var pods []request.Pod
+		quiet := map[string]time.Time{}
 		for _, source := range set.Pods {
-			pod, err := podspec.Request(source.Pod, podspec.GatesOf(a.place.policy))
+			pod, err := podspec.Request(source.Pod, podspec.GatesOf(a.env.Policy.Policy))
 			if err != nil {
 				a.log.ErrorContext(ctx, "pod not usable", "from", source.Origin.String(), "error", err)
 				continue
 			}
 			pods = append(pods, pod)
+			if until, _ := podspec.Quiet(source.Pod.Annotations[podspec.QuietAnnotation]); !until.IsZero() { // An unknown time is none.
+				quiet[pod.UID] = until
+			}
 		}
+		a.quiet.Store(&quiet)
 		a.kubelet.Follow(pods, partial)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +106,36 @@ func TestBrokenManifestIsLoggedOnce(t *testing.T) {
 		}
 		if n := strings.Count(b.log.take(), "manifest not usable"); n != 1 {
 			t.Errorf("logged %d times", n)
+		}
+	})
+}
+
+// TestManifestsAndReadiness: while a manifest has an error, readiness, a metric and the page report it.
+func TestManifestsAndReadiness(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.start()
+		follow := a.follower()
+		broken := []manifests.Problem{{File: "x.yaml", Err: errors.New("x.yaml: line 1")}, {File: "y.yaml", Err: errors.New("y.yaml: empty")}}
+		for _, c := range []struct {
+			broken       []manifests.Problem
+			ready, shown string
+		}{
+			{nil, "manifests: ready", ""},
+			{broken[:1], "manifests: not ready: x.yaml: line 1\n", "Manifests cannot be used: x.yaml: line 1"},
+			{broken, "x.yaml: line 1 (and 1 other files or directories)", "Manifests cannot be used: x.yaml: line 1 (and 1 other"},
+			{nil, "manifests: ready", ""},
+		} {
+			follow(t.Context(), manifests.Set{Broken: c.broken})
+			get := func(path string) string {
+				answer := httptest.NewRecorder()
+				a.handler(t.Context()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody))
+				return answer.Body.String()
+			}
+			contains(t, "readiness", get("/readyz"), c.ready)
+			contains(t, "metrics", get("/metrics"), fmt.Sprintf("\npaddock_unusable_manifests %d\n", len(c.broken)))
+			if page := get("/api/history"); strings.Contains(page, `"warning"`) != (c.shown != "") || !strings.Contains(page, c.shown) {
+				t.Errorf("the page has %s, want %q", page, c.shown)
+			}
 		}
 	})
 }

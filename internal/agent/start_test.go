@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/inputs"
 	"github.com/paddock-project/paddock/internal/statefile"
 	"github.com/paddock-project/paddock/internal/store"
 	"github.com/paddock-project/paddock/internal/store/crashfs"
@@ -25,24 +26,24 @@ func TestRestart(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
 		b.follow(a, "a 2", "b 3", "web")
-		held, running := holds(a.engine.State()), runs(a)
+		assigned, running := holds(a.engine.State()), runs(a)
 		b.kill(a)
 		b.disk = b.disk.Crash(crashfs.KeepNothing)
 		a = b.start()
-		same(t, "held after the loss of power", holds(a.engine.State()), held)
+		same(t, "held after the loss of power", holds(a.engine.State()), assigned)
 		b.follow(a, "web", "b 3", "a 2")
 		same(t, "running", runs(a), running)
 	})
 }
 
-// TestRestartAfterAChange names what does not hold any more, and refuses to start if it is told to.
+// TestRestartAfterAChange names what is not valid any more, and does not start if it is strict.
 func TestRestartAfterAChange(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		change func(*bench)
-		held   string // what is held after the change
-		log    []string
-		finds  bool // it is about pods, so that strict refuses
+		name     string
+		change   func(*bench)
+		assigned string // what is held after the change
+		log      []string
+		finds    bool // it is about pods, so that strict rejects
 	}{
 		{"nothing", func(*bench) {}, "a=4-7 b=1", nil, false},
 		{
@@ -81,7 +82,7 @@ func TestRestartAfterAChange(t *testing.T) {
 				c.change(b)
 				startStrictly(t, b, c.finds)
 				a = b.start()
-				same(t, "held", holds(a.engine.State()), c.held)
+				same(t, "held", holds(a.engine.State()), c.assigned)
 				contains(t, "log", b.log.take(), c.log...)
 			})
 		})
@@ -165,29 +166,29 @@ func TestFlippedBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var restored, refused int
+		var restored, rejected int
 		for bit := range 8 * len(whole) {
 			damaged := append([]byte(nil), whole...)
 			damaged[bit/8] ^= 1 << (bit % 8)
-			switch held, err := startOn(b, a.place, damaged, previous); {
+			switch assigned, err := startOn(b, a.env, damaged, previous); {
 			case err != nil:
-				checkRefusal(t, bit, err)
-				refused++
-			case held != before:
-				t.Fatalf("bit %d: pods hold %q, want the generation before, %q", bit, held, before)
+				checkRejection(t, bit, err)
+				rejected++
+			case assigned != before:
+				t.Fatalf("bit %d: pods hold %q, want the generation before, %q", bit, assigned, before)
 			default:
 				restored++
 			}
 			if bit%8 != 0 {
 				continue
 			}
-			held, err := startOn(b, a.place, damaged, nil)
+			assigned, err := startOn(b, a.env, damaged, nil)
 			if err == nil {
-				t.Fatalf("bit %d: started with %q and there is no generation before", bit, held)
+				t.Fatalf("bit %d: started with %q and there is no generation before", bit, assigned)
 			}
-			checkRefusal(t, bit, err)
+			checkRejection(t, bit, err)
 		}
-		t.Logf("%d bits of %d bytes: %d times the generation before, %d times refused", 8*len(whole), len(whole), restored, refused)
+		t.Logf("%d bits of %d bytes: %d times the generation before, %d times refused", 8*len(whole), len(whole), restored, rejected)
 		if restored < 7*len(whole) {
 			t.Errorf("the generation before was used %d times", restored)
 		}
@@ -195,20 +196,20 @@ func TestFlippedBits(t *testing.T) {
 }
 
 // startOn opens a state file and its generation before, as New does.
-func startOn(b *bench, p *place, data, previous []byte) (string, error) {
+func startOn(b *bench, e *environment, data, previous []byte) (string, error) {
 	disk := crashfs.New()
 	disk.Put(b.config.State, data)
 	if previous != nil {
 		disk.Put(b.config.State+".previous", previous)
 	}
-	e, lock, err := p.startEngine(b.t.Context(), b.config, disk, observers{}, discard)
+	started, lock, err := e.startEngine(b.t.Context(), b.config, disk, observers{}, planners{}, discard)
 	if err != nil {
 		return "", err
 	}
-	return holds(e.State()), lock.Close()
+	return holds(started.State()), lock.Close()
 }
 
-func checkRefusal(t *testing.T, bit int, err error) {
+func checkRejection(t *testing.T, bit int, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrForeign) {
 		t.Fatalf("bit %d: error %v, want ErrDamaged or ErrForeign", bit, err)
@@ -233,10 +234,10 @@ func TestAbsurdFile(t *testing.T) {
 			"too large":     append(slices.Clone(previous), make([]byte, statefile.MaxSize)...),
 			"last revision": sealed(regexp.MustCompile(`"generation":\d+`).ReplaceAll(previous, []byte(`"generation":18446744073709551615`))),
 		} {
-			if held, err := startOn(b, a.place, absurd, previous); err != nil || held != before {
-				t.Errorf("%s: pods have %q, want %q: %v", name, held, before, err)
+			if assigned, err := startOn(b, a.env, absurd, previous); err != nil || assigned != before {
+				t.Errorf("%s: pods have %q, want %q: %v", name, assigned, before, err)
 			}
-			if _, err := startOn(b, a.place, absurd, nil); !errors.Is(err, store.ErrDamaged) {
+			if _, err := startOn(b, a.env, absurd, nil); !errors.Is(err, store.ErrDamaged) {
 				t.Errorf("%s, and no generation before: %v", name, err)
 			}
 		}
@@ -257,7 +258,7 @@ func TestForeignFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = startOn(b, a.place, []byte(`{"policyName":"static","defaultCpuSet":"0-7","checksum":1}`), previous)
+		_, err = startOn(b, a.env, []byte(`{"policyName":"static","defaultCpuSet":"0-7","checksum":1}`), previous)
 		if !errors.Is(err, statefile.ErrForeign) {
 			t.Errorf("error %v, want ErrForeign", err)
 		}
@@ -299,9 +300,9 @@ func TestReservedNumberWhileCPUsAreOffline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &place{machine: found.Machine, offline: found.Offline, counted: c.counted, policy: node.Policy{StaticCPU: c.static, ReservedCPUs: set(c.now)}}
-			changed := p.keepReservation(node.Policy{StaticCPU: true, ReservedCPUs: set(c.before)})
-			if got := p.policy.ReservedCPUs.String(); got != c.want || changed != (c.want != c.now) {
+			e := &environment{&inputs.Node{Found: found, Policy: inputs.Policy{Counted: c.counted, Policy: node.Policy{StaticCPU: c.static, ReservedCPUs: set(c.now)}}}}
+			changed := e.keepReservation(node.Policy{StaticCPU: true, ReservedCPUs: set(c.before)})
+			if got := e.Policy.ReservedCPUs.String(); got != c.want || changed != (c.want != c.now) {
 				t.Errorf("reserved %s (changed %v), want %s", got, changed, c.want)
 			}
 		})

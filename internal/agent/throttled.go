@@ -13,7 +13,7 @@ import (
 type runningCgroup struct {
 	// Who is the pod's namespace/name, for people; Pod is its UID.
 	Who, Pod, Container string
-	// Path is the container's cgroup, Parent the pod's, as cgroup.Path makes them.
+	// Path is the container's cgroup, Parent the pod's, as cgroup.Path returns them.
 	Path, Parent string
 }
 
@@ -45,8 +45,8 @@ func throttleables(s *node.State, running []runningCgroup) []throttleable {
 	return list
 }
 
-// throttling is the sample of telemetry.NewThrottling: what the kernel counts of the cgroups above and of exclusive
-// containers. A cgroup that is gone, or cannot be read, is left out.
+// throttling is the sample of telemetry.NewThrottling: the kernel's counts for the cgroups of exclusive containers
+// and of their pods. A cgroup that is gone, or cannot be read, is left out.
 func throttling(files cgroup.FS, state func() *node.State, running func() []runningCgroup) func() []telemetry.Throttled {
 	return func() []telemetry.Throttled {
 		var sample []telemetry.Throttled
@@ -59,5 +59,5 @@ func throttling(files cgroup.FS, state func() *node.State, running func() []runn
 	}
 }
 
-// gone tells whether a cgroup ended while it was looked at.
+// gone reports whether a cgroup ended while it was read.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

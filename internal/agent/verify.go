@@ -22,15 +22,15 @@ import (
 	"github.com/paddock-project/paddock/internal/store"
 )
 
-// Verified is what was compared, and every difference, a line each.
+// Verified is the result: how much was compared, and a line for each difference.
 type Verified struct {
-	Containers  int
-	Differences []string
+	Containers  int      `json:"containers"`
+	Differences []string `json:"differences"`
 	// Throttling is how often exclusive containers were throttled.
-	Throttling VerifiedThrottling
-	// Degraded names the pods with CPUs that are offline, a line each. They are no difference: their
-	// containers run where they should until the CPUs are back.
-	Degraded []string
+	Throttling VerifiedThrottling `json:"throttling"`
+	// Degraded has a line for each pod with offline CPUs. They are no difference: until the CPUs are back, the
+	// containers run on the right other CPUs.
+	Degraded []string `json:"degraded,omitempty"`
 }
 
 // differ adds a line.
@@ -38,8 +38,8 @@ func (v *Verified) differ(format string, args ...any) {
 	v.Differences = append(v.Differences, fmt.Sprintf(format, args...))
 }
 
-// Verify compares the state file, what the API tells of it, and the cgroups of every container that the
-// kubelet says runs. Nothing is changed. The error is of what could not be read.
+// Verify compares the state file with the PodResources API, and with the cgroups of every container that runs
+// according to the kubelet. It changes nothing. The error is about something that could not be read.
 func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) {
 	s, err := stored(ctx, c)
 	if err != nil {
@@ -53,7 +53,14 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 	if err != nil {
 		return nil, err
 	}
-	v := &Verified{Degraded: degradedPods(s)}
+	v := &Verified{Differences: []string{}}
+	for _, d := range s.Degraded() {
+		line := fmt.Sprintf("%s (uid %s): degraded: its CPUs %s are offline", d.Grant.Pod.ID(), d.Grant.Pod.UID, d.Offline)
+		if elsewhere := displaced(s, d); elsewhere != "" {
+			line += "; without a CPU of their own, these run on: " + elsewhere
+		}
+		v.Degraded = append(v.Degraded, line)
+	}
 	for _, err := range unread {
 		v.differ("%v: the kubelet lists it in a way that cannot be read, so its containers are not compared", err)
 	}
@@ -66,22 +73,9 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 	return v, nil
 }
 
-// degradedPods is a line for each pod with CPUs that are offline.
-func degradedPods(s *node.State) []string {
-	var lines []string
-	for _, d := range s.Degraded() {
-		line := fmt.Sprintf("%s (uid %s): degraded: its CPUs %s are offline", d.Grant.Pod.ID(), d.Grant.Pod.UID, d.Offline)
-		if elsewhere := displaced(s, d); elsewhere != "" {
-			line += "; without a CPU of their own, these run on: " + elsewhere
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-// stored is the state as it is on disk, without a lock: its writer exchanges the file as a whole.
+// stored is the state on disk, read without a lock: its writer replaces the whole file at once.
 func stored(ctx context.Context, c Config) (*node.State, error) {
-	p, err := readPlace(c)
+	env, err := readEnvironment(c)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +83,11 @@ func stored(ctx context.Context, c Config) (*node.State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	s, _, err := p.adopt(ctx, c, store.Loaded{Path: c.State, Data: data}, slog.New(slog.DiscardHandler))
+	s, _, err := env.adopt(ctx, c, store.Loaded{Path: c.State, Data: data}, slog.New(slog.DiscardHandler))
 	return s, err
 }
 
-// cgroups compares the containers' files, and the quota of the pods'.
+// cgroups compares the cgroup files of the containers, and the quotas of their pods.
 func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Running) error {
 	ids, who := make([]string, len(running)), map[string]string{}
 	for i, r := range running {
@@ -127,7 +121,7 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 	return v.quotas(s, files, cgroups)
 }
 
-// compare says how what was observed differs from what should be.
+// compare adds the differences between what was observed and the state.
 func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[string]string) {
 	report := converge.Compare(s, observed)
 	for _, u := range report.Updates {
@@ -154,24 +148,24 @@ func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[
 	}
 }
 
-// api compares what the PodResources API tells with the state: which pods there are, and the CPUs of
-// containers that have some for their own.
+// api compares the answer of the PodResources API with the state: which pods there are, and the CPUs of
+// containers that have exclusive CPUs.
 func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
-	told, absurd, err := ask(ctx, socket)
+	listed, invalid, err := ask(ctx, socket)
 	if err != nil {
 		v.differ("PodResources API: %v", err)
 		return
 	}
-	for _, line := range absurd {
+	for _, line := range invalid {
 		v.differ("PodResources API: %s", line)
 	}
 	for _, g := range s.Grants() {
-		containers, there := told[g.Pod.ID()]
+		containers, there := listed[g.Pod.ID()]
 		if !there {
 			v.differ("%s (uid %s): the PodResources API does not report it", g.Pod.ID(), g.Pod.UID)
 			continue
 		}
-		delete(told, g.Pod.ID())
+		delete(listed, g.Pod.ID())
 		for i, c := range g.Pod.Containers {
 			cpus, shown := containers[c.Name]
 			if shown && g.Isolation(i) == node.ContainerIsolation && !cpus.Equal(g.Containers[i].CPUs) {
@@ -179,14 +173,13 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(told)) {
+	for _, id := range slices.Sorted(maps.Keys(listed)) {
 		v.differ("%s: the PodResources API reports it, and the state does not have it", id)
 	}
 }
 
-// ask returns the CPUs of containers by pod and name, and a line for each CPU id that no machine has: whoever
-// answers there is not believed.
-func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set, absurd []string, err error) {
+// ask returns the CPUs of containers by pod and name, and a line for each CPU id that no machine has.
+func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set, invalid []string, err error) {
 	client, err := podres.Dial(ctx, socket)
 	if err != nil {
 		return nil, nil, err
@@ -200,27 +193,26 @@ func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set
 	for _, p := range list.GetPodResources() {
 		containers, who := map[string]cpuset.Set{}, p.GetNamespace()+"/"+p.GetName()
 		for _, c := range p.GetContainers() {
-			cpus, odd := believed(c.GetCpuIds())
-			for _, id := range odd {
-				absurd = append(absurd, fmt.Sprintf("%s: container %s: CPU %d, want 0 to %d", who, c.GetName(), id, cpuset.MaxID))
+			cpus, others := possible(c.GetCpuIds())
+			for _, id := range others {
+				invalid = append(invalid, fmt.Sprintf("%s: container %s: CPU %d, want 0 to %d", who, c.GetName(), id, cpuset.MaxID))
 			}
 			containers[c.GetName()] = cpus
 		}
 		pods[who] = containers
 	}
-	return pods, absurd, nil
+	return pods, invalid, nil
 }
 
-// believed are the ids that a CPU can have, and those that none can.
-func believed(ids []int64) (cpuset.Set, []int64) {
+// possible are the ids that a CPU can have. others are those that none can have.
+func possible(ids []int64) (_ cpuset.Set, others []int64) {
 	var cpus cpuset.Builder
-	var odd []int64
 	for _, id := range ids {
 		if id < 0 || id > cpuset.MaxID {
-			odd = append(odd, id)
+			others = append(others, id)
 			continue
 		}
 		cpus.Add(int(id))
 	}
-	return cpus.Set(), odd
+	return cpus.Set(), others
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -11,11 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/apiserver"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
 const listedPods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"db","namespace":"default","uid":"u1"},"status":{"containerStatuses":[
@@ -32,17 +35,17 @@ func verifying(t *testing.T, change map[string]string) Config {
 	t.Cleanup(kubelet.Close)
 	c := b.config
 	c.Runtime, c.Pods, c.Kubelet.URL, c.CgroupRoot = RuntimeNRI, nil, kubelet.URL, t.TempDir()
-	p, err := readPlace(c)
+	e, err := readEnvironment(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := node.Adopt(p.machine, p.policy, p.inventory, nil)
+	s, _, err := node.Adopt(e.Found.Machine, e.Policy.Policy, e.Devices, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err = s.Apply(s.Plan(request.Pod{UID: "u1", Namespace: "default", Name: "db", QoS: request.Guaranteed, Containers: []request.Container{
-		{Name: "app", Lane: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Memory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}},
-		{Name: "log", Lane: request.App, Sharing: request.FractionalCPU},
+		{Name: "app", Type: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Memory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}},
+		{Name: "log", Type: request.App, Sharing: request.FractionalCPU},
 	}}))
 	if err != nil {
 		t.Fatal(err)
@@ -122,9 +125,9 @@ func TestVerifyTellsOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestAbsurdCPUs: whoever answers as the PodResources API can name any number.
-func TestAbsurdCPUs(t *testing.T) {
-	cpus, odd := believed([]int64{3, -1, cpuset.MaxID, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64})
+// TestPossibleCPUs: a server that answers as the PodResources API can name any number.
+func TestPossibleCPUs(t *testing.T) {
+	cpus, odd := possible([]int64{3, -1, cpuset.MaxID, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64})
 	if !cpus.Equal(cpuset.Of(3, cpuset.MaxID)) || !slices.Equal(odd, []int64{-1, cpuset.MaxID + 1, math.MaxInt64, math.MinInt64}) {
 		t.Errorf("CPUs %s, others %v", cpus, odd)
 	}
@@ -135,6 +138,19 @@ func TestVerifyNeedsAState(t *testing.T) {
 	c.State += ".none"
 	if _, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("no error without a state")
+	}
+}
+
+// TestNodeName: the DaemonSet gives the agent the name by a flag, so the file that verify reads has none.
+func TestNodeName(t *testing.T) {
+	c := verifying(t, nil)
+	c.APIServer.URL = apiserver.InCluster
+	log := slog.New(slog.DiscardHandler)
+	if _, err := Verify(t.Context(), c, log); err != nil {
+		t.Errorf("verify without the name of the Kubernetes node: %v", err)
+	}
+	if _, err := New(t.Context(), c, nil, telemetry.Build{}, log); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "nodeName: ") {
+		t.Errorf("an agent without it: %v", err)
 	}
 }
 

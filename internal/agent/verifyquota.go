@@ -9,22 +9,35 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// VerifiedThrottling is what the kernel counts since the cgroups of exclusive containers and of their
-// pods were made: also of the time before a quota was taken away.
+// VerifiedThrottling has the kernel's counts since the cgroups of exclusive containers and of their pods were made.
+// They include the time before a quota was removed.
 type VerifiedThrottling struct {
-	// Exclusive is how many containers with exclusive CPUs run.
-	Exclusive int
-	// Periods are those with a quota in which something ran, Throttled those in which it was used up.
-	Periods, Throttled uint64
-	// Notes name who was throttled, a line each.
-	Notes []string
+	// Exclusive is the number of running containers with exclusive CPUs.
+	Exclusive int `json:"exclusive"`
+	// Periods are the periods with a quota in which a process ran, Throttled those in which the quota was used up.
+	Periods   uint64 `json:"periods"`
+	Throttled uint64 `json:"throttled"`
+	// Notes have a line for each cgroup that was throttled.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // quotas compares the quotas of the pods' cgroups, and counts throttled periods.
 func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgroup) error {
 	for _, r := range running {
-		if err := v.podQuota(s, files, r); err != nil {
+		want := converge.DesiredPodQuota(s, r.Pod)
+		if want == node.KeepQuota {
+			continue
+		}
+		has, err := files.Quota(r.Parent)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
 			return err
+		}
+		line := quotaLine(fmt.Sprintf("%s (uid %s): its cgroup %s", r.Who, r.Pod, r.Parent), has, want)
+		if has != want && !slices.Contains(v.Differences, line) {
+			v.differ("%s", line)
 		}
 	}
 	for _, t := range throttleables(s, running) {
@@ -54,32 +67,12 @@ func (v *VerifiedThrottling) add(t throttleable, n cgroup.Throttling) {
 	}
 }
 
-// podQuota compares the quota of a pod's cgroup.
-func (v *Verified) podQuota(s *node.State, files cgroup.FS, r runningCgroup) error {
-	want := converge.DesiredPodQuota(s, r.Pod)
-	if want == node.KeepQuota {
-		return nil
-	}
-	has, err := files.Quota(r.Parent)
-	if gone(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	line := quotaLine(fmt.Sprintf("%s (uid %s): its cgroup %s", r.Who, r.Pod, r.Parent), has, want)
-	if has != want && !slices.Contains(v.Differences, line) {
-		v.differ("%s", line)
-	}
-	return nil
-}
-
 // quota adds a difference of a container.
 func (v *Verified) quota(who string, has, want node.Quota) {
 	v.differ("%s", quotaLine(who+": it", has, want))
 }
 
-// quotaLine says what quota somebody has and should have.
+// quotaLine is the text of a difference between two quotas.
 func quotaLine(who string, has, want node.Quota) string {
 	text := func(q node.Quota) string {
 		return fmt.Sprintf("a CFS quota of %d µs in %d", q, int64(node.QuotaPeriod))

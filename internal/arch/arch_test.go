@@ -1,4 +1,4 @@
-// Package arch holds the rules of the house as tests: who may import whom, who may print,
+// Package arch has the rules of the house as tests: who may import whom, who may print,
 // how large a file may be, which words a user reads, and that every rule that is named can be read
 // in docs/rules.
 // There is nothing to import here.
@@ -39,7 +39,7 @@ type goFile struct {
 // dir is the package's directory: "internal/core/cpu", "cmd/paddock".
 func (f *goFile) dir() string { return path.Dir(f.path) }
 
-// generated says that the file was made by a program, as the go command defines it.
+// generated reports whether the file was made by a program, as the go command defines it.
 func (f *goFile) generated() bool { return ast.IsGenerated(f.syntax) }
 
 // textFile is one file that people read.

@@ -135,7 +135,7 @@ func TestMentions(t *testing.T) {
 }
 
 // Words that do not belong into the repository. They are put together here so that this
-// file does not hold them.
+// file does not have them.
 var unwanted = []struct {
 	pattern *regexp.Regexp
 	why     string

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"path"
@@ -16,7 +17,7 @@ type wording struct {
 	instead string
 }
 
-// plain is for what the program prints, logs and serves, and for the pages.
+// plain is for what the program prints, logs and serves, for the pages, and for comments.
 var plain = []wording{
 	{regexp.MustCompile(`(?i)\bnobody\b`), "no pod, no container or no process"},
 	{regexp.MustCompile(`(?i)\bnot to be had\b`), "not available"},
@@ -27,11 +28,15 @@ var plain = []wording{
 	{regexp.MustCompile(`(?i)\bstands? aside\b`), "does not manage this node"},
 	{regexp.MustCompile(`(?i)\b(memory|the) books\b`), "the memory accounting"},
 	{regexp.MustCompile(`(?i)\b(node|pod)'s shared pool\b`), "node shared pool, pod shared pool"},
+}
+
+// inText is for what users read, beside plain.
+var inText = []wording{
 	{regexp.MustCompile(`(?i)\bgeneration\b`), "revision"},
 }
 
-// interfaces are literals that programs read: they keep their words. A connection is refused, as
-// the kernel says.
+// interfaces are literals that programs read: they keep their words. A connection is refused, in
+// the kernel's word.
 var interfaces = []string{
 	`"lifted"`, `"generation"`, `\"generation\":`,
 	`"GET /api/refusals`, `"the kubelet refuses the connection: `,
@@ -48,7 +53,7 @@ func TestProgramTextIsPlain(t *testing.T) {
 				unused = slices.DeleteFunc(unused, func(s string) bool { return s == interfaces[i] })
 				continue
 			}
-			for _, found := range wordsIn(plain, l.Value) {
+			for _, found := range wordsIn(slices.Concat(plain, inText), l.Value) {
 				t.Errorf("%s: %s", f.set.Position(l.Pos()), found)
 			}
 		}
@@ -82,7 +87,7 @@ func wordsIn(list []wording, text string) []string {
 	var found []string
 	for _, w := range list {
 		if m := w.pattern.FindString(text); m != "" {
-			found = append(found, "it says "+m+": write "+w.instead)
+			found = append(found, fmt.Sprintf("%q: write %s", m, w.instead))
 		}
 	}
 	return found
@@ -98,7 +103,7 @@ func TestDocumentationIsPlain(t *testing.T) {
 			continue
 		}
 		pages++
-		for _, found := range wordsIn(plain, code.ReplaceAllString(f.text, "")) {
+		for _, found := range wordsIn(slices.Concat(plain, inText), code.ReplaceAllString(f.text, "")) {
 			t.Errorf("%s: %s", f.path, found)
 		}
 	}
@@ -107,21 +112,156 @@ func TestDocumentationIsPlain(t *testing.T) {
 	}
 }
 
+// plainPackages are the packages of which the test files are checked as well. Comments of the product are
+// checked everywhere.
+var plainPackages = []string{
+	"cmd/paddock", "internal/arch", "internal/devicefile", "internal/discover", "internal/doctor", "internal/explain",
+	"internal/inputs", "internal/kubeletcfg", "internal/kubeletstate", "internal/podspec", "internal/replacement",
+	"internal/stateview", "internal/treatment", "test/e2e",
+}
+
+// inComments is for comments, beside plain. People who change Paddock read them.
+var inComments = []wording{
+	{regexp.MustCompile(`(?i)\b(says|said|told|tells)\b`), "reports, describes or explains, or what the thing has"},
+	{regexp.MustCompile(`(?i)\b(holds|held|holding)\b`), "has, is assigned, or: is valid, is true"},
+	{regexp.MustCompile(`(?i)\b(stands|stood)\b`), "is, or means"},
+	{regexp.MustCompile(`(?i)\b(lanes?|famil(y|ies)|universes?)\b`), "container type, hint set, candidate NUMA nodes"},
+	{regexp.MustCompile(`(?i)\beverybody\b`), "all pods"},
+}
+
+// inNames is for the words of names that a package declares.
+var inNames = regexp.MustCompile(`^(?i:anew|books?|everybody|famil(y|ies)|held|holds|lanes?|nobody|refus(e|es|ed|als?)|said|stands|told|universes?)$`)
+
+// terms are the words of the field, of a kernel or of a wire format. They are no fault where they are
+// written like this.
+var terms = regexp.MustCompile(`(?i)\b(connection(s are| is)? refused|refuses the connection|ECONNREFUSED|GetBookID|locks? held|held lock|holds? the lock|lock is held|(the|a|newest) generation|DeviceClass stands)\b`)
+
+func TestCommentsArePlain(t *testing.T) {
+	for _, f := range load(t).goFiles {
+		if !isPlain(f) || f.path == "internal/arch/words_test.go" {
+			continue
+		}
+		for _, group := range f.syntax.Comments {
+			for _, found := range commentFaults(group.Text()) {
+				t.Errorf("%s: %s", f.set.Position(group.Pos()), found)
+			}
+		}
+	}
+}
+
+func TestNamesArePlain(t *testing.T) {
+	for _, f := range load(t).goFiles {
+		if !isPlain(f) {
+			continue
+		}
+		for _, name := range declared(f.syntax) {
+			if word := nameFault(name.Name); word != "" {
+				t.Errorf("%s: %s: the word %q is not one of Kubernetes nodes: see the other words in internal/arch/words_test.go",
+					f.set.Position(name.Pos()), name.Name, word)
+			}
+		}
+	}
+}
+
+func isPlain(f *goFile) bool {
+	return !f.generated() && (!f.test && strings.HasPrefix(f.path, "internal/") || slices.ContainsFunc(plainPackages, func(p string) bool { return matches(p, f.dir()) }))
+}
+
+// quoted is what a comment cites, such as a message.
+var quoted = regexp.MustCompile("\"[^\"\n]*\"|`[^`\n]*`")
+
+func commentFaults(text string) []string {
+	text = terms.ReplaceAllString(quoted.ReplaceAllString(text, ""), "")
+	return wordsIn(slices.Concat(plain, inComments), text)
+}
+
+// nameFault is the first word of a name that is not plain; empty: there is none.
+func nameFault(name string) string {
+	for _, word := range camel.FindAllString(terms.ReplaceAllString(name, ""), -1) {
+		if inNames.MatchString(word) {
+			return word
+		}
+	}
+	return ""
+}
+
+// camel is one word of a name.
+var camel = regexp.MustCompile(`[A-Z]+(?:[^a-zA-Z]|$)|[A-Z]?[a-z]+|[A-Z]+`)
+
+// declared are the names that a file declares. The names of other packages, which it uses, are theirs.
+func declared(file *ast.File) []*ast.Ident {
+	var names []*ast.Ident
+	add := func(list ...ast.Expr) {
+		for _, e := range list {
+			if id, ok := e.(*ast.Ident); ok {
+				names = append(names, id)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			names = append(names, n.Name)
+		case *ast.TypeSpec:
+			names = append(names, n.Name)
+		case *ast.ValueSpec:
+			names = append(names, n.Names...)
+		case *ast.Field:
+			names = append(names, n.Names...)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Key, n.Value)
+			}
+		}
+		return true
+	})
+	return names
+}
+
 func TestWordsAreSeen(t *testing.T) {
 	for _, text := range []string{
 		"paddock refuses the pod", "a refusal", "it is made anew", "quota lifted", "Nobody listens", "HELD BY",
 		"the node's shared pool", "memory books", "the agent stands aside", "since generation 3",
 	} {
-		if len(wordsIn(plain, text)) != 1 {
+		if len(wordsIn(slices.Concat(plain, inText), text)) != 1 {
 			t.Errorf("%q is not seen", text)
 		}
 	}
 	for _, text := range []string{"paddock rejects the pod", "renewed", "assigned to", "the node shared pool", "set aside", "playbooks"} {
-		if got := wordsIn(plain, text); len(got) != 0 {
+		if got := wordsIn(slices.Concat(plain, inText), text); len(got) != 0 {
 			t.Errorf("%q: %s", text, got)
 		}
 	}
 	if got := code.ReplaceAllString("a `nobody` [b](refusal.md)\n```console\nheld by\n```\nc", ""); got != "a  [b\nc" {
 		t.Errorf("without code it is %q", got)
+	}
+}
+
+func TestWordsOfCommentsAndNamesAreSeen(t *testing.T) {
+	for _, text := range []string{
+		"the report says why", "it was told", "what a pod holds", "the books", "a lane", "a message stands for it", "nobody", "made anew",
+	} {
+		if len(commentFaults(text)) != 1 {
+			t.Errorf("%q is not seen", text)
+		}
+	}
+	for _, text := range []string{
+		"connection refused", "it prints \"nobody\"", "a threshold", "a household", "the generation of a state", "the standard policy",
+	} {
+		if got := commentFaults(text); len(got) != 0 {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"freshBooks": "Books", "cpuBook": "Book", "heldBy": "held", "ErrRefused": "Refused", "nobody": "nobody", "said": "said",
+		"GetBookID": "", "ECONNREFUSED": "", "threshold": "", "standard": "", "bookkeeping": "", "IDs": "",
+	} {
+		if got := nameFault(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }

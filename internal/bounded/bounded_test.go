@@ -19,3 +19,14 @@ func TestRead(t *testing.T) {
 		t.Errorf("error %v, want the reader's", err)
 	}
 }
+
+// TestBegin: what is read first is not lost for who reads all.
+func TestBegin(t *testing.T) {
+	for text, want := range map[string]string{"": "", "1234": "1234", "12345": "1234"} {
+		first, all, err := Begin(strings.NewReader(text), 4)
+		whole, wrong := io.ReadAll(all)
+		if string(first) != want || string(whole) != text || err != nil || wrong != nil {
+			t.Errorf("of %q it read %q, then %q: %v, %v", text, first, whole, err, wrong)
+		}
+	}
+}

@@ -1,9 +1,9 @@
-// Package cgroup reads what the kernel was told about a container and how often it was throttled, and
-// writes a pod's CFS quota.
+// Package cgroup reads a container's settings in its cgroup and how often it was throttled, and writes a pod's
+// CFS quota.
 //
-// Cgroup v2, and of v1 the controllers cpuset and cpu (kernel documentation: admin-guide/cgroup-v2.rst,
-// admin-guide/cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst). Which one a file system is, is seen by its
-// root. Nothing else is written than the quota.
+// It knows cgroup v2, and the controllers cpuset and cpu of v1 (kernel documentation: admin-guide/cgroup-v2.rst,
+// admin-guide/cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst). The root of the file system shows the version. The
+// package writes only the quota.
 package cgroup
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// DefaultRoot is where cgroups are.
+// DefaultRoot is the usual mount point of cgroups.
 const DefaultRoot = "/sys/fs/cgroup"
 
-// maxFile bounds what is read of one file, in bytes; a list of 4096 single CPUs has 20 KiB.
+// maxFile is the largest file that is read, in bytes; a list of 4096 single CPUs has 20 KiB.
 const maxFile = 64 << 10
 
 // FS is a file system of cgroups.
@@ -33,7 +33,7 @@ type FS struct {
 	Root string
 }
 
-// v2 tells which version the file system is.
+// v2 reports whether the file system is of cgroup v2.
 func (f FS) v2() bool {
 	_, err := os.Stat(filepath.Join(f.Root, "cgroup.controllers"))
 	return err == nil
@@ -47,9 +47,8 @@ func (f FS) file(path, controller, name string) string {
 	return filepath.Join(f.Root, controller, filepath.Clean("/"+path), name)
 }
 
-// Read returns what was written for the cgroup of that path, which Path makes. CPUs and memory nodes are
-// empty where nothing was written; v1 has no such thing, there they are inherited. The error wraps
-// fs.ErrNotExist for a cgroup that is gone.
+// Read returns the settings of the cgroup of a path that Path returned. CPUs and memory nodes that were not written
+// are empty; in v1, they are inherited and never empty. The error wraps fs.ErrNotExist for a cgroup that is gone.
 func (f FS) Read(path string) (converge.Setting, error) {
 	var s converge.Setting
 	cpus, err := read(f.file(path, "cpuset", "cpuset.cpus"))
@@ -63,26 +62,19 @@ func (f FS) Read(path string) (converge.Setting, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Mems, err = nodes(mems); err != nil {
+	nodes, err := cpuset.Parse(mems) // cpuset.mems has the form of a list of CPUs
+	if err == nil && nodes.Highest() > mask.MaxNode {
+		err = fmt.Errorf("%s: NUMA nodes above %d are not known here", mems, mask.MaxNode)
+	}
+	if err != nil {
 		return s, fmt.Errorf("cgroup %s: cpuset.mems: %w", path, err)
 	}
+	s.Mems = mask.Of(nodes.IDs()...)
 	s.Quota, err = f.Quota(path)
 	return s, err
 }
 
-// nodes reads cpuset.mems, which has the form of a list of CPUs.
-func nodes(text string) (mask.Mask, error) {
-	ids, err := cpuset.Parse(text)
-	if err != nil {
-		return 0, err
-	}
-	if ids.Highest() > mask.MaxNode {
-		return 0, fmt.Errorf("%s: NUMA nodes above %d are not known here", text, mask.MaxNode)
-	}
-	return mask.Of(ids.IDs()...), nil
-}
-
-// write writes to a file that is there: the kernel makes the files of cgroups, nobody else.
+// write writes to an existing file: only the kernel makes the files of cgroups.
 func write(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:forbidigo // it is the kernel's file: there is nothing to sync or to replace
 	if err != nil {
@@ -102,8 +94,7 @@ func read(name string) (string, error) {
 	return strings.TrimSpace(string(data)), gone(err)
 }
 
-// gone makes ENODEV, which files of a cgroup answer with that was removed after they were opened, the error of
-// one that was removed before.
+// gone adds fs.ErrNotExist to ENODEV: that is the error of an open file whose cgroup was removed meanwhile.
 func gone(err error) error {
 	if errors.Is(err, syscall.ENODEV) {
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -111,8 +102,8 @@ func gone(err error) error {
 	return err
 }
 
-// Path makes the path of a cgroup below the root of what a runtime calls it: a path, as with the cgroupfs
-// driver; or as with the systemd driver a slice, or "slice:prefix:name" for a scope in it.
+// Path returns the path of a cgroup below the root. A runtime names a cgroup by its path, with the cgroupfs driver,
+// or by a slice, or by "slice:prefix:name" for a scope in a slice, with the systemd driver.
 func Path(runtime string) string {
 	if slice, rest, scoped := strings.Cut(runtime, ":"); scoped {
 		prefix, name, _ := strings.Cut(rest, ":")
@@ -127,7 +118,7 @@ func Path(runtime string) string {
 	return runtime
 }
 
-// expand makes the path of a slice, whose name says in which slices it is: a-b.slice is in a.slice
+// expand returns the path of a slice. Its name has the names of the slices that it is in: a-b.slice is in a.slice
 // (systemd.slice(5)).
 func expand(slice string) string {
 	name := strings.TrimSuffix(slice, ".slice")
@@ -140,8 +131,8 @@ func expand(slice string) string {
 	return path.String() + "/" + slice
 }
 
-// Find returns the paths of the containers' cgroups below the root, by the runtime's id; see containerID. Of
-// ids that are not there nothing is returned. What is below a container's cgroup is the container's own.
+// Find returns the paths of the containers' cgroups below the root, by the runtime's id; see containerID. Ids without
+// a cgroup are left out. Cgroups below a container's cgroup are not searched.
 func (f FS) Find(ids []string) (map[string]string, error) {
 	root := f.Root
 	if !f.v2() {
@@ -168,16 +159,16 @@ func (f FS) Find(ids []string) (map[string]string, error) {
 	return found, err
 }
 
-// containerID is the id of the container that the cgroup of that name is of:
+// containerID is the id of the container that has the cgroup of that name:
 //
 //	ID                             containerd, cgroupfs driver
 //	cri-containerd-ID.scope        containerd, systemd driver
-//	SLICE:cri-containerd:ID        containerd with the cgroupfs driver, told a systemd path
+//	SLICE:cri-containerd:ID        containerd with the cgroupfs driver, given a systemd path
 //	crio-ID                        CRI-O, cgroupfs driver
 //	crio-ID.scope                  CRI-O, systemd driver
 //
-// and the same with other prefixes. crio-conmon-ID and crio-conmon-ID.scope are not of the container but of the
-// process that watches it (conmon), which runs where the pod's other processes may.
+// and the same with other prefixes. crio-conmon-ID and crio-conmon-ID.scope are not the container's but of the
+// process that watches it (conmon), which may use the CPUs of the pod's other processes.
 func containerID(name string) (string, bool) {
 	name = strings.TrimSuffix(name, ".scope")
 	i := strings.LastIndexAny(name, "-:")

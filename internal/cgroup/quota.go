@@ -46,7 +46,7 @@ func cpuMax(text string) (quota, period int64, err error) {
 	return quota, period, nil
 }
 
-// period is cpu.cfs_period_us, for v1; the kubelet's where the kernel has no such file.
+// period is cpu.cfs_period_us, for v1; without such a file it is the kubelet's period.
 func (f FS) period(path string) (int64, error) {
 	text, err := read(f.file(path, "cpu", "cpu.cfs_period_us"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,9 +69,9 @@ func (f FS) quotaFile(path string) string {
 	return f.file(path, "cpu", "cpu.cfs_quota_us")
 }
 
-// SetQuota gives a cgroup a CFS quota in periods of node.QuotaPeriod, or none with node.NoQuota, and tells whether
-// it had another; node.KeepQuota changes nothing. The period of a cgroup without quota stays as it is. The
-// error wraps fs.ErrNotExist for a cgroup that is gone.
+// SetQuota writes the CFS quota of a cgroup, in periods of node.QuotaPeriod, and reports whether it changed.
+// node.NoQuota removes the quota and keeps the period; node.KeepQuota changes nothing. The error wraps
+// fs.ErrNotExist for a cgroup that is gone.
 func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	if want == node.KeepQuota {
 		return false, nil
@@ -100,33 +100,23 @@ func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	return true, err
 }
 
-// Throttling is what the kernel counts since a cgroup was made (cpu.stat). Periods without a quota are
-// not counted.
+// Throttling has the kernel's counts since a cgroup was made (cpu.stat). Periods without a quota are not counted.
 type Throttling struct {
-	// Periods are those in which something ran, Throttled those in which the quota was used up.
+	// Periods are the periods in which a process ran, Throttled those in which the quota was used up.
 	Periods, Throttled uint64
-	// Time is how long all threads together could have run and did not.
+	// Time is the time for which all threads together were ready and could not run.
 	Time time.Duration
 }
 
-// Throttled returns how often a cgroup was throttled by its own quota. The quotas of the cgroups above it
-// count there. A kernel without CFS bandwidth control counts nothing. The error wraps
-// fs.ErrNotExist for a cgroup that is gone.
+// Throttled returns how often a cgroup was throttled by its own quota; the quotas of the cgroups above it are
+// counted there. A kernel without CFS bandwidth control counts nothing. The error wraps fs.ErrNotExist for a
+// cgroup that is gone.
 func (f FS) Throttled(path string) (Throttling, error) {
 	name := f.file(path, "cpu", "cpu.stat")
 	text, err := read(name)
 	if err != nil {
 		return Throttling{}, err
 	}
-	t, err := cpuStat(text)
-	if err != nil {
-		return Throttling{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return t, nil
-}
-
-// cpuStat parses cpu.stat, of v2 with throttled_usec, of v1 with throttled_time in nanoseconds.
-func cpuStat(text string) (Throttling, error) {
 	var t Throttling
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -136,15 +126,15 @@ func cpuStat(text string) (Throttling, error) {
 			t.Periods = n
 		case "nr_throttled":
 			t.Throttled = n
-		case "throttled_usec":
+		case "throttled_usec": // v2
 			t.Time = time.Duration(min(n, 1<<53)) * time.Microsecond
-		case "throttled_time":
+		case "throttled_time": // v1, in nanoseconds
 			t.Time = time.Duration(n)
 		default:
 			continue
 		}
 		if err != nil {
-			return Throttling{}, fmt.Errorf("%s: %q is no number", key, value)
+			return Throttling{}, fmt.Errorf("%s: %s: %q is no number", name, key, value)
 		}
 	}
 	return t, nil

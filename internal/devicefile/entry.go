@@ -40,7 +40,12 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 		{"count", numberInto(&e.count)},
 		{"perNode", numberInto(&e.perNode)},
 		{"numaNodes", e.takeNodes},
-		{"healthy", e.takeHealth},
+		{"healthy", func(value json.RawMessage) error {
+			if err := json.Unmarshal(value, &e.healthy); err != nil {
+				return fmt.Errorf("it is %s: want true or false", kindOf(value))
+			}
+			return nil
+		}},
 	} {
 		if value, ok := fields[take.field]; ok {
 			if err := take.into(value); err != nil {
@@ -62,7 +67,7 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 	return e.devices(limit)
 }
 
-// devices lists what the entry stands for.
+// devices lists what the entry means.
 func (e entry) devices(limit int) ([]device.Device, error) {
 	if most := int64(limit) / int64(max(1, e.nodes.Len())); e.count > int64(limit) || e.perNode > most || limit == 0 {
 		return nil, fmt.Errorf(": the file has more than %d devices", MaxDevices)
@@ -109,13 +114,6 @@ func numberInto(to *int64) func(json.RawMessage) error {
 		}
 		return nil
 	}
-}
-
-func (e *entry) takeHealth(value json.RawMessage) error {
-	if err := json.Unmarshal(value, &e.healthy); err != nil {
-		return fmt.Errorf("it is %s: want true or false", kindOf(value))
-	}
-	return nil
 }
 
 // takeNodes accepts an id, a text like "0-3,8", and a list of both.

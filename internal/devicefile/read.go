@@ -41,7 +41,7 @@ func Inventory(m *machine.Machine, name string, data []byte) (*device.Inventory,
 }
 
 // Read returns the devices of each resource, in the order of the file. Whether names and
-// ids are good and the NUMA nodes exist is for device.NewInventory to say. The map is never
+// ids are good and the NUMA nodes exist is for device.NewInventory to check. The map is never
 // nil without an error.
 func Read(name string, data []byte) (map[string][]device.Device, error) {
 	resources, err := read(data)
@@ -103,8 +103,19 @@ func toJSON(data []byte) ([]byte, error) {
 			return nil, err
 		}
 	} else {
-		if err := checkOneDocument(data); err != nil {
-			return nil, err
+		decoder := yamlv2.NewDecoder(bytes.NewReader(data))
+		for n := 0; ; n++ {
+			var document any
+			err := decoder.Decode(&document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil && n > 0 {
+				err = errors.New("it has more than one YAML document")
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 		var err error
 		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
@@ -118,23 +129,7 @@ func toJSON(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func checkOneDocument(data []byte) error {
-	decoder := yamlv2.NewDecoder(bytes.NewReader(data))
-	for n := 0; ; n++ {
-		var document any
-		err := decoder.Decode(&document)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case n > 0:
-			return errors.New("it has more than one YAML document")
-		}
-	}
-}
-
-// fieldsOf takes an object apart. With known fields, no other may stand in it. The values are
+// fieldsOf takes an object apart. With known fields, it may have no other. The values are
 // not empty and begin with no space.
 func fieldsOf(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	if len(object) == 0 || object[0] != '{' {
@@ -152,7 +147,7 @@ func fieldsOf(object json.RawMessage, known ...string) (map[string]json.RawMessa
 	return fields, nil
 }
 
-// kindOf says what a JSON value is.
+// kindOf describes what a JSON value is.
 func kindOf(text json.RawMessage) string {
 	if len(text) == 0 {
 		return "missing"

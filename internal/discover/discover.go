@@ -10,6 +10,7 @@ package discover
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/google/cadvisor/lib/model"
 
@@ -27,6 +28,8 @@ type Found struct {
 	// Offline are the CPUs that are present but offline. A recorded file does not
 	// know them.
 	Offline cpuset.Set
+	// PCI are the GPUs, NICs, NVMe disks and accelerators, by address. A file of an older version has none.
+	PCI []PCIDevice
 	// Remarks are whole sentences for people, about things that are legal but
 	// surprising.
 	Remarks []string
@@ -51,7 +54,7 @@ func found(name string, info *model.MachineInfo) (*Found, error) {
 }
 
 // remark looks for what the managers take as reported although the rest of the file
-// says otherwise.
+// disagrees.
 func (f *Found) remark() {
 	m := f.Machine
 	if listed := len(m.CPUs()); listed != f.Info.NumCores {
@@ -94,7 +97,11 @@ func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 		return machine.Description{}, fmt.Errorf("topology lists no NUMA node")
 	}
 	d := machine.Description{CPUs: info.NumCores, Sockets: info.NumSockets}
-	unknown := socketsUnknown(info)
+	// The kernel reports socket -1 for every core where firmware has no socket ids: it is then one socket.
+	unknown := true
+	for _, n := range info.Topology {
+		unknown = unknown && !slices.ContainsFunc(n.Cores, func(c model.Core) bool { return c.SocketID != -1 })
+	}
 	for i := range info.Topology {
 		n, err := fromNode(&info.Topology[i])
 		if err != nil {
@@ -108,19 +115,6 @@ func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 		d.Nodes = append(d.Nodes, n)
 	}
 	return d, nil
-}
-
-// socketsUnknown tells whether every core is on socket -1, which is how the kernel
-// says that firmware does not tell; it is then one socket.
-func socketsUnknown(info *model.MachineInfo) bool {
-	for _, n := range info.Topology {
-		for _, core := range n.Cores {
-			if core.SocketID != -1 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 func fromNode(n *model.Node) (machine.NodeDescription, error) {

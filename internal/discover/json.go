@@ -14,14 +14,14 @@ const lineWidth = 140
 // caches, is at 6.
 const maxDepth = 8
 
-// WriteJSON writes the MachineInfo, so that Read of it finds the same machine. Of a
+// WriteJSON writes the MachineInfo with the PCI devices, so that Read of it finds the same machine. Of a
 // recorded file every field is written, known or not, in the order of the file. What
 // fits on a line is written on one: a core is a line, not twenty.
 func (f *Found) WriteJSON(w io.Writer) error {
 	data := f.recorded
 	if data == nil {
 		var err error
-		if data, err = json.Marshal(f.Info); err != nil {
+		if data, err = json.Marshal(recording{f.Info, f.PCI}); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,14 @@ func (f *Found) WriteJSON(w io.Writer) error {
 func layOut(out *bytes.Buffer, value json.RawMessage, depth int) error {
 	isObject := value[0] == '{'
 	if isList := value[0] == '['; !isObject && !isList || 2*depth+len(value) <= lineWidth || depth == maxDepth {
-		return oneLine(out, value)
+		// Compact, with a space after colons and commas. A line feed of json.Indent is never inside a string,
+		// where it would be escaped.
+		var lines bytes.Buffer
+		if err := json.Indent(&lines, value, "", ""); err != nil {
+			return err
+		}
+		_, err := strings.NewReplacer(",\n", ", ", "\n", "").WriteString(out, lines.String())
+		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(value))
 	if _, err := d.Token(); err != nil {
@@ -69,15 +76,4 @@ func layOut(out *bytes.Buffer, value json.RawMessage, depth int) error {
 	}
 	out.WriteString(indent)
 	return out.WriteByte(value[len(value)-1])
-}
-
-// oneLine writes compact JSON with a space after colons and commas. A line feed of json.Indent is never
-// inside a string, where it would be escaped.
-func oneLine(out *bytes.Buffer, value json.RawMessage) error {
-	var lines bytes.Buffer
-	if err := json.Indent(&lines, value, "", ""); err != nil {
-		return err
-	}
-	_, err := strings.NewReplacer(",\n", ", ", "\n", "").WriteString(out, lines.String())
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/google/cadvisor/lib/model"
+	"github.com/google/cadvisor/lib/utils/sysfs"
 	"github.com/google/cadvisor/lib/utils/sysinfo"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -21,13 +22,17 @@ const LiveName = "live"
 // Live reads the machine out of sysfs and procfs below root, which is os.DirFS("/")
 // but in tests. CPUs that are offline are left out, as the kubelet leaves them out.
 //
-// Info holds what decisions need. What would tell one machine from the next of its
+// Info has what decisions need. What would distinguish one machine from the next of its
 // kind (ids, addresses, disks, the time) is left empty, so that a recording may be
 // shown to others and two recordings may be compared.
 func Live(root fs.FS) (*Found, error) {
-	t, err := newTree(root)
+	t := &tree{SysFs: sysfs.NewRealSysFs(), root: root}
+	online, ok, err := t.list(cpuDir + "/online")
 	if err != nil {
 		return nil, fmt.Errorf("reading the topology: %w", err)
+	}
+	if ok {
+		t.online = &online
 	}
 	info, remarks, err := t.info()
 	if err != nil {
@@ -41,12 +46,14 @@ func Live(root fs.FS) (*Found, error) {
 		return nil, fmt.Errorf("reading the topology: %w", err)
 	}
 	f.Remarks = append(f.Remarks, remarks...)
+	f.PCI, remarks = t.pci()
+	f.Remarks = append(f.Remarks, remarks...)
 	return f, nil
 }
 
 // Online are the CPUs that are online now (Documentation/admin-guide/cputopology.rst, "online"): one small
-// file, cheap enough to be read every second. The error wraps fs.ErrNotExist on a kernel that does not
-// tell.
+// file, cheap enough to be read every second. The error wraps fs.ErrNotExist on a kernel without
+// it.
 func Online(root fs.FS) (cpuset.Set, error) {
 	t := &tree{root: root}
 	const file = cpuDir + "/online"
@@ -80,13 +87,29 @@ func (t *tree) info() (*model.MachineInfo, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	info := &model.MachineInfo{CPUVendorID: t.vendor(), MemoryCapacity: memory, HugePages: pages, Topology: nodes}
+	vendor := ""
+	if text, err := t.text("proc/cpuinfo"); err == nil { // Some architectures have none there.
+		if match := vendorID.FindStringSubmatch(text); match != nil {
+			vendor = match[1]
+		}
+	}
+	info := &model.MachineInfo{CPUVendorID: vendor, MemoryCapacity: memory, HugePages: pages, Topology: nodes}
 	var remarks []string
 	if len(t.numbered(nodeDir, "node")) == 0 {
 		info.Topology = oneNode(info)
 		remarks = []string{"The kernel reports no NUMA nodes: the machine is taken as one."}
 	}
-	count(info)
+	// The library reads the sockets in /proc/cpuinfo, which lists the same CPUs; its number of physical cores
+	// counts equal ids on two sockets once.
+	sockets := map[int]bool{}
+	for _, n := range info.Topology {
+		for _, core := range n.Cores {
+			sockets[core.SocketID] = true
+			info.NumCores += len(core.Threads)
+			info.NumPhysicalCores++
+		}
+	}
+	info.NumSockets = len(sockets)
 	if info.NumCores == 0 {
 		return nil, nil, errors.New("no CPU that is online has a topology/core_id and a topology/physical_package_id below /" + cpuDir)
 	}
@@ -108,27 +131,12 @@ func oneNode(info *model.MachineInfo) []model.Node {
 	return []model.Node{one}
 }
 
-// count sums up what the topology lists: online CPUs, cores and sockets. The library
-// reads the sockets in /proc/cpuinfo, which lists the same CPUs; its number of
-// physical cores counts equal ids on two sockets once.
-func count(info *model.MachineInfo) {
-	sockets := map[int]bool{}
-	for _, n := range info.Topology {
-		for _, core := range n.Cores {
-			sockets[core.SocketID] = true
-			info.NumCores += len(core.Threads)
-			info.NumPhysicalCores++
-		}
-	}
-	info.NumSockets = len(sockets)
-}
-
 var (
 	memTotal = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
 	vendorID = regexp.MustCompile(`(?m)^vendor_id\s*:\s*(\S+)`)
 )
 
-// memoryCapacity is what the kernel manages, in bytes, as /proc/meminfo tells.
+// memoryCapacity is what the kernel manages, in bytes, from /proc/meminfo.
 func (t *tree) memoryCapacity() (uint64, error) {
 	text, err := t.text("proc/meminfo")
 	if err != nil {
@@ -143,18 +151,6 @@ func (t *tree) memoryCapacity() (uint64, error) {
 		return 0, fmt.Errorf("/proc/meminfo: MemTotal: %w", err)
 	}
 	return kib * 1024, nil
-}
-
-// vendor is as /proc/cpuinfo tells; some architectures do not.
-func (t *tree) vendor() string {
-	text, err := t.text("proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	if match := vendorID.FindStringSubmatch(text); match != nil {
-		return match[1]
-	}
-	return ""
 }
 
 // look adds what a MachineInfo has no place for: CPUs that are offline and, on hybrid

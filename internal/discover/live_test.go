@@ -2,10 +2,9 @@ package discover
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,9 +14,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/golden"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what comes out into the golden files")
 
 // TestLive reads the machines of testdata/live: section "sysfs" is the file system, in
 // the words of fixture, section "found" what was found or the error.
@@ -36,17 +34,8 @@ func TestLive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := describe(Live(root))
-			if *rewrite {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "found", Data: []byte(got)})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o666); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if want := string(archive.Files[1].Data); got != want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
+			archive.Files = append(archive.Files[:1], txtar.File{Name: "found", Data: []byte(describe(Live(root)))})
+			golden.Compare(t, file, string(txtar.Format(archive)))
 		})
 	}
 }
@@ -75,6 +64,8 @@ func describe(f *Found, err error) string {
 //	off ID node=N                   one that is offline, so without topology
 //	l3 ID LIST                      a cache of level 3 and the CPUs that share it
 //	node ID memory=KIB distance=A,B pages=KIB:COUNT,…
+//	pci PLACE class=C vendor=V device=D numa=N physfn=ADDRESS
+//	                                a PCI device at its place below sys/devices
 //	PATH = CONTENT                  any file
 //
 // Comments start with '#'.
@@ -101,6 +92,8 @@ func fixture(text string) (fs.FS, error) {
 			putCPU(files, put, words[0] == "cpu", words[1], options)
 		case "node":
 			putNode(put, words[1], options)
+		case "pci":
+			putPCI(files, put, words[1], options)
 		case "l3":
 			if err := putCache(put, words[1], words[2]); err != nil {
 				return nil, err
@@ -121,6 +114,20 @@ func putCPU(files fstest.MapFS, put func(path, content string), online bool, id 
 	}
 	if node, ok := options["node"]; ok {
 		files[nodeDir+"/node"+node+"/cpu"+id] = &fstest.MapFile{Data: []byte("../../cpu/cpu" + id), Mode: fs.ModeSymlink}
+	}
+}
+
+func putPCI(files fstest.MapFS, put func(path, content string), place string, options map[string]string) {
+	dir := "sys/devices/" + place
+	for file, key := range map[string]string{"class": "class", "vendor": "vendor", "device": "device", "numa_node": "numa"} {
+		if content, ok := options[key]; ok {
+			put(dir+"/"+file, content)
+		}
+	}
+	link := func(name, target string) { files[name] = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink} }
+	link(pciDir+"/"+path.Base(place), "../../../devices/"+place)
+	if physical, ok := options["physfn"]; ok {
+		link(dir+"/physfn", "../"+physical)
 	}
 }
 

@@ -10,32 +10,37 @@ import (
 	"github.com/google/cadvisor/lib/model"
 )
 
-// ErrNotMachineInfo is wrapped by the error for a file that holds something else.
+// ErrNotMachineInfo is wrapped by the error for a file that is something else.
 var ErrNotMachineInfo = errors.New("not a MachineInfo")
 
 // expected ends the message about a file that is something else.
 const expected = "expected the JSON object that `paddock topology -o json` writes (cAdvisor's MachineInfo)"
 
-// Read reads a recorded MachineInfo. name stands in errors. Fields that are not known
+// Read reads a recorded MachineInfo. name is for errors. Fields that are not known
 // are allowed, as newer versions have more of them, but the topology must be there.
 // data is kept and must not be changed afterwards.
 func Read(name string, data []byte) (*Found, error) {
 	if err := recognize(data); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, err, expected)
 	}
-	var info model.MachineInfo
-	if err := json.Unmarshal(data, &info); err != nil {
+	file := recording{MachineInfo: &model.MachineInfo{}} // Older files have no PCI devices.
+	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w; %s", name, ErrNotMachineInfo, explain(err), expected)
 	}
-	f, err := found(name, &info)
+	f, err := found(name, file.MachineInfo)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f.recorded = data
+	for i := range file.PCI {
+		if err := file.PCI[i].check(); err != nil {
+			return nil, fmt.Errorf("%s: entry %d of pci_devices: %w", name, i, err)
+		}
+	}
+	f.PCI, f.recorded = file.PCI, data
 	return f, nil
 }
 
-// recognize looks at the outermost fields, which tell best what a file is.
+// recognize looks at the outermost fields, which show best what a file is.
 func recognize(data []byte) error {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -53,7 +58,16 @@ func recognize(data []byte) error {
 		return explain(err)
 	}
 	if topology, ok := fields["topology"]; ok {
-		return recognizeNodes(topology)
+		var nodes []map[string]json.RawMessage
+		if err := json.Unmarshal(topology, &nodes); err != nil {
+			return fmt.Errorf("its topology is no list of NUMA nodes: %w", explain(err))
+		}
+		for i, node := range nodes {
+			if _, ok := node["node_id"]; !ok { // It would be read as 0.
+				return fmt.Errorf(`entry %d of its topology has no "node_id"`, i)
+			}
+		}
+		return nil
 	}
 	if kind, ok := fields["kind"]; ok {
 		return fmt.Errorf("it is a Kubernetes object of kind %s", kind)
@@ -64,21 +78,7 @@ func recognize(data []byte) error {
 	return errors.New(`it has no "topology"`)
 }
 
-// recognizeNodes makes sure that ids are told: a missing one would be read as 0.
-func recognizeNodes(topology json.RawMessage) error {
-	var nodes []map[string]json.RawMessage
-	if err := json.Unmarshal(topology, &nodes); err != nil {
-		return fmt.Errorf("its topology is no list of NUMA nodes: %w", explain(err))
-	}
-	for i, node := range nodes {
-		if _, ok := node["node_id"]; !ok {
-			return fmt.Errorf(`entry %d of its topology has no "node_id"`, i)
-		}
-	}
-	return nil
-}
-
-// explain says where in the file, and in JSON's words.
+// explain adds where in the file, in JSON's words.
 func explain(err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError

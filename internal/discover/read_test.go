@@ -9,7 +9,7 @@ import (
 const small = `{"num_cores":2,"num_sockets":1,"topology":[{"node_id":0,"memory":1024,
 "cores":[{"core_id":0,"thread_ids":[0,1],"socket_id":0}]}]}`
 
-func TestReadRefuses(t *testing.T) {
+func TestReadRejects(t *testing.T) {
 	for _, c := range []struct{ name, data, want string }{
 		{"empty", " \n", "the file is empty"},
 		{"XML of hwloc", `<?xml version="1.0"?><topology/>`, "it looks like XML"},
@@ -39,7 +39,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestReadRefusesUnusableMachines(t *testing.T) {
+func TestReadRejectsUnusableMachines(t *testing.T) {
 	for _, c := range []struct{ name, from, to, want string }{
 		{"no CPUs reported", `"num_cores":2`, `"num_cores":0`, "num_cores is 0"},
 		{"negative sockets", `"num_sockets":1`, `"num_sockets":-1`, "num_sockets is -1"},

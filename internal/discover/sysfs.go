@@ -31,15 +31,6 @@ type tree struct {
 	online *cpuset.Set
 }
 
-func newTree(root fs.FS) (*tree, error) {
-	t := &tree{SysFs: sysfs.NewRealSysFs(), root: root}
-	online, ok, err := t.list(cpuDir + "/online")
-	if ok {
-		t.online = &online
-	}
-	return t, err
-}
-
 // text reads a file without the white space around its content. The library names
 // files by their absolute path, an fs.FS without the slash.
 func (t *tree) text(file string) (string, error) {
@@ -68,7 +59,7 @@ func (t *tree) id(file string) (string, error) {
 
 func absolute(file string) string { return "/" + strings.Trim(file, "/") }
 
-// list reads a file with a list of CPUs; it tells whether there is one.
+// list reads a file with a list of CPUs; it reports whether there is one.
 func (t *tree) list(file string) (cpuset.Set, bool, error) {
 	text, err := t.text(file)
 	if err != nil {

@@ -19,7 +19,7 @@ type nodeFiles map[kubeletstate.Manager][]byte
 
 // TestChain: for every pair of kubelets, the one that wrote the files and the one that starts on them,
 // with and without the gate, and whatever happened to the files in between: what verify recommends is
-// done, and then verify recommends nothing any more and finds no fault, or the remedy says why it cannot.
+// done, and then verify recommends nothing any more and finds no fault, or the remedy explains why it cannot.
 func TestChain(t *testing.T) {
 	var ended [4]int
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,12 +44,12 @@ const (
 func followAdvice(t *rapid.T, files nodeFiles, s doctor.Setup) int {
 	seen := []string{}
 	for range 4 {
-		commands, byHand, refused := advised(t, files, s)
+		commands, byHand, rejected := advised(t, files, s)
 		if len(commands) == 0 {
-			if refused && !byHand {
+			if rejected && !byHand {
 				t.Fatalf("kubelet %s does not start, and nothing is recommended after %q: %q", s.Kubelet, seen, files)
 			}
-			if refused {
+			if rejected {
 				return chainByHand
 			}
 			return chainStarts
@@ -65,12 +65,12 @@ func followAdvice(t *rapid.T, files nodeFiles, s doctor.Setup) int {
 	return 0
 }
 
-// advised are the commands in the findings, whether any says what to do by hand, and whether the kubelet
+// advised are the commands in the findings, whether any is to be done by hand, and whether the kubelet
 // does not start.
-func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, byHand, refused bool) {
+func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, byHand, rejected bool) {
 	for _, m := range slices.Sorted(maps.Keys(files)) {
 		d := doctor.Verify(m, files[m], s)
-		refused = refused || d.Answer() == doctor.Refuses
+		rejected = rejected || d.Answer() == doctor.Rejects
 		for _, f := range d.Findings {
 			if (f.Command != "") != strings.Contains(f.Do, `run "paddock `) || !strings.Contains(f.Do, f.Command) {
 				t.Fatalf("the command %q is not the one of %q", f.Command, f.Do)
@@ -83,10 +83,10 @@ func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, by
 			}
 		}
 	}
-	return commands, byHand, refused
+	return commands, byHand, rejected
 }
 
-// runAdvised does what the command would do with both files; without files it could not, and says how the
+// runAdvised does what the command would do with both files; without files it cannot. It returns how the
 // chain ends.
 func runAdvised(t *rapid.T, command string, files nodeFiles, s doctor.Setup) (nodeFiles, int) {
 	old := &doctor.State{}
@@ -95,8 +95,8 @@ func runAdvised(t *rapid.T, command string, files nodeFiles, s doctor.Setup) (no
 		if err != nil || f.Manager != m {
 			return nil, chainUnreadable
 		}
-		if strings.HasPrefix(command, "state convert") && !f.Holds() {
-			command = repairCommand(s.Kubelet) // convert takes no such file, and says to repair it first
+		if strings.HasPrefix(command, "state convert") && !f.Valid() {
+			command = repairCommand(s.Kubelet) // convert takes no such file, and asks to repair it first
 		}
 		old.Add(f)
 	}
@@ -142,7 +142,7 @@ func repairCommand(k kubeletstate.Kubelet) string {
 	return fmt.Sprintf("state repair --kubelet 1.%d", k.Minor)
 }
 
-// precise holds for an error that names what is in the way and what to do about it.
+// precise is true for an error that names what is in the way and what to do about it.
 func precise(t *rapid.T, err error, s *doctor.State) {
 	text := err.Error()
 	does := strings.Contains(text, "delete") || strings.Contains(text, "reserve others")

@@ -17,11 +17,11 @@ import (
 // kubelet would start on, without touching a running pod.
 var ErrUnmendable = errors.New("cannot be done without touching a running pod")
 
-// State is what the files of a node say together. A manager whose file is not there is nil.
+// State is the content of the files of a node. A manager whose file is not there is nil.
 type State struct {
 	CPU    *kubeletstate.CPU
 	Memory *kubeletstate.Memory
-	// Unprotected says of a file why nothing would have shown a change of its content: its checksum is
+	// Unprotected has, for a file, why nothing would have shown a change of its content: its checksum is
 	// broken, or it has none. A file that is not in it was whole.
 	Unprotected map[kubeletstate.Manager]string
 }
@@ -41,7 +41,7 @@ func (s *State) Add(f *kubeletstate.File) {
 	}
 }
 
-// Pods are the UIDs of all pods that hold anything, ascending.
+// Pods are the UIDs of all pods that have anything, ascending.
 func (s *State) Pods() []string {
 	uids := map[string]bool{}
 	if s.CPU != nil {
@@ -59,18 +59,6 @@ func addKeys[V any](set map[string]bool, m map[string]V) {
 	for k := range m {
 		set[k] = true
 	}
-}
-
-// hasPool tells whether the pod holds anything as a pod.
-func (s *State) hasPool(uid string) bool {
-	cpu, memory := false, false
-	if s.CPU != nil {
-		_, cpu = s.CPU.Pools[uid]
-	}
-	if s.Memory != nil {
-		_, memory = s.Memory.Pools[uid]
-	}
-	return cpu || memory
 }
 
 // Encode writes the files that a kubelet writes.
@@ -94,9 +82,9 @@ func (s *State) Encode(k kubeletstate.Kubelet) (map[kubeletstate.Manager][]byte,
 // node.
 type Remark struct {
 	UID string
-	// Lost tells that something of the old state is not in the new one.
+	// Lost is true if something of the old state is not in the new one.
 	Lost bool
-	// Check tells that nothing was changed, and that a person must compare it with what runs before the
+	// Check is true if nothing was changed, and a person must compare it with what runs before the
 	// kubelet starts.
 	Check bool
 	What  string
@@ -105,8 +93,8 @@ type Remark struct {
 // Owner is the container that a V1 file knows by its id.
 type Owner struct{ UID, Container string }
 
-// Convert makes the state that the files of another kubelet hold, and says what is different in
-// it. owners are the containers by id, for files of V1. What the old state holds stays as it
+// Convert makes the state of the files of another kubelet, and returns what is different in
+// it. owners are the containers by id, for files of V1. What is in the old state stays as it
 // is; the remarks are about all that the new one has no place for.
 func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*State, []Remark, error) {
 	c := conversion{pools: to.CountsPools()}
@@ -125,9 +113,9 @@ func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*Sta
 	return s, c.remarks, nil
 }
 
-// conversion gathers what there is to say.
+// conversion collects the remarks.
 type conversion struct {
-	// pools tells whether the new files have a place for them.
+	// pools is true if the new files have a place for them.
 	pools   bool
 	remarks []Remark
 }
@@ -136,7 +124,7 @@ func (c *conversion) lose(uid, format string, args ...any) {
 	c.remarks = append(c.remarks, Remark{UID: uid, Lost: true, What: fmt.Sprintf(format, args...)})
 }
 
-func (c *conversion) say(uid, format string, args ...any) {
+func (c *conversion) remark(uid, format string, args ...any) {
 	c.remarks = append(c.remarks, Remark{UID: uid, What: fmt.Sprintf(format, args...)})
 }
 
@@ -173,8 +161,8 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 		return out
 	}
 	out.Pools = nil
-	b, err := readBook(old)
-	if err != nil { // the list is text like any other here; the new kubelet's Verify says what to do about it
+	b, err := readLists(old)
+	if err != nil { // the list is text like any other here; the new kubelet's Verify reports what to do about it
 		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
 			c.lose(uid, "its pool %s is not known any more; the node shared pool is left as it is, since %v", old.Pools[uid], err)
 		}
@@ -188,7 +176,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 				own.AddSet(e.cpus)
 			}
 		}
-		c.say(p.uid, "its pool %s is not known any more; its containers keep their CPUs of it", p.cpus)
+		c.remark(p.uid, "its pool %s is not known any more; its containers keep their CPUs of it", p.cpus)
 		if rest := p.cpus.Difference(own.Set()); !rest.IsEmpty() {
 			shared = shared.Union(rest)
 			c.lose(p.uid, "of its pool %s no container's: back to the node shared pool", are(rest))
@@ -213,15 +201,15 @@ func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
 			out.Entries[uid] = c.withinPool(uid, old.Entries[uid], old.Pools[uid])
 		}
 	}
-	fresh := books(old.Nodes).emptied()
+	fresh := accounting(old.Nodes).emptied()
 	if err := fresh.chargeAll(out, c.pools); err != nil {
-		return out // it does not hold on its own machine; the target's Verify says so
+		return out // it is wrong on its own machine; the target's Verify reports that
 	}
-	if len(old.Nodes) == 0 || len(books(old.Nodes).differences(fresh)) == 0 {
+	if len(old.Nodes) == 0 || len(accounting(old.Nodes).differences(fresh)) == 0 {
 		return out
 	}
 	if c.pools || len(old.Pools) == 0 {
-		c.say("", "the memory accounting did not agree with the pods' entries; it is rebuilt from them")
+		c.remark("", "the memory accounting did not agree with the pods' entries; it is rebuilt from them")
 	}
 	out.Nodes = fresh
 	return out
@@ -255,11 +243,18 @@ func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate
 	return out
 }
 
-// Fate says what the new kubelet does with a running pod when it starts on the converted state
+// Fate describes what the new kubelet does with a running pod when it starts on the converted state
 // old became.
 func Fate(old *State, uid string, to kubeletstate.Kubelet) string {
+	cpu, memory := false, false
+	if old.CPU != nil {
+		_, cpu = old.CPU.Pools[uid]
+	}
+	if old.Memory != nil {
+		_, memory = old.Memory.Pools[uid]
+	}
 	switch {
-	case !old.hasPool(uid):
+	case !cpu && !memory:
 		return "keeps what it has"
 	case to.Minor >= 37:
 		return "keeps its pool, and its containers what they have of it"

@@ -16,13 +16,13 @@ func hasPools(f *kubeletstate.File) bool {
 	return (f.CPU != nil && len(f.CPU.Pools) > 0) || (f.Memory != nil && len(f.Memory.Pools) > 0)
 }
 
-// holding is what one container, or a pod as a pod, has of the CPUs.
-type holding struct {
+// assignment is what one container, or a pod as a pod, has of the CPUs.
+type assignment struct {
 	uid, container string // no container: the pod's pool
 	cpus           cpuset.Set
 }
 
-func (h holding) String() string {
+func (h assignment) String() string {
 	switch {
 	case h.uid == "":
 		return "container " + h.container
@@ -32,17 +32,20 @@ func (h holding) String() string {
 	return fmt.Sprintf("container %s of pod %s", h.container, h.uid)
 }
 
-// cpuBook is a CPU file with its lists read.
-type cpuBook struct {
+// cpuLists is a CPU file with its lists read.
+type cpuLists struct {
 	policy  string
 	shared  cpuset.Set
-	entries []holding // ascending by pod and container
-	pools   []holding // ascending by pod
+	entries []assignment // ascending by pod and container
+	pools   []assignment // ascending by pod
 }
 
-// readBook reads the lists. The error is the kubelet's own (R-ST-11).
-func readBook(c *kubeletstate.CPU) (*cpuBook, error) {
-	b := &cpuBook{policy: c.Policy}
+// all are the entries and the pools.
+func (b *cpuLists) all() []assignment { return append(slices.Clone(b.entries), b.pools...) }
+
+// readLists reads the lists. The error is the kubelet's own (R-ST-11).
+func readLists(c *kubeletstate.CPU) (*cpuLists, error) {
+	b := &cpuLists{policy: c.Policy}
 	var err error
 	if b.shared, err = cpuset.Parse(c.Default); err != nil {
 		return nil, &listError{fmt.Sprintf("could not parse default cpu set %q", c.Default), c.Default, err}
@@ -52,7 +55,7 @@ func readBook(c *kubeletstate.CPU) (*cpuBook, error) {
 		if err != nil {
 			return &listError{fmt.Sprintf("could not parse cpuset %q for container %q in pod %q", list, name, uid), list, err}
 		}
-		b.entries = append(b.entries, holding{uid, name, set})
+		b.entries = append(b.entries, assignment{uid, name, set})
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.ByID)) {
@@ -68,12 +71,12 @@ func readBook(c *kubeletstate.CPU) (*cpuBook, error) {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.Pools)) {
-		b.pools = append(b.pools, holding{uid: uid, cpus: c.Pools[uid]})
+		b.pools = append(b.pools, assignment{uid: uid, cpus: c.Pools[uid]})
 	}
 	return b, nil
 }
 
-// listError is a list of CPUs that does not parse: as text, what the kubelet says of it, and
+// listError is a list of CPUs that does not parse: as text, the kubelet's message about it, and
 // within, what we do.
 type listError struct {
 	what, list string
@@ -108,7 +111,7 @@ func are(set cpuset.Set) string {
 	return cpus(set) + " are"
 }
 
-func union(list []holding) cpuset.Set {
+func union(list []assignment) cpuset.Set {
 	var b cpuset.Builder
 	for _, h := range list {
 		b.AddSet(h.cpus)
@@ -116,8 +119,8 @@ func union(list []holding) cpuset.Set {
 	return b.Set()
 }
 
-// has lists who of list holds any of the CPUs, as "CPUs 3 assigned to …".
-func has(list []holding, cpus cpuset.Set) string {
+// has lists who of list has any of the CPUs, as "CPUs 3 assigned to …".
+func has(list []assignment, cpus cpuset.Set) string {
 	var parts []string
 	for _, h := range list {
 		if part := h.cpus.Intersection(cpus); !part.IsEmpty() {
@@ -141,7 +144,7 @@ func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
 		d.doubt("R-ST-32", fmt.Sprintf("it is of version V1, which names containers by id; the kubelet does not accept it unless the runtime has each of %s",
 			strings.Join(slices.Sorted(maps.Keys(c.ByID)), ", ")), plain(`compare with "crictl ps -a"`))
 	}
-	b, err := readBook(c)
+	b, err := readLists(c)
 	if err != nil {
 		d.fault("R-ST-11", d.restoring(err.Error()), "a list of CPUs is not one: "+errors.Unwrap(err).Error(), d.repair())
 		return
@@ -149,9 +152,18 @@ func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
 	if c.Policy != "static" {
 		return
 	}
-	d.overlaps(b)
+	for _, h := range b.entries {
+		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
+			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
+				fmt.Sprintf("%s assigned to %s and in the node shared pool as well", are(both), h), d.repair())
+		}
+	}
 	d.crossings(b)
-	d.empty(b)
+	if b.shared.IsEmpty() && len(b.entries) > 0 {
+		d.fault("R-CPU-110", "default cpuset cannot be empty",
+			fmt.Sprintf("the node shared pool is empty: containers have %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
+			d.repair().after("delete a pod with CPUs of its own, and then "))
+	}
 	if s.Policy == nil || s.Machine == nil {
 		d.doubt("R-CPU-111", "which CPUs are reserved and which there are is not known, so that leaked CPUs were not looked for",
 			plain("name the kubelet's own configuration with --kubelet-config, and its machine with --machine"))
@@ -173,24 +185,23 @@ func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
 	return false
 }
 
-// empty is R-CPU-110.
-func (d *Diagnosis) empty(b *cpuBook) {
-	if b.shared.IsEmpty() && len(b.entries) > 0 {
-		d.fault("R-CPU-110", "default cpuset cannot be empty",
-			fmt.Sprintf("the node shared pool is empty: containers have %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
-			d.repair().after("delete a pod with CPUs of its own, and then "))
-	}
-}
-
 // reserved is R-CPU-111.
-func (d *Diagnosis) reserved(b *cpuBook, s Setup) {
+func (d *Diagnosis) reserved(b *cpuLists, s Setup) {
 	reserved := s.Policy.ReservedCPUs
 	if !s.Policy.CPU.StrictReservation {
-		if missing := reserved.Difference(b.shared); !missing.IsEmpty() {
-			d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
-				fmt.Sprintf("%s reserved and not in the node shared pool%s", are(missing), heldBy(append(b.entries, b.pools...), missing)),
-				d.adviceReserved(b, missing))
+		missing := reserved.Difference(b.shared)
+		if missing.IsEmpty() {
+			return
 		}
+		who, do := has(b.all(), missing), d.repair()
+		if who == "" {
+			who = "no pod has them"
+		}
+		if union(b.entries).Intersects(missing) {
+			do = do.after("reserve the CPUs that were reserved before; or delete these pods, and then ")
+		}
+		d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
+			fmt.Sprintf("%s reserved and not in the node shared pool: %s", are(missing), who), do)
 		return
 	}
 	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
@@ -199,32 +210,8 @@ func (d *Diagnosis) reserved(b *cpuBook, s Setup) {
 	}
 }
 
-func heldBy(list []holding, cpus cpuset.Set) string {
-	if who := has(list, cpus); who != "" {
-		return ": " + who
-	}
-	return ": no pod has them"
-}
-
-func (d *Diagnosis) adviceReserved(b *cpuBook, missing cpuset.Set) advice {
-	if union(b.entries).Intersects(missing) {
-		return d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then ")
-	}
-	return d.repair()
-}
-
-// overlaps is R-CPU-112.
-func (d *Diagnosis) overlaps(b *cpuBook) {
-	for _, h := range b.entries {
-		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
-			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
-				fmt.Sprintf("%s assigned to %s and in the node shared pool as well", are(both), h), d.repair())
-		}
-	}
-}
-
 // complete is R-CPU-113.
-func (d *Diagnosis) complete(b *cpuBook, s Setup) {
+func (d *Diagnosis) complete(b *cpuLists, s Setup) {
 	all := sharable(s)
 	known := b.shared.Union(union(b.entries))
 	if s.Kubelet.CountsPools() {
@@ -234,28 +221,25 @@ func (d *Diagnosis) complete(b *cpuBook, s Setup) {
 		return
 	}
 	sentence := fmt.Sprintf("current set of available CPUs %q doesn't match with CPUs in state %q", all, known)
-	everyone := append(append([]holding{}, b.entries...), b.pools...)
 	if extra := known.Difference(all); !extra.IsEmpty() {
-		d.extra(b, s, extra, everyone, sentence)
+		d.extra(b, s, extra, sentence)
 	}
 	if leaked := all.Difference(known); !leaked.IsEmpty() {
 		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the node shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), d.repair())
 	}
 }
 
-func (d *Diagnosis) extra(b *cpuBook, s Setup, extra cpuset.Set, everyone []holding, sentence string) {
-	if who := has(everyone, extra); who != "" {
+// extra is about CPUs in the file that pods and the node shared pool cannot have.
+func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence string) {
+	who := has(b.all(), extra)
+	switch shared := extra.Intersection(b.shared); {
+	case who == "":
+		who = " (in the node shared pool)"
+	case shared.IsEmpty():
 		who = " (" + who + ")"
-		if shared := extra.Intersection(b.shared); !shared.IsEmpty() {
-			who = fmt.Sprintf(" (%s in the node shared pool, %s", shared, who[2:])
-		}
-		d.extraOf(s, extra, who, sentence)
-		return
+	default:
+		who = fmt.Sprintf(" (%s in the node shared pool, %s)", shared, who)
 	}
-	d.extraOf(s, extra, " (in the node shared pool)", sentence)
-}
-
-func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
 	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
 	if !absent.IsEmpty() {
 		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s in the file and not on the machine, which has %s%s", are(absent), s.Machine.AllCPUs(), who),
@@ -267,12 +251,12 @@ func (d *Diagnosis) extraOf(s Setup, extra cpuset.Set, who, sentence string) {
 	}
 }
 
-// lost says to which pods leaked CPUs belong, as far as the file tells: to pools that this kubelet
+// lost names the pods to which leaked CPUs belong, as far as the file shows: to pools that this kubelet
 // does not see.
-func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
+func (d *Diagnosis) lost(b *cpuLists, s Setup, leaked cpuset.Set) string {
 	pools := b.pools
 	if d.File != nil && d.File.CPU != nil && len(pools) == 0 {
-		if whole, err := readBook(d.File.CPU); err == nil {
+		if whole, err := readLists(d.File.CPU); err == nil {
 			pools = whole.pools
 		}
 	}
@@ -286,8 +270,8 @@ func (d *Diagnosis) lost(b *cpuBook, s Setup, leaked cpuset.Set) string {
 	return fmt.Sprintf("; %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
 }
 
-// crossings tells of what the kubelet does not look for.
-func (d *Diagnosis) crossings(b *cpuBook) {
+// crossings finds what the kubelet does not look for.
+func (d *Diagnosis) crossings(b *cpuLists) {
 	for _, p := range b.pools {
 		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
 			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the node shared pool; the kubelet does not notice", are(both), p), d.repair())
@@ -305,10 +289,10 @@ func (d *Diagnosis) crossings(b *cpuBook) {
 	}
 }
 
-// byPod are all CPUs that a pod holds, by UID.
-func byPod(b *cpuBook) map[string]cpuset.Set {
+// byPod are all CPUs that a pod has, by UID.
+func byPod(b *cpuLists) map[string]cpuset.Set {
 	sets := map[string]cpuset.Set{}
-	for _, h := range append(append([]holding{}, b.entries...), b.pools...) {
+	for _, h := range b.all() {
 		if h.uid != "" {
 			sets[h.uid] = sets[h.uid].Union(h.cpus)
 		}

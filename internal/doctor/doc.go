@@ -1,6 +1,6 @@
 // Package doctor judges and mends the state files of the kubelet.
 //
-// Verify says whether a kubelet would start on a file, with a configuration and on a machine: all
+// Verify reports whether a kubelet would start on a file, with a configuration and on a machine: all
 // the rules of its own start, each fault with its cause in words and with what to do
 // (R-ST-30…40, R-CPU-110…114, R-MEM-70…73). Convert makes files of one kubelet into files of
 // another, or into grants of Paddock and back; Repair makes files that verify out of files that

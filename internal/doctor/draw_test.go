@@ -114,11 +114,11 @@ func drawPod(t *rapid.T, i int) request.Pod {
 	name := rapid.StringMatching(`[a-f0-9]{4}`).Draw(t, "uid")
 	pod := request.Pod{UID: fmt.Sprintf("%s-%d", name, i), Namespace: "default", Name: fmt.Sprintf("p%d", i), QoS: request.Guaranteed}
 	if rapid.Bool().Draw(t, "init container") {
-		pod.Containers = append(pod.Containers, request.Container{Name: "init", Lane: request.Init, CPUs: 1, Equivalent: true, Memory: amount("init memory")})
+		pod.Containers = append(pod.Containers, request.Container{Name: "init", Type: request.Init, CPUs: 1, Equivalent: true, Memory: amount("init memory")})
 	}
 	exclusive := 0
 	for c := range rapid.IntRange(1, 3).Draw(t, "containers") {
-		container := request.Container{Name: fmt.Sprintf("c%d", c), Lane: request.App, CPUs: rapid.IntRange(0, 2).Draw(t, "cpus"), Equivalent: true}
+		container := request.Container{Name: fmt.Sprintf("c%d", c), Type: request.App, CPUs: rapid.IntRange(0, 2).Draw(t, "cpus"), Equivalent: true}
 		if container.CPUs == 0 {
 			container.Sharing, container.Equivalent = request.FractionalCPU, false
 		} else {
@@ -146,7 +146,7 @@ func (n *drawn) encoded(t *rapid.T, s *doctor.State) nodeFiles {
 }
 
 // damaged are the files of the node after something happened to them: first to what is in them, with
-// checksums that hold, and then to their bytes.
+// right checksums, and then to their bytes.
 func (n *drawn) damaged(t *rapid.T) nodeFiles {
 	s := &doctor.State{CPU: cloneCPU(n.whole.CPU), Memory: cloneMemory(n.whole.Memory)}
 	for range rapid.IntRange(0, 2).Draw(t, "changes") {
@@ -218,7 +218,7 @@ func cloneMemory(m *kubeletstate.Memory) *kubeletstate.Memory {
 	return &out
 }
 
-// change is one of the things that were seen to be wrong in files whose checksum holds.
+// change is one of the things that were seen to be wrong in files whose checksum is right.
 func (n *drawn) change(t *rapid.T, s *doctor.State) {
 	list := rapid.SampledFrom([]string{"", "0", "1", "0-3", "2-3", "1,3", "5", "1-", "70"}).Draw(t, "list")
 	uids := s.Pods()

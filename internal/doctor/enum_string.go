@@ -10,12 +10,13 @@ func _() {
 	var x [1]struct{}
 	_ = x[Note-0]
 	_ = x[Doubt-1]
-	_ = x[Fault-2]
+	_ = x[Loss-2]
+	_ = x[Fault-3]
 }
 
-const _Level_name = "notedoubtfault"
+const _Level_name = "notedoubtlossfault"
 
-var _Level_index = [...]uint8{0, 4, 9, 14}
+var _Level_index = [...]uint8{0, 4, 9, 13, 18}
 
 func (i Level) String() string {
 	idx := int(i) - 0
@@ -30,12 +31,13 @@ func _() {
 	var x [1]struct{}
 	_ = x[Unsure-0]
 	_ = x[Starts-1]
-	_ = x[Refuses-2]
+	_ = x[StartsWithout-2]
+	_ = x[Rejects-3]
 }
 
-const _Answer_name = "cannot be toldstartsdoes not start"
+const _Answer_name = "it is not knownstartsstarts without itdoes not start"
 
-var _Answer_index = [...]uint8{0, 14, 20, 34}
+var _Answer_index = [...]uint8{0, 15, 21, 38, 52}
 
 func (i Answer) String() string {
 	idx := int(i) - 0

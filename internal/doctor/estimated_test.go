@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-// TestEstimatedPodForKubelet: a kubelet's file says nothing of pods whose containers are not known. The pool is
-// in it all the same, since CPUs that are in no set keep a kubelet from starting, and what becomes of it is said.
+// TestEstimatedPodForKubelet: a kubelet's file has nothing of pods whose containers are not known. The pool is
+// in it all the same, since CPUs that are in no set keep a kubelet from starting, and what becomes of it is reported.
 func TestEstimatedPodForKubelet(t *testing.T) {
 	m := small(t)
 	policy := node.Policy{
@@ -26,7 +26,7 @@ func TestEstimatedPodForKubelet(t *testing.T) {
 	pod := request.Pod{
 		UID: "u", Namespace: "n", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true, BudgetCPUs: 1, BudgetCPUMilli: 1000,
 		BudgetMemory: request.Amounts{{Resource: machine.Memory, Value: 1 << 10}},
-		Containers:   []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}},
+		Containers:   []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
 	}
 	if s, err = s.Apply(s.Plan(pod)); err != nil {
 		t.Fatal(err)

@@ -16,13 +16,15 @@ type Level int
 const (
 	// Note is worth knowing and stops no kubelet.
 	Note Level = iota // note
-	// Doubt is why it cannot be told whether the kubelet starts.
+	// Doubt is why it is not known whether the kubelet starts.
 	Doubt // doubt
+	// Loss is what running pods lose although the kubelet starts.
+	Loss // loss
 	// Fault stops the kubelet.
 	Fault // fault
 )
 
-// Finding is one thing that is worth telling about a file.
+// Finding is one thing that is worth reporting about a file.
 type Finding struct {
 	Level Level
 	// Rule is the number of the rule, as in docs/rules.
@@ -31,30 +33,33 @@ type Finding struct {
 	What, Do string
 	// Command is the command of paddock that Do recommends, with the flags that are not the default, and
 	// without the files, --kubelet-config and --machine of the call that found it; empty where Do
-	// recommends none. After it has run, or where it says why it cannot, the finding is gone.
+	// recommends none. After it has run, or where it explains why it cannot, the finding is gone.
 	Command string
 	// Kubelet is what the kubelet logs; empty for what it does not notice.
 	Kubelet string
 }
 
-// Answer says whether the kubelet starts.
+// Answer is whether the kubelet starts.
 type Answer int
 
 // The answers.
 const (
-	Unsure  Answer = iota // cannot be told
-	Starts                // starts
-	Refuses               // does not start
+	Unsure        Answer = iota // it is not known
+	Starts                      // starts
+	StartsWithout               // starts without it
+	Rejects                     // does not start
 )
 
-// Diagnosis is what Verify says about one file.
+// Diagnosis is the result of Verify for one file.
 type Diagnosis struct {
 	Manager kubeletstate.Manager
 	// File is what the text is; nil if it cannot be read.
 	File *kubeletstate.File
 	// Read is what the kubelet reads out of it; nil if it reads nothing.
 	Read *kubeletstate.Loaded
-	// Findings stand in the order in which the kubelet would come upon them, notes last. It
+	// Devices is a file about devices; nil if it cannot be read, and for the other managers.
+	Devices *kubeletstate.DeviceFile
+	// Findings are in the order in which the kubelet would come upon them, notes last. It
 	// stops at the first fault.
 	Findings []Finding
 
@@ -91,14 +96,17 @@ func (d *Diagnosis) convert() advice {
 	return advice{fmt.Sprintf(`run "paddock %s"`, command), command}
 }
 
-// Answer is what the findings come to: one fault is enough to refuse, one doubt to be unsure.
+// Answer is what the findings come to: one fault is enough to reject, else one loss to start without what the file
+// has, else one doubt to be unsure.
 func (d *Diagnosis) Answer() Answer {
 	has := func(l Level) bool {
 		return slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == l })
 	}
 	switch {
 	case has(Fault):
-		return Refuses
+		return Rejects
+	case has(Loss):
+		return StartsWithout
 	case has(Doubt):
 		return Unsure
 	}
@@ -106,11 +114,16 @@ func (d *Diagnosis) Answer() Answer {
 }
 
 func (d *Diagnosis) fault(rule, kubelet, what string, do advice) {
-	prefix := "start cpu manager error: "
-	if d.Manager == kubeletstate.MemoryManager {
-		prefix = "start memory manager error: "
-	}
+	prefix := map[kubeletstate.Manager]string{
+		kubeletstate.CPUManager:    "start cpu manager error: ",
+		kubeletstate.MemoryManager: "start memory manager error: ",
+		kubeletstate.DRAManager:    "create ResourceClaim cache: GetOrCreate() on checkpoint state: ",
+	}[d.Manager]
 	d.Findings = append(d.Findings, Finding{Fault, rule, what, do.text, do.command, prefix + kubelet})
+}
+
+func (d *Diagnosis) loss(rule, kubelet, what string, do advice) {
+	d.Findings = append(d.Findings, Finding{Loss, rule, what, do.text, do.command, kubelet})
 }
 
 func (d *Diagnosis) doubt(rule, what string, do advice) {
@@ -119,17 +132,4 @@ func (d *Diagnosis) doubt(rule, what string, do advice) {
 
 func (d *Diagnosis) note(rule, what string, do advice) {
 	d.Findings = append(d.Findings, Finding{Level: Note, Rule: rule, What: what, Do: do.text, Command: do.command})
-}
-
-// sort puts notes last and leaves the order otherwise.
-func (d *Diagnosis) sort() {
-	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
-		rank := func(f Finding) int {
-			if f.Level == Note {
-				return 1
-			}
-			return 0
-		}
-		return rank(a) - rank(b)
-	})
 }

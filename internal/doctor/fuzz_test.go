@@ -27,7 +27,7 @@ func small(t testing.TB) *machine.Machine {
 	return m
 }
 
-// FuzzDoctor: whatever a file holds, nothing panics; every fault says what to do; and what is
+// FuzzDoctor: whatever is in a file, nothing panics; every fault has what to do; and what is
 // repaired is a file on which the kubelet starts.
 func FuzzDoctor(f *testing.F) {
 	for _, text := range []string{

@@ -1,8 +1,6 @@
 package doctor_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/doctor"
+	"github.com/paddock-project/paddock/internal/golden/recording"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
@@ -28,27 +27,9 @@ type verdict struct {
 
 func verdicts(t *testing.T) []verdict {
 	t.Helper()
-	file, err := os.Open(filepath.Join(golden, "state-verdicts.jsonl.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 64<<20)
 	var all []verdict
-	for lines.Scan() {
-		var v verdict
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
+	for v := range recording.Values[verdict](t, filepath.Join(golden, "state-verdicts.jsonl.gz")) {
+		all = append(all, *v)
 	}
 	return all
 }
@@ -95,7 +76,7 @@ func managerOf(v *verdict) kubeletstate.Manager {
 	return kubeletstate.CPUManager
 }
 
-// TestVerdicts: on every file the verdict is that of the reference, and where it refuses the fault is in its words.
+// TestVerdicts: on every file the verdict is that of the reference, and where it rejects the fault is in its words.
 func TestVerdicts(t *testing.T) {
 	equal, words := 0, 0
 	all, machines := verdicts(t), setups{}

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
+// verifyMemory is R-MEM-70 to R-MEM-72.
 func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	if s.Policy != nil {
 		want := "None"
@@ -38,18 +39,13 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 		d.doubt("R-MEM-11", err.Error(), plain("correct reservedMemory"))
 		return
 	}
-	d.compareBooks(m, s, capacity)
-}
-
-// compareBooks is R-MEM-71 and R-MEM-72.
-func (d *Diagnosis) compareBooks(m *kubeletstate.Memory, s Setup, capacity *memory.Capacity) {
-	want := freshBooks(capacity)
+	want := newAccounting(capacity)
 	if err := want.chargeAll(m, s.Kubelet.CountsPools()); err != nil {
 		d.fault("R-MEM-71", err.Error(), "a pod has memory that this machine does not have: "+strings.TrimPrefix(err.Error(), "[memorymanager] "),
 			d.repair().after("if the machine was changed for good: "))
 		return
 	}
-	lines := books(m.Nodes).differences(want)
+	lines := accounting(m.Nodes).differences(want)
 	if len(lines) == 0 {
 		return
 	}
@@ -65,27 +61,20 @@ func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) string {
 			lone = append(lone, uid)
 		}
 	}
+	// Does the accounting have more assignments than the pods' entries make?
+	overcounted, want := false, accounting(m.Nodes).emptied()
+	if want.chargeAll(m, true) == nil {
+		for id, n := range m.Nodes {
+			overcounted = overcounted || n != nil && n.Assignments > want[id].Assignments
+		}
+	}
 	switch {
 	case len(lone) > 0:
 		return fmt.Sprintf("; %d pods have a pool and no container, which the kubelet does not count (R-MEM-74)", len(lone))
-	case s.Kubelet.CountsPools() && len(m.Pools) > 0 && overbooked(m):
+	case s.Kubelet.CountsPools() && len(m.Pools) > 0 && overcounted:
 		return "; a kubelet 1.36 that restarts counts the pools of its pods once more (kubernetes#140989)"
 	case !s.Kubelet.CountsPools() && d.File != nil && hasPools(d.File):
 		return fmt.Sprintf("; the file has pools of pods, which this kubelet (%s) does not count", s.Kubelet)
 	}
 	return ""
-}
-
-// overbooked tells whether the books count more assignments than the pods' entries make.
-func overbooked(m *kubeletstate.Memory) bool {
-	want := books(m.Nodes).emptied()
-	if want.chargeAll(m, true) != nil {
-		return false
-	}
-	for id, n := range m.Nodes {
-		if n != nil && n.Assignments > want[id].Assignments {
-			return true
-		}
-	}
-	return false
 }

@@ -86,8 +86,8 @@ func equalEntries(a, b map[string]map[string]string) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// TestRepair: every file that can be read becomes one on which the kubelet starts, or it is said
-// that this would move a running pod; and no container's CPUs are others than before.
+// TestRepair: every file that can be read becomes one on which the kubelet starts, or the error reports
+// that this would move a running pod. No container has other CPUs than before.
 func TestRepair(t *testing.T) {
 	all, machines := verdicts(t), setups{}
 	repaired, unmendable := 0, 0
@@ -128,7 +128,7 @@ func TestRepair(t *testing.T) {
 	t.Logf("%d files repaired, %d cannot be without touching a pod", repaired, unmendable)
 }
 
-// TestRepairDropsTheDead: what gone pods held is free again.
+// TestRepairDropsTheDead: what gone pods had is free again.
 func TestRepairDropsTheDead(t *testing.T) {
 	all, machines := verdicts(t), setups{}
 	for i := range all {

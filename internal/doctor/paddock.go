@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-// FromPaddock makes the state that kubelets hold out of a file of Paddock, on its machine. The
+// FromPaddock makes the state that kubelets have out of a file of Paddock, on its machine. The
 // remarks name what no kubelet's file has a place for.
 func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error) {
 	state, err := node.Restore(m, f.Policy, f.Grants)
@@ -45,7 +45,7 @@ func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error
 		}
 	}
 	if f.Policy.StaticMemory {
-		fresh := freshBooks(state.Memory().Capacity())
+		fresh := newAccounting(state.Memory().Capacity())
 		if err := fresh.chargeAll(s.Memory, true); err != nil {
 			return nil, nil, err
 		}
@@ -89,7 +89,7 @@ func toBlocks(list []memory.Block) []kubeletstate.Block {
 }
 
 // ToPaddock makes Paddock's state out of a kubelet's, for a machine and a policy. pods are the
-// running pods, in the order of their admission. A pod that holds something and is not among
+// running pods, in the order of their admission. A pod that has something and is not among
 // them, or a container that its pod does not have, is an error: its CPUs would be given to others.
 func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
 	known := map[string]bool{}
@@ -122,10 +122,10 @@ func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) 
 	return state.Resume(uint64(len(pods))), nil
 }
 
-// grant is what a pod holds; nil if that is nothing.
+// grant is what a pod has; nil if that is nothing.
 func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 	g := &node.Grant{Pod: pod, Containers: make([]node.ContainerGrant, len(pod.Containers))}
-	holds := false
+	assigned := false
 	if s.CPU != nil {
 		g.Pool = s.CPU.Pools[pod.UID]
 		for name, list := range s.CPU.Entries[pod.UID] {
@@ -134,7 +134,7 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 			if i < 0 || err != nil {
 				return nil, fmt.Errorf("the CPU file has %q for container %s, which the pod does not have or which is no list", list, name)
 			}
-			g.Containers[i].CPUs, holds = set, true
+			g.Containers[i].CPUs, assigned = set, true
 		}
 	}
 	if s.Memory != nil {
@@ -151,10 +151,10 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 			if c.Memory, c.MemoryNodes, err = fromBlocks(list); err != nil {
 				return nil, err
 			}
-			holds = true
+			assigned = true
 		}
 	}
-	if !holds && !g.HasPool() {
+	if !assigned && !g.HasPool() {
 		return nil, nil
 	}
 	for i, c := range pod.Containers {

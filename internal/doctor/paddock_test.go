@@ -1,10 +1,7 @@
 package doctor_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -15,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/doctor"
+	"github.com/paddock-project/paddock/internal/golden/recording"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 	"github.com/paddock-project/paddock/internal/podspec"
@@ -32,20 +30,9 @@ type scenario struct {
 
 func scenarios(t *testing.T, name string, f func(*scenario)) {
 	t.Helper()
-	file, err := os.Open(filepath.Join(golden, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
+	for line := range recording.Lines(t, filepath.Join(golden, name)) {
 		var s scenario
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+		if err := json.Unmarshal(line, &s); err != nil {
 			continue // a machine within the line
 		}
 		if strings.HasPrefix(s.Scenario.Machine, "@") {
@@ -54,7 +41,7 @@ func scenarios(t *testing.T, name string, f func(*scenario)) {
 	}
 }
 
-// admitted is the node of a scenario with all pods that fit; nil if the configuration is refused.
+// admitted is the node of a scenario with all pods that fit; nil if the configuration is rejected.
 func admitted(t *testing.T, s *scenario, machines setups) (*node.State, doctor.Setup, []request.Pod) {
 	t.Helper()
 	m := machines.machine(t, s.Scenario.Machine)

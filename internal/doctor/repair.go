@@ -15,16 +15,16 @@ import (
 
 // Pods is what is known of the pods of a node beside its files. Every field may be nil.
 type Pods struct {
-	// Alive tells of a pod whether it is there; nil takes all for alive.
+	// Alive reports whether a pod is there; nil takes all for alive.
 	Alive func(uid string) bool
 	// Owners are the containers by id, for files of V1.
 	Owners map[string]Owner
-	// Init tells of a container whether it is an init container that ends before the others start.
+	// Init reports whether a container is an init container that ends before the others start.
 	Init func(uid, container string) bool
 }
 
 // Repair makes a state on which the kubelet of the setup starts, out of one on which it does not,
-// and says what it changed. Setup needs machine and policy. No CPU of a pod that is there moves, and
+// and returns what it changed. Setup needs machine and policy. No CPU of a pod that is there moves, and
 // no CPU is in the lists of two pods: where that is not possible the error wraps ErrUnmendable and
 // names the pods.
 //
@@ -72,7 +72,7 @@ func (r *repair) state(old *State) (*State, error) {
 }
 
 // living is the state without the pods that are gone. A shared pool that is no list is left empty:
-// it is made anew anyway. Nothing of old is changed.
+// it is made again anyway. Nothing of old is changed.
 func (r *repair) living(old *State) *State {
 	out := &State{}
 	gone := func(uid string) bool { return r.pods.Alive != nil && !r.pods.Alive(uid) }
@@ -85,7 +85,7 @@ func (r *repair) living(old *State) *State {
 		out.CPU = &kubeletstate.CPU{Policy: c.Policy, Default: c.Default, Entries: without(c.Entries, gone), Pools: without(c.Pools, gone), ByID: c.ByID}
 		if _, err := cpuset.Parse(c.Default); err != nil {
 			out.CPU.Default = ""
-			r.say("", "the node shared pool was no list of CPUs: %q", c.Default)
+			r.remark("", "the node shared pool was no list of CPUs: %q", c.Default)
 		}
 	}
 	if m := old.Memory; m != nil {
@@ -110,23 +110,29 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 		return nil
 	}
 	if c.Policy != "static" {
-		r.say("", "the CPU policy was %s and is static: pods get CPUs of their own when the kubelet admits them again", c.Policy)
+		r.remark("", "the CPU policy was %s and is static: pods get CPUs of their own when the kubelet admits them again", c.Policy)
 		c.Policy = "static"
 	}
-	b, err := readBook(c)
+	b, err := readLists(c)
 	if err != nil {
 		return notAList(err)
 	}
 	if err := r.present(c, b); err != nil {
 		return err
 	}
-	if b, err = readBook(c); err != nil {
+	if b, err = readLists(c); err != nil {
 		return err
 	}
-	if err := exclusive(b); err != nil {
-		return err
+	all, sets := b.all(), byPod(b)
+	uids := slices.Sorted(maps.Keys(sets))
+	for i, uid := range uids { // No CPU is written for two pods.
+		for _, other := range uids[i+1:] {
+			if both := sets[uid].Intersection(sets[other]); !both.IsEmpty() {
+				return fmt.Errorf("%w: %s in the lists of two pods, %s: delete pod %s or pod %s and name the others with --pods",
+					ErrUnmendable, are(both), has(all, both), uid, other)
+			}
+		}
 	}
-	all := append(slices.Clone(b.entries), b.pools...)
 	if both := r.setup.Policy.ReservedCPUs.Intersection(union(all)); !both.IsEmpty() {
 		return fmt.Errorf("%w: %s reserved now and in use, %s: reserve others, or delete these pods and name the others with --pods", ErrUnmendable, are(both), has(all, both))
 	}
@@ -134,7 +140,12 @@ func (r *repair) cpu(c *kubeletstate.CPU) error {
 	if shared.IsEmpty() && len(b.entries) > 0 {
 		return fmt.Errorf("%w: every CPU is a pod's, and the kubelet does not start on an empty node shared pool: delete one of them and name the others with --pods", ErrUnmendable)
 	}
-	r.tellShared(b.shared, shared)
+	if more := shared.Difference(b.shared); !more.IsEmpty() {
+		r.remark("", "back to the node shared pool: %s", cpus(more))
+	}
+	if less := b.shared.Difference(shared); !less.IsEmpty() {
+		r.remark("", "out of the node shared pool: %s, as a pod's, reserved, or not on this machine", cpus(less))
+	}
 	c.Default = shared.String()
 	return nil
 }
@@ -144,17 +155,8 @@ func notAList(err error) error {
 	return fmt.Errorf("%w: %w: delete that pod and name the others with --pods", ErrUnmendable, err)
 }
 
-func (r *repair) tellShared(old, now cpuset.Set) {
-	if more := now.Difference(old); !more.IsEmpty() {
-		r.say("", "back to the node shared pool: %s", cpus(more))
-	}
-	if less := old.Difference(now); !less.IsEmpty() {
-		r.say("", "out of the node shared pool: %s, as a pod's, reserved, or not on this machine", cpus(less))
-	}
-}
-
 // present takes CPUs away that the machine does not have.
-func (r *repair) present(c *kubeletstate.CPU, b *cpuBook) error {
+func (r *repair) present(c *kubeletstate.CPU, b *cpuLists) error {
 	there := r.setup.Machine.AllCPUs()
 	for _, e := range b.entries {
 		left := e.cpus.Intersection(there)
@@ -184,27 +186,27 @@ func (r *repair) memory(old, m *kubeletstate.Memory) error {
 		return nil
 	}
 	if m.Policy != "Static" {
-		r.say("", "the memory policy was %s and is Static: pods are pinned when the kubelet admits them again", m.Policy)
+		r.remark("", "the memory policy was %s and is Static: pods are pinned when the kubelet admits them again", m.Policy)
 		m.Policy = "Static"
 	}
 	capacity, err := memory.NewCapacity(r.setup.Machine, r.setup.Policy.ReservedMemory)
 	if err != nil {
 		return err
 	}
-	r.presentMemory(m, freshBooks(capacity))
-	fresh := freshBooks(capacity)
+	r.presentMemory(m, newAccounting(capacity))
+	fresh := newAccounting(capacity)
 	if err := fresh.chargeAll(m, r.setup.Kubelet.CountsPools()); err != nil {
 		return err
 	}
-	for _, line := range books(old.Nodes).differences(fresh) {
-		r.say("", "memory accounting: %s", line)
+	for _, line := range accounting(old.Nodes).differences(fresh) {
+		r.remark("", "memory accounting: %s", line)
 	}
 	m.Nodes = fresh
 	return nil
 }
 
 // presentMemory drops blocks of what the machine does not have.
-func (r *repair) presentMemory(m *kubeletstate.Memory, machine books) {
+func (r *repair) presentMemory(m *kubeletstate.Memory, machine accounting) {
 	fits := func(b kubeletstate.Block) bool {
 		return !slices.ContainsFunc(b.Nodes, func(id int) bool { return machine[id] == nil || machine[id].Tables[b.Type] == nil })
 	}
@@ -230,8 +232,8 @@ func (r *repair) presentMemory(m *kubeletstate.Memory, machine books) {
 	}
 }
 
-// ErrRefused is wrapped by the error of Check.
-var ErrRefused = errors.New("the kubelet would not start on it")
+// ErrRejected is wrapped by the error of Check.
+var ErrRejected = errors.New("the kubelet would not start on it")
 
 // Check verifies files and returns an error with the faults of those on which the kubelet would not
 // start.
@@ -246,7 +248,7 @@ func Check(files map[kubeletstate.Manager][]byte, s Setup) error {
 		}
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%w: %s", ErrRefused, strings.Join(faults, "; "))
+		return fmt.Errorf("%w: %s", ErrRejected, strings.Join(faults, "; "))
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ import (
 
 // TestRot: whatever byte of a valid file becomes another, what repair makes of it has no CPU in the lists
 // of two pods, none in those of two containers that had none in common, none that the machine does not
-// have; and where the content is not the one that was written, the remarks say that nothing protected it.
+// have; and where the content is not the one that was written, a remark reports that nothing protected it.
 func TestRot(t *testing.T) {
-	repaired, refused, told := 0, 0, 0
+	repaired, rejected, noted := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNode(t, drawKubelet(t, "kubelet"))
 		files := n.encoded(t, n.whole)
@@ -28,22 +28,22 @@ func TestRot(t *testing.T) {
 			switch n.rotten(t, m, files[m]) {
 			case rotRepaired:
 				repaired++
-			case rotTold:
-				repaired, told = repaired+1, told+1
-			case rotRefused:
-				refused++
+			case rotNoted:
+				repaired, noted = repaired+1, noted+1
+			case rotRejected:
+				rejected++
 			}
 		}
 	})
-	t.Logf("%d repaired, of %d of them the content had changed; %d refused", repaired, told, refused)
+	t.Logf("%d repaired, of %d of them the content had changed; %d refused", repaired, noted, rejected)
 }
 
 // What becomes of a rotten file.
 const (
 	rotUnread = iota
 	rotRepaired
-	rotTold // repaired, and the content is not the one that was written
-	rotRefused
+	rotNoted // repaired, and the content is not the one that was written
+	rotRejected
 )
 
 // rotten makes one byte of a file another, and repairs it.
@@ -69,7 +69,7 @@ func (n *drawn) rotten(t *rapid.T, m kubeletstate.Manager, data []byte) int {
 		if text := err.Error(); f.Unprotected() != "" && !(strings.Contains(text, "is not protected (it") && strings.Contains(text, "compare")) {
 			t.Fatalf("%q says not that its content is not protected, or not what to do: %s", err, data)
 		}
-		return rotRefused
+		return rotRejected
 	}
 	if err != nil {
 		if f.CPU == nil || len(f.CPU.ByID) == 0 { // containers by id have no pod that is known here
@@ -86,10 +86,10 @@ func (n *drawn) rotten(t *rapid.T, m kubeletstate.Manager, data []byte) int {
 	if !slices.ContainsFunc(remarks, func(r doctor.Remark) bool { return r.Check && strings.Contains(r.What, "is not protected (it") }) {
 		t.Fatalf("%s: the remarks do not say that the content is not protected: %+v", data, remarks)
 	}
-	return rotTold
+	return rotNoted
 }
 
-// noOverlap holds what was repaired against the machine and against itself.
+// noOverlap compares what was repaired with the machine and with itself.
 func (n *drawn) noOverlap(t *rapid.T, c *kubeletstate.CPU) {
 	list := func(text string) cpuset.Set {
 		set, err := cpuset.Parse(text)

@@ -11,7 +11,7 @@ import (
 )
 
 // A file whose checksum is broken is still worth reading: most often one byte of it is wrong. Which
-// one, its redundancy says in part: every CPU of the machine is in exactly one list, the containers of
+// one, its redundancy shows in part: every CPU of the machine is in exactly one list, the containers of
 // a pool are within it, and the memory accounting is the sum of the blocks. Where that is so, no single
 // wrong byte is in a list of CPUs. Where it is not, a person has to look at what runs.
 
@@ -27,7 +27,7 @@ func (r *repair) check(uid, format string, args ...any) {
 	r.remarks = append(r.remarks, Remark{UID: uid, Check: true, What: fmt.Sprintf(format, args...)})
 }
 
-// checkUnprotected says of the files that are not protected what may be wrong in them. living is old
+// checkUnprotected remarks on what may be wrong in the files that are not protected. living is old
 // without the pods that are gone.
 func (r *repair) checkUnprotected(old, living *State) error {
 	if old.CPU == nil && old.Memory == nil || len(old.Unprotected) == 0 {
@@ -49,41 +49,48 @@ func (r *repair) checkUnprotected(old, living *State) error {
 	if !r.setup.Policy.StaticCPU {
 		return nil
 	}
-	b, err := readBook(living.CPU)
+	b, err := readLists(living.CPU)
 	if err != nil {
 		return notAList(err)
 	}
-	return r.withinPods(b)
+	known := b.shared.Union(union(b.all()))
+	leaked := !sharable(r.setup).Difference(known).IsEmpty()
+	for _, uid := range slices.Sorted(maps.Keys(byPod(b))) {
+		if err := r.withinPod(b, uid, leaked); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// checkCPUs says where the lists of a CPU file contradict each other.
+// checkCPUs finds where the lists of a CPU file contradict each other.
 func (r *repair) checkCPUs(c *kubeletstate.CPU, why string) {
 	begin := fmt.Sprintf("the content of the CPU file is not protected (%s)", why)
-	b, err := readBook(c)
+	b, err := readLists(c)
 	if err != nil {
 		r.check("", "%s: %v; %s", begin, err, compareCPUs)
 		return
 	}
-	all := append(slices.Clone(b.entries), b.pools...)
+	all := b.all()
 	leaked := sharable(r.setup).Difference(b.shared).Difference(union(all))
 	switch suspect := r.suspects(b, all); {
 	case len(all) == 0:
 		r.check("", "%s; no pod has CPUs in it: if one of the node runs on CPUs of its own, delete it", begin)
 	case !leaked.IsEmpty():
-		r.check("", "%s, and %s in no list, so that a pod may have lost CPUs: any of %s; %s", begin, are(leaked), holders(all), compareCPUs)
+		r.check("", "%s, and %s in no list, so that a pod may have lost CPUs: any of %s; %s", begin, are(leaked), podsIn(all), compareCPUs)
 	case suspect:
 		r.check("", "%s, and its lists contradict each other: see the pods; %s", begin, compareCPUs)
 	default:
 		r.check("", "%s; its lists do not contradict each other, so that most likely something else is wrong in it, "+
-			"such as the name of a pod or container: %s; %s", begin, holders(all), compareCPUs)
+			"such as the name of a pod or container: %s; %s", begin, podsIn(all), compareCPUs)
 	}
 }
 
-// suspects names the pods of which a list contradicts another or the machine, and tells whether there
+// suspects names the pods of which a list contradicts another or the machine, and reports whether there
 // are any.
-func (r *repair) suspects(b *cpuBook, all []holding) bool {
+func (r *repair) suspects(b *cpuLists, all []assignment) bool {
 	found := false
-	say := func(h holding, format string, args ...any) {
+	add := func(h assignment, format string, args ...any) {
 		found = true
 		r.check(h.uid, "%s: "+format, append([]any{h.own()}, args...)...)
 	}
@@ -93,29 +100,29 @@ func (r *repair) suspects(b *cpuBook, all []holding) bool {
 	}
 	for _, h := range all {
 		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
-			say(h, "%s in its list and in the node shared pool as well: one of the two is wrong", are(both))
+			add(h, "%s in its list and in the node shared pool as well: one of the two is wrong", are(both))
 		}
 		if absent := h.cpus.Difference(r.setup.Machine.AllCPUs()); !absent.IsEmpty() {
-			say(h, "%s in its list and not on the machine: the list is wrong, or they are offline", are(absent))
+			add(h, "%s in its list and not on the machine: the list is wrong, or they are offline", are(absent))
 		}
 		pool, pooled := pools[h.uid]
 		if outside := h.cpus.Difference(pool); pooled && !outside.IsEmpty() {
-			say(h, "%s in its list and not in the pool of its pod, %s: one of the two is wrong", are(outside), pool)
+			add(h, "%s in its list and not in the pool of its pod, %s: one of the two is wrong", are(outside), pool)
 		}
 	}
 	return found
 }
 
-// own is the holding without its pod.
-func (h holding) own() string {
+// own is the assignment without its pod.
+func (h assignment) own() string {
 	if h.container == "" {
 		return "its pool"
 	}
 	return "container " + h.container
 }
 
-// holders lists the pods that have anything.
-func holders(list []holding) string {
+// podsIn lists the pods that have anything.
+func podsIn(list []assignment) string {
 	names := map[string]bool{}
 	for _, h := range list {
 		if h.uid == "" {
@@ -127,40 +134,12 @@ func holders(list []holding) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// exclusive returns an error if a CPU would be written for two pods.
-func exclusive(b *cpuBook) error {
-	sets := byPod(b)
-	uids := slices.Sorted(maps.Keys(sets))
-	for i, uid := range uids {
-		for _, other := range uids[i+1:] {
-			if both := sets[uid].Intersection(sets[other]); !both.IsEmpty() {
-				all := append(slices.Clone(b.entries), b.pools...)
-				return fmt.Errorf("%w: %s in the lists of two pods, %s: delete pod %s or pod %s and name the others with --pods",
-					ErrUnmendable, are(both), has(all, both), uid, other)
-			}
-		}
-	}
-	return nil
-}
-
-// withinPods returns an error if two containers of one pod have a CPU that they cannot both have.
-func (r *repair) withinPods(b *cpuBook) error {
-	known := b.shared.Union(union(b.entries)).Union(union(b.pools))
-	leaked := !sharable(r.setup).Difference(known).IsEmpty()
-	for _, uid := range slices.Sorted(maps.Keys(byPod(b))) {
-		if err := r.withinPod(b, uid, leaked); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withinPod looks for two containers of a pod that have a CPU both. That is right where one is an init
-// container, which ends before the others start, and where both share what is left of a budget: then
-// their lists are equal. A list that became equal to another by a wrong byte lost a CPU, which no list has
-// then.
-func (r *repair) withinPod(b *cpuBook, uid string, leaked bool) error {
-	var own, first []holding
+// withinPod returns an error if two containers of a pod have a CPU that they cannot both have. They can
+// where one is an init container, which ends before the others start, and where both share what is left of
+// a budget: then their lists are equal. A list that became equal to another by a wrong byte lost a CPU,
+// which no list has then.
+func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
+	var own, first []assignment
 	var pool cpuset.Set
 	for _, p := range b.pools {
 		if p.uid == uid {
@@ -176,11 +155,12 @@ func (r *repair) withinPod(b *cpuBook, uid string, leaked bool) error {
 			own = append(own, h)
 		}
 	}
-	// lost tells whether a list may have lost a CPU; one that an init container has as well is in a list all
+	// lost is true if a list may have lost a CPU; one that an init container has as well is in a list all
 	// the same.
 	lost := !union(own).Equal(pool)
 	if pool.IsEmpty() {
-		lost = leaked || !union(first).Difference(union(own)).IsEmpty() || r.pods.Init == nil && !allEqual(own)
+		lost = leaked || !union(first).Difference(union(own)).IsEmpty() || r.pods.Init == nil &&
+			slices.ContainsFunc(own, func(h assignment) bool { return !h.cpus.Equal(own[0].cpus) })
 	}
 	for i, a := range own {
 		for _, c := range own[i+1:] {
@@ -195,11 +175,7 @@ func (r *repair) withinPod(b *cpuBook, uid string, leaked bool) error {
 	return nil
 }
 
-func allEqual(list []holding) bool {
-	return !slices.ContainsFunc(list, func(h holding) bool { return !h.cpus.Equal(list[0].cpus) })
-}
-
-// checkMemory says what can be wrong in a memory file.
+// checkMemory finds what can be wrong in a memory file.
 func (r *repair) checkMemory(old *kubeletstate.Memory, why string) {
 	state := State{Memory: old}
 	pods := state.Pods()
@@ -209,8 +185,8 @@ func (r *repair) checkMemory(old *kubeletstate.Memory, why string) {
 		return
 	}
 	who := "pod " + strings.Join(pods, ", pod ")
-	want := books(old.Nodes).emptied()
-	if want.chargeAll(old, len(old.Pools) > 0) == nil && len(books(old.Nodes).differences(want)) == 0 {
+	want := accounting(old.Nodes).emptied()
+	if want.chargeAll(old, len(old.Pools) > 0) == nil && len(accounting(old.Nodes).differences(want)) == 0 {
 		r.check("", "%s; its amounts and NUMA nodes agree, so that what is wrong is most likely something else; names of pods and containers may be: %s; %s",
 			begin, who, compareMemory)
 		return

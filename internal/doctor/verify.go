@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -17,16 +19,28 @@ type Setup struct {
 	Policy  *node.Policy
 }
 
-// Verify says whether the kubelet would start on a file of the manager.
+// Verify reports whether the kubelet would start on a file of the manager.
 func Verify(m kubeletstate.Manager, data []byte, s Setup) *Diagnosis {
 	d := &Diagnosis{Manager: m, kubelet: s.Kubelet}
+	if m.HasDevices() {
+		d.verifyDevices(data, s.Kubelet)
+		return d
+	}
 	f, unread := kubeletstate.Recognise(data)
 	if unread == nil {
 		d.File = f
 	}
 	read, failed := s.Kubelet.Load(m, data)
-	if read == nil {
-		d.unreadable(s.Kubelet, unread, failed)
+	if last := len(failed) - 1; read == nil {
+		rule, what, do := d.cause(s.Kubelet, unread)
+		if last > 0 && d.File != nil { // The kubelet reports only its last attempt, which is often not the cause.
+			var tried []string
+			for _, a := range failed[:last] {
+				tried = append(tried, a.Version.String())
+			}
+			what += fmt.Sprintf("; it tries %s and %s, and tells of the last alone", strings.Join(tried, ", "), failed[last].Version)
+		}
+		d.fault(rule, d.restoring(failed[last].Err.Error()), what, do)
 		return d
 	}
 	d.Read = read
@@ -36,19 +50,9 @@ func Verify(m kubeletstate.Manager, data []byte, s Setup) *Diagnosis {
 	} else {
 		d.verifyMemory(read.Memory, s)
 	}
-	d.sort()
+	// Notes are last; otherwise the order stays.
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return cmp.Compare(min(b.Level, Doubt), min(a.Level, Doubt)) })
 	return d
-}
-
-// unreadable says why the kubelet cannot read the file. It tells people only of its last attempt,
-// which is often not the cause.
-func (d *Diagnosis) unreadable(k kubeletstate.Kubelet, unread error, failed []kubeletstate.Attempt) {
-	sentence := d.restoring(failed[len(failed)-1].Err.Error())
-	rule, what, do := d.cause(k, unread)
-	if tried := attempts(failed); len(failed) > 1 && d.File != nil {
-		what += "; it tries " + tried + ", and tells of the last alone"
-	}
-	d.fault(rule, sentence, what, do)
 }
 
 // restoring is the kubelet's sentence around an error of reading (R-ST-36).
@@ -61,15 +65,6 @@ func (d *Diagnosis) restoring(err string) string {
 		err, manager, "/var/lib/kubelet/"+d.Manager.FileName())
 }
 
-func attempts(failed []kubeletstate.Attempt) string {
-	var names []string
-	for _, a := range failed {
-		names = append(names, a.Version.String())
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
-
 // cause is the true reason why a file is not read.
 func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what string, do advice) {
 	f := d.File
@@ -78,31 +73,26 @@ func (d *Diagnosis) cause(k kubeletstate.Kubelet, unread error) (rule, what stri
 		return "R-ST-3", fmt.Sprintf("the file is %v", unread), plain("restore it from a copy if there is one, else " + drain)
 	case f.Manager != d.Manager:
 		return "R-ST-1", fmt.Sprintf("it is a file of the %s under the name of the %s", f.Manager, d.Manager), plain("put each file back under its own name")
-	case f.Holds() && f.Version > k.Writes(d.Manager):
+	case f.Valid() && f.Version > k.Writes(d.Manager):
 		do = d.convert()
 		do.text += ", or " + drain
 		if k.Minor >= 36 && !k.CountsPools() && f.Version == d.Manager.PoolsSince() {
 			do = do.after("turn the gate PodLevelResourceManagers on again, or ")
 		}
+		writers := "1.35, or 1.36 without the gate PodLevelResourceManagers,"
+		if f.Version > d.Manager.PoolsSince() {
+			writers = "1.37"
+		} else if f.Version == d.Manager.PoolsSince() {
+			writers = "1.36 with the gate PodLevelResourceManagers"
+		}
 		return "R-ST-38", fmt.Sprintf("it is of version %s, which %s writes; this kubelet (%s) reads up to %s",
-			f.Version, writers(d.Manager, f.Version), k, k.Writes(d.Manager)), do
+			f.Version, writers, k, k.Writes(d.Manager)), do
 	case f.Version == d.Manager.PoolsSince() && f.Checksum.Stated == 0:
 		return "R-ST-25", fmt.Sprintf("it has no checksum, and version %s asks for one", f.Version), d.repair()
-	case f.Data != nil && !f.Data.Holds():
+	case f.Data != nil && !f.Data.Valid():
 		return "R-37-6", fmt.Sprintf("its dataChecksum is %s: it was changed after it was written", *f.Data), d.repair()
 	}
 	return "R-ST-20", fmt.Sprintf("its checksum is %s: it was changed after it was written", f.Checksum), d.repair()
-}
-
-// writers names the kubelets that write a version.
-func writers(m kubeletstate.Manager, v kubeletstate.Version) string {
-	switch {
-	case v > m.PoolsSince():
-		return "1.37"
-	case v == m.PoolsSince():
-		return "1.36 with the gate PodLevelResourceManagers"
-	}
-	return "1.35, or 1.36 without the gate PodLevelResourceManagers,"
 }
 
 // Target is the name of the kubelet for Convert.
@@ -120,7 +110,7 @@ func Target(k kubeletstate.Kubelet) string {
 	return "kubelet-1.36-gate-off"
 }
 
-// migrated tells what reading an older or newer version brings with it.
+// migrated reports what reading an older or newer version brings with it.
 func (d *Diagnosis) migrated(k kubeletstate.Kubelet) {
 	f := d.File
 	if f == nil || f.Manager != d.Manager {

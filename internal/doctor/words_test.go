@@ -49,27 +49,27 @@ func TestWords(t *testing.T) {
 		{
 			"1.35 on a file of 1.37", cpuFile(t, 4, "0,3", "1", pool),
 			kubeletstate.Kubelet{Minor: 35},
-			false, doctor.Refuses,
+			false, doctor.Rejects,
 			"CPU 2 is leaked: neither in the node shared pool nor any container's; 2 assigned to the pool of pod a, and this kubelet (1.35) does not count pools",
 		},
 		{"the part for older kubelets", cpuFile(t, 4, "0,3", "1-2", pool), off, false, doctor.Starts, "reads the part for older ones, which has no pools"},
-		{"strict, reserved CPU shared", cpuFile(t, 2, "0,3", "1-2", nil), gate, true, doctor.Refuses, "CPU 0 is reserved strictly and in the node shared pool"},
-		{"strict, reserved CPU held", cpuFile(t, 2, "2-3", "0-1", nil), gate, true, doctor.Refuses, "CPU 0 is reserved strictly and in use (0 assigned to container c of pod a)"},
+		{"strict, reserved CPU shared", cpuFile(t, 2, "0,3", "1-2", nil), gate, true, doctor.Rejects, "CPU 0 is reserved strictly and in the node shared pool"},
+		{"strict, reserved CPU held", cpuFile(t, 2, "2-3", "0-1", nil), gate, true, doctor.Rejects, "CPU 0 is reserved strictly and in use (0 assigned to container c of pod a)"},
 		{"pool shared", cpuFile(t, 3, "0,2-3", "1", pool), gate, false, doctor.Starts, "CPU 2 is in the pool of pod a and in the node shared pool"},
 		{"two pods", cpuFile(t, 3, "0,3", "1", map[string]cpuset.Set{"b": cpuset.Of(1, 2)}), gate, false, doctor.Starts, "CPU 1 is assigned to pod a and to pod b"},
 		{"nothing yet", cpuFile(t, 2, "", "", nil), gate, false, doctor.Starts, ""},
 		{"V1", []byte(`{"policyName":"static","defaultCpuSet":"0,3","entries":{"id9":"1-2"}}`), gate, false, doctor.Unsure, "unless the runtime has each of id9"},
-		{"no JSON", []byte(`{"defaultCpuSet":"0,3","entries":`), gate, false, doctor.Refuses, "it is cut off after 33 bytes"},
-		{"the other file", []byte(`{"policyName":"None","machineState":{},"checksum":512582496}`), gate, false, doctor.Refuses, "a file of the Memory Manager under the name of the CPU Manager"},
+		{"no JSON", []byte(`{"defaultCpuSet":"0,3","entries":`), gate, false, doctor.Rejects, "it is cut off after 33 bytes"},
+		{"the other file", []byte(`{"policyName":"None","machineState":{},"checksum":512582496}`), gate, false, doctor.Rejects, "a file of the Memory Manager under the name of the CPU Manager"},
 	} {
 		s := doctor.Setup{Kubelet: c.kubelet, Machine: small(t), Policy: static(c.strict)}
 		d := doctor.Verify(kubeletstate.CPUManager, c.data, s)
-		var said strings.Builder
+		var text strings.Builder
 		for _, f := range d.Findings {
-			said.WriteString(f.What + "\n")
+			text.WriteString(f.What + "\n")
 		}
-		if d.Answer() != c.answer || !strings.Contains(said.String(), c.want) || (c.want == "" && said.Len() > 0) {
-			t.Errorf("%s: %s, %s; want %s, %s", c.name, d.Answer(), said.String(), c.answer, c.want)
+		if d.Answer() != c.answer || !strings.Contains(text.String(), c.want) || (c.want == "" && text.Len() > 0) {
+			t.Errorf("%s: %s, %s; want %s, %s", c.name, d.Answer(), text.String(), c.answer, c.want)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if n := now.Memory.Nodes[1]; n.Assignments != 3 || n.Tables["memory"].Reserved != 300 {
-		t.Errorf("the books are %+v %+v", n, n.Tables["memory"])
+		t.Errorf("the accounting is %+v %+v", n, n.Tables["memory"])
 	}
 	if len(remarks) != 2 || !remarks[0].Lost || !strings.Contains(remarks[0].What, "container net shares 150") || remarks[1].UID != "b" {
 		t.Errorf("remarks %v", remarks)

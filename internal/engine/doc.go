@@ -17,6 +17,7 @@
 //
 //	pending    grants that are decided and not yet durable. Their CPUs are given to no other pod,
 //	           and no reader sees them as assigned. Snapshot.Pending lists them.
+//	           A resize is pending in the same way: readers see the pod as it was before.
 //	unreleased pods whose release is decided and not yet durable. Their CPUs may be planned for
 //	           a pod, which becomes durable with the same write. Snapshot.Unreleased lists them.
 //

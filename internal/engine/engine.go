@@ -36,7 +36,7 @@ type Observer interface {
 	Released(uid string)
 }
 
-// Decision is the answer to one admission.
+// Decision is the answer to one admission, or to one resize.
 type Decision struct {
 	Plan *node.Plan
 	// Base is the state that was asked: asked again it gives the same plan, unless that does not fit
@@ -66,7 +66,14 @@ type Config struct {
 	Encode func(*node.State) ([]byte, error)
 	// Fits returns the error that Encode would return for a state; nil: every state can be encoded. It
 	// is called under the engine's lock.
-	Fits     func(*node.State) error
+	Fits func(*node.State) error
+	// Plan decides about a pod in place of node.State.Plan; nil: that. It returns the plan, which fits the
+	// state that it gets, and the state that was asked: another one if the plan leaves room for more
+	// than that state has. It is called by several goroutines, also under the engine's lock, and must
+	// not wait.
+	Plan func(*node.State, request.Pod) (plan *node.Plan, asked *node.State)
+	// Resize decides about a resize in place of node.State.Resize; nil: that. It has the limits of Plan.
+	Resize   func(*node.State, request.Pod) *node.Plan
 	Now      func() time.Time
 	Observer Observer
 	Log      *slog.Logger
@@ -75,7 +82,8 @@ type Config struct {
 // Snapshot is what readers see.
 type Snapshot struct {
 	State *node.State
-	// Pending are the grants that are decided and not yet durable: no container runs on them.
+	// Pending are the grants that are decided and not yet durable: no container runs on them. That of a pod
+	// that is being resized is in State as it was before.
 	Pending []*node.Grant
 	// Unreleased are the UIDs of pods that are gone and still have their CPUs and memory, because
 	// the release is not durable yet.
@@ -89,7 +97,7 @@ type Engine struct {
 	config    Config
 	published atomic.Pointer[Snapshot]
 
-	mu sync.Mutex // guards what follows; not held while the disk works
+	mu sync.Mutex // guards the fields below; not locked while the disk works
 	// next is the state that was decided last; version counts its changes.
 	next    *node.State
 	version uint64
@@ -110,7 +118,7 @@ type Engine struct {
 	// created are the containers that were created since the last write began, to be noted again
 	// if it fails.
 	created []containerName
-	// rebase is the function of the last Rebase since the last write began; nil: there was none.
+	// rebase is what the calls of Rebase since the last write began do, one after the other; nil: there was none.
 	rebase func(*node.State) (*node.State, error)
 	// late are the decisions about pods whose caller did not wait for the write. The next caller
 	// gets the decision as if it were the first.
@@ -118,8 +126,8 @@ type Engine struct {
 }
 
 // stalled is after how long a write counts as one of a disk that stalls: a healthy one needs milliseconds. An
-// admission does not wait for it then. A runtime holds a lock while it waits for an answer, so that
-// each wait would hold up every other pod.
+// admission does not wait for it then. A runtime has a lock while it waits for an answer, so each
+// wait would delay every other pod.
 const stalled = time.Second
 
 type containerName struct{ uid, name string }
@@ -162,16 +170,12 @@ func (e *Engine) AdmitAll(ctx context.Context, pods []request.Pod) []Decision {
 		decisions[i], waits[i] = e.decide(pod)
 	}
 	begin := e.config.Now()
-	stalls := e.writing && !e.since.IsZero() && begin.Sub(e.since) > stalled
+	stalls := e.stalls(begin)
 	if slices.Contains(waits, true) {
 		done = e.await(ctx)
 	}
 	e.mu.Unlock()
-	if stalls {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		cancel() // The write goes on, and nobody waits for it.
-	}
+	ctx = soon(ctx, stalls)
 	var err error
 	var waited time.Duration
 	if done != nil {
@@ -185,36 +189,54 @@ func (e *Engine) AdmitAll(ctx context.Context, pods []request.Pod) []Decision {
 		if waits[i] {
 			d.Err, d.Waited = err, waited
 		}
-		e.settle(pods[i].UID, *d)
+		// A decision that its caller did not see to its end is remembered until it is seen.
+		switch uid := pods[i].UID; {
+		case errors.Is(d.Err, errStillWriting) && !d.Plan.Known:
+			e.late[uid] = *d
+		case d.Plan.Grant != nil:
+			delete(e.late, uid)
+		}
 		e.config.Observer.Decided(*d)
 		e.log(ctx, *d)
 	}
 	return decisions
 }
 
-// Preview is the plan that Admit would make now. Nothing changes, and no observer learns of it.
-func (e *Engine) Preview(pod request.Pod) *node.Plan {
+// Preview is the plan that Admit would make now, and the state that is asked. Nothing changes, and no observer learns of it.
+func (e *Engine) Preview(pod request.Pod) (plan *node.Plan, asked *node.State) {
 	e.mu.Lock()
 	base := e.next
 	e.mu.Unlock()
-	return base.Plan(pod)
+	return e.plan(base, pod)
+}
+
+func (e *Engine) plan(s *node.State, pod request.Pod) (plan *node.Plan, asked *node.State) {
+	if e.config.Plan != nil {
+		return e.config.Plan(s, pod)
+	}
+	return s.Plan(pod), s
 }
 
 // decide plans and applies. It reports whether the grant is to be waited for. Lock held.
 func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
-	e.comeBack(pod.UID)
+	// The release of a pod that is asked for again is canceled, unless a write that takes it along is
+	// under way or something was decided on top of it.
+	if now := e.Snapshot(); !e.writing && len(now.Pending) == 0 && slices.Contains(now.Unreleased, pod.UID) {
+		next := now.State
+		for _, gone := range now.Unreleased {
+			if gone != pod.UID {
+				next = next.Release(gone)
+			}
+		}
+		e.change(next)
+	}
 	base := e.next
 	begin := e.config.Now()
-	plan := base.Plan(pod)
-	next, err := base.Apply(plan)
-	if err == nil && next != base && e.config.Fits != nil {
-		if full := e.config.Fits(next); full != nil {
-			plan, next = plan.Rejected(node.StateFull, full.Error()), base
-		}
-	}
-	d := Decision{Plan: plan, Base: base, Took: e.config.Now().Sub(begin), Err: err}
+	plan, asked := e.plan(base, pod)
+	plan, next, err := e.fit(plan)
+	d := Decision{Plan: plan, Base: asked, Took: e.config.Now().Sub(begin), Err: err}
 	switch {
-	case err != nil || plan.Refusal != nil:
+	case err != nil || plan.Rejection != nil:
 		return d, false
 	case next != base:
 		e.change(next)
@@ -226,42 +248,22 @@ func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
 		d = late
 		d.Err = nil
 	}
-	return d, !e.isDurable(pod.UID)
+	return d, !e.isDurable(plan.Grant)
 }
 
-// settle remembers a decision that its caller did not see to its end, and forgets it once it is
-// seen. Lock held.
-func (e *Engine) settle(uid string, d Decision) {
-	if errors.Is(d.Err, errStillWriting) && !d.Plan.Known {
-		e.late[uid] = d
-		return
-	}
-	if d.Plan.Grant != nil {
-		delete(e.late, uid)
-	}
+// stalls reports whether the write that is under way takes so long that no admission waits for it. Lock held.
+func (e *Engine) stalls(now time.Time) bool {
+	return e.writing && !e.since.IsZero() && now.Sub(e.since) > stalled
 }
 
-// isDurable reports whether the grant of a pod is as it was decided on the disk. Lock held.
-func (e *Engine) isDurable(uid string) bool {
-	g, decided := e.next.Grant(uid)
-	h, durable := e.State().Grant(uid)
-	return decided && durable && g.Sequence == h.Sequence && !e.doubtful[uid]
-}
-
-// comeBack cancels the release of a pod that is asked for again, unless a write that takes it
-// along is under way or something was decided on top of it. Lock held.
-func (e *Engine) comeBack(uid string) {
-	now := e.Snapshot()
-	if e.writing || len(now.Pending) > 0 || !slices.Contains(now.Unreleased, uid) {
-		return
+// soon is a context that has ended if the disk stalls: the write goes on, and no caller waits for it.
+func soon(ctx context.Context, stalls bool) context.Context {
+	if !stalls {
+		return ctx
 	}
-	next := now.State
-	for _, gone := range now.Unreleased {
-		if gone != uid {
-			next = next.Release(gone)
-		}
-	}
-	e.change(next)
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
 }
 
 // change makes next the state that was decided last. Lock held.
@@ -280,11 +282,11 @@ func (e *Engine) publish(durable *node.State) {
 	e.published.Store(snapshot)
 }
 
-// beyond are the grants of next that durable does not have, and the UIDs of those that only
-// durable has.
+// beyond are the grants of next that durable does not have, or has with other sizes, and the UIDs of those
+// that only durable has.
 func beyond(durable, next *node.State) (pending []*node.Grant, unreleased []string) {
 	for _, g := range next.Grants() {
-		if h, there := durable.Grant(g.Pod.UID); !there || h.Sequence != g.Sequence {
+		if h, there := durable.Grant(g.Pod.UID); !there || h.Sequence != g.Sequence || h.Resized != g.Resized {
 			pending = append(pending, g)
 		}
 	}
@@ -388,6 +390,11 @@ func (e *Engine) ContainerCreated(uid, name string) {
 func (e *Engine) Rebase(ctx context.Context, f func(*node.State) (*node.State, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.rebaseOn(ctx, f)
+}
+
+// rebaseOn is Rebase. Lock held.
+func (e *Engine) rebaseOn(ctx context.Context, f func(*node.State) (*node.State, error)) error {
 	durable := e.State()
 	next, err := f(e.next)
 	if err != nil {
@@ -399,11 +406,39 @@ func (e *Engine) Rebase(ctx context.Context, f func(*node.State) (*node.State, e
 			return err
 		}
 	}
+	if before := e.rebase; before != nil {
+		after := f
+		f = func(s *node.State) (*node.State, error) {
+			s, err := before(s)
+			if err != nil {
+				return nil, err
+			}
+			return after(s)
+		}
+	}
 	e.next, e.rebase = next, f
 	e.version++
 	e.publish(rebased)
 	e.await(ctx)
 	return nil
+}
+
+// Describe keeps what is known now of the ResourceClaims of a pod, to be reported. It is published at once, because
+// nothing is decided by it, and is written without being waited for. The error is of claims that do not fit into a
+// state file; nothing has changed then. ctx is for what is logged.
+func (e *Engine) Describe(ctx context.Context, uid string, claims []request.Claim) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next := e.next.WithClaims(uid, claims)
+	if next == e.next {
+		return nil
+	}
+	if e.config.Fits != nil {
+		if full := e.config.Fits(next); full != nil {
+			return full
+		}
+	}
+	return e.rebaseOn(ctx, func(s *node.State) (*node.State, error) { return s.WithClaims(uid, claims), nil })
 }
 
 // Flush writes the state unless the one that was decided last is what was written last. It waits
@@ -441,27 +476,20 @@ func (e *Engine) log(ctx context.Context, d Decision) {
 	switch {
 	case d.Err != nil:
 		log.ErrorContext(ctx, "pod not admitted", "error", d.Err)
-	case p.Refusal != nil:
-		log.WarnContext(ctx, "pod rejected", "reason", p.Refusal.Reason, "rule", p.Refusal.Rule, "why", p.Refusal.Detail)
+	case p.Rejection != nil:
+		log.WarnContext(ctx, "pod rejected", "reason", p.Rejection.Reason, "rule", p.Rejection.Rule, "why", p.Rejection.Detail)
 	case p.Known:
 		log.DebugContext(ctx, "pod keeps its grant")
 	default:
 		log.InfoContext(ctx, "pod admitted", "qos", p.Pod.QoS.String(), "pool", p.Grant.Pool.String(), "shared", p.Delta.SharedAfter.String())
-		logShared(ctx, log, p)
+		// Containers of a Guaranteed pod that have no CPUs of their own, and why.
+		for i, c := range p.Pod.Containers {
+			if p.Pod.QoS == request.Guaranteed && p.Grant.Isolation(i) != node.ContainerIsolation && c.Sharing != request.NotShared {
+				log.InfoContext(ctx, "container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "why", c.Sharing.String())
+			}
+		}
 	}
 	for _, note := range p.Trace.Notes {
 		log.WarnContext(ctx, "note on the decision", "note", note)
-	}
-}
-
-// logShared names the containers of a Guaranteed pod that have no CPUs of their own, and why.
-func logShared(ctx context.Context, log *slog.Logger, p *node.Plan) {
-	if p.Pod.QoS != request.Guaranteed {
-		return
-	}
-	for i, c := range p.Pod.Containers {
-		if p.Grant.Isolation(i) != node.ContainerIsolation && c.Sharing != request.NotShared {
-			log.InfoContext(ctx, "container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "why", c.Sharing.String())
-		}
 	}
 }

@@ -47,7 +47,7 @@ func (b *book) Decided(d engine.Decision) {
 	switch {
 	case d.Err != nil:
 		verdict = "not written"
-	case d.Plan.Refusal != nil:
+	case d.Plan.Rejection != nil:
 		verdict = "refused"
 	case d.Plan.Known:
 		verdict = "known"
@@ -86,7 +86,7 @@ func newEngine(t *testing.T) (*engine.Engine, *disk, *book) {
 func pod(name string, cpus int) request.Pod {
 	return request.Pod{
 		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed,
-		Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: cpus}},
+		Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus}},
 	}
 }
 
@@ -110,8 +110,8 @@ func TestAdmissionIsOneWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan, err := e.Admit(t.Context(), pod("b", 6))
-	if err != nil || plan.Refusal == nil {
-		t.Errorf("6 of 5 free CPUs: %v, %v", plan.Refusal, err)
+	if err != nil || plan.Rejection == nil {
+		t.Errorf("6 of 5 free CPUs: %v, %v", plan.Rejection, err)
 	}
 	expect(t, book, "a known", "b refused")
 	if store.writes != 1 {
@@ -178,7 +178,7 @@ func TestTickRetriesARelease(t *testing.T) {
 func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 	e, store, _ := newEngine(t)
 	admit(t, e, pod("a", 5))
-	held := e.State()
+	assigned := e.State()
 	store.broken = true
 	_ = e.Release(t.Context(), "a")
 	plan, err := e.Admit(t.Context(), pod("a", 5))
@@ -186,7 +186,7 @@ func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 		t.Fatalf("known %t, error %v", plan.Known, err)
 	}
 	store.broken = false
-	if err := e.Tick(t.Context()); err != nil || e.State() != held {
+	if err := e.Tick(t.Context()); err != nil || e.State() != assigned {
 		t.Errorf("the pod lost what it holds: %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 	e, disk, book := newEngine(t)
 	admit(t, e, pod("a", 5))
-	held := e.State()
+	assigned := e.State()
 	disk.broken, disk.uncertain = true, true
 	_ = e.Release(t.Context(), "a")
 	if _, err := e.Admit(t.Context(), pod("a", 5)); !errors.Is(err, engine.ErrNotWritten) {
@@ -207,7 +207,7 @@ func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 	admit(t, e, pod("a", 5))
 	admit(t, e, pod("a", 5))
 	expect(t, book, "write 1 true", "a known", "a known")
-	if e.State() != held || disk.state != held {
+	if e.State() != assigned || disk.state != assigned {
 		t.Error("the pod lost what it holds")
 	}
 }
@@ -264,8 +264,8 @@ func TestReadersNeverWait(t *testing.T) {
 
 func admit(t *testing.T, e *engine.Engine, p request.Pod) {
 	t.Helper()
-	if plan, err := e.Admit(t.Context(), p); err != nil || plan.Refusal != nil {
-		t.Fatal(err, plan.Refusal)
+	if plan, err := e.Admit(t.Context(), p); err != nil || plan.Rejection != nil {
+		t.Fatal(err, plan.Rejection)
 	}
 }
 

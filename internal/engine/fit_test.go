@@ -26,15 +26,15 @@ func TestPodThatPassesTheBoundIsRejected(t *testing.T) {
 	})
 	huge, unreadable := pod("huge", 1), pod("unreadable\xff", 1)
 	for i := range 1000 {
-		huge.Containers = append(huge.Containers, request.Container{Name: fmt.Sprint(strings.Repeat("x", 17_000), i), Lane: request.App, Sharing: request.FractionalCPU})
+		huge.Containers = append(huge.Containers, request.Container{Name: fmt.Sprint(strings.Repeat("x", 17_000), i), Type: request.App, Sharing: request.FractionalCPU})
 	}
 	decisions := e.AdmitAll(t.Context(), []request.Pod{pod("before", 1), huge, unreadable, pod("after", 1)})
 	for i, rejected := range []bool{false, true, true, false} {
-		if d := decisions[i]; d.Err != nil || (d.Plan.Refusal != nil) != rejected || (d.Plan.Grant == nil) != rejected {
-			t.Errorf("pod %.20s: rejected %t, error %v", d.Plan.Pod.Name, d.Plan.Refusal != nil, d.Err)
+		if d := decisions[i]; d.Err != nil || (d.Plan.Rejection != nil) != rejected || (d.Plan.Grant == nil) != rejected {
+			t.Errorf("pod %.20s: rejected %t, error %v", d.Plan.Pod.Name, d.Plan.Rejection != nil, d.Err)
 		}
 	}
-	r := decisions[1].Plan.Refusal
+	r := decisions[1].Plan.Rejection
 	for _, want := range []string{
 		string(node.UnexpectedAdmissionError) + ": ", "1002 containers", "a state file has at most 16777216",
 		"the largest pod is default/huge with 1001 containers", "run it with fewer containers, or on another node",

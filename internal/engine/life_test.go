@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -35,8 +36,8 @@ type life struct {
 	// then that did not certainly fail. The write of the last one may be going on.
 	may []version
 	// held are the pods that were admitted; ended those that were released, and no more admitted.
-	held  map[string]*promise
-	ended map[string]bool
+	assigned map[string]*promise
+	ended    map[string]bool
 
 	looks  uint64 // how many crashes were looked at
 	broken error  // what was wrong first
@@ -55,18 +56,24 @@ type promise struct {
 	leaving bool
 	// removed containers hold nothing any more, or perhaps nothing where that failed.
 	removed map[string]bool
+	// or are what it may have as well, because a resize was not certainly done.
+	or []*node.Grant
+	// resizing pods may get another grant with the write that is under way.
+	resizing bool
 	// created tells that memory of init containers may have ended.
 	created bool
+	// claims are what may be kept of its ResourceClaims: the last of them, or all while it is open which was written.
+	claims [][]request.Claim
 }
 
 func newLife(ctx context.Context, m *machine.Machine, p node.Policy) *life {
 	return &life{
 		ctx: ctx, machine: m, policy: p, disk: crashfs.New(), may: []version{{}},
-		held: map[string]*promise{}, ended: map[string]bool{},
+		assigned: map[string]*promise{}, ended: map[string]bool{},
 	}
 }
 
-// start opens what is there. There is no agent after it if the disk refuses.
+// start opens what is there. There is no agent after it if the disk rejects.
 func (l *life) start() error {
 	kept, loaded, err := store.Open(watched{l.disk, l.look}, statePath, statefile.MaxSize, l.validate)
 	if err != nil {
@@ -167,9 +174,9 @@ func twice(s *node.State) error {
 
 // settle takes what was found for what is held; verify has said before whether it may be.
 func (l *life) settle(v version) {
-	l.held = map[string]*promise{}
+	l.assigned = map[string]*promise{}
 	for uid, g := range v.grants {
-		l.held[uid] = &promise{grant: g, removed: map[string]bool{}}
+		l.assigned[uid] = promised(g)
 		delete(l.ended, uid)
 	}
 }
@@ -186,6 +193,11 @@ func (l *life) attempt(data []byte) error {
 	}
 	if _, err := l.adopt(v); err != nil {
 		return l.fail(fmt.Errorf("what is written does not hold: %w", err))
+	}
+	for uid, p := range l.assigned {
+		if g := v.grants[uid]; p.resizing && g != nil && g.Resized > p.grant.Resized {
+			p.or = append(p.or, g)
+		}
 	}
 	l.may = append(l.may, v)
 	return l.verify()
@@ -207,7 +219,7 @@ func (l *life) Decided(engine.Decision) {}
 
 // Released is the engine's word that a pod is gone for good.
 func (l *life) Released(uid string) {
-	delete(l.held, uid)
+	delete(l.assigned, uid)
 	l.ended[uid] = true
 }
 
@@ -221,7 +233,7 @@ func (l *life) fail(err error) error {
 // verify holds everything that may be found against what was promised.
 func (l *life) verify() error {
 	for _, v := range l.may {
-		for uid, p := range l.held {
+		for uid, p := range l.assigned {
 			if err := p.keptIn(v.grants[uid]); err != nil {
 				return l.fail(fmt.Errorf("pod %s: a file that may be found after a crash: %w", uid, err))
 			}
@@ -235,8 +247,18 @@ func (l *life) verify() error {
 	return l.broken
 }
 
+func promised(g *node.Grant) *promise {
+	return &promise{grant: g, removed: map[string]bool{}, claims: [][]request.Claim{g.Pod.ResourceClaims}}
+}
+
 // keptIn tells whether a grant is what was promised.
 func (p *promise) keptIn(g *node.Grant) error {
+	for _, other := range p.or {
+		alternative := promise{grant: other, leaving: p.leaving, removed: p.removed, created: p.created, claims: p.claims}
+		if alternative.keptIn(g) == nil {
+			return nil
+		}
+	}
 	switch {
 	case g == nil && p.leaving:
 		return nil
@@ -244,6 +266,8 @@ func (p *promise) keptIn(g *node.Grant) error {
 		return errors.New("it was admitted and is lost")
 	case len(p.removed) == 0 && !g.Pool.Equal(p.grant.Pool):
 		return fmt.Errorf("its pool is %q, was %q", g.Pool, p.grant.Pool)
+	case !slices.ContainsFunc(p.claims, func(c []request.Claim) bool { return request.SameClaims(c, g.Pod.ResourceClaims) }):
+		return fmt.Errorf("its claims are %v, were one of %v", g.Pod.ResourceClaims, p.claims)
 	}
 	for i, was := range p.grant.Containers {
 		c, is := g.Pod.Containers[i], g.Containers[i]
@@ -251,7 +275,7 @@ func (p *promise) keptIn(g *node.Grant) error {
 		case p.removed[c.Name] && is.Removed:
 		case is.Removed != was.Removed || !is.CPUs.Equal(was.CPUs) || is.MemoryNodes != was.MemoryNodes:
 			return fmt.Errorf("container %s has %q on %s, had %q on %s", c.Name, is.CPUs, is.MemoryNodes, was.CPUs, was.MemoryNodes)
-		case len(is.Memory) != len(was.Memory) && !(p.created && c.Lane == request.Init):
+		case len(is.Memory) != len(was.Memory) && !(p.created && c.Type == request.Init):
 			return fmt.Errorf("container %s has memory %v, had %v", c.Name, is.Memory, was.Memory)
 		}
 	}

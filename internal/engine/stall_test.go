@@ -56,7 +56,7 @@ func TestStall(t *testing.T) {
 		if plan, err := e.Admit(within(t), pod("old", 1)); err != nil || !plan.Known || time.Since(begin) != 0 {
 			t.Errorf("a durable pod was answered after %v with %v", time.Since(begin), err)
 		}
-		if plan, err := e.Admit(within(t), pod("b", 4)); err != nil || plan.Refusal == nil {
+		if plan, err := e.Admit(within(t), pod("b", 4)); err != nil || plan.Rejection == nil {
 			t.Errorf("the CPUs of the pending grant were given away: %v", err)
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // The clock is the bubble's.

@@ -35,7 +35,11 @@ func (e *Engine) await(ctx context.Context) chan error {
 // outlives its callers, as a disk that stalls cannot be interrupted.
 func (e *Engine) write(ctx context.Context) {
 	for more := true; more; {
-		t := e.take()
+		e.mu.Lock()
+		e.since = e.config.Now()
+		t := taken{e.next, e.version, e.reduced, e.created}
+		e.reduced, e.created, e.rebase = map[string]bool{}, nil, nil
+		e.mu.Unlock()
 		w := e.store(t.state)
 		e.mu.Lock()
 		if w.Err == nil {
@@ -47,15 +51,6 @@ func (e *Engine) write(ctx context.Context) {
 		e.writing, e.since = more, time.Time{}
 		e.mu.Unlock()
 	}
-}
-
-func (e *Engine) take() taken {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.since = e.config.Now()
-	t := taken{e.next, e.version, e.reduced, e.created}
-	e.reduced, e.created, e.rebase = map[string]bool{}, nil, nil
-	return t
 }
 
 // store writes a state, whatever time that takes.

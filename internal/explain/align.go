@@ -20,8 +20,11 @@ const most = 2016
 // those of some 25 alignments.
 const maxJudged = 50_000
 
-// maxLosers is how many sets are told that were not chosen.
+// maxLosers is how many sets are listed that were not chosen.
 const maxLosers = 64
+
+// maxDevices is how many given devices a sentence about one set names.
+const maxDevices = 3
 
 // Alignment is one question to the Topology Manager.
 type Alignment struct {
@@ -34,7 +37,7 @@ type Alignment struct {
 	// Admitted is false where the pod is rejected for what is asked here: by the policy, or because
 	// no NUMA nodes have enough memory, which is found out when memory is placed (R-HINT-34).
 	Admitted bool `json:"admitted"`
-	// Why says by which rule it won, or why nothing could.
+	// Why is the rule by which it won, or the reason why nothing could.
 	Why string `json:"why"`
 	// Losers are other sets, the nearest first. Where containers are aligned one by one and there
 	// are many, they are looked for at the first ones, as far as maxJudged allows, and at the last.
@@ -47,9 +50,11 @@ type Alignment struct {
 type Fit struct {
 	Resource string   `json:"resource"`
 	Wanted   []Amount `json:"wanted,omitempty"`
-	// Preferred is how many NUMA nodes a preferred set has: as few as could ever hold it.
+	// Given are the names of the devices that others chose for the pod; nothing else is wanted then.
+	Given []string `json:"given,omitempty"`
+	// Preferred is how many NUMA nodes a preferred set has: as few as could ever have room for it.
 	Preferred int `json:"preferred,omitempty"`
-	// Sets describes the smallest sets of NUMA nodes that hold it now, Size is how many NUMA
+	// Sets describes the smallest sets of NUMA nodes that have room for it now, Size is how many NUMA
 	// nodes they have, 0 where it fits nowhere or does not care.
 	Sets string `json:"sets"`
 	Size int    `json:"size,omitempty"`
@@ -58,23 +63,31 @@ type Fit struct {
 // Loser is a set of NUMA nodes that was not chosen.
 type Loser struct {
 	NUMANodes []int `json:"numaNodes"`
-	// Fits tells that all resources fit there.
+	// Fits is true if all resources fit there.
 	Fits bool   `json:"fits"`
 	Why  string `json:"why"`
 }
 
-// alignmentOf explains one alignment. It looks for losers if wanted, and says how many sets it looked at.
-func alignmentOf(s *node.State, a *node.Alignment, wanted bool) (out Alignment, judged int) {
+// alignmentOf explains one alignment. It looks for losers if wanted, and returns how many sets it looked at.
+func alignmentOf(s *node.State, p *node.Plan, a *node.Alignment, wanted bool) (out Alignment, judged int) {
 	out = Alignment{
 		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit && a.Outcome != node.MemoryNowhere, Steps: a.Choice.Steps,
 	}
 	if a.Choice.HasMask {
 		out.NUMANodes = a.Choice.Mask.Nodes()
 	}
-	for _, f := range a.Families {
-		out.Fits = append(out.Fits, fitOf(s, f, a.Outcome))
+	for i, f := range a.HintSets {
+		fit := fitOf(s, f, a.Outcome)
+		if i < len(a.Given) {
+			fit.Wanted = []Amount{{a.Given[i].Of, int64(len(a.Given[i].Devices))}}
+			fit.Given = givenNames(a.Given[i].Devices)
+		}
+		out.Fits = append(out.Fits, fit)
 	}
 	out.Why = whyChosen(s.Policy(), a)
+	if m := s.Misfit(p, a); m != nil {
+		out.Why = m.String() + "; " + out.Why
+	}
 	switch a.Outcome {
 	case node.OutOfSteps, node.Unsatisfiable, node.MemoryNowhere, node.MemoryApart: // No set is nearer than another.
 	case node.NotPreferred, node.Preferred, node.Indifferent:
@@ -119,6 +132,14 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 	}
 	out.Sets = "nowhere"
 	return out
+}
+
+func givenNames(devices []*request.Given) []string {
+	names := make([]string, len(devices))
+	for i, d := range devices {
+		names[i] = d.Name
+	}
+	return names
 }
 
 // reach is every NUMA node that a mask of the hint set can have.
@@ -195,8 +216,8 @@ func whyChosen(policy node.Policy, a *node.Alignment) string {
 	case node.OutOfSteps:
 		return c.Why
 	case node.Unsatisfiable:
-		i := slices.IndexFunc(a.Families, func(f hint.Set) bool { return f.Kind == hint.None })
-		text := a.Families[i].Resource + " fits nowhere, so that no set can be preferred (R-HINT-11)"
+		i := slices.IndexFunc(a.HintSets, func(f hint.Set) bool { return f.Kind == hint.None })
+		text := a.HintSets[i].Resource + " fits nowhere, so that no set can be preferred (R-HINT-11)"
 		if c.Admit {
 			text += "; best-effort goes on with the others"
 		}
@@ -227,7 +248,7 @@ func whyChosen(policy node.Policy, a *node.Alignment) string {
 	return "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less (R-HINT-62)"
 }
 
-// verdict is what is to be said of one set; the smaller, the nearer it was to being chosen.
+// verdict is the judgement of one set: the smaller, the nearer it was to being chosen.
 type verdict struct {
 	nodes   mask.Mask
 	faults  int
@@ -240,7 +261,7 @@ type verdict struct {
 func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 	var nodes mask.Mask
 	sizes := map[int]bool{}
-	for _, f := range a.Families {
+	for _, f := range a.HintSets {
 		if f.Kind == hint.Fits {
 			nodes |= reach(f, s.Machine().NodeMask())
 			sizes[f.Preferred] = s.Policy().Topology != node.TopologySingleNUMANode
@@ -264,37 +285,35 @@ func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 		return cmp.Or(cmp.Compare(x.faults, y.faults), cmp.Compare(x.missing, y.missing),
 			cmp.Compare(x.nodes.Len(), y.nodes.Len()), cmp.Compare(x.nodes, y.nodes))
 	})
-	for _, v := range nearest(verdicts)[:min(maxLosers, len(verdicts))] {
-		losers = append(losers, v.loser)
-	}
-	return losers, len(verdicts)
-}
-
-// nearest puts the nearest set of each size before all others: what is missing on one NUMA node is as
-// much to the point as what speaks against two.
-func nearest(sorted []verdict) []verdict {
-	var front, rest []verdict
-	for _, v := range sorted {
-		if slices.ContainsFunc(front, func(w verdict) bool { return w.nodes.Len() == v.nodes.Len() }) {
-			rest = append(rest, v)
+	// The nearest set of each size is before all others: what is missing on one NUMA node matters as much
+	// as what is against two.
+	var front, rest []Loser
+	seen := map[int]bool{}
+	for _, v := range verdicts {
+		if seen[v.nodes.Len()] {
+			rest = append(rest, v.loser)
 		} else {
-			front = append(front, v)
+			front = append(front, v.loser)
 		}
+		seen[v.nodes.Len()] = true
 	}
-	return append(front, rest...)
+	return append(front, rest...)[:min(maxLosers, len(verdicts))], len(verdicts)
 }
 
-// judge says why m was not chosen.
+// judge explains why m was not chosen.
 func judge(s *node.State, a *node.Alignment, m mask.Mask) verdict {
 	v := verdict{nodes: m, loser: Loser{NUMANodes: m.Nodes(), Fits: true}}
 	var faults, dislikes []string
-	for i := range a.Families {
-		f := &a.Families[i]
+	for i := range a.HintSets {
+		f := &a.HintSets[i]
 		if f.Kind != hint.Fits {
 			continue
 		}
 		if !f.Has(m) {
 			text, missing := misfit(s, f, m)
+			if i < len(a.Given) {
+				text = cmp.Or(awayText(a.Given[i].Devices, m), text)
+			}
 			faults = append(faults, text)
 			v.missing = max(v.missing, missing)
 			continue
@@ -310,21 +329,28 @@ func judge(s *node.State, a *node.Alignment, m mask.Mask) verdict {
 		v.loser.Why = strings.Join(slices.Concat(faults, dislikes), "; ")
 	case len(dislikes) > 0:
 		v.loser.Why = "all fits, but " + strings.Join(dislikes, "; ")
+	case m.Len() > a.Choice.Mask.Len():
+		v.loser.Why = "all fits, on more NUMA nodes (R-HINT-53)"
+	case s.Policy().PreferClosest && s.Policy().Topology != node.TopologySingleNUMANode && spread(s, m) > spread(s, a.Choice.Mask):
+		v.loser.Why = "all fits, farther apart (R-HINT-54)"
 	default:
-		v.loser.Why = outrun(s, a.Choice, m)
+		v.loser.Why = "all fits as well, and the lowest wins (R-HINT-53)"
 	}
 	return v
 }
 
-// outrun says what the chosen set is better in than m, where everything fits and is preferred.
-func outrun(s *node.State, c hint.Choice, m mask.Mask) string {
-	switch {
-	case m.Len() > c.Mask.Len():
-		return "all fits, on more NUMA nodes (R-HINT-53)"
-	case s.Policy().PreferClosest && s.Policy().Topology != node.TopologySingleNUMANode && spread(s, m) > spread(s, c.Mask):
-		return "all fits, farther apart (R-HINT-54)"
+// awayText names the given devices that are not near m.
+func awayText(devices []*request.Given, m mask.Mask) string {
+	var away []string
+	for _, d := range devices {
+		if !d.Nodes.IsEmpty() && d.Nodes&m == 0 {
+			away = append(away, d.Name+" is on "+nodesText(d.Nodes))
+		}
 	}
-	return "all fits as well, and the lowest wins (R-HINT-53)"
+	if len(away) > maxDevices {
+		return strings.Join(away[:maxDevices], ", ") + fmt.Sprintf(" and %d more devices elsewhere", len(away)-maxDevices)
+	}
+	return strings.Join(away, ", ")
 }
 
 func spread(s *node.State, m mask.Mask) int {
@@ -337,42 +363,34 @@ func spread(s *node.State, m mask.Mask) int {
 	return sum
 }
 
-// misfit says why the hint set does not have m, and which share of what it wants is missing there.
+// misfit explains why the hint set does not have m, and which share of what it wants is missing there.
 func misfit(s *node.State, f *hint.Set, m mask.Mask) (string, float64) {
 	for i := range f.Needs {
 		n := &f.Needs[i]
 		if have := n.Offered(m); have < n.Amount {
-			text := fmt.Sprintf("%s: %s free of %s", n.Resource, numberText(n.Resource, have), Amount{n.Resource, n.Amount}.Text())
+			free := fmt.Sprint(have)
+			if request.IsMemory(n.Resource) {
+				free = request.RoundedBytes(have)
+			}
+			text := fmt.Sprintf("%s: %s free of %s", n.Resource, free, Amount{n.Resource, n.Amount}.Text())
 			return text, float64(n.Amount-have) / float64(n.Amount)
 		}
 	}
 	if !m.Contains(f.Required) {
 		return fmt.Sprintf("%s: what init containers have on %s is to be reused (R-HINT-24)", f.Resource, nodesText(f.Required)), 0
 	}
-	if request.IsMemory(f.Resource) {
-		return grouped(s, f.Resource, m), 0
+	if !request.IsMemory(f.Resource) {
+		return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates)), 1
 	}
-	return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates)), 1
-}
-
-func numberText(resource string, n int64) string {
-	if request.IsMemory(resource) {
-		return request.RoundedBytes(n)
-	}
-	return fmt.Sprint(n)
-}
-
-// grouped says which rule of groups keeps memory off m (R-MEM-22).
-func grouped(s *node.State, resource string, m mask.Mask) string {
-	groups, single := s.Memory().Serving(m)
+	groups, single := s.Memory().Serving(m) // A rule of groups keeps memory off m (R-MEM-22).
 	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
-		return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", resource, nodesText(groups[i]))
+		return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", f.Resource, nodesText(groups[i])), 0
 	}
 	switch single.Len() {
 	case 0:
-		return fmt.Sprintf("%s: %s cannot provide so much", resource, nodesText(m))
+		return fmt.Sprintf("%s: %s cannot provide so much", f.Resource, nodesText(m)), 0
 	case 1:
-		return fmt.Sprintf("%s: %s serves memory by itself and joins no group (R-MEM-22)", resource, nodesText(single))
+		return fmt.Sprintf("%s: %s serves memory by itself and joins no group (R-MEM-22)", f.Resource, nodesText(single)), 0
 	}
-	return fmt.Sprintf("%s: %s serve memory one by one and join no group (R-MEM-22)", resource, nodesText(single))
+	return fmt.Sprintf("%s: %s serve memory one by one and join no group (R-MEM-22)", f.Resource, nodesText(single)), 0
 }

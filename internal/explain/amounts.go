@@ -10,13 +10,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// notFurther is what every search says that did not look at all there is.
+// notFurther ends the result of every search that did not look at everything.
 const notFurther = "not searched further"
 
 // amounts looks for the most that the pod could have of each resource, the others as they are, and,
-// where no single resource helps, of all. It says "none" only where no amounts at all would do; where
+// where no single resource helps, of all. The result is "none" only if no amounts at all would do; if
 // that is not known, because the search has reached its bound or cannot look at every combination, it
-// says that it was not searched further.
+// the result is that it was not searched further.
 func (x *search) amounts() ([]Proposal, string) {
 	x.limit = x.allowed(maxAmountPlans)
 	resources := x.resources()
@@ -55,32 +55,24 @@ func (x *search) amounts() ([]Proposal, string) {
 	if x.cut {
 		return nil, "none found; " + notFurther
 	}
-	if why := x.barred(resources); why != "" {
-		return nil, "none admits it that the API server takes: of less, " + why
-	}
-	return nil, "none admits it, however little"
-}
-
-// ended adds what is to be said of a search that did not look at all there is.
-func (x *search) ended(said, more string) string {
-	if !x.cut {
-		return said
-	}
-	return strings.TrimPrefix(said, "only ") + more
-}
-
-// barred is why the API server sets an end to the lowering of a pool; empty: nothing does.
-func (x *search) barred(resources []string) string {
-	for _, resource := range resources {
+	for _, resource := range resources { // The API server may set an end to the lowering of a pool.
 		if !x.pools(resource) {
 			continue
 		}
 		least := Change{Resource: resource, To: x.unit(resource)}.apply(x.pod)
 		if why := AgainstAPI(capped(least, resource, "", 0)); why != "" { // Of those that share: slices can be small.
-			return why
+			return nil, "none admits it that the API server takes: of less, " + why
 		}
 	}
-	return ""
+	return nil, "none admits it, however little"
+}
+
+// ended adds to the result of a search that it did not look at everything.
+func (x *search) ended(found, more string) string {
+	if !x.cut {
+		return found
+	}
+	return strings.TrimPrefix(found, "only ") + more
 }
 
 // resources are what can be lowered, the one that was short first.
@@ -106,7 +98,7 @@ func (x *search) resources() []string {
 	if x.trace.Demand.Path == node.AsPool {
 		asks(&x.trace.Demand.Together)
 	}
-	slices.SortStableFunc(all, func(a, b string) int { return first(b == x.refusal.Resource) - first(a == x.refusal.Resource) })
+	slices.SortStableFunc(all, func(a, b string) int { return first(b == x.rejection.Resource) - first(a == x.rejection.Resource) })
 	return all
 }
 
@@ -117,12 +109,12 @@ func first(yes bool) int {
 	return 0
 }
 
-// subjects are whose amounts are lowered: the container that was refused, then all.
+// subjects are whose amounts are lowered: the container that was rejected, then all.
 func (x *search) subjects() []string {
-	if x.refusal.Container == "" || x.trace.Demand.Path == node.AsPool {
+	if x.rejection.Container == "" || x.trace.Demand.Path == node.AsPool {
 		return []string{""}
 	}
-	return []string{x.refusal.Container, ""}
+	return []string{x.rejection.Container, ""}
 }
 
 // most is the pod with the most of one resource that is admitted, less than it asks for now.
@@ -196,7 +188,7 @@ func (x *search) between(best request.Pod, low, high, unit int64, fits func(int6
 	return best
 }
 
-// pools tells whether the resource is a pod-level pool's.
+// pools reports whether the resource is a pod-level pool's.
 func (x *search) pools(resource string) bool {
 	return x.trace.Demand.Path == node.AsPool && (resource == request.CPU || request.IsMemory(resource))
 }
@@ -233,12 +225,7 @@ func sums(s *node.State, resource string) []int64 {
 			sizes = append(sizes, n.Types[t].Allocatable)
 		}
 	}
-	slices.Sort(sizes)
-	slices.Reverse(sizes)
-	for i := 1; i < len(sizes); i++ {
-		sizes[i] += sizes[i-1]
-	}
-	return sizes
+	return largestSums(sizes)
 }
 
 // less lowers all resources together, in one container or in all, as far as it has to, and lets them grow
@@ -258,7 +245,7 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 		return Proposal{}, false
 	}
 	for _, a := range axes {
-		whole := withAmountsOf(least, x.pod, a.resource)
+		whole := applied(least, slices.DeleteFunc(difference(least, x.pod), func(c Change) bool { return c.Resource != a.resource }))
 		if sameAmounts(whole, least) {
 			continue
 		}
@@ -275,8 +262,15 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 func (x *search) smallest(axes []axis) (request.Pod, bool) {
 	at := make([]int, len(axes)) // counted from the smallest value
 	for i := range axes {
-		axes[i] = x.feasible(axes[i])
-		if len(axes[i].values) == 0 {
+		// Amounts that are too small for the pod's containers are left out: more is feasible where less is.
+		a := &axes[i]
+		n, _ := slices.BinarySearchFunc(a.values, true, func(n int64, _ bool) int {
+			if _, ok := x.lower(x.pod, *a, n); ok {
+				return -1
+			}
+			return 1
+		})
+		if a.values = a.values[:n]; n == 0 {
 			return x.pod, false
 		}
 	}
@@ -307,18 +301,6 @@ func (x *search) smallest(axes []axis) (request.Pod, bool) {
 	}
 }
 
-// feasible leaves amounts out that are too small for the pod's containers: more is feasible where less is.
-func (x *search) feasible(a axis) axis {
-	n, _ := slices.BinarySearchFunc(a.values, true, func(n int64, _ bool) int {
-		if _, ok := x.lower(x.pod, a, n); ok {
-			return -1
-		}
-		return 1
-	})
-	a.values = a.values[:n]
-	return a
-}
-
 func (x *search) amountProposal(pod request.Pod) Proposal {
 	changes := difference(x.pod, pod)
 	p := Proposal{Kind: Amounts, Changes: changes, Text: changesText(changes)}
@@ -329,18 +311,18 @@ func (x *search) amountProposal(pod request.Pod) Proposal {
 	return p
 }
 
-// raised is for refusals that a little more cures: a pool that leaves nothing to share, a number
+// raised is for rejections that a little more cures: a pool that leaves nothing to share, a number
 // of CPUs that is no whole number of cores.
 func (x *search) raised(resource string) (Proposal, bool) {
-	if resource != x.refusal.Resource {
+	if resource != x.rejection.Resource {
 		return Proposal{}, false
 	}
 	pod, unit := x.pod, x.unit(resource)
 	switch x.trace.Cause {
 	case node.PoolEmpty, node.PoolNotAligned:
-		pod = Change{Resource: resource, To: x.refusal.Wanted + unit}.apply(pod)
+		pod = Change{Resource: resource, To: x.rejection.Wanted + unit}.apply(pod)
 	case node.PartialCores:
-		c := Change{Container: x.refusal.Container, Resource: resource, To: (x.refusal.Wanted + unit - 1) / unit * unit}
+		c := Change{Container: x.rejection.Container, Resource: resource, To: (x.rejection.Wanted + unit - 1) / unit * unit}
 		if x.trace.Demand.Path == node.AsPool {
 			c.Container = ""
 		}

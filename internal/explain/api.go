@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// AgainstAPI says which rule of the API the amounts of a pod break, so that no API server would take
+// AgainstAPI describes the rule of the API that the amounts of a pod break, so that no API server would take
 // them; empty: none. Only what a proposal can change is looked at: whether a Guaranteed pod's budget
-// has room for its containers (R-DEM-94 to R-DEM-96). Everything else holds after the change if it
-// held before, as requests and limits change together.
+// has room for its containers (R-DEM-94 to R-DEM-96). Everything else is valid after the change if it
+// was valid before, as requests and limits change together.
 func AgainstAPI(pod request.Pod) string {
 	if pod.Kind != request.PodLevel || pod.QoS != request.Guaranteed {
 		return ""

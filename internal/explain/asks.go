@@ -14,7 +14,7 @@ import (
 type Asks struct {
 	QoS  string `json:"qos"`
 	Kind string `json:"kind"` // plain, pod-level or unmanaged
-	// Way says how the pod goes through the admission.
+	// Way describes how the pod goes through the admission.
 	Way        string `json:"way"`
 	Containers []Ask  `json:"containers"`
 	// Together is what is aligned as one: a pod-level budget, or what the containers need at the
@@ -27,7 +27,7 @@ type Asks struct {
 type Ask struct {
 	Container string `json:"container"`
 	Kind      string `json:"kind"` // init, sidecar or app
-	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not. The reasons say
+	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not. The reasons describe
 	// by which rule.
 	CPUs      int      `json:"cpus"`
 	WhyCPUs   string   `json:"whyCPUs"`
@@ -38,14 +38,31 @@ type Ask struct {
 }
 
 func asksOf(pod *request.Pod, demand *node.Demand) Asks {
-	a := Asks{QoS: pod.QoS.String(), Kind: pod.Kind.String(), Way: way(pod, demand.Path), Together: amountsOf(&demand.Together)}
+	together := append(listed(demand.Together.Memory), listed(demand.Together.Devices)...)
+	if n := demand.Together.CPUs; n > 0 {
+		together = append(together, Amount{request.CPU, int64(n)})
+	}
+	slices.SortFunc(together, func(a, b Amount) int { return strings.Compare(a.Resource, b.Resource) })
+	way := [...]string{
+		node.Unaligned:   "topology policy none: nothing is aligned, each container is served by itself (R-HINT-60)",
+		node.ByContainer: "scope container: each container is aligned by itself (R-HINT-64)",
+		node.AsOne:       "scope pod: aligned as one, each container is served by itself (R-HINT-65)",
+		node.AsPool:      "scope pod: one pool for the pod, aligned as one and then divided (R-DEM-40, R-HINT-65)",
+	}[demand.Path]
+	switch {
+	case pod.Kind == request.Unmanaged:
+		way = "feature gate PodLevelResourceManagers is off: the managers leave a pod with pod-level resources alone (R-DEM-26)"
+	case pod.Kind == request.PodLevel && demand.Path == node.ByContainer:
+		way = "scope container: each container is aligned by itself, and the pod gets no pool (R-DEM-100)"
+	}
+	a := Asks{QoS: pod.QoS.String(), Kind: pod.Kind.String(), Way: way, Together: together}
 	if pod.Estimated {
 		a.Way = "estimated from cgroup numbers; " + a.Way
 	}
 	for i := range demand.Containers {
 		c, asks := &pod.Containers[i], &demand.Containers[i]
 		a.Containers = append(a.Containers, Ask{
-			Container: c.Name, Kind: c.Lane.String(), CPUs: asks.CPUs, WhyCPUs: asks.WhyCPUs(),
+			Container: c.Name, Kind: c.Type.String(), CPUs: asks.CPUs, WhyCPUs: asks.WhyCPUs(),
 			Memory: listed(asks.Memory), WhyMemory: asks.WhyMemory(), Devices: listed(asks.Devices),
 		})
 	}
@@ -54,32 +71,6 @@ func asksOf(pod *request.Pod, demand *node.Demand) Asks {
 		node.AsOne:  "the apps and sidecars together, or an init container with the sidecars before it (R-DEM-41, R-DEM-50)",
 	}[demand.Path]
 	return a
-}
-
-// way is the pod's path in words.
-func way(pod *request.Pod, path node.Path) string {
-	switch {
-	case pod.Kind == request.Unmanaged:
-		return "feature gate PodLevelResourceManagers is off: the managers leave a pod with pod-level resources alone (R-DEM-26)"
-	case pod.Kind == request.PodLevel && path == node.ByContainer:
-		return "scope container: each container is aligned by itself, and the pod gets no pool (R-DEM-100)"
-	}
-	return [...]string{
-		node.Unaligned:   "topology policy none: nothing is aligned, each container is served by itself (R-HINT-60)",
-		node.ByContainer: "scope container: each container is aligned by itself (R-HINT-64)",
-		node.AsOne:       "scope pod: aligned as one, each container is served by itself (R-HINT-65)",
-		node.AsPool:      "scope pod: one pool for the pod, aligned as one and then divided (R-DEM-40, R-HINT-65)",
-	}[path]
-}
-
-// amountsOf lists all that is asked for, ascending by resource.
-func amountsOf(ask *node.Ask) []Amount {
-	all := append(listed(ask.Memory), listed(ask.Devices)...)
-	if ask.CPUs > 0 {
-		all = append(all, Amount{request.CPU, int64(ask.CPUs)})
-	}
-	slices.SortFunc(all, func(a, b Amount) int { return strings.Compare(a.Resource, b.Resource) })
-	return all
 }
 
 func listed(amounts request.Amounts) []Amount {
@@ -95,10 +86,10 @@ type Division struct {
 	Resource string  `json:"resource"`
 	Budget   int64   `json:"budget"`
 	Pieces   []Piece `json:"pieces"`
-	// Rest is what the containers share that have no slice; Idle tells that nobody does.
+	// Rest is what the containers share that have no slice; Idle is true if no container does.
 	Rest int64 `json:"rest"`
 	Idle bool  `json:"idle,omitempty"`
-	// Wrong says why the division cannot be; empty: it can.
+	// Wrong is why the pool cannot be divided so; empty: it can.
 	Wrong string `json:"wrong,omitempty"`
 }
 

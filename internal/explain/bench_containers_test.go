@@ -9,6 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/nodemap"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -31,7 +33,7 @@ func BenchmarkDecisionContainers(b *testing.B) {
 	eachPodOfMany(b, func(b *testing.B, s *node.State, pod request.Pod) {
 		plan := s.Plan(pod)
 		for b.Loop() {
-			view.ExplanationOf(s, plan, nil).Text(view.Style{}, true)
+			view.ExplanationOf(s, plan, nil).Text(terminal.Style{}, true)
 		}
 	})
 }
@@ -50,7 +52,7 @@ func BenchmarkMapContainers(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				m := view.MapOf("machine", "policy", s, view.NextSlots(nil, nil, s))
+				m := nodemap.Of("machine", "policy", s, nodemap.NextSlots(nil, nil, s))
 				if err := m.SVG(io.Discard, false); err != nil {
 					b.Fatal(err)
 				}
@@ -67,7 +69,7 @@ func eachPodOfMany(b *testing.B, run func(*testing.B, *node.State, request.Pod))
 				b.Run(fmt.Sprintf("scope=%s/kind=%s/containers=%d", scope, kind, n), func(b *testing.B) {
 					s := filled(b, "../../examples/machines/epyc-2s-nps4.json", node.TopologyRestricted, scope)
 					pod := podOfMany(kind, n)
-					if s.Plan(pod).Refusal == nil {
+					if s.Plan(pod).Rejection == nil {
 						b.Fatal("the pod is admitted")
 					}
 					run(b, s, pod)
@@ -85,10 +87,10 @@ func podOfMany(kind string, n int) request.Pod {
 		pod.BudgetMemory = request.Amounts{{Resource: machine.Memory, Value: 64 << 30}}
 	}
 	for i := range n {
-		c := request.Container{Name: fmt.Sprintf("c%04d", i), Lane: request.App, Sharing: request.FractionalCPU}
+		c := request.Container{Name: fmt.Sprintf("c%04d", i), Type: request.App, Sharing: request.FractionalCPU}
 		exclusive := i%(n/200) == 0
 		if kind == "inits" && i < n/2 {
-			c.Lane, exclusive = request.Init, true
+			c.Type, exclusive = request.Init, true
 		}
 		if exclusive {
 			c.Sharing, c.CPUs, c.CPURequest, c.CPULimit, c.Equivalent = request.NotShared, 1, 1000, 1000, true

@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkSearch is the search for remedies on every example machine, filled with as many as 250
-// pods of five sizes, for a pod that is refused.
+// pods of five sizes, for a pod that is rejected.
 func BenchmarkSearch(b *testing.B) {
 	files, err := filepath.Glob("../../examples/machines/*.json")
 	if err != nil || len(files) == 0 {
@@ -29,7 +29,7 @@ func BenchmarkSearch(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%s/%s", filepath.Base(file), topology, scope), func(b *testing.B) {
 					s := filled(b, file, topology, scope)
 					pod := greedy(s)
-					if s.Plan(pod).Refusal == nil {
+					if s.Plan(pod).Rejection == nil {
 						b.Skip("nothing is refused here")
 					}
 					var r explain.Remedies
@@ -104,7 +104,7 @@ func readMachine(name string, data []byte) (*machine.Machine, error) {
 	return found.Machine, nil
 }
 
-// filled is a node on which three quarters of the CPUs are held.
+// filled is a node on which three quarters of the CPUs are assigned.
 func filled(t testing.TB, file string, topology node.TopologyPolicy, scope node.Scope) *node.State {
 	t.Helper()
 	m := exampleMachine(t, file)
@@ -139,7 +139,7 @@ func simple(name string, cpus, bytes int64) request.Pod {
 	return request.Pod{
 		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed,
 		Containers: []request.Container{{
-			Name: "c", Lane: request.App, CPUs: int(cpus), Memory: amounts, Equivalent: true, CPURequest: cpus * 1000, CPULimit: cpus * 1000,
+			Name: "c", Type: request.App, CPUs: int(cpus), Memory: amounts, Equivalent: true, CPURequest: cpus * 1000, CPULimit: cpus * 1000,
 		}},
 	}
 }

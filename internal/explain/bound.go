@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/hint"
@@ -22,20 +23,7 @@ type bound struct {
 	total [][]int64
 }
 
-// newBound is empty where nothing can be said before planning: about devices, about refusals
-// that name no amount, and where CPUs or memory of init containers are reused. The plan is that of
-// the pod on the node without any other.
-func (x *search) newBound(victims []victim, alone *node.Plan) *bound {
-	r := x.refusal
-	if r.Resource != request.CPU && !request.IsMemory(r.Resource) || len(r.Nodes) == 0 || x.erratic() {
-		return &bound{}
-	}
-	b := &bound{want: r.Wanted, nodes: x.mostNodes(alone), free: x.free()}
-	b.sum(victims)
-	return b
-}
-
-// erratic tells whether less can be more for the pod: whether its containers, served one by one, may
+// erratic reports whether less can be more for the pod: whether its containers, served one by one, may
 // end on worse places where there is more room. What an init container leaves is to be reused where
 // it is, and under best-effort a container may make a group of NUMA nodes that the next cannot have.
 func (x *search) erratic() bool {
@@ -44,7 +32,7 @@ func (x *search) erratic() bool {
 	}
 	policy := x.state.Policy()
 	return policy.StaticMemory && !policy.Strict() ||
-		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Lane == request.Init })
+		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Type == request.Init })
 }
 
 // mostNodes is how many NUMA nodes may have what was short: under restricted as many as the alignment
@@ -59,11 +47,11 @@ func (x *search) mostNodes(alone *node.Plan) int {
 		return all
 	}
 	for _, a := range alone.Trace.Alignments {
-		if a.Container != "" && a.Container != x.refusal.Container {
+		if a.Container != "" && a.Container != x.rejection.Container {
 			continue
 		}
-		for _, f := range a.Families {
-			if slices.ContainsFunc(f.Needs, func(n hint.Need) bool { return n.Resource == x.refusal.Resource }) {
+		for _, f := range a.HintSets {
+			if slices.ContainsFunc(f.Needs, func(n hint.Need) bool { return n.Resource == x.rejection.Resource }) {
 				return f.Preferred
 			}
 		}
@@ -75,13 +63,13 @@ func (x *search) mostNodes(alone *node.Plan) int {
 func (x *search) free() []int64 {
 	m := x.state.Machine()
 	out := make([]int64, m.NodeMask().Highest()+1)
-	if x.refusal.Resource == request.CPU {
+	if x.rejection.Resource == request.CPU {
 		for _, n := range m.CPUNodes() {
 			out[n.ID] = int64(x.state.AvailableCPUs().IntersectionLen(n.CPUs))
 		}
 		return out
 	}
-	t := m.MemoryType(x.refusal.Resource)
+	t := m.MemoryType(x.rejection.Resource)
 	for _, n := range x.state.Memory().Nodes() {
 		for other := range n.Group.All() {
 			if t >= 0 {
@@ -127,24 +115,14 @@ func (b *bound) sum(victims []victim) {
 			if n < len(b.free) {
 				v = victims[i].freed[n]
 			}
-			best[n] = insert(best[n], v, most)
+			at, _ := slices.BinarySearchFunc(best[n], v, func(x, v int64) int { return cmp.Compare(v, x) }) // descending
+			best[n] = slices.Insert(best[n], at, v)
+			best[n] = best[n][:min(len(best[n]), most)]
 		}
 	}
 }
 
-// insert keeps the most largest values, in falling order.
-func insert(list []int64, v int64, most int) []int64 {
-	at, _ := slices.BinarySearchFunc(list, v, func(x, v int64) int {
-		if x > v {
-			return -1
-		}
-		return 1
-	})
-	list = slices.Insert(list, at, v)
-	return list[:min(len(list), most)]
-}
-
-// met tells whether more pods out of the first below could still make up for what is missing.
+// met reports whether more pods out of the first below could still make up for what is missing.
 func (b *bound) met(gone []victim, more, below int) bool {
 	if b.want == 0 {
 		return true

@@ -47,7 +47,16 @@ func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	case request.IsMemory(resource):
 		values = a.thresholds(pod, x.memorySums(&a))
 	case resource == request.CPU && simple:
-		for _, sum := range x.cpuSums(&a) {
+		// What sets of NUMA nodes have free, and have at all, and what is free on cores without a reserved CPU
+		// (R-CPU-71).
+		m, free := x.state.Machine(), x.state.AvailableCPUs()
+		var local, sizes []int64
+		for _, n := range m.CPUNodes() {
+			local = append(local, int64(free.IntersectionLen(n.CPUs)))
+			sizes = append(sizes, int64(n.Size))
+		}
+		physical := x.state.SharedCPUs().Difference(cpu.PhysicalOf(m, x.state.Policy().ReservedCPUs))
+		for _, sum := range append(a.subsetSums(local, sizes), int64(free.Len()), int64(physical.Len())) {
 			values = append(values, sum/a.unit*a.unit)
 		}
 	default:
@@ -74,7 +83,7 @@ func askers(pod request.Pod, resource string) []int64 {
 	return out
 }
 
-// simple tells whether a single amount says all that the pod asks of a resource.
+// simple reports whether a single amount is all that the pod asks of a resource.
 func (x *search) simple(pod request.Pod, resource string) bool {
 	return x.pools(resource) || len(askers(pod, resource)) == 1
 }
@@ -154,19 +163,6 @@ func onGrid(values []int64, unit int64) []int64 {
 	return out
 }
 
-// cpuSums are how many CPUs sets of NUMA nodes have free, and have at all, and how many are free on
-// cores without a reserved CPU (R-CPU-71).
-func (x *search) cpuSums(a *axis) []int64 {
-	m, free := x.state.Machine(), x.state.AvailableCPUs()
-	var local, sizes []int64
-	for _, n := range m.CPUNodes() {
-		local = append(local, int64(free.IntersectionLen(n.CPUs)))
-		sizes = append(sizes, int64(n.Size))
-	}
-	physical := x.state.SharedCPUs().Difference(cpu.PhysicalOf(m, x.state.Policy().ReservedCPUs))
-	return append(a.subsetSums(local, sizes), int64(free.Len()), int64(physical.Len()))
-}
-
 // memorySums are how many bytes sets of NUMA nodes have free, and could ever have.
 func (x *search) memorySums(a *axis) []int64 {
 	t := x.state.Machine().MemoryType(a.resource)
@@ -241,7 +237,7 @@ func (x *search) room(resource string) int64 {
 	return sum
 }
 
-// hopeless tells that the node has too little of one of the resources for the least that the pod's
+// hopeless reports whether the node has too little of one of the resources for the least that the pod's
 // containers can ask for, so that no amounts would do.
 func (x *search) hopeless(resources []string) bool {
 	if x.trace.Cause == node.ResourcesOff {
@@ -261,7 +257,7 @@ func (x *search) least(resource string) (int64, bool) {
 	unit := x.unit(resource)
 	if x.pools(resource) {
 		a := axis{resource: resource, pool: true, unit: unit}
-		low, high := int64(0), budgetOf(x.pod, resource)/unit+1 // in units; high stands for the budget itself
+		low, high := int64(0), budgetOf(x.pod, resource)/unit+1 // in units; high is the budget itself
 		amount := func(n int64) int64 { return min(n*unit, budgetOf(x.pod, resource)) }
 		for low < high {
 			middle := low + (high-low)/2
@@ -283,7 +279,7 @@ func (x *search) least(resource string) (int64, bool) {
 		}
 		n = min(n, unit)
 		one = max(one, n)
-		if c.Lane != request.Init {
+		if c.Type != request.Init {
 			together += n
 		}
 	}

@@ -93,11 +93,11 @@ func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
 // dividing it again and again costs little.
 type pool struct {
 	claims []layout.Claim
-	// own tells who asks for an amount; requested and limit are what the API compares with the budget,
+	// own is true for what asks for an amount; requested and limit are what the API compares with the budget,
 	// step by step of the resource; see AgainstAPI.
 	own              []bool
 	requested, limit []int64
-	// compared tells that the API compares, shares that rest is wanted; milli is 1000 where amounts in the API are
+	// compared is true if the API compares, shares if rest is wanted; milli is 1000 where amounts in the API are
 	// thousandths.
 	compared, rest bool
 	milli          int64
@@ -131,7 +131,7 @@ func (p *pool) divide(budget, most int64) layout.Layout {
 	return layout.Divide(budget, claims)
 }
 
-// divides tells whether the budget can be divided with slices of at most that size, by the managers and by
+// divides reports whether the budget can be divided with slices of at most that size, by the managers and by
 // the rules of the API, so that containers that share have at least rest.
 func (p *pool) divides(budget, most, rest int64) bool {
 	l := p.divide(budget, most)
@@ -156,11 +156,11 @@ func (p *pool) above(budget, most int64) (together bool, alone int) {
 		if p.own[i] && c.Amount > most {
 			requested, limit = min(requested, most*p.milli), min(limit, most*p.milli)
 		}
-		if alone < 0 && c.Lane == request.App && limit > budget {
+		if alone < 0 && c.Type == request.App && limit > budget {
 			alone = i
 		}
 		// So that sums stay numbers; no machine has a budget for so much.
-		claims[i] = layout.Claim{Lane: c.Lane, Exclusive: true, Amount: min(requested, math.MaxInt64/int64(len(claims)+1))}
+		claims[i] = layout.Claim{Type: c.Type, Exclusive: true, Amount: min(requested, math.MaxInt64/int64(len(claims)+1))}
 	}
 	return layout.Budget(claims) > budget, alone
 }
@@ -182,7 +182,7 @@ func (p *pool) largestSlice(budget, rest, unit int64) (int64, bool) {
 	return low * unit, p.divides(budget, low*unit, rest)
 }
 
-// apply sets one amount. What the request says a second time, in thousandths, follows.
+// apply sets one amount. What the request has a second time, in thousandths, follows.
 func (c Change) apply(pod request.Pod) request.Pod {
 	if c.Container == "" {
 		if c.Resource == request.CPU {
@@ -248,13 +248,7 @@ func restated(stated request.Amounts, c Change) request.Amounts {
 	return stated.With(c.Resource, c.To)
 }
 
-// withAmountsOf returns pod with the amounts of one resource as they are in from.
-func withAmountsOf(pod, from request.Pod, resource string) request.Pod {
-	changes := difference(pod, from)
-	return applied(pod, slices.DeleteFunc(changes, func(c Change) bool { return c.Resource != resource }))
-}
-
-// sameAmounts tells whether a and b, which differ in amounts alone, do not differ.
+// sameAmounts reports whether a and b, which differ in amounts alone, do not differ.
 func sameAmounts(a, b request.Pod) bool { return len(difference(a, b)) == 0 }
 
 // difference is what makes b of a; both have the same containers and resources.

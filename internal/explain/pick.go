@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -14,7 +15,7 @@ import (
 // Pick is what was taken for one container, or, without a name, for the pod's pool.
 type Pick struct {
 	Container string `json:"container,omitempty"`
-	// CPUs are in list format, Shape says what they are made of, WhyCPUs why just these.
+	// CPUs are in list format, Shape describes what they are made of, WhyCPUs why just these.
 	CPUs      string `json:"cpus,omitempty"`
 	NUMANodes []int  `json:"numaNodes,omitempty"`
 	Shape     string `json:"shape,omitempty"`
@@ -30,13 +31,12 @@ type Pick struct {
 
 func picksOf(s *node.State, p *node.Plan) []Pick {
 	if p.Grant == nil {
-		g := &node.Grant{Pod: p.Pod, Containers: p.Trace.Taken}
-		return containerPicks(s, g)
+		return containerPicks(s, &p.Trace, &node.Grant{Pod: p.Pod, Containers: p.Trace.Taken})
 	}
 	var picks []Pick
 	if g := p.Grant; g.HasPool() {
 		pool := Pick{}
-		pool.cpus(s, g.Pool, whyCPUs(s, g.Containers[0], g.Pool))
+		pool.cpus(s, g.Pool, whyCPUs(s, &p.Trace, g.Containers[0], g.Pool))
 		for _, b := range g.PoolMemory {
 			pool.Memory = append(pool.Memory, Amount{b.Type, b.Size})
 			pool.MemoryNUMANodes = b.Nodes.Nodes()
@@ -44,19 +44,19 @@ func picksOf(s *node.State, p *node.Plan) []Pick {
 		}
 		picks = append(picks, pool)
 	}
-	return append(picks, containerPicks(s, p.Grant)...)
+	return append(picks, containerPicks(s, &p.Trace, p.Grant)...)
 }
 
-func containerPicks(s *node.State, g *node.Grant) []Pick {
+func containerPicks(s *node.State, t *node.Trace, g *node.Grant) []Pick {
 	var picks []Pick
 	lent := lenders{}
 	for i, c := range g.Containers {
 		pick := Pick{Container: g.Pod.Containers[i].Name}
-		why := whyCPUs(s, c, c.CPUs)
+		why := whyCPUs(s, t, c, c.CPUs)
 		switch {
 		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Exclusive():
 			why = "cut from the pod's pool (R-CPU-92, R-CPU-93)"
-		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Lane == request.Init:
+		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Type == request.Init:
 			why = "the pool but the slices of sidecars that started before it (R-CPU-92)"
 		case !g.Pool.IsEmpty():
 			why = "shares what the slices leave of the pod's pool (R-CPU-94)"
@@ -109,7 +109,7 @@ func (l lenders) to(g *node.Grant, i int) string {
 		k, had := l[id]
 		if had {
 			first = min(first, k)
-		} else if g.Pod.Containers[i].Lane == request.Init {
+		} else if g.Pod.Containers[i].Type == request.Init {
 			l[id] = i
 		}
 	}
@@ -119,7 +119,7 @@ func (l lenders) to(g *node.Grant, i int) string {
 	return g.Pod.Containers[first].Name
 }
 
-// shape says which whole units a set is made of: "5 whole cores in 1 uncore cache".
+// shape describes which whole units a set is made of: "5 whole cores in 1 uncore cache".
 func shape(m *machine.Machine, set cpuset.Set) string {
 	whole, threads := 0, 0
 	for _, core := range m.Cores() {
@@ -140,42 +140,33 @@ func shape(m *machine.Machine, set cpuset.Set) string {
 	}
 	text := strings.Join(parts, " and ")
 	if len(m.Uncores()) > len(m.CPUNodes()) {
-		text += " in " + countText(touched(m.Uncores(), set), "uncore cache")
+		uncores := 0
+		for _, u := range m.Uncores() {
+			if u.CPUs.Intersects(set) {
+				uncores++
+			}
+		}
+		text += " in " + countText(uncores, "uncore cache")
 	}
 	return text
 }
 
-func touched(units []machine.Unit, set cpuset.Set) int {
-	n := 0
-	for _, u := range units {
-		if u.CPUs.Intersects(set) {
-			n++
-		}
-	}
-	return n
-}
-
-// whyCPUs names the rule by which CPUs were taken from the node.
-func whyCPUs(s *node.State, c node.ContainerGrant, set cpuset.Set) string {
-	var why string
-	switch o := s.Policy().CPU; {
-	case o.DistributeAcrossNUMA:
-		why = "distributed evenly over NUMA nodes (R-CPU-50…58)"
-	case o.DistributeAcrossCores:
-		why = "spread: the lowest free CPUs of the fullest socket, one thread of each core (R-CPU-46)"
-	case o.PreferUncore:
-		why = "packed within uncore caches, the fullest first (R-CPU-60…64)"
-	default:
-		why = "packed: whole NUMA nodes, then whole cores, then threads; the fullest unit first, then the lowest (R-CPU-41…45)"
-	}
+// whyCPUs describes how CPUs were taken from the node.
+func whyCPUs(s *node.State, t *node.Trace, c node.ContainerGrant, set cpuset.Set) string {
+	why := [...]string{
+		cpu.Packed:          "packed: whole NUMA nodes, then whole cores, then threads; the fullest unit first, then the lowest (R-CPU-41…45)",
+		cpu.PackedInUncores: "packed within uncore caches, the fullest first (R-CPU-60…64)",
+		cpu.Spread:          "spread: the lowest free CPUs of the fullest socket, one thread of each core (R-CPU-46)",
+		cpu.Distributed:     "distributed evenly over NUMA nodes (R-CPU-50…58)",
+	}[t.Method]
 	if !c.Affinity.HasMask || s.Policy().Topology == node.TopologyNone {
 		return why
 	}
 	outside := s.Machine().NodesOf(set) &^ c.Affinity.Mask
-	if outside.IsEmpty() {
+	switch {
+	case outside.IsEmpty():
 		return why
-	}
-	if s.Policy().CPU.AlignBySocket {
+	case t.BySocket:
 		return why + fmt.Sprintf("; %s too, as align-by-socket takes the whole socket (R-CPU-82)", nodesText(outside))
 	}
 	return why + fmt.Sprintf("; %s too, as the aligned ones have too few (R-CPU-82)", nodesText(outside))
@@ -199,23 +190,16 @@ type Quota struct {
 	Why   string `json:"why"`
 }
 
-// whyLifted says why a pod's cgroup has no quota.
-func whyLifted(p node.Policy, g *node.Grant) string {
-	switch {
-	case !p.Quota.Isolated:
-		return "no CFS quota: exclusive CPUs need none (R-ST-81)"
-	case !g.Pool.IsEmpty():
-		return "no CFS quota: the cpuset of its pool is the limit"
-	}
-	return "no CFS quota: it would throttle exclusive containers; the others have limits of their own"
-}
-
 func quotaOf(s *node.State, g *node.Grant) []Quota {
 	policy := s.Policy()
 	pod := Quota{Milli: g.Pod.CPULimit, Why: "the pod-level limit; not every container has CPUs of its own (R-ST-81)"}
-	switch {
-	case g.LiftsPodQuota(policy):
-		pod = Quota{Why: whyLifted(policy, g)}
+	switch none := g.LiftsPodQuota(policy); {
+	case none && !policy.Quota.Isolated:
+		pod = Quota{Why: "no CFS quota: exclusive CPUs need none (R-ST-81)"}
+	case none && !g.Pool.IsEmpty():
+		pod = Quota{Why: "no CFS quota: the cpuset of its pool is the limit"}
+	case none:
+		pod = Quota{Why: "no CFS quota: it would throttle exclusive containers; the others have limits of their own"}
 	case pod.Milli == 0:
 		pod.Why = "the containers' limits together"
 	case !policy.LiftQuota:

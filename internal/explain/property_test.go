@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -75,7 +76,7 @@ func drawNode(t *rapid.T) *drawn {
 }
 
 // pod describes a pod whose containers want up to a part of the machine, and returns its name, or
-// nothing when the API server would refuse it.
+// nothing when the API server would reject it.
 func (d *drawn) pod(part int) string {
 	name := fmt.Sprintf("p%d", d.pods)
 	d.pods++
@@ -83,20 +84,20 @@ func (d *drawn) pod(part int) string {
 	level := d.intn(0, 1, "pod level") == 1
 	cpus, mib, pages := 0, 0, 0
 	var lines []string
-	container := func(lane, name string) {
+	container := func(containerType, name string) {
 		kind := "whole"
 		if level {
 			kind = d.pick("kind", "whole", "whole", "shared", "fraction")
 		}
 		if kind == "shared" {
-			lines = append(lines, lane+" "+name)
+			lines = append(lines, containerType+" "+name)
 			return
 		}
 		n, m := d.intn(1, most, "cpus"), 128*d.intn(1, d.intn(1, 24, "most memory"), "memory")
 		cpus, mib = cpus+n, mib+m
-		text := fmt.Sprintf("%s %s cpu=%d", lane, name, n)
+		text := fmt.Sprintf("%s %s cpu=%d", containerType, name, n)
 		if kind == "fraction" {
-			text = fmt.Sprintf("%s %s cpu=%dm", lane, name, n*1000-500)
+			text = fmt.Sprintf("%s %s cpu=%dm", containerType, name, n*1000-500)
 		}
 		text += fmt.Sprintf(" memory=%dMi", m)
 		if d.intn(0, 4, "huge pages") == 4 {
@@ -107,7 +108,7 @@ func (d *drawn) pod(part int) string {
 		lines = append(lines, text)
 	}
 	for i := range d.intn(0, 2, "inits") {
-		container(d.pick("lane", "init", "sidecar"), fmt.Sprintf("i%d", i))
+		container(d.pick("type", "init", "sidecar"), fmt.Sprintf("i%d", i))
 	}
 	for i := range d.intn(1, 2, "apps") {
 		container("app", fmt.Sprintf("c%d", i))
@@ -153,7 +154,7 @@ func (d *drawn) state() (*node.State, request.Pod, bool) {
 	return s, pod, true
 }
 
-// setChecks makes rapid's default that of this package, unless the command line says something else.
+// setChecks makes rapid's default that of this package, unless the command line has another one.
 func setChecks(t *testing.T, n string) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
@@ -173,18 +174,18 @@ func setChecks(t *testing.T, n string) {
 	})
 }
 
-// TestProposalsAreAdmitted: whatever is proposed, applied, is admitted, and whoever is told to go
+// TestProposalsAreAdmitted: whatever is proposed, applied, is admitted, and every pod that is named to go
 // could not be fewer, and not be spared better.
 func TestProposalsAreAdmitted(t *testing.T) {
 	setChecks(t, "600")
-	refused, proposed := 0, map[explain.Kind]int{}
+	rejected, proposed := 0, map[explain.Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawNode(t)
 		s, pod, ok := d.state()
 		if !ok {
 			return
 		}
-		before := s.Plan(pod).Refusal
+		before := s.Plan(pod).Rejection
 		r := searched(t, s, pod)
 		if before == nil {
 			if len(r.Proposals)+len(r.Tried) > 0 {
@@ -192,16 +193,16 @@ func TestProposalsAreAdmitted(t *testing.T) {
 			}
 			return
 		}
-		refused++
+		rejected++
 		for _, p := range r.Proposals {
 			proposed[p.Kind]++
 			d.checkProposal(s, pod, p)
 		}
 		d.checkSpared(s, pod, r)
 	})
-	t.Logf("%d refused, proposals: %v", refused, proposed)
-	if refused < 20 || len(proposed) < 3 {
-		t.Errorf("too few cases: %d refused, proposals %v", refused, proposed)
+	t.Logf("%d refused, proposals: %v", rejected, proposed)
+	if rejected < 20 || len(proposed) < 3 {
+		t.Errorf("too few cases: %d refused, proposals %v", rejected, proposed)
 	}
 }
 
@@ -213,7 +214,7 @@ func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal
 	if err := changed.Check(); err != nil {
 		d.fatalf("%s: %v", p.Text, err)
 	}
-	if r := changed.Plan(asked).Refusal; r != nil {
+	if r := changed.Plan(asked).Rejection; r != nil {
 		d.fatalf("%s, and it is refused: %v", p.Text, r)
 	}
 	if p.Text == "" || p.Outcome == "" {
@@ -227,7 +228,7 @@ func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal
 			d.fatalf("%s: %+v", p.Text, c)
 		}
 	}
-	// Of one amount of one container, a step more is refused: it is the most.
+	// Of one amount of one container, a step more is rejected: it is the most.
 	unit := int64(1) << 20
 	if c := p.Changes[0]; len(p.Changes) == 1 && c.Container != "" && c.To < c.From && (c.Resource == machine.Memory || c.Resource == request.CPU) {
 		if c.Resource == request.CPU {
@@ -239,7 +240,7 @@ func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal
 			return
 		}
 		more := explain.Proposal{Changes: []explain.Change{{Container: c.Container, Resource: c.Resource, From: c.From, To: c.To + unit}}}
-		if _, asked, _ := more.Apply(s, pod); s.Plan(asked).Refusal == nil {
+		if _, asked, _ := more.Apply(s, pod); s.Plan(asked).Rejection == nil {
 			d.fatalf("%s, and %d is admitted", p.Text, c.To+unit)
 		}
 	}
@@ -247,10 +248,10 @@ func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal
 
 // checkSpared compares with all sets of pods.
 func (d *drawn) checkSpared(s *node.State, pod request.Pod, r explain.Remedies) {
-	var said string
+	var summary string
 	for _, t := range r.Tried {
 		if t.What == "the absence of pods" {
-			said = t.Found
+			summary = t.Found
 		}
 	}
 	want := spared(s, pod)
@@ -262,11 +263,11 @@ func (d *drawn) checkSpared(s *node.State, pod request.Pod, r explain.Remedies) 
 	}
 	slices.Sort(got)
 	switch {
-	case strings.Contains(said, "not searched further"):
+	case strings.Contains(summary, "not searched further"):
 	case (want == nil) != (got == nil) || len(got) != len(want):
-		d.fatalf("without %v, of %v would be as well; it says %q", got, want, said)
+		d.fatalf("without %v, of %v would be as well; it says %q", got, want, summary)
 	case !slices.Equal(got, want):
-		d.fatalf("without %v, %v can be spared better; it says %q", got, want, said)
+		d.fatalf("without %v, %v can be spared better; it says %q", got, want, summary)
 	}
 }
 
@@ -293,7 +294,7 @@ func spared(s *node.State, pod request.Pod) []string {
 				without = without.Release(g.Pod.UID)
 			}
 		}
-		if without.Plan(pod).Refusal == nil {
+		if without.Plan(pod).Rejection == nil {
 			best = set
 		}
 	}
@@ -307,10 +308,10 @@ func spared(s *node.State, pod request.Pod) []string {
 	return names
 }
 
-// TestDecisionHolds: an explanation is the same each time, prints, is JSON, and what it says of the
+// TestDecisionIsRight: an explanation is the same each time, prints, is JSON, and what it reports of the
 // merge is so: a set that lost is not the one that won, and where all fits on one NUMA node that
 // is preferred as well, it is higher or farther.
-func TestDecisionHolds(t *testing.T) {
+func TestDecisionIsRight(t *testing.T) {
 	setChecks(t, "400")
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawNode(t)
@@ -330,10 +331,10 @@ func TestDecisionHolds(t *testing.T) {
 		for i, a := range decision.Alignments {
 			d.checkAlignment(a, plan.Trace.Alignments[i])
 		}
-		text := view.ExplanationOf(s, plan, nil).Text(view.Style{}, true)
+		text := view.ExplanationOf(s, plan, nil).Text(terminal.Style{}, true)
 		var read view.Explanation
-		if err := json.Unmarshal([]byte(first), &read); err != nil || read.Text(view.Style{}, true) != text {
-			d.fatalf("%v, the document reads\n%s\nand the explanation\n%s", err, read.Text(view.Style{}, true), text)
+		if err := json.Unmarshal([]byte(first), &read); err != nil || read.Text(terminal.Style{}, true) != text {
+			d.fatalf("%v, the document reads\n%s\nand the explanation\n%s", err, read.Text(terminal.Style{}, true), text)
 		}
 		for _, line := range strings.Split(text, "\n") {
 			if strings.HasSuffix(line, " ") || strings.ContainsRune(line, '\uFFFD') {
@@ -356,7 +357,7 @@ func (d *drawn) checkAlignment(a explain.Alignment, asked node.Alignment) {
 		if a.Admitted && slices.Equal(l.NUMANodes, a.NUMANodes) {
 			d.fatalf("%v won and lost", a.NUMANodes)
 		}
-		for _, f := range asked.Families {
+		for _, f := range asked.HintSets {
 			has := true
 			for _, n := range l.NUMANodes {
 				has = has && f.Candidates.Has(n)
@@ -371,7 +372,7 @@ func (d *drawn) checkAlignment(a explain.Alignment, asked node.Alignment) {
 	}
 	for _, f := range a.Fits {
 		if f.Sets == "" {
-			d.fatalf("nothing is said of %s", f.Resource)
+			d.fatalf("%s is missing", f.Resource)
 		}
 	}
 }

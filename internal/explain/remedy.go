@@ -20,12 +20,13 @@ const (
 	Pods      Kind = "pods"      // which pods are there
 	Elsewhere Kind = "elsewhere" // the node
 	Settings  Kind = "settings"  // the node's configuration
+	Moves     Kind = "moves"     // where running pods are
 )
 
 // Proposal is a change that admits the pod. It was applied and planned.
 type Proposal struct {
 	Kind Kind `json:"kind"`
-	// Text says what to do, Outcome where the pod would then run.
+	// Text is what to do, Outcome where the pod would then run.
 	Text    string `json:"text"`
 	Outcome string `json:"outcome"`
 	// Changes are of kind Amounts.
@@ -34,8 +35,13 @@ type Proposal struct {
 	Without []Absent `json:"without,omitempty"`
 	// Node is the name of the place that admits it, of kind Elsewhere.
 	Node string `json:"node,omitempty"`
+	// Assumed is what the plan on that place takes for granted; empty: nothing.
+	Assumed string `json:"assumed,omitempty"`
 	// Settings are of kind Settings.
 	Settings []Setting `json:"settings,omitempty"`
+	// Moves are of kind Moves, in the order in which each place is free.
+	Moves []PodMove `json:"moves,omitempty"`
+	moved []*node.Grant
 }
 
 // Change is one amount of the pod. Without a container it is the pod-level request and limit.
@@ -62,11 +68,13 @@ type Setting struct {
 	Gate string `json:"gate,omitempty"`
 }
 
-// Place is another node that may be asked: what is there, and the pod as that node sees it.
-type Place struct {
-	Name  string
-	State *node.State
-	Pod   request.Pod
+// OtherNode is another node that may be asked: what is there, and the pod as that node sees it, as far as it is known.
+// Assumed is what is not known, and taken for granted.
+type OtherNode struct {
+	Name    string
+	State   *node.State
+	Pod     request.Pod
+	Assumed string
 }
 
 // Try is what was looked at, with how many plans, and what came of it.
@@ -76,7 +84,7 @@ type Try struct {
 	Found string `json:"found"`
 }
 
-// Remedies is what would have admitted a refused pod.
+// Remedies is what would have admitted a rejected pod.
 type Remedies struct {
 	Proposals []Proposal `json:"proposals"`
 	Tried     []Try      `json:"tried"`
@@ -91,7 +99,7 @@ func (r Remedies) Plans() int {
 	return n
 }
 
-// Bounds, in plans. What they end is told in Remedies.Tried.
+// Bounds, in plans. Remedies.Tried reports what they ended.
 const (
 	maxAmountPlans = 2000
 	maxPodPlans    = 150
@@ -115,28 +123,43 @@ func (x *search) allowed(plans int) int {
 	return max(minPlans, min(plans, maxCost/cost))
 }
 
+// Answer is a plan as another planner answers it, which decides otherwise in some cases: with a
+// rejection where it rejects the pod. The plan was made for the pod on the state.
+type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
+
 // Search looks for the smallest changes that admit a pod which s rejects. Elsewhere are other
 // nodes; only those that take the pod as it is are proposed. A pod that is admitted has no remedies.
 // The search ends with the context; the error is then the context's, and nothing is returned.
-func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...Place) (Remedies, error) {
-	plan := s.Plan(pod)
+func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
+	return SearchAs(ctx, func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }, s, pod, elsewhere...)
+}
+
+// SearchAs is Search for a node where another planner decides: a change is proposed only if that planner
+// admits the pod with it as well. Amounts are not searched for a pod that only the other planner rejects,
+// because they are not why.
+func SearchAs(ctx context.Context, as Answer, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
+	plan := as(s, pod, s.Plan(pod))
 	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}
-	if plan.Refusal == nil {
+	if plan.Rejection == nil {
 		return out, ctx.Err()
 	}
-	for _, look := range []func(*search) ([]Proposal, string){
-		(*search).amounts, (*search).spare,
+	looks := []func(*search) ([]Proposal, string){
+		(*search).amounts, (*search).moves, (*search).spare,
 		func(x *search) ([]Proposal, string) { return x.places(elsewhere) },
 		(*search).settings,
-	} {
-		x := &search{ctx: ctx, state: s, pod: pod, trace: &plan.Trace, refusal: plan.Refusal}
-		found, said := look(x)
+	}
+	if plan.Trace.Cause == node.NoCause {
+		looks = looks[1:]
+	}
+	for _, look := range looks {
+		x := &search{ctx: ctx, as: as, state: s, pod: pod, trace: &plan.Trace, rejection: plan.Rejection}
+		found, summary := look(x)
 		if err := ctx.Err(); err != nil {
 			return Remedies{}, err
 		}
 		out.Proposals = append(out.Proposals, found...)
 		if x.what != "" {
-			out.Tried = append(out.Tried, Try{x.what, x.plans, said})
+			out.Tried = append(out.Tried, Try{x.what, x.plans, summary})
 		}
 	}
 	return out, nil
@@ -145,21 +168,22 @@ func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...Pl
 // search is the search for one kind of change.
 type search struct {
 	ctx   context.Context
+	as    Answer
 	state *node.State
 	pod   request.Pod
-	// trace and refusal are those of the pod as it is.
-	trace   *node.Trace
-	refusal *node.Refusal
+	// trace and rejection are those of the pod as it is.
+	trace     *node.Trace
+	rejection *node.Rejection
 	// what is looked for, plans made, steps taken by them.
 	what  string
 	plans int
 	steps int
 	limit int
-	// cut tells that something was not looked at, so that what was not found may be there.
+	// cut is true if something was not looked at: what was not found may be there.
 	cut bool
 }
 
-// spent tells whether the bound is reached, or whoever asked has gone.
+// spent reports whether the bound is reached, or the client has gone.
 func (x *search) spent() bool {
 	return x.plans >= x.limit || x.steps >= maxSteps || x.ctx.Err() != nil
 }
@@ -171,18 +195,18 @@ func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
 		return nil
 	}
 	x.plans++
-	p := s.Plan(pod)
+	p := x.as(s, pod, s.Plan(pod))
 	for _, a := range p.Trace.Alignments {
 		x.steps += a.Choice.Steps
 	}
-	if p.Refusal != nil {
+	if p.Rejection != nil {
 		return nil
 	}
 	return p
 }
 
 // places asks other nodes.
-func (x *search) places(places []Place) ([]Proposal, string) {
+func (x *search) places(places []OtherNode) ([]Proposal, string) {
 	if len(places) == 0 {
 		return nil, ""
 	}
@@ -190,7 +214,7 @@ func (x *search) places(places []Place) ([]Proposal, string) {
 	var found []Proposal
 	for _, at := range places {
 		if p := x.plan(at.State, at.Pod); p != nil {
-			found = append(found, Proposal{Kind: Elsewhere, Node: at.Name, Text: "run it on " + at.Name + ", as it is", Outcome: outcome(at.State, p)})
+			found = append(found, Proposal{Kind: Elsewhere, Node: at.Name, Text: "run it on " + at.Name + ", as it is", Outcome: outcome(at.State, p), Assumed: at.Assumed})
 		}
 	}
 	if len(found) == 0 && x.cut {
@@ -202,9 +226,15 @@ func (x *search) places(places []Place) ([]Proposal, string) {
 	return found, fmt.Sprintf("%d would admit it", len(found))
 }
 
-// Apply makes the change of p to a pod and the node that refuses it, and returns both. Of kind
+// Apply makes the change of p to a pod and the node that rejects it, and returns both. Of kind
 // Elsewhere nothing changes: the node is another.
 func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Pod, error) {
+	for _, to := range p.moved {
+		var err error
+		if s, err = s.Move(to); err != nil {
+			return nil, pod, err
+		}
+	}
 	pod = applied(pod, p.Changes)
 	for _, a := range p.Without {
 		s = s.Release(a.UID)
@@ -224,7 +254,7 @@ func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Po
 	return s, pod, err
 }
 
-// under is the node after a restart with another policy: grants stand.
+// under is the node after a restart with another policy: pods keep their grants.
 func under(s *node.State, policy node.Policy) (*node.State, error) {
 	if !s.Offline().IsEmpty() {
 		n, _, err := node.Adopt(s.Machine(), policy, s.Devices().Inventory(), s.Grants())
@@ -237,7 +267,7 @@ func under(s *node.State, policy node.Policy) (*node.State, error) {
 	return n.WithDevices(s.Devices().Inventory())
 }
 
-// outcome says in a few words where an admitted pod runs.
+// outcome describes where an admitted pod runs.
 func outcome(s *node.State, p *node.Plan) string {
 	m := s.Machine()
 	var memory mask.Mask
@@ -260,15 +290,9 @@ func outcome(s *node.State, p *node.Plan) string {
 	if len(parts) == 0 {
 		parts = append(parts, "on the node shared pool")
 	}
-	if unaligned(s, p) {
+	if s.Policy().Topology == node.TopologyNone ||
+		slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred }) {
 		parts = append(parts, "not aligned")
 	}
 	return strings.Join(parts, ", ")
-}
-
-func unaligned(s *node.State, p *node.Plan) bool {
-	if s.Policy().Topology == node.TopologyNone {
-		return true
-	}
-	return slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred })
 }

@@ -22,6 +22,10 @@ type Report struct {
 	Largest []Largest `json:"largest,omitempty"`
 	// Idle are pools of which a part is of use to no container (KEP-5526, Underutilization).
 	Idle []Idle `json:"idle,omitempty"`
+	// Remote are the devices on other NUMA nodes or sockets than the CPUs or memory of their containers, and
+	// Unknown the pods with devices of which that is not known (R-DEV-4, R-DEV-7).
+	Remote  []RemoteDevice `json:"remoteDevices,omitempty"`
+	Unknown []Unknown      `json:"unknownDevices,omitempty"`
 }
 
 // NodeReport is one NUMA node.
@@ -29,14 +33,14 @@ type NodeReport struct {
 	Node   int           `json:"numaNode"`
 	CPUs   CPUReport     `json:"cpus"`
 	Memory []BytesReport `json:"memory,omitempty"`
-	// Lost says what is free there and yet of no use to a pod on this NUMA node alone; empty: nothing.
+	// Lost describes what is free there and yet of no use to a pod on this NUMA node alone; empty: nothing.
 	LostCPUs   int    `json:"lostCPUs,omitempty"`
 	LostMemory int64  `json:"lostMemory,omitempty"`
 	Lost       string `json:"lost,omitempty"`
 }
 
 // CPUReport counts CPUs. Total = Exclusive + Pooled + Idle + Reserved + Free, but for reserved CPUs
-// that a pod still holds from before; Shared are those on which everybody else runs.
+// that a pod still has from before; Shared are those on which all other pods run.
 type CPUReport struct {
 	Total int `json:"total"`
 	// Exclusive CPUs are one container's, Pooled are shared by a pod's containers, Idle belong
@@ -62,7 +66,7 @@ type BytesReport struct {
 	Group []int `json:"group,omitempty"`
 }
 
-// Idle is what a pod holds and none of its containers can use once its init containers have ended.
+// Idle is what a pod has and none of its containers can use once its init containers have ended.
 type Idle struct {
 	Pod    string   `json:"pod"`
 	CPUs   string   `json:"cpus,omitempty"`
@@ -82,13 +86,31 @@ func Usage(ctx context.Context, s *node.State) (Report, error) {
 		alone.AddSet(a)
 		pool.AddSet(p)
 		idle.AddSet(i)
-		if told := idleOf(g, i); told.Count > 0 || len(told.Memory) > 0 {
-			r.Idle = append(r.Idle, told)
+		unused := Idle{Pod: g.Pod.ID(), CPUs: i.String(), Pool: g.Pool.Len(), Count: i.Len()}
+		for _, b := range g.PoolMemory {
+			if left := b.Size - usedOf(g, b.Type, b.Size); left > 0 {
+				unused.Memory = append(unused.Memory, Amount{b.Type, left})
+			}
 		}
+		if unused.Count > 0 || len(unused.Memory) > 0 {
+			r.Idle = append(r.Idle, unused)
+		}
+		r.reportDevices(s, g)
 	}
-	sets := usedCPUs{alone.Set(), pool.Set(), idle.Set()}
+	exclusive, pooled, unused := alone.Set(), pool.Set(), idle.Set()
 	for i, n := range s.Machine().Nodes() {
-		report := NodeReport{Node: n.ID, CPUs: sets.on(s, n.CPUs)}
+		report := NodeReport{Node: n.ID, CPUs: CPUReport{Total: n.CPUs.Len()}}
+		if policy.StaticCPU {
+			report.CPUs = CPUReport{
+				Total:     n.CPUs.Len(),
+				Exclusive: exclusive.IntersectionLen(n.CPUs),
+				Pooled:    pooled.IntersectionLen(n.CPUs),
+				Idle:      unused.IntersectionLen(n.CPUs),
+				Shared:    s.SharedCPUs().IntersectionLen(n.CPUs),
+				Reserved:  policy.ReservedCPUs.IntersectionLen(n.CPUs),
+				Free:      s.AvailableCPUs().IntersectionLen(n.CPUs),
+			}
+		}
 		if policy.StaticMemory {
 			report.Memory = bytesOn(s, i)
 		}
@@ -100,12 +122,12 @@ func Usage(ctx context.Context, s *node.State) (Report, error) {
 }
 
 // parts are the CPUs of a grant that one container has for itself, those that the pod's containers
-// share, and those that nobody can use. Standard init containers do not count: they end.
+// share, and those that no container can use. Standard init containers do not count: they end.
 func parts(g *node.Grant) (alone, shared, idle cpuset.Set) {
 	var a, b cpuset.Builder
 	for i, c := range g.Containers {
 		switch {
-		case g.Pod.Containers[i].Lane == request.Init:
+		case g.Pod.Containers[i].Type == request.Init:
 		case g.Isolation(i) == node.ContainerIsolation:
 			a.AddSet(c.CPUs)
 		default:
@@ -115,20 +137,6 @@ func parts(g *node.Grant) (alone, shared, idle cpuset.Set) {
 	alone = a.Set()
 	shared = b.Set().Difference(alone)
 	return alone, shared, g.CPUs().Difference(alone).Difference(shared)
-}
-
-type usedCPUs struct{ alone, pool, idle cpuset.Set }
-
-func (u usedCPUs) on(s *node.State, cpus cpuset.Set) CPUReport {
-	r := CPUReport{Total: cpus.Len()}
-	if !s.Policy().StaticCPU {
-		return r
-	}
-	r.Exclusive, r.Pooled, r.Idle = u.alone.IntersectionLen(cpus), u.pool.IntersectionLen(cpus), u.idle.IntersectionLen(cpus)
-	r.Shared = s.SharedCPUs().IntersectionLen(cpus)
-	r.Reserved = s.Policy().ReservedCPUs.IntersectionLen(cpus)
-	r.Free = s.AvailableCPUs().IntersectionLen(cpus)
-	return r
 }
 
 // bytesOn is the memory of the i-th NUMA node.
@@ -142,16 +150,32 @@ func bytesOn(s *node.State, i int) []BytesReport {
 			continue
 		}
 		r := BytesReport{Type: name, Total: c.SystemReserved + c.Allocatable, Reserved: c.SystemReserved, Free: usage.Free[t]}
-		// What is exclusive in a group is booked on its lowest NUMA nodes, as all of it is.
-		alone := exclusiveIn(s, usage.Group, name)
+		// What single containers have for themselves in the group: what is in no pool, and the slices of pools
+		// that last as long as the pod. It is counted on the lowest NUMA nodes of the group, as all of it is.
+		var alone int64
+		for _, g := range s.Grants() {
+			for _, b := range g.Charged() {
+				switch {
+				case b.Type != name || b.Nodes != usage.Group:
+				case len(g.PoolMemory) == 0:
+					alone += b.Size
+				default:
+					for k, c := range g.Pod.Containers {
+						if n, ok := c.Memory.Get(name); ok && c.Type != request.Init && !g.Containers[k].Removed {
+							alone += n
+						}
+					}
+				}
+			}
+		}
 		for k := range i {
 			if usage.Group.Has(all[k].ID) {
 				alone = max(0, alone-all[k].Reserved[t])
 			}
 		}
-		held := usage.Reserved[t]
-		r.Exclusive = min(held, alone)
-		r.Pooled = held - r.Exclusive
+		assigned := usage.Reserved[t]
+		r.Exclusive = min(assigned, alone)
+		r.Pooled = assigned - r.Exclusive
 		if usage.Group.Len() > 1 {
 			r.Group = usage.Group.Nodes()
 		}
@@ -160,50 +184,11 @@ func bytesOn(s *node.State, i int) []BytesReport {
 	return out
 }
 
-// exclusiveIn is how much of a type single containers have for themselves in a group of NUMA nodes:
-// what no pool holds, and the slices of pools.
-func exclusiveIn(s *node.State, group mask.Mask, typ string) int64 {
-	var sum int64
-	for _, g := range s.Grants() {
-		for _, b := range g.Charged() {
-			switch {
-			case b.Type != typ || b.Nodes != group:
-			case len(g.PoolMemory) == 0:
-				sum += b.Size
-			default:
-				sum += slicesOf(g, typ)
-			}
-		}
-	}
-	return sum
-}
-
-// slicesOf are the slices of a pool that last as long as the pod.
-func slicesOf(g *node.Grant, typ string) int64 {
-	var sum int64
-	for i, c := range g.Pod.Containers {
-		if n, ok := c.Memory.Get(typ); ok && c.Lane != request.Init && !g.Containers[i].Removed {
-			sum += n
-		}
-	}
-	return sum
-}
-
-func idleOf(g *node.Grant, cpus cpuset.Set) Idle {
-	out := Idle{Pod: g.Pod.ID(), CPUs: cpus.String(), Pool: g.Pool.Len(), Count: cpus.Len()}
-	for _, b := range g.PoolMemory {
-		if left := b.Size - usedOf(g, b.Type, b.Size); left > 0 {
-			out.Memory = append(out.Memory, Amount{b.Type, left})
-		}
-	}
-	return out
-}
-
 // usedOf is how much of a pool's memory containers can use.
 func usedOf(g *node.Grant, typ string, size int64) int64 {
 	var used int64
 	for i, c := range g.Pod.Containers {
-		if c.Lane == request.Init || g.Containers[i].Removed {
+		if c.Type == request.Init || g.Containers[i].Removed {
 			continue
 		}
 		if len(c.Memory) == 0 {
@@ -215,7 +200,7 @@ func usedOf(g *node.Grant, typ string, size int64) int64 {
 	return used
 }
 
-// lost says what a pod that has to be aligned to this NUMA node alone cannot have, although it is
+// lost describes what a pod that has to be aligned to this NUMA node alone cannot have, although it is
 // free: CPUs without memory to go with them, memory without CPUs.
 func lost(s *node.State, r *NodeReport) {
 	policy := s.Policy()
@@ -233,7 +218,7 @@ func lost(s *node.State, r *NodeReport) {
 	case r.CPUs.Total == 0:
 	case group.Len() > 1 && r.CPUs.Free+int(min(free, 1)) > 0:
 		r.LostCPUs, r.LostMemory = r.CPUs.Free, free
-		r.Lost = fmt.Sprintf("%s serve memory together: no pod of one NUMA node fits (R-MEM-22)", nodesText(group))
+		r.Lost = fmt.Sprintf("%s serve memory together: no pod of one NUMA node fits", nodesText(group))
 	case free == 0 && r.CPUs.Free > 0:
 		r.LostCPUs, r.Lost = r.CPUs.Free, "CPUs are free, and no memory"
 	case r.CPUs.Free == 0 && free > 0:
@@ -245,7 +230,7 @@ func lost(s *node.State, r *NodeReport) {
 // everything else being as it is.
 type Largest struct {
 	Policy string `json:"policy"`
-	// Now tells that it is the node's own policy.
+	// Now is true for the node's own policy.
 	Now bool `json:"now,omitempty"`
 	// CPUs is the most CPUs, with Memory bytes: as little as will do of 1 MiB and the amounts at which
 	// memory prefers one NUMA node more. LostCPUs is how much less that is than
@@ -260,7 +245,7 @@ type Largest struct {
 	Share      int   `json:"proportionalCPUs"`
 	ShareBytes int64 `json:"proportionalMemory"`
 	LostShare  int   `json:"lostProportionalCPUs"`
-	// Wrong says why the policy cannot be looked at.
+	// Wrong explains why the policy cannot be looked at.
 	Wrong string `json:"wrong,omitempty"`
 }
 
@@ -274,7 +259,7 @@ func largestPods(ctx context.Context, s *node.State) []Largest {
 		at, err := s, error(nil)
 		if !l.Now {
 			if len(policy.Conflicts(s.Machine())) > 0 {
-				l.Wrong = "not with align-by-socket (R-CPU-12)"
+				l.Wrong = "not with align-by-socket"
 				out = append(out, l)
 				continue
 			}
@@ -333,7 +318,7 @@ func (p prober) admits(cpus, bytes int64) bool {
 	if p.ctx.Err() != nil {
 		return false
 	}
-	c := request.Container{Name: "c", Lane: request.App, CPUs: int(cpus), CPURequest: cpus * 1000, CPULimit: cpus * 1000, Equivalent: true}
+	c := request.Container{Name: "c", Type: request.App, CPUs: int(cpus), CPURequest: cpus * 1000, CPULimit: cpus * 1000, Equivalent: true}
 	if cpus == 0 {
 		c.Sharing, c.CPURequest, c.CPULimit = request.FractionalCPU, 500, 500
 	}
@@ -341,7 +326,7 @@ func (p prober) admits(cpus, bytes int64) bool {
 		c.Memory = request.Amounts{{Resource: machine.Memory, Value: bytes}}
 	}
 	pod := request.Pod{UID: "\x00report", Namespace: "default", Name: "report", QoS: request.Guaranteed, Containers: []request.Container{c}}
-	return p.s.Plan(pod).Refusal == nil
+	return p.s.Plan(pod).Rejection == nil
 }
 
 // least is as little memory as that many CPUs are admitted with, of the amounts at which another number
@@ -379,7 +364,13 @@ func (p prober) perCPU() int64 {
 // of NUMA nodes is preferred what fits is monotone; see search.most.
 func (p prober) most(resource string, unit, amount int64, fits func(n int64) bool) int64 {
 	ends := []int64{amount / unit}
-	for _, sum := range slices.Concat(sums(p.s, resource), p.proportional(resource)) {
+	all := sums(p.s, resource)
+	if resource == request.CPU && p.memory { // Here the memory that goes with the CPUs needs one NUMA node more.
+		for _, sum := range sums(p.s, machine.Memory) {
+			all = append(all, sum/p.perCPU())
+		}
+	}
+	for _, sum := range all {
 		if sum/unit < ends[0] {
 			ends = append(ends, sum/unit)
 		}
@@ -406,16 +397,4 @@ func (p prober) most(resource string, unit, amount int64, fits func(n int64) boo
 		return low
 	}
 	return 0
-}
-
-// proportional are the numbers of CPUs at which the memory that goes with them needs one NUMA node more.
-func (p prober) proportional(resource string) []int64 {
-	if resource != request.CPU || !p.memory {
-		return nil
-	}
-	var out []int64
-	for _, sum := range sums(p.s, machine.Memory) {
-		out = append(out, sum/p.perCPU())
-	}
-	return out
 }

@@ -54,10 +54,10 @@ func TestLargestIsLargest(t *testing.T) {
 			if l.CPUs != want {
 				d.fatalf("%s: %d CPUs with %d bytes, and %d with %d are admitted", l.Policy, l.CPUs, l.Memory, want, with)
 			}
-			if l.Bytes > 0 && s.Plan(oneContainer(s, 0, l.Bytes)).Refusal != nil {
+			if l.Bytes > 0 && s.Plan(oneContainer(s, 0, l.Bytes)).Rejection != nil {
 				d.fatalf("%s: %d bytes are refused", l.Policy, l.Bytes)
 			}
-			if l.Share > 0 && s.Plan(oneContainer(s, int64(l.Share), l.ShareBytes)).Refusal != nil {
+			if l.Share > 0 && s.Plan(oneContainer(s, int64(l.Share), l.ShareBytes)).Rejection != nil {
 				d.fatalf("%s: %d CPUs with %d bytes are refused", l.Policy, l.Share, l.ShareBytes)
 			}
 		}
@@ -80,7 +80,7 @@ func largest(s *node.State) (cpus int, bytes int64) {
 	}
 	for n := s.AvailableCPUs().Len(); n > 0; n-- {
 		for _, b := range amounts {
-			if s.Plan(oneContainer(s, int64(n), b)).Refusal == nil {
+			if s.Plan(oneContainer(s, int64(n), b)).Rejection == nil {
 				return n, b
 			}
 		}

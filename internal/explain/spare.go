@@ -21,10 +21,10 @@ const (
 // victim is a pod that might go.
 type victim struct {
 	grant *node.Grant
-	// kind tells apart what it holds where. Of pods that hold the same, one is as good as the
+	// kind is what it has where, as text. Of pods that have the same, one is as good as the
 	// other, so that the first to go is the one that can be spared best.
 	kind string
-	// freed is what it holds of the resource that was short, by NUMA node.
+	// freed is what it has of the resource that was short, by NUMA node.
 	freed []int64
 	total int64
 	// sooner is how many pods of its kind can be spared sooner.
@@ -40,18 +40,24 @@ func (x *search) spare() ([]Proposal, string) {
 	if len(victims) == 0 {
 		return nil, "no pod has assignments"
 	}
-	everybody := x.state
+	without := x.state
 	for _, v := range victims {
-		everybody = everybody.Release(v.grant.Pod.UID)
+		without = without.Release(v.grant.Pod.UID)
 	}
-	alone := x.plan(everybody, x.pod)
+	alone := x.plan(without, x.pod)
 	empty := alone == nil
 	if empty && !x.erratic() {
 		return nil, "even an empty node rejects it"
 	}
-	bound := x.newBound(victims, alone)
+	// Without a bound nothing is known before planning: about devices, about rejections that name no amount, and
+	// where CPUs or memory of init containers are reused.
+	b := &bound{}
+	if r := x.rejection; (r.Resource == request.CPU || request.IsMemory(r.Resource)) && len(r.Nodes) > 0 && !x.erratic() {
+		b = &bound{want: r.Wanted, nodes: x.mostNodes(alone), free: x.free()}
+		b.sum(victims)
+	}
 	for size := 1; size <= min(len(victims), maxSize); size++ {
-		found, complete := x.ofSize(victims, size, bound)
+		found, complete := x.ofSize(victims, size, b)
 		if found != nil {
 			return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it, and no fewer", countText(size, "pod"))
 		}
@@ -69,7 +75,24 @@ func (x *search) spare() ([]Proposal, string) {
 func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	x.limit += x.allowed(maxPodPlans)
 	x.steps = 0
-	found := x.greedy(victims)
+	// Pods go until the pod is admitted, and those that need not go are taken back.
+	low, high := 1, len(victims)
+	for low < high {
+		if middle := (low + high) / 2; x.admits(victims[:middle]) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	var found []victim
+	if x.admits(victims[:high]) {
+		found = slices.Clone(victims[:high])
+	}
+	for i := len(found) - 1; i >= 0; i-- {
+		if fewer := slices.Delete(slices.Clone(found), i, i+1); x.admits(fewer) {
+			found = fewer
+		}
+	}
 	switch {
 	case found == nil && empty:
 		return nil, "even an empty node rejects it"
@@ -79,13 +102,27 @@ func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
 }
 
-// victims are the pods that hold anything, the one to spare first first.
+// victims are the pods that have anything, the one to spare first first.
 func (x *search) victims() []victim {
 	var out []victim
 	for _, g := range x.state.Grants() {
-		kind := x.kindOf(g)
-		if kind != "" {
-			v := victim{grant: g, kind: kind, freed: x.freed(g)}
+		var kind strings.Builder // empty for a pod that has nothing
+		for _, n := range x.state.Machine().CPUNodes() {
+			if k := g.CPUs().IntersectionLen(n.CPUs); k > 0 {
+				fmt.Fprintf(&kind, "cpu %d on %d;", k, n.ID)
+			}
+		}
+		for _, m := range g.Charged() {
+			fmt.Fprintf(&kind, "%s %d on %d;", m.Type, m.Size, m.Nodes)
+		}
+		for _, h := range g.Devices() {
+			for _, id := range h.IDs {
+				d, _ := x.state.Devices().Inventory().Device(h.Resource, id)
+				fmt.Fprintf(&kind, "%s on %d;", h.Resource, d.Nodes)
+			}
+		}
+		if kind.Len() > 0 {
+			v := victim{grant: g, kind: kind.String(), freed: x.freed(g)}
 			for _, n := range v.freed {
 				v.total += n
 			}
@@ -105,31 +142,11 @@ func (x *search) victims() []victim {
 	return out
 }
 
-// kindOf is empty for a pod that holds nothing.
-func (x *search) kindOf(g *node.Grant) string {
-	var b strings.Builder
-	for _, n := range x.state.Machine().CPUNodes() {
-		if k := g.CPUs().IntersectionLen(n.CPUs); k > 0 {
-			fmt.Fprintf(&b, "cpu %d on %d;", k, n.ID)
-		}
-	}
-	for _, m := range g.Charged() {
-		fmt.Fprintf(&b, "%s %d on %d;", m.Type, m.Size, m.Nodes)
-	}
-	for _, h := range g.Devices() {
-		for _, id := range h.IDs {
-			d, _ := x.state.Devices().Inventory().Device(h.Resource, id)
-			fmt.Fprintf(&b, "%s on %d;", h.Resource, d.Nodes)
-		}
-	}
-	return b.String()
-}
-
 // freed is how much of what was short the pod gives back on each NUMA node; bytes of a group
 // count on each of its NUMA nodes.
 func (x *search) freed(g *node.Grant) []int64 {
 	out := make([]int64, mask.MaxNode+1)
-	if x.refusal.Resource == request.CPU {
+	if x.rejection.Resource == request.CPU {
 		for _, n := range x.state.Machine().CPUNodes() {
 			out[n.ID] = int64(g.CPUs().IntersectionLen(n.CPUs))
 		}
@@ -137,7 +154,7 @@ func (x *search) freed(g *node.Grant) []int64 {
 	}
 	for _, m := range g.Charged() {
 		for n := range m.Nodes.All() {
-			if m.Type == x.refusal.Resource {
+			if m.Type == x.rejection.Resource {
 				out[n] += m.Size
 			}
 		}
@@ -146,7 +163,7 @@ func (x *search) freed(g *node.Grant) []int64 {
 }
 
 // ofSize tries the sets of that many pods, those first whose most precious pod matters least.
-// complete tells whether all were tried.
+// complete reports whether all were tried.
 func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victim, complete bool) {
 	visits := 0
 	gone := make([]victim, 0, size)
@@ -183,7 +200,7 @@ func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victi
 	return found, !ended
 }
 
-// dominated tells whether one of the chosen could be exchanged for a pod of its kind that can be
+// dominated reports whether one of the chosen could be exchanged for a pod of its kind that can be
 // spared sooner: the set with that one is looked at, too.
 func dominated(gone []victim) bool {
 	return slices.ContainsFunc(gone, func(v victim) bool {
@@ -203,29 +220,6 @@ func (x *search) admits(gone []victim) bool {
 		s = s.Release(v.grant.Pod.UID)
 	}
 	return x.plan(s, x.pod) != nil
-}
-
-// greedy lets pods go until the pod is admitted, and takes back whoever need not.
-func (x *search) greedy(victims []victim) []victim {
-	low, high := 1, len(victims)
-	for low < high {
-		if middle := (low + high) / 2; x.admits(victims[:middle]) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	gone := slices.Clone(victims[:high])
-	if !x.admits(gone) {
-		return nil
-	}
-	for i := len(gone) - 1; i >= 0; i-- {
-		fewer := slices.Delete(slices.Clone(gone), i, i+1)
-		if x.admits(fewer) {
-			gone = fewer
-		}
-	}
-	return gone
 }
 
 func (x *search) without(gone []victim) Proposal {

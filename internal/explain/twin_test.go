@@ -16,7 +16,7 @@ import (
 )
 
 // TestAmountsAgainstEveryAmount compares the search for amounts with a dumb one, on nodes so small that
-// every amount can be planned: what is proposed is the most, unless the search says that it ended, and "none"
+// every amount can be planned: what is proposed is the most, unless the search reports that it ended, and "none"
 // is true of every amount, and of thousands of combinations of amounts.
 func TestAmountsAgainstEveryAmount(t *testing.T) {
 	setChecks(t, "1000")
@@ -32,23 +32,23 @@ func TestAmountsAgainstEveryAmount(t *testing.T) {
 		if err != nil {
 			d.fatalf("%v", err)
 		}
-		if s.Plan(pod).Refusal == nil {
+		if s.Plan(pod).Rejection == nil {
 			return
 		}
 		rejected++
-		found, said := amountsOf(d, s, pod)
-		w := twin{drawn: d, s: s, pod: pod, said: said}
-		if strings.Contains(said, "not searched further") {
+		found, summary := amountsOf(d, s, pod)
+		w := twin{drawn: d, s: s, pod: pod, summary: summary}
+		if strings.Contains(summary, "not searched further") {
 			if ended++; len(found) == 0 {
 				nothing++
 			}
-		} else if strings.HasPrefix(said, "none") {
+		} else if strings.HasPrefix(summary, "none") {
 			none++
 			w.checkNone()
 			return
 		}
 		proposed += len(found)
-		if !strings.Contains(said, "not searched further") {
+		if !strings.Contains(summary, "not searched further") {
 			for _, p := range found {
 				w.checkMost(p)
 			}
@@ -60,8 +60,8 @@ func TestAmountsAgainstEveryAmount(t *testing.T) {
 	}
 }
 
-// amountsOf is what the search has found of amounts, and what it has said about them.
-func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Proposal, said string) {
+// amountsOf is what the search has found of amounts, and its summary.
+func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Proposal, summary string) {
 	r := searched(d.t, s, pod)
 	for _, p := range r.Proposals {
 		if p.Kind == explain.Amounts {
@@ -70,10 +70,10 @@ func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Propos
 	}
 	for _, tried := range r.Tried {
 		if strings.HasPrefix(tried.What, "less") {
-			said = tried.Found
+			summary = tried.Found
 		}
 	}
-	return found, said
+	return found, summary
 }
 
 // drawTiny is a node of up to 3 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods are.
@@ -125,13 +125,13 @@ func (d *drawn) tinyPod(part int) string {
 	cpus, mem := 0, 0
 	var lines []string
 	for i := range d.intn(1, 3, "containers") {
-		lane := "app"
+		containerType := "app"
 		if i == 0 {
-			lane = d.pick("lane", "init", "sidecar", "app", "app")
+			containerType = d.pick("type", "init", "sidecar", "app", "app")
 		}
 		kind := d.pick("kind", "whole", "whole", "memory", "shared")
 		if kind == "shared" && level {
-			lines = append(lines, fmt.Sprintf("%s c%d", lane, i))
+			lines = append(lines, fmt.Sprintf("%s c%d", containerType, i))
 			continue
 		}
 		n, amount := d.intn(1, most, "cpus"), d.intn(1, 40/part, "memory")
@@ -141,7 +141,7 @@ func (d *drawn) tinyPod(part int) string {
 			n = 1
 		}
 		cpus, mem = cpus+n, mem+amount
-		lines = append(lines, fmt.Sprintf("%s c%d cpu=%s memory=%dMi", lane, i, text, amount))
+		lines = append(lines, fmt.Sprintf("%s c%d cpu=%s memory=%dMi", containerType, i, text, amount))
 	}
 	if len(lines) > 0 && !strings.HasPrefix(lines[len(lines)-1], "app") {
 		lines = append(lines, "app last cpu=1 memory=1Mi")
@@ -160,9 +160,9 @@ func (d *drawn) tinyPod(part int) string {
 // twin tries amounts without any thought.
 type twin struct {
 	*drawn
-	s    *node.State
-	pod  request.Pod
-	said string
+	s       *node.State
+	pod     request.Pod
+	summary string
 }
 
 // slots are the amounts that can be lowered, at pod level and in containers.
@@ -204,11 +204,11 @@ func (w *twin) unit(resource string) int64 {
 	return 1
 }
 
-// admits tells whether the pod with these amounts is taken by the API server and by the node.
+// admits reports whether the pod with these amounts is taken by the API server and by the node.
 func (w *twin) admits(changes []explain.Change) bool {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c explain.Change) bool { return c.From == c.To })
 	_, pod, err := explain.Proposal{Changes: changes}.Apply(w.s, w.pod)
-	return err == nil && explain.AgainstAPI(pod) == "" && w.s.Plan(pod).Refusal == nil
+	return err == nil && explain.AgainstAPI(pod) == "" && w.s.Plan(pod).Rejection == nil
 }
 
 // checkNone: no single amount, no limit for all containers, and none of many combinations is admitted.
@@ -216,7 +216,7 @@ func (w *twin) checkNone() {
 	slots := w.slots()
 	try := func(changes []explain.Change) {
 		if w.admits(changes) {
-			w.fatalf("says %q; %+v is admitted, of %+v", w.said, changes, w.pod)
+			w.fatalf("says %q; %+v is admitted, of %+v", w.summary, changes, w.pod)
 		}
 	}
 	for _, one := range slots {
@@ -259,7 +259,7 @@ func (w *twin) checkMost(p explain.Proposal) {
 		}
 		for limit := most.To + unit; limit < one.From; limit += unit {
 			var changes []explain.Change
-			for _, c := range p.Changes { // As the proposal has it, but with more for everybody who gets less.
+			for _, c := range p.Changes { // As the proposal has it, but with more for each that gets less.
 				if pool && c.Container != "" {
 					continue
 				}
@@ -267,7 +267,7 @@ func (w *twin) checkMost(p explain.Proposal) {
 				changes = append(changes, c)
 			}
 			if w.admits(changes) {
-				w.fatalf("says %q and %q; %+v is admitted", w.said, p.Text, changes)
+				w.fatalf("says %q and %q; %+v is admitted", w.summary, p.Text, changes)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -29,7 +30,7 @@ func TestTheVerdictIsThePlans(t *testing.T) {
 		if fault := verdictFault(t.Context(), s, pod, plan); fault != "" {
 			d.fatalf("%s", fault)
 		}
-		if plan.Refusal == nil {
+		if plan.Rejection == nil {
 			admitted++
 		} else {
 			rejected++
@@ -64,8 +65,8 @@ func TestTheVerdictOnMemoryThatFitsNowhereTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		plan := n.State().Plan(pod)
-		if (plan.Refusal == nil) != admits {
-			t.Errorf("%s: the refusal is %v, want admitted: %v", topology, plan.Refusal, admits)
+		if (plan.Rejection == nil) != admits {
+			t.Errorf("%s: the refusal is %v, want admitted: %v", topology, plan.Rejection, admits)
 		}
 		if fault := verdictFault(t.Context(), n.State(), pod, plan); fault != "" {
 			t.Errorf("%s: %s", topology, fault)
@@ -73,7 +74,7 @@ func TestTheVerdictOnMemoryThatFitsNowhereTogether(t *testing.T) {
 	}
 }
 
-// verdictFault says where the explanation of a plan contradicts it; empty: nowhere. A pod that is admitted
+// verdictFault describes where the explanation of a plan contradicts it; empty: nowhere. A pod that is admitted
 // is admitted by every alignment, and nothing in its explanation is a reason to reject it; what is
 // printed has the verdict once.
 func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *node.Plan) string {
@@ -82,9 +83,9 @@ func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *nod
 		return err.Error()
 	}
 	e := view.ExplanationOf(s, plan, &remedies)
-	admits := plan.Refusal == nil
-	if e.Answer.Admitted != admits || (e.Answer.Refusal == nil) != admits || (plan.Grant != nil) != admits {
-		return fmt.Sprintf("the plan's refusal is %v, and the explanation says admitted: %v, refusal: %+v", plan.Refusal, e.Answer.Admitted, e.Answer.Refusal)
+	admits := plan.Rejection == nil
+	if e.Answer.Admitted != admits || (e.Answer.Rejection == nil) != admits || (plan.Grant != nil) != admits {
+		return fmt.Sprintf("the plan's refusal is %v, and the explanation says admitted: %v, refusal: %+v", plan.Rejection, e.Answer.Admitted, e.Answer.Rejection)
 	}
 	if admits && len(remedies.Proposals)+len(remedies.Tried) > 0 {
 		return fmt.Sprintf("an admitted pod has remedies: %+v", remedies)
@@ -97,18 +98,18 @@ func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *nod
 			return "the pod is admitted, and its alignment says that it is not: " + fault
 		}
 	}
-	text := e.Text(view.Style{}, true)
-	said, unsaid := "admitted "+pod.ID(), "rejected "+pod.ID()
+	text := e.Text(terminal.Style{}, true)
+	summary, unsaid := "admitted "+pod.ID(), "rejected "+pod.ID()
 	if !admits {
-		said, unsaid = unsaid, said
+		summary, unsaid = unsaid, summary
 	}
-	if strings.Count(text, said) != 1 || strings.Contains(text, unsaid) {
-		return fmt.Sprintf("%q is not said once, or %q is:\n%s", said, unsaid, text)
+	if strings.Count(text, summary) != 1 || strings.Contains(text, unsaid) {
+		return fmt.Sprintf("%q is not there once, or %q is:\n%s", summary, unsaid, text)
 	}
 	return ""
 }
 
-// rejection is what in an alignment says that the pod is rejected; empty: nothing.
+// rejection is the part of an alignment that rejects the pod; empty: none.
 func rejection(a explain.Alignment) string {
 	if !a.Admitted {
 		return a.Why

@@ -58,9 +58,9 @@ func (x *journalText) journal(r *reader) Journal {
 
 func (x *rejectionText) rejection(r *reader) Rejection {
 	r.want(x.Times > 0, "rejection %d happened %d times", x.Number, x.Times)
-	r.want((x.Refusal == nil) != (x.Error == ""), "rejection %d wants a reason, or an error", x.Number)
+	r.want((x.Rejection == nil) != (x.Error == ""), "rejection %d wants a reason, or an error", x.Number)
 	return Rejection{
-		Number: x.Number, Pod: x.Pod.pod(r), Revision: x.Revision, Refusal: x.Refusal.refusal(r), Error: x.Error,
+		Number: x.Number, Pod: x.Pod.pod(r), Revision: x.Revision, Rejection: x.Rejection.rejection(r), Error: x.Error,
 		First: r.time(x.First), Last: r.time(x.Last), Times: x.Times,
 	}
 }
@@ -72,26 +72,34 @@ func (x *podText) pod(r *reader) request.Pod {
 		UID: x.UID, Namespace: x.Namespace, Name: x.Name,
 		QoS: request.QoS(r.value(qosNames, x.QoS)), Kind: request.Kind(r.value(kindNames, x.Kind)),
 		BudgetCPUs: x.BudgetCPUs, BudgetMemory: r.amounts(x.BudgetMemory), BudgetCPUMilli: x.BudgetMilli, CPULimit: x.LimitMilli,
-		Estimated: x.Estimated, Priority: x.Priority, Created: x.Created,
+		Estimated: x.Estimated, Priority: x.Priority, Created: x.Created, DevicesUnknown: x.Unknown,
+	}
+	for i := range x.Stock {
+		stock := request.Stock{Of: x.Stock[i].Of}
+		for _, at := range x.Stock[i].Places {
+			r.want(at.Devices > 0, "%s has %d devices on NUMA nodes %v", stock.Of, at.Devices, at.Nodes)
+			stock.Places = append(stock.Places, request.Place{Nodes: r.nodes(at.Nodes), Devices: at.Devices})
+		}
+		p.Stock = append(p.Stock, stock)
 	}
 	for i := range x.Containers {
 		c := &x.Containers[i]
 		r.counts("container "+c.Name, int64(c.CPUs), c.RequestMilli, c.LimitMilli)
 		p.Containers = append(p.Containers, request.Container{
-			Name: c.Name, Lane: request.Lane(r.value(typeNames, c.Type)), CPUs: c.CPUs,
+			Name: c.Name, Type: request.ContainerType(r.value(typeNames, c.Type)), CPUs: c.CPUs,
 			Sharing: request.Sharing(r.value(sharesNames, c.Shares)), Memory: r.amounts(c.Memory), Equivalent: c.Equivalent,
 			HugePages: c.HugePages, Devices: r.amounts(c.Devices), CPURequest: c.RequestMilli, CPULimit: c.LimitMilli,
-			MemoryRequest: r.amounts(c.MemoryRequest), MemoryLimit: r.amounts(c.MemoryLimit),
+			MemoryRequest: r.amounts(c.MemoryRequest), MemoryLimit: r.amounts(c.MemoryLimit), Claims: c.Claims, Given: r.given(c.Given),
 		})
 	}
 	return p
 }
 
-func (x *refusalText) refusal(r *reader) *node.Refusal {
+func (x *whyText) rejection(r *reader) *node.Rejection {
 	if x == nil {
 		return nil
 	}
-	out := &node.Refusal{
+	out := &node.Rejection{
 		Reason: node.Reason(x.Reason), Rule: x.Rule, Container: x.Container, Resource: x.Resource, Wanted: x.Wanted, Detail: x.Detail,
 	}
 	for _, n := range x.Nodes {
@@ -101,6 +109,13 @@ func (x *refusalText) refusal(r *reader) *node.Refusal {
 			account.Holders = append(account.Holders, node.Holder{Pod: h.Pod, Amount: h.Amount, Nodes: r.nodes(h.Nodes)})
 		}
 		out.Nodes = append(out.Nodes, account)
+	}
+	if m := x.Misfit; m != nil {
+		out.Misfit = &node.Misfit{Devices: r.given(m.Devices), Nodes: r.nodes(m.Nodes), Final: m.Final}
+		for _, s := range m.Short {
+			r.counts(s.Resource, s.Wanted, s.Free, s.Total, int64(s.Preferred))
+			out.Misfit.Short = append(out.Misfit.Short, node.Shortage(s))
+		}
 	}
 	return out
 }
@@ -114,7 +129,7 @@ func (r *reader) want(good bool, message string, args ...any) {
 	}
 }
 
-// counts refuses what the planner never gets.
+// counts rejects what the planner never gets.
 func (r *reader) counts(who string, numbers ...int64) {
 	for _, n := range numbers {
 		r.want(n >= 0, "%s has %d of something", who, n)
@@ -143,6 +158,14 @@ func (r *reader) nodes(ids []int) mask.Mask {
 		}
 	}
 	return m
+}
+
+func (r *reader) given(list []givenText) []request.Given {
+	var out []request.Given
+	for _, g := range list {
+		out = append(out, request.Given{Resource: g.Resource, Claim: g.Claim, Driver: g.Driver, Pool: g.Pool, Name: g.Name, Nodes: r.nodes(g.Nodes)})
+	}
+	return out
 }
 
 func (r *reader) amounts(m map[string]int64) request.Amounts {

@@ -12,7 +12,7 @@ import (
 )
 
 // Encode makes the bytes of a journal, at most MaxSize, of the newest entries. It changes nothing. An
-// error says which entry has a value that the form has no name for.
+// error names the entry that has a value that the form has no name for.
 func Encode(j Journal) ([]byte, error) {
 	admissions := slices.Clone(j.Admissions)
 	slices.SortFunc(admissions, func(a, b Admission) int {
@@ -79,7 +79,7 @@ func (r Rejection) text() (rejectionText, error) {
 	pod, err := podTextOf(r.Pod)
 	return rejectionText{
 		Number: r.Number, First: r.First.UTC(), Last: r.Last.UTC(), Times: r.Times, Revision: r.Revision,
-		Pod: pod, Refusal: refusalTextOf(r.Refusal), Error: r.Error,
+		Pod: pod, Rejection: whyTextOf(r.Rejection), Error: r.Error,
 	}, err
 }
 
@@ -89,25 +89,32 @@ func podTextOf(p request.Pod) (podText, error) {
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name,
 		QoS: n.name(qosNames, int(p.QoS)), Kind: n.name(kindNames, int(p.Kind)),
 		BudgetCPUs: p.BudgetCPUs, BudgetMemory: mapOf(p.BudgetMemory), BudgetMilli: p.BudgetCPUMilli, LimitMilli: p.CPULimit,
-		Estimated: p.Estimated, Priority: p.Priority, Created: p.Created, Containers: make([]containerText, len(p.Containers)),
+		Estimated: p.Estimated, Priority: p.Priority, Created: p.Created, Unknown: p.DevicesUnknown, Containers: make([]containerText, len(p.Containers)),
+	}
+	for _, s := range p.Stock {
+		stock := stockText{Of: s.Of, Places: []placeText{}}
+		for _, at := range s.Places {
+			stock.Places = append(stock.Places, placeText{at.Nodes.Nodes(), at.Devices})
+		}
+		out.Stock = append(out.Stock, stock)
 	}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		out.Containers[i] = containerText{
-			Name: c.Name, Type: n.name(typeNames, int(c.Lane)), CPUs: c.CPUs, Shares: n.name(sharesNames, int(c.Sharing)),
+			Name: c.Name, Type: n.name(typeNames, int(c.Type)), CPUs: c.CPUs, Shares: n.name(sharesNames, int(c.Sharing)),
 			Memory: mapOf(c.Memory), Equivalent: c.Equivalent, HugePages: c.HugePages, Devices: mapOf(c.Devices),
 			RequestMilli: c.CPURequest, LimitMilli: c.CPULimit,
-			MemoryRequest: mapOf(c.MemoryRequest), MemoryLimit: mapOf(c.MemoryLimit),
+			MemoryRequest: mapOf(c.MemoryRequest), MemoryLimit: mapOf(c.MemoryLimit), Claims: c.Claims, Given: givenTextOf(c.Given),
 		}
 	}
 	return out, n.err
 }
 
-func refusalTextOf(r *node.Refusal) *refusalText {
+func whyTextOf(r *node.Rejection) *whyText {
 	if r == nil {
 		return nil
 	}
-	out := &refusalText{
+	out := &whyText{
 		Reason: string(r.Reason), Rule: r.Rule, Container: r.Container, Resource: r.Resource, Wanted: r.Wanted, Detail: r.Detail,
 	}
 	for _, n := range r.Nodes {
@@ -116,6 +123,20 @@ func refusalTextOf(r *node.Refusal) *refusalText {
 			account.Holders = append(account.Holders, holderText{h.Pod, h.Amount, h.Nodes.Nodes()})
 		}
 		out.Nodes = append(out.Nodes, account)
+	}
+	if m := r.Misfit; m != nil {
+		out.Misfit = &misfitText{Devices: givenTextOf(m.Devices), Nodes: m.Nodes.Nodes(), Final: m.Final}
+		for _, s := range m.Short {
+			out.Misfit.Short = append(out.Misfit.Short, shortageText(s))
+		}
+	}
+	return out
+}
+
+func givenTextOf(list []request.Given) []givenText {
+	var out []givenText
+	for _, g := range list {
+		out = append(out, givenText{g.Resource, g.Claim, g.Driver, g.Pool, g.Name, g.Nodes.Nodes()})
 	}
 	return out
 }

@@ -18,14 +18,14 @@ type (
 		Revision uint64    `json:"revision"`
 	}
 	rejectionText struct {
-		Number   int          `json:"number"`
-		First    time.Time    `json:"first"`
-		Last     time.Time    `json:"last"`
-		Times    int          `json:"times"`
-		Revision uint64       `json:"revision,omitempty"`
-		Pod      podText      `json:"pod"`
-		Refusal  *refusalText `json:"refusal,omitempty"`
-		Error    string       `json:"error,omitempty"`
+		Number    int       `json:"number"`
+		First     time.Time `json:"first"`
+		Last      time.Time `json:"last"`
+		Times     int       `json:"times"`
+		Revision  uint64    `json:"revision,omitempty"`
+		Pod       podText   `json:"pod"`
+		Rejection *whyText  `json:"refusal,omitempty"`
+		Error     string    `json:"error,omitempty"`
 	}
 	podText struct {
 		UID          string           `json:"uid"`
@@ -40,7 +40,17 @@ type (
 		Estimated    bool             `json:"estimated,omitempty"`
 		Priority     int32            `json:"priority,omitempty"`
 		Created      int64            `json:"created,omitempty"`
+		Stock        []stockText      `json:"stock,omitempty"`
+		Unknown      string           `json:"devicesUnknown,omitempty"`
 		Containers   []containerText  `json:"containers"`
+	}
+	stockText struct {
+		Of     string      `json:"of"`
+		Places []placeText `json:"places"`
+	}
+	placeText struct {
+		Nodes   []int `json:"numaNodes"`
+		Devices int   `json:"devices"`
 	}
 	containerText struct {
 		Name          string           `json:"name"`
@@ -55,8 +65,18 @@ type (
 		LimitMilli    int64            `json:"cpuLimitMilli,omitempty"`
 		MemoryRequest map[string]int64 `json:"memoryRequest,omitempty"`
 		MemoryLimit   map[string]int64 `json:"memoryLimit,omitempty"`
+		Claims        []string         `json:"claims,omitempty"`
+		Given         []givenText      `json:"given,omitempty"`
 	}
-	refusalText struct {
+	givenText struct {
+		Resource string `json:"resource,omitempty"`
+		Claim    string `json:"claim,omitempty"`
+		Driver   string `json:"driver,omitempty"`
+		Pool     string `json:"pool,omitempty"`
+		Name     string `json:"name"`
+		Nodes    []int  `json:"numaNodes,omitempty"`
+	}
+	whyText struct {
 		Reason    string        `json:"reason"`
 		Rule      string        `json:"rule,omitempty"`
 		Container string        `json:"container,omitempty"`
@@ -64,6 +84,20 @@ type (
 		Wanted    int64         `json:"wanted,omitempty"`
 		Detail    string        `json:"detail"`
 		Nodes     []accountText `json:"nodes,omitempty"`
+		Misfit    *misfitText   `json:"misfit,omitempty"`
+	}
+	misfitText struct {
+		Devices []givenText    `json:"devices"`
+		Nodes   []int          `json:"numaNodes"`
+		Short   []shortageText `json:"short,omitempty"`
+		Final   bool           `json:"final,omitempty"`
+	}
+	shortageText struct {
+		Resource  string `json:"resource"`
+		Wanted    int64  `json:"wanted,omitempty"`
+		Free      int64  `json:"free,omitempty"`
+		Total     int64  `json:"total,omitempty"`
+		Preferred int    `json:"preferred,omitempty"`
 	}
 	accountText struct {
 		Node      int          `json:"numaNode"`

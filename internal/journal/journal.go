@@ -13,7 +13,7 @@
 //	"admissions":[
 //	{"uid":"4cdf…","at":"2026-03-01T12:00:00Z","revision":7}],
 //	"rejections":[
-//	{"number":3,"first":"…","last":"…","times":2,"revision":9,"pod":{…},"refusal":{…}}]}
+//	{"number":3,"first":"…","last":"…","times":2,"revision":9,"pod":{…},"rejection":{…}}]}
 //
 // Memory is in bytes, and names that end in Milli are thousandths of a CPU. A member that is empty, zero or
 // false is left out. What a decision was made on, the machine, the policy and the other pods, is not
@@ -56,9 +56,9 @@ const (
 )
 
 var (
-	// ErrDamaged says that bytes are no journal, or not a whole one.
+	// ErrDamaged means that bytes are no journal, or not a whole one.
 	ErrDamaged = errors.New("damaged")
-	// ErrNewer says that a later version of Paddock wrote the journal.
+	// ErrNewer means that a later version of Paddock wrote the journal.
 	ErrNewer = errors.New("written by a newer version")
 )
 
@@ -75,10 +75,10 @@ type Rejection struct {
 	Pod    request.Pod
 	// Revision is of the state that was asked.
 	Revision uint64
-	// Refusal is the reason with the account; nil where the pod fitted and the state could not be
-	// written, and Error says why.
-	Refusal *node.Refusal
-	Error   string
+	// Rejection is the reason with the account; nil where the pod fitted and the state could not be
+	// written, and Error is why.
+	Rejection *node.Rejection
+	Error     string
 	// First and Last are when it was rejected, Times how often.
 	First, Last time.Time
 	Times       int

@@ -25,27 +25,37 @@ func example() journal.Journal {
 	pod := request.Pod{
 		UID: "4cdf", Namespace: "prod", Name: "db", QoS: request.Guaranteed, Kind: request.PodLevel,
 		BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6500, BudgetMemory: request.Amounts{{Resource: "hugepages-2Mi", Value: 8 << 20}, {Resource: "memory", Value: 4 << 30}},
-		Estimated: true, Priority: -7, Created: 1_700_000_000,
+		Estimated: true, DevicesUnknown: "no answer", Priority: -7, Created: 1_700_000_000, Moves: request.MoveMemory,
 		Containers: []request.Container{
-			{Name: "log", Lane: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
+			{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
 			{
-				Name: "main <&>", Lane: request.App, CPUs: 4, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi", "hugepages-1Gi"},
+				Name: "main <&>", Type: request.App, CPUs: 4, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi", "hugepages-1Gi"},
 				Memory: request.Amounts{{Resource: "hugepages-2Mi", Value: 0}, {Resource: "memory", Value: 3}}, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 2}},
 				CPURequest: 4000, CPULimit: 4000,
 				MemoryRequest: request.Amounts{{Resource: "memory", Value: 1}}, MemoryLimit: request.Amounts{{Resource: "memory", Value: 2}},
+				Claims: []string{"train"},
+				Given: []request.Given{
+					{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(1)},
+					{Resource: "example.com/fpga", Name: "f"},
+				},
 			},
 		},
+		Stock: []request.Stock{{Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(0, 63), Devices: 2}}}},
 	}
-	refusal := &node.Refusal{
+	rejection := &node.Rejection{
 		Reason: node.TopologyAffinityError, Rule: "R-HINT-62", Container: "main", Resource: "memory", Wanted: 4 << 30, Detail: "too much",
 		Nodes: []node.NodeAccount{
 			{Node: 0, Total: 8 << 30, Free: 1 << 30, Holders: []node.Holder{{Pod: "prod/a", Amount: 7 << 30, Nodes: mask.Of(0, 63)}}},
 			{Node: 63, Total: 3, Unhealthy: 1, Free: 2},
 		},
+		Misfit: &node.Misfit{
+			Devices: []request.Given{{Driver: "gpu.example.com", Pool: "p", Claim: "train", Resource: "r", Name: "gpu0", Nodes: mask.Of(1)}}, Nodes: mask.Of(1),
+			Short: []node.Shortage{{Resource: "memory", Wanted: 4 << 30, Free: 1 << 30, Total: 2 << 30, Preferred: 1}}, Final: true,
+		},
 	}
 	return journal.Journal{
 		Rejections: []journal.Rejection{
-			{Number: 3, Pod: pod, Revision: 9, Refusal: refusal, First: noon, Last: noon.Add(time.Hour), Times: 2},
+			{Number: 3, Pod: pod, Revision: 9, Rejection: rejection, First: noon, Last: noon.Add(time.Hour), Times: 2},
 			{Number: 8, Pod: request.Pod{UID: "5", Namespace: "n", Name: "m"}, Error: "no space left on device", First: noon, Last: noon, Times: 1},
 		},
 		Admissions: []journal.Admission{{UID: "1", At: noon, Revision: 1}, {UID: "2", At: noon.Add(time.Minute), Revision: 7}},
@@ -82,6 +92,9 @@ func decode(t interface {
 func full(t *testing.T, path string, values []reflect.Value) {
 	t.Helper()
 	first := values[0]
+	if strings.HasSuffix(path, ".Pod.ResourceClaims") {
+		return // They explain no decision.
+	}
 	if !slices.ContainsFunc(values, func(v reflect.Value) bool { return !v.IsZero() }) {
 		t.Errorf("%s is not in the example, so that nothing proves that it is kept", path)
 		return
@@ -147,8 +160,8 @@ func TestNames(t *testing.T) {
 	for _, k := range []request.Kind{request.Plain, request.PodLevel, request.Unmanaged} {
 		add(request.Pod{Kind: k})
 	}
-	for _, l := range []request.Lane{request.Init, request.Sidecar, request.App} {
-		add(request.Pod{Containers: []request.Container{{Lane: l}}})
+	for _, l := range []request.ContainerType{request.Init, request.Sidecar, request.App} {
+		add(request.Pod{Containers: []request.Container{{Type: l}}})
 	}
 	for s := request.NotShared; s <= request.Estimated; s++ {
 		add(request.Pod{Containers: []request.Container{{Sharing: s}}})
@@ -161,7 +174,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDecode: what is no journal is refused with the reason, and members that are not known are passed over.
+// TestDecode: what is no journal is rejected with the reason, and members that are not known are passed over.
 func TestDecode(t *testing.T) {
 	good := string(encode(t, example()))
 	for name, c := range map[string]struct {
@@ -204,7 +217,7 @@ func TestBounds(t *testing.T) {
 		for i := range rapid.IntRange(0, 2*journal.MaxRejections).Draw(t, "rejections") {
 			detail := strings.Repeat("x", rapid.SampledFrom([]int{1, 1, 1, 1000, large}).Draw(t, "bytes"))
 			j.Rejections = append(j.Rejections, journal.Rejection{
-				Number: 1 + 2*i, Pod: request.Pod{UID: fmt.Sprint(i)}, First: noon, Last: noon, Times: 1, Refusal: &node.Refusal{Detail: detail},
+				Number: 1 + 2*i, Pod: request.Pod{UID: fmt.Sprint(i)}, First: noon, Last: noon, Times: 1, Rejection: &node.Rejection{Detail: detail},
 			})
 		}
 		name := strings.Repeat("u", rapid.SampledFrom([]int{1, 36, 1000}).Draw(t, "name"))
@@ -217,7 +230,7 @@ func TestBounds(t *testing.T) {
 		}
 		got := decode(t, data)
 		isPart(t, j.Rejections, got.Rejections, journal.MaxRejections, func(a, b journal.Rejection) bool {
-			return a.Number == b.Number && a.Refusal.Detail == b.Refusal.Detail
+			return a.Number == b.Number && a.Rejection.Detail == b.Rejection.Detail
 		})
 		isPart(t, j.Admissions, got.Admissions, journal.MaxAdmissions, func(a, b journal.Admission) bool { return a == b })
 		if len(got.Rejections) < min(len(j.Rejections), journal.MaxRejections) && len(data) < journal.MaxSize-large-1000 {

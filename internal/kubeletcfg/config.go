@@ -4,7 +4,7 @@
 // Reading and resolving are apart. Read, FromJSON and Patch make a Config: text that is
 // well formed and names only fields that exist. Resolve then judges it against a
 // machine, as the kubelet does when it starts: policies, options, gates, reservations.
-// It refuses every combination on which a kubelet would not start, all of them at once,
+// It rejects every combination on which a kubelet would not start, all of them at once,
 // each with the field, what to change, and the kubelet's own sentence, because that is
 // what people search for. What is legal and has no effect is a warning.
 //
@@ -33,14 +33,14 @@ const (
 var ErrSyntax = errors.New("not a usable KubeletConfiguration")
 
 // Config is a KubeletConfiguration that could be read, not yet judged. The zero value
-// is the configuration that says nothing: the kubelet's defaults.
+// is the empty configuration: the kubelet's defaults.
 type Config struct {
 	name   string
 	fields map[string]json.RawMessage
 	spec   v1beta1.KubeletConfiguration
 }
 
-// Read decodes a KubeletConfiguration in YAML or JSON; name stands for the file in errors.
+// Read decodes a KubeletConfiguration in YAML or JSON; name is that of the file in errors.
 // Decoding is strict: unknown and repeated fields are errors that give the field's path
 // and, for a typo, the nearest known field. Errors wrap ErrSyntax.
 func Read(name string, data []byte) (*Config, error) {

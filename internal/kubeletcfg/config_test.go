@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/kubelet/config/v1beta1"
 )
 
 func TestPatch(t *testing.T) {
@@ -57,7 +59,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestPatchRefuses(t *testing.T) {
+func TestPatchRejects(t *testing.T) {
 	for _, patch := range []string{`[]`, `{"cpuManagerPolice":"static"}`, `{"maxPods":"x"}`, `{"kind":"Pod"}`, `{`} {
 		if c, err := (&Config{}).Patch(json.RawMessage(patch), nil); !errors.Is(err, ErrSyntax) || c != nil {
 			t.Errorf("%s: %v, %v", patch, c, err)
@@ -67,7 +69,7 @@ func TestPatchRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, problems := resolveGates(c.spec.FeatureGates); len(problems) != 1 {
+	if _, problems := gatesOf(c.spec.FeatureGates); len(problems) != 1 {
 		t.Errorf("an unknown gate: %v", problems)
 	}
 }
@@ -78,7 +80,7 @@ func TestFromJSONNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, problems := resolveGates(c.spec.FeatureGates)
+		g, problems := gatesOf(c.spec.FeatureGates)
 		if want := (Gates{PodLevelResources: true, LiftQuota: true, CPUBetaOptions: true}); g != want || problems != nil {
 			t.Errorf("%q: gates %+v, %v, want %+v", raw, g, problems, want)
 		}
@@ -93,18 +95,18 @@ func TestEveryGate(t *testing.T) {
 		t.Errorf("%d gates, want 237", n)
 	}
 	for name, g := range knownGates() {
-		if _, problems := resolveGates(map[string]bool{name: g.Default}); len(problems) > 0 {
+		if _, problems := gatesOf(map[string]bool{name: g.Default}); len(problems) > 0 {
 			t.Errorf("%s at its default: %v", name, problems)
 		}
-		_, problems := resolveGates(map[string]bool{name: !g.Default})
+		_, problems := gatesOf(map[string]bool{name: !g.Default})
 		if want := g.Locked || needed[name]; want != (len(problems) > 0) {
 			t.Errorf("%s moved: %v", name, problems)
 		}
 	}
 }
 
-// FuzzRead holds Read to its word: an error that wraps ErrSyntax, or a configuration on
-// which nothing panics and which is refused or resolved, always in the same way.
+// FuzzRead checks what Read promises: an error that wraps ErrSyntax, or a configuration on
+// which nothing panics and which is rejected or resolved, always in the same way.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -133,7 +135,7 @@ func FuzzRead(f *testing.F) {
 		for _, p := range machines {
 			m := p.machine(t)
 			policy, err := c.Resolve(m)
-			if err != nil && !errors.Is(err, ErrRefused) {
+			if err != nil && !errors.Is(err, ErrRejected) {
 				t.Fatal(err)
 			}
 			if again, _ := c.Resolve(m); Describe(policy) != Describe(again) {
@@ -144,4 +146,11 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// gatesOf resolves gates alone.
+func gatesOf(set map[string]bool) (Gates, []Problem) {
+	r := &resolution{spec: &v1beta1.KubeletConfiguration{FeatureGates: set}}
+	r.resolveGates()
+	return r.gates, r.problems
 }

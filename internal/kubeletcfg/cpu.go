@@ -46,12 +46,22 @@ func (r *resolution) cpu(reserved *reservation) {
 	set := r.reservedSet()
 	switch given := r.spec.CPUManagerPolicy; given {
 	case "", "none":
-		r.cpuNone()
+		if options := r.spec.CPUManagerPolicyOptions; len(options) > 0 {
+			r.reject(Problem{
+				Field:   "cpuManagerPolicyOptions",
+				Why:     "cpuManagerPolicy none takes no options",
+				Fix:     "set cpuManagerPolicy to static, or remove the options",
+				Kubelet: fmt.Sprintf("new none policy error: None policy: received unsupported options=%v", options),
+			})
+		}
 		return
 	case "static":
 		r.policy.StaticCPU = true
+	case policyDynamic:
+		r.policy.StaticCPU = true
+		r.moves()
 	default:
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   "cpuManagerPolicy",
 			Why:     fmt.Sprintf("there is no policy %q", given),
 			Fix:     "use none or static",
@@ -61,45 +71,46 @@ func (r *resolution) cpu(reserved *reservation) {
 	}
 	before := len(r.problems)
 	r.cpuOptions()
-	r.cpuConflicts()
-	optionsStand := len(r.problems) == before
+	if r.policy.CPU.AlignBySocket && r.policy.Topology == node.TopologyNone {
+		r.warn(cpuField(optionAlignSockets), "it has no effect under topologyManagerPolicy none")
+	}
+	for _, c := range r.policy.Conflicts(r.machine) {
+		r.reject(r.problemOf(c))
+	}
+	optionsValid := len(r.problems) == before
 	if r.spec.ReservedSystemCPUs != "" {
 		r.policy.ReservedCPUs = set
 	} else if reserved.known {
-		r.reserveCPUs(reserved.total("cpu"), optionsStand)
+		r.reserveCPUs(reserved.total("cpu"), optionsValid)
 	}
 	r.warnReserved()
 }
 
-func (r *resolution) cpuNone() {
-	options := r.spec.CPUManagerPolicyOptions
-	if len(options) == 0 {
-		return
-	}
-	r.refuse(Problem{
-		Field:   "cpuManagerPolicyOptions",
-		Why:     "cpuManagerPolicy none takes no options",
-		Fix:     "set cpuManagerPolicy to static, or remove the options",
-		Kubelet: fmt.Sprintf("new none policy error: None policy: received unsupported options=%v", options),
-	})
-}
-
 func (r *resolution) cpuOptions() {
 	known := cpuOptions()
+	on := map[string]bool{"": true, gateCPUAlpha: r.gates.CPUAlphaOptions, gateCPUBeta: r.gates.CPUBetaOptions}
 	for _, name := range slices.Sorted(maps.Keys(r.spec.CPUManagerPolicyOptions)) {
 		field := cpuField(name)
 		option, ok := known[name]
-		if !ok {
-			r.refuse(Problem{
+		_, moves := moveOptions()[name]
+		switch {
+		case moves && r.policy.Moves.Pods > 0:
+			continue
+		case !ok:
+			why, fix := "the static CPU policy has no such option", didYouMean(name, slices.Collect(maps.Keys(known)))
+			if moves {
+				why, fix = why+": it is one of the policy dynamic", "set cpuManagerPolicy to dynamic, or remove the option"
+			}
+			r.reject(Problem{
 				Field:   field,
-				Why:     "the static CPU policy has no such option",
-				Fix:     didYouMean(name, slices.Collect(maps.Keys(known))),
+				Why:     why,
+				Fix:     fix,
 				Kubelet: fmt.Sprintf("new static policy error: unknown CPU Manager Policy option: %q", name),
 			})
 			continue
 		}
-		if option.gate != "" && !r.gateOn(option.gate) {
-			r.refuse(Problem{
+		if !on[option.gate] {
+			r.reject(Problem{
 				Field: field,
 				Why:   fmt.Sprintf("the option needs the feature gate %s, even to be set to false", option.gate),
 				Fix:   fmt.Sprintf("set %s to true, or remove the option", gateField(option.gate)),
@@ -108,33 +119,17 @@ func (r *resolution) cpuOptions() {
 			})
 			continue
 		}
-		on, problem := parseBool(field, name, r.spec.CPUManagerPolicyOptions[name])
+		value, problem := parseBool(field, name, r.spec.CPUManagerPolicyOptions[name])
 		if problem != nil {
 			problem.Kubelet = "new static policy error: " + problem.Kubelet
-			r.refuse(*problem)
+			r.reject(*problem)
 			continue
 		}
-		*option.value(&r.policy.CPU) = on
+		*option.value(&r.policy.CPU) = value
 	}
 }
 
-func (r *resolution) gateOn(name string) bool {
-	if name == gateCPUAlpha {
-		return r.gates.CPUAlphaOptions
-	}
-	return r.gates.CPUBetaOptions
-}
-
-// cpuConflicts refuses what R-CPU-11 and R-CPU-12 exclude.
-func (r *resolution) cpuConflicts() {
-	if r.policy.CPU.AlignBySocket && r.policy.Topology == node.TopologyNone {
-		r.warn(cpuField(optionAlignSockets), "it has no effect under topologyManagerPolicy none")
-	}
-	for _, c := range r.policy.Conflicts(r.machine) {
-		r.refuse(r.problemOf(c))
-	}
-}
-
+// problemOf is a conflict of R-CPU-11 and R-CPU-12.
 func (r *resolution) problemOf(c node.Conflict) Problem {
 	one, other := optionUncore, optionAcrossCores
 	switch c {
@@ -160,7 +155,7 @@ func (r *resolution) problemOf(c node.Conflict) Problem {
 			Kubelet: "new static policy error: Align by socket is not compatible with hardware where " +
 				"number of sockets are more than number of NUMA",
 		}
-	case node.UncoreAcrossCores, node.OptionsWithoutStatic: // The second is cpuNone's.
+	case node.UncoreAcrossCores, node.OptionsWithoutStatic: // The second is rejected before.
 	}
 	return Problem{
 		Field:   cpuField(other),
@@ -178,9 +173,9 @@ func (r *resolution) reservedSet() cpuset.Set {
 		return cpuset.Set{}
 	}
 	if r.spec.SystemReservedCgroup != "" || r.spec.KubeReservedCgroup != "" {
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field: field,
-			Why:   "it cannot stand beside systemReservedCgroup or kubeReservedCgroup",
+			Why:   "it cannot be combined with systemReservedCgroup or kubeReservedCgroup",
 			Fix:   "remove it or the cgroups",
 			Kubelet: "invalid configuration: can't use reservedSystemCPUs (--reserved-cpus) with " +
 				"systemReservedCgroup (--system-reserved-cgroup) or kubeReservedCgroup (--kube-reserved-cgroup)",
@@ -188,7 +183,7 @@ func (r *resolution) reservedSet() cpuset.Set {
 	}
 	set, err := cpuset.Parse(given)
 	if err != nil {
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   field,
 			Why:     err.Error(),
 			Fix:     `give CPUs as the kernel lists them, such as "0-3,8"`,
@@ -198,7 +193,7 @@ func (r *resolution) reservedSet() cpuset.Set {
 	}
 	all := r.machine.AllCPUs()
 	if missing := set.Difference(all).Difference(r.offline); !missing.IsEmpty() {
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   field,
 			Why:     fmt.Sprintf("the machine has no CPU %s; it has %s", missing, all),
 			Fix:     "reserve CPUs that are there",
@@ -215,9 +210,9 @@ func (r *resolution) reservedSet() cpuset.Set {
 }
 
 // reserveCPUs picks the reserved CPUs where only their number is given (R-CPU-20…23).
-func (r *resolution) reserveCPUs(total resource.Quantity, optionsStand bool) {
+func (r *resolution) reserveCPUs(total resource.Quantity, optionsValid bool) {
 	if total.Sign() <= 0 {
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field: "reservedSystemCPUs",
 			Why: "cpuManagerPolicy static needs CPUs for the system, and neither reservedSystemCPUs nor " +
 				"kubeReserved.cpu nor systemReserved.cpu gives any",
@@ -230,7 +225,7 @@ func (r *resolution) reserveCPUs(total resource.Quantity, optionsStand bool) {
 	asked, have := total.DeepCopy(), r.machine.AllCPUs().Len()
 	asked.RoundUp(0) // R-CPU-21
 	if asked.CmpInt64(int64(have)) > 0 {
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   "kubeReserved[cpu]",
 			Why:     fmt.Sprintf("kubeReserved and systemReserved ask for %s CPUs, the machine has %d", total.String(), have),
 			Fix:     "reserve less",
@@ -238,13 +233,13 @@ func (r *resolution) reserveCPUs(total resource.Quantity, optionsStand bool) {
 		})
 		return
 	}
-	if !optionsStand {
+	if !optionsValid {
 		return
 	}
 	n := asked.Value()
 	set, err := cpu.Reserve(r.machine, r.policy.CPU, int(n))
 	if err != nil {
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   "kubeReserved[cpu]",
 			Why:     fmt.Sprintf("no %d CPUs could be chosen for the system: %v", n, err),
 			Fix:     "name them with reservedSystemCPUs",
@@ -255,7 +250,7 @@ func (r *resolution) reserveCPUs(total resource.Quantity, optionsStand bool) {
 	r.policy.ReservedCPUs = set
 }
 
-// warnReserved tells of reservations that leave less than it seems.
+// warnReserved warns of reservations that leave less than it seems.
 func (r *resolution) warnReserved() {
 	reserved := r.policy.ReservedCPUs
 	if reserved.IsEmpty() {

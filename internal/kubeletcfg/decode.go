@@ -16,6 +16,8 @@ import (
 	"k8s.io/kubelet/config/v1beta1"
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/spelling"
 )
 
 // toJSON returns the one document of a YAML or JSON text as JSON. JSON is taken as it
@@ -45,7 +47,7 @@ func toJSON(data []byte) ([]byte, error) {
 	return object, nil
 }
 
-// decode makes a Config of one JSON object. With wantKind, apiVersion and kind must stand
+// decode makes a Config of one JSON object. With wantKind, apiVersion and kind must be
 // in it; they may never name anything else.
 func decode(name string, object []byte, wantKind bool) (*Config, error) {
 	c := &Config{name: name}
@@ -102,11 +104,11 @@ func (c *Config) checkKind(want bool) error {
 }
 
 // endless is an amount that would keep a resource.Quantity busy for hours: comparing and
-// adding, and parsing the smallest ones, write out every digit of 1e999999999. No amount that means anything is refused, since all
+// adding, and parsing the smallest ones, write out every digit of 1e999999999. No amount that means anything is rejected, since all
 // between the smallest and the largest of a Quantity need two digits of exponent.
 var endless = regexp.MustCompile(`^\s*[+-]?(?:[0-9.]{100}|[0-9.]+[eE][+-]?0*[1-9][0-9]{2})`)
 
-// checkNumbers refuses endless amounts wherever they stand, before anything parses them.
+// checkNumbers rejects endless amounts wherever they are, before anything parses them.
 func checkNumbers(object []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	decoder.UseNumber()
@@ -125,8 +127,8 @@ func checkNumbers(object []byte) error {
 	}
 }
 
-// explainValues finds the fields whose values cannot be decoded: the decoder stops at the
-// first, and does not always say where that is.
+// explainValues finds the fields whose values cannot be decoded, with what is wanted and what was there:
+// the decoder stops at the first, and does not always report where that is.
 func (c *Config) explainValues(err error) error {
 	var problems []error
 	for _, field := range slices.Sorted(maps.Keys(c.fields)) {
@@ -135,33 +137,29 @@ func (c *Config) explainValues(err error) error {
 			return err
 		}
 		var spec v1beta1.KubeletConfiguration
-		if err := strictjson.UnmarshalCaseSensitivePreserveInts(one, &spec); err != nil {
-			problems = append(problems, explainValue(field, err))
+		err := strictjson.UnmarshalCaseSensitivePreserveInts(one, &spec)
+		if err == nil {
+			continue
 		}
+		m := typeError.FindStringSubmatch(err.Error())
+		if m == nil {
+			problems = append(problems, fmt.Errorf("field %s: %w", field, err))
+			continue
+		}
+		found, path, wanted := m[1], m[2], m[3]
+		at, hint := "field "+path, ""
+		if t := fieldType(path); t != nil && t.Kind() == reflect.Map && t.String() != wanted {
+			at = "a value of field " + path
+		}
+		if wanted == "string" && (found == "number" || found == "bool") {
+			hint = ": put quotes around it"
+		}
+		problems = append(problems, fmt.Errorf("%s is a %s and must be %s%s", at, found, goType(wanted), hint))
 	}
 	if len(problems) == 0 {
 		return err
 	}
 	return errors.Join(problems...)
-}
-
-// explainValue puts a decoder's complaint about a field into words: what is wanted, what
-// stood there.
-func explainValue(field string, err error) error {
-	m := typeError.FindStringSubmatch(err.Error())
-	if m == nil {
-		return fmt.Errorf("field %s: %w", field, err)
-	}
-	found, path, wanted := m[1], m[2], m[3]
-	at := "field " + path
-	if t := fieldType(path); t != nil && t.Kind() == reflect.Map && t.String() != wanted {
-		at = "a value of field " + path
-	}
-	hint := ""
-	if wanted == "string" && (found == "number" || found == "bool") {
-		hint = ": put quotes around it"
-	}
-	return fmt.Errorf("%s is a %s and must be %s%s", at, found, goType(wanted), hint)
 }
 
 var typeError = regexp.MustCompile(`^json: cannot unmarshal (\S+).* into Go struct field [^. ]*\.(\S+) of type (.+)$`)
@@ -194,8 +192,11 @@ func explainField(err error) error {
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		parent, field = path[:i], path[i+1:]
 	}
-	known := knownFields(parent)
-	if near := nearest(field, known); near != "" {
+	var known []string
+	if t := fieldType(parent); t != nil && element(t).Kind() == reflect.Struct {
+		known = fieldNames(element(t))
+	}
+	if near := spelling.Nearest(field, known); near != "" {
 		if parent != "" {
 			near = parent + "." + near
 		}
@@ -204,18 +205,8 @@ func explainField(err error) error {
 	return fmt.Errorf("unknown field %q: KubeletConfiguration has no such field; remove it", path)
 }
 
-// knownFields lists the JSON names of the fields of the object at a path such as
-// "reservedMemory[0]"; none where the path leads to no object.
-func knownFields(path string) []string {
-	t := fieldType(path)
-	if t == nil || element(t).Kind() != reflect.Struct {
-		return nil
-	}
-	return fieldNames(element(t))
-}
-
-// fieldType is the Go type of the field at a path, nil where there is no such field. The
-// empty path is the configuration itself.
+// fieldType is the Go type of the field at a path such as "reservedMemory[0]", nil where there is no such
+// field. The empty path is the configuration itself.
 func fieldType(path string) reflect.Type {
 	t := reflect.TypeFor[v1beta1.KubeletConfiguration]()
 	if path == "" {
@@ -223,7 +214,17 @@ func fieldType(path string) reflect.Type {
 	}
 	for segment := range strings.SplitSeq(path, ".") {
 		name, _, _ := strings.Cut(segment, "[")
-		if t = fieldNamed(element(t), name); t == nil {
+		object := element(t)
+		if t = nil; object.Kind() != reflect.Struct || name == "" {
+			return nil
+		}
+		for f := range object.Fields() {
+			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+				t = f.Type
+				break
+			}
+		}
+		if t == nil {
 			return nil
 		}
 	}
@@ -236,18 +237,6 @@ func element(t reflect.Type) reflect.Type {
 		t = t.Elem()
 	}
 	return t
-}
-
-func fieldNamed(t reflect.Type, name string) reflect.Type {
-	if t.Kind() != reflect.Struct || name == "" {
-		return nil
-	}
-	for f := range t.Fields() {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			return f.Type
-		}
-	}
-	return nil
 }
 
 func fieldNames(t reflect.Type) []string {

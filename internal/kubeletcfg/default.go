@@ -16,7 +16,7 @@ const (
 )
 
 // Default is the policy of a machine for which no configuration is given: everything that
-// Paddock is for is on, and a little is kept for the system. The sentence says all of it
+// Paddock is for is on, and a little is kept for the system. The sentence has all of it
 // and names the settings. Where no NUMA node has memory to reserve, memory is not managed.
 func Default(m *machine.Machine) (node.Policy, string) {
 	p := node.Policy{

@@ -13,65 +13,46 @@ import (
 // Describe writes a policy in one line for people, with the kubelet's names for things and
 // in an order that never changes.
 func Describe(p node.Policy) string {
-	return strings.Join([]string{
-		"topology " + describeTopology(p),
-		"cpu " + describeCPU(p),
-		"memory " + describeMemory(p),
-		describePodLevel(p),
-	}, "; ")
-}
-
-func describeTopology(p node.Policy) string {
-	if p.Topology == node.TopologyNone {
-		return "none"
-	}
-	text := fmt.Sprintf("%s, scope %s", p.Topology, p.Scope)
-	if p.PreferClosest {
-		text += ", " + optionClosest
-	}
-	return text
-}
-
-func describeCPU(p node.Policy) string {
-	if !p.StaticCPU {
-		return "none"
-	}
-	text := "static"
-	known := cpuOptions()
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if *known[name].value(&p.CPU) {
-			text += ", " + name
+	topology := "none"
+	if p.Topology != node.TopologyNone {
+		topology = fmt.Sprintf("%s, scope %s", p.Topology, p.Scope)
+		if p.PreferClosest {
+			topology += ", " + optionClosest
 		}
 	}
-	return text + ", reserved " + p.ReservedCPUs.String()
-}
-
-func describeMemory(p node.Policy) string {
-	if !p.StaticMemory {
-		return "None"
-	}
-	text, separator := "Static, reserved", " "
-	for _, numa := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
-		for _, name := range slices.Sorted(maps.Keys(p.ReservedMemory[numa])) {
-			text += fmt.Sprintf("%s%s of %s on NUMA node %d", separator, request.Bytes(p.ReservedMemory[numa][name]), name, numa)
-			separator = ", "
+	cpu := "none"
+	if p.StaticCPU {
+		cpu = "static"
+		if p.Moves.Pods > 0 {
+			cpu = policyDynamic + describeMoves(p.Moves)
 		}
+		known := cpuOptions()
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			if *known[name].value(&p.CPU) {
+				cpu += ", " + name
+			}
+		}
+		cpu += ", reserved " + p.ReservedCPUs.String()
 	}
-	return text
-}
-
-func describePodLevel(p node.Policy) string {
-	var text string
+	memory := "None"
+	if p.StaticMemory {
+		var reserved []string
+		for _, numa := range slices.Sorted(maps.Keys(p.ReservedMemory)) {
+			for _, name := range slices.Sorted(maps.Keys(p.ReservedMemory[numa])) {
+				reserved = append(reserved, fmt.Sprintf("%s of %s on NUMA node %d", request.Bytes(p.ReservedMemory[numa][name]), name, numa))
+			}
+		}
+		memory = strings.TrimSpace("Static, reserved " + strings.Join(reserved, ", "))
+	}
+	podLevel := "pod-level resources off"
 	switch {
 	case p.PodLevelManagers:
-		text = "pod-level pools on"
+		podLevel = "pod-level pools on"
 	case p.PodLevelResources:
-		text = "pod-level pools off"
-	default:
-		text = "pod-level resources off"
+		podLevel = "pod-level pools off"
 	}
 	if !p.LiftQuota {
-		text += "; exclusive CPUs keep their CFS quota"
+		podLevel += "; exclusive CPUs keep their CFS quota"
 	}
-	return text
+	return "topology " + topology + "; cpu " + cpu + "; memory " + memory + "; " + podLevel
 }

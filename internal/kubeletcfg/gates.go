@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/paddock-project/paddock/internal/spelling"
 )
 
 // Gates are the values of the feature gates that decide anything here.
@@ -82,44 +84,49 @@ var gateNeeds = []struct {
 }
 
 // resolveGates takes what is set, then AllAlpha and AllBeta for what is not, then the defaults of
-// Kubernetes 1.36. The problems are unknown gates, locked gates that are set otherwise and unmet dependencies.
-func resolveGates(set map[string]bool) (Gates, []Problem) {
-	problems := checkGates(set)
-	value := func(name string) bool { return gateValue(set, name) }
-	for _, d := range gateNeeds {
-		var missing []string
-		for _, need := range d.needs {
-			if value(d.gate) && !value(need) {
-				missing = append(missing, need)
-			}
+// Kubernetes 1.36. A gate that is set by its own name wins over AllAlpha and AllBeta, and a locked one
+// cannot be moved. The problems are unknown gates, locked gates that are set otherwise and unmet dependencies.
+func (r *resolution) resolveGates() {
+	set := r.spec.FeatureGates
+	r.judgeGates()
+	value := func(name string) bool {
+		g := knownGates()[name]
+		if g.Locked {
+			return g.Default
 		}
-		if len(missing) > 0 {
-			problems = append(problems, unmetNeed(set, d.gate, missing))
+		if v, ok := set[name]; ok {
+			return v
 		}
+		if v, ok := set[g.group()]; ok {
+			return v
+		}
+		return g.Default
 	}
-	return Gates{
+	for _, d := range gateNeeds {
+		unmet := func(need string) bool { return !value(need) }
+		if !value(d.gate) || !slices.ContainsFunc(d.needs, unmet) {
+			continue
+		}
+		why, missing := "is on by default", slices.DeleteFunc(slices.Clone(d.needs), value)
+		if set[d.gate] {
+			why = "is set to true"
+		} else if !knownGates()[d.gate].Default {
+			why = "is switched on by " + knownGates()[d.gate].group()
+		}
+		r.reject(Problem{
+			Field:   gateField(d.gate),
+			Why:     fmt.Sprintf("the gate %s and needs %s, which is off", why, strings.Join(missing, " and ")),
+			Fix:     fmt.Sprintf("set %s to false, or %s to true", d.gate, strings.Join(missing, " and ")),
+			Kubelet: fmt.Sprintf("%s is enabled, but depends on features that are disabled: %v", d.gate, missing),
+		})
+	}
+	r.gates = Gates{
 		PodLevelResources: value(gatePodLevelResources),
 		PodLevelManagers:  value(gatePodLevelManagers) && value(gatePodLevelResources),
 		LiftQuota:         value(gateLiftQuota),
 		CPUAlphaOptions:   value(gateCPUAlpha),
 		CPUBetaOptions:    value(gateCPUBeta),
-	}, problems
-}
-
-// gateValue is what a known gate is worth. A gate that is set by its own name wins over
-// AllAlpha and AllBeta; a locked one cannot be moved.
-func gateValue(set map[string]bool, name string) bool {
-	g := knownGates()[name]
-	if g.Locked {
-		return g.Default
 	}
-	if v, ok := set[name]; ok {
-		return v
-	}
-	if v, ok := set[g.group()]; ok {
-		return v
-	}
-	return g.Default
 }
 
 // group is the gate that moves all gates of this one's stage, or "".
@@ -133,58 +140,30 @@ func (g gate) group() string {
 	return ""
 }
 
-func checkGates(set map[string]bool) []Problem {
-	var problems []Problem
-	for _, name := range slices.Sorted(maps.Keys(set)) {
+// judgeGates rejects gates that cannot be set so, and warns of those that will be removed.
+func (r *resolution) judgeGates() {
+	for _, name := range slices.Sorted(maps.Keys(r.spec.FeatureGates)) {
+		on := r.spec.FeatureGates[name]
 		g, ok := knownGates()[name]
 		switch {
 		case !ok:
-			problems = append(problems, Problem{
+			r.reject(Problem{
 				Field:   gateField(name),
 				Why:     "Kubernetes " + gatesVersion + " has no such feature gate",
 				Fix:     didYouMean(name, slices.Collect(maps.Keys(knownGates()))),
 				Kubelet: "unrecognized feature gate: " + name,
 			})
-		case g.Locked && set[name] != g.Default:
-			problems = append(problems, Problem{
+		case g.Locked && on != g.Default:
+			r.reject(Problem{
 				Field:   gateField(name),
-				Why:     fmt.Sprintf("the gate is locked to %t and cannot be set to %t any more", g.Default, set[name]),
+				Why:     fmt.Sprintf("the gate is locked to %t and cannot be set to %t any more", g.Default, on),
 				Fix:     "remove it",
-				Kubelet: fmt.Sprintf("cannot set feature gate %s to %t, feature is locked to %t", name, set[name], g.Default),
+				Kubelet: fmt.Sprintf("cannot set feature gate %s to %t, feature is locked to %t", name, on, g.Default),
 			})
+		case on == g.Default && (g.Stage == stageGA || g.Stage == stageDeprecated):
+			r.warn(gateField(name), "%t is the default, and the gate (%s) will be removed: remove it", g.Default, g.Stage)
 		}
 	}
-	return problems
-}
-
-func unmetNeed(set map[string]bool, name string, missing []string) Problem {
-	why := "is on by default"
-	if set[name] {
-		why = "is set to true"
-	} else if !knownGates()[name].Default {
-		why = "is switched on by " + knownGates()[name].group()
-	}
-	return Problem{
-		Field:   gateField(name),
-		Why:     fmt.Sprintf("the gate %s and needs %s, which is off", why, strings.Join(missing, " and ")),
-		Fix:     fmt.Sprintf("set %s to false, or %s to true", name, strings.Join(missing, " and ")),
-		Kubelet: fmt.Sprintf("%s is enabled, but depends on features that are disabled: %v", name, missing),
-	}
-}
-
-// gateWarnings names gates that are set although they are about to go.
-func gateWarnings(set map[string]bool) []Warning {
-	var warnings []Warning
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		g, ok := knownGates()[name]
-		if ok && set[name] == g.Default && (g.Stage == stageGA || g.Stage == stageDeprecated) {
-			warnings = append(warnings, Warning{
-				gateField(name),
-				fmt.Sprintf("%t is the default, and the gate (%s) will be removed: remove it", g.Default, g.Stage),
-			})
-		}
-	}
-	return warnings
 }
 
 func gateField(name string) string { return "featureGates[" + name + "]" }
@@ -192,7 +171,7 @@ func gateField(name string) string { return "featureGates[" + name + "]" }
 // didYouMean is the fix for a name that is not among the known ones.
 func didYouMean(name string, known []string) string {
 	slices.Sort(known)
-	if near := nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	if len(known) > 10 {

@@ -1,16 +1,14 @@
 package kubeletcfg
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/golden/recording"
 )
 
 const goldenDir = "../../testdata/golden/"
@@ -46,18 +44,18 @@ type goldenScenario struct {
 	} `json:"events"`
 }
 
-// TestGolden holds what a real kubelet said to every recorded configuration: both refuse or
+// TestGolden compares with a real kubelet's answer to every recorded configuration: both reject or
 // both accept, with the same CPUs and memory reserved. Where a restart changes the
 // configuration, the change is accepted.
 func TestGolden(t *testing.T) {
-	for file, want := range map[string]struct{ refused, accepted int }{
+	for file, want := range map[string]struct{ rejected, accepted int }{
 		"dev.jsonl.gz":            {34, 340},
 		"seed-examples.jsonl.gz":  {34, 763},
 		"state-verdicts.jsonl.gz": {0, 1030},
 	} {
 		t.Run(file, func(t *testing.T) {
-			var got struct{ refused, accepted int }
-			for line := range goldenLines(t, file) {
+			var got struct{ rejected, accepted int }
+			for line := range recording.Values[goldenLine](t, filepath.Join(goldenDir, file)) {
 				s := &line.goldenScenario
 				if line.Scenario != nil {
 					s = line.Scenario
@@ -66,7 +64,7 @@ func TestGolden(t *testing.T) {
 				if checkGolden(t, s, m, &line.Result) {
 					got.accepted++
 				} else {
-					got.refused++
+					got.rejected++
 				}
 			}
 			if got != want {
@@ -77,7 +75,7 @@ func TestGolden(t *testing.T) {
 }
 
 // checkGolden resolves one configuration and those that its restarts make of it. It
-// tells whether the first is accepted.
+// reports whether the first is accepted.
 func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, result *goldenResult) bool {
 	t.Helper()
 	c, err := FromJSON(s.KubeletConfig)
@@ -110,7 +108,7 @@ func checkGolden(t *testing.T, s *goldenScenario, m *machine.Machine, result *go
 }
 
 // checkReserved compares what is kept for the system. A line about a state file does not
-// say what it is.
+// have it.
 func checkReserved(t *testing.T, name string, m *machine.Machine, p node.Policy, result *goldenResult) {
 	t.Helper()
 	free := m.AllCPUs().Difference(p.ReservedCPUs).String()
@@ -136,33 +134,4 @@ func kubeletSentence(s string) string {
 	}
 	s, _, _ = strings.Cut(s, ", error: strconv.")
 	return s
-}
-
-func goldenLines(t *testing.T, file string) func(func(*goldenLine) bool) {
-	t.Helper()
-	return func(yield func(*goldenLine) bool) {
-		f, err := os.Open(filepath.Join(goldenDir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(z)
-		lines.Buffer(nil, 64<<20)
-		for lines.Scan() {
-			var line goldenLine
-			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-				t.Fatal(err)
-			}
-			if !yield(&line) {
-				return
-			}
-		}
-		if err := lines.Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

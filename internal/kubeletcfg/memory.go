@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
@@ -24,7 +23,7 @@ func (r *resolution) memory(reserved *reservation) {
 	case "Static":
 		r.policy.StaticMemory = true
 	case "BestEffort":
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   "memoryManagerPolicy",
 			Why:     "the policy BestEffort exists on Windows alone",
 			Fix:     "use None or Static",
@@ -32,7 +31,7 @@ func (r *resolution) memory(reserved *reservation) {
 		})
 		return
 	default:
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   "memoryManagerPolicy",
 			Why:     fmt.Sprintf("there is no policy %q", given),
 			Fix:     didYouMean(given, []string{"None", "Static"}),
@@ -43,7 +42,20 @@ func (r *resolution) memory(reserved *reservation) {
 	if byNode == nil {
 		return
 	}
-	if r.nodesExist(byNode) && reserved.known {
+	exist := true
+	for _, numa := range slices.Sorted(maps.Keys(byNode)) {
+		if _, ok := r.machine.Node(numa); ok {
+			continue
+		}
+		exist = false
+		r.reject(Problem{
+			Field:   "reservedMemory",
+			Why:     fmt.Sprintf("the machine has no NUMA node %d; it has %s", numa, r.machine.NodeMask()),
+			Fix:     "reserve on NUMA nodes that are there",
+			Kubelet: fmt.Sprintf("the reserved memory configuration references a NUMA node %d that does not exist on this machine", numa),
+		})
+	}
+	if exist && reserved.known {
 		r.sumsMatch(byNode, reserved)
 	}
 	r.nodesSuffice(byNode)
@@ -51,7 +63,7 @@ func (r *resolution) memory(reserved *reservation) {
 }
 
 // reservedMemory reads the entries, which are judged whatever the policy is (R-MEM-3,
-// R-MEM-5). It returns bytes by NUMA node and type, nil when an entry is refused.
+// R-MEM-5). It returns bytes by NUMA node and type, nil when an entry is rejected.
 func (r *resolution) reservedMemory() map[int]map[string]int64 {
 	byNode, sound := map[int]map[string]int64{}, true
 	for i, entry := range r.spec.ReservedMemory {
@@ -59,32 +71,23 @@ func (r *resolution) reservedMemory() map[int]map[string]int64 {
 		if byNode[numa] == nil {
 			byNode[numa] = map[string]int64{}
 		}
-		for _, name := range sortedNames(entry.Limits) {
+		for _, name := range slices.Sorted(maps.Keys(entry.Limits)) {
 			field := fmt.Sprintf("reservedMemory[%d].limits[%s]", i, name)
-			_, twice := byNode[numa][name]
-			bytes, problem := reservedBytes(numa, name, entry.Limits[v1.ResourceName(name)], twice)
+			_, twice := byNode[numa][string(name)]
+			bytes, problem := reservedBytes(numa, string(name), entry.Limits[name], twice)
 			if problem != nil {
 				problem.Field = field
-				r.refuse(*problem)
+				r.reject(*problem)
 				sound = false
 				continue
 			}
-			byNode[numa][name] = bytes
+			byNode[numa][string(name)] = bytes
 		}
 	}
 	if !sound {
 		return nil
 	}
 	return byNode
-}
-
-func sortedNames(list v1.ResourceList) []string {
-	var names []string
-	for name := range list {
-		names = append(names, string(name))
-	}
-	slices.Sort(names)
-	return names
 }
 
 func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int64, *Problem) {
@@ -111,46 +114,25 @@ func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int6
 		}
 	case q.Sign() < 0:
 		return 0, &Problem{Why: fmt.Sprintf("%s is negative", q.String()), Fix: "give a positive amount"}
-	case !exact:
-		return 0, &Problem{
-			Why:     fmt.Sprintf("%s is not taken as a whole number of bytes", q.String()),
-			Fix:     wholeBytes(q),
-			Kubelet: "could not covert a variable of type Quantity to int64",
-		}
+	case exact:
+		return bytes, nil
 	}
-	return bytes, nil
-}
-
-// wholeBytes is the fix for an amount with a fraction: 1.5Gi is a whole number of bytes
-// and refused all the same, 1536Mi is accepted.
-func wholeBytes(q resource.Quantity) string {
+	// An amount with a fraction: 1.5Gi is a whole number of bytes and rejected all the same, 1536Mi is accepted.
 	text := request.Bytes(q.Value())
+	fix := "write " + text
 	again, err := resource.ParseQuantity(text)
-	_, exact := again.AsInt64() // First: Cmp may change how a Quantity is held.
+	_, exact = again.AsInt64() // First: Cmp may change how a Quantity is stored.
 	switch {
 	case err != nil || again.Cmp(q) != 0:
-		return "give whole bytes"
+		fix = "give whole bytes"
 	case !exact:
-		return "reserve less"
+		fix = "reserve less"
 	}
-	return "write " + text
-}
-
-func (r *resolution) nodesExist(byNode map[int]map[string]int64) bool {
-	exist := true
-	for _, numa := range slices.Sorted(maps.Keys(byNode)) {
-		if _, ok := r.machine.Node(numa); ok {
-			continue
-		}
-		exist = false
-		r.refuse(Problem{
-			Field:   "reservedMemory",
-			Why:     fmt.Sprintf("the machine has no NUMA node %d; it has %s", numa, r.machine.NodeMask()),
-			Fix:     "reserve on NUMA nodes that are there",
-			Kubelet: fmt.Sprintf("the reserved memory configuration references a NUMA node %d that does not exist on this machine", numa),
-		})
+	return 0, &Problem{
+		Why:     fmt.Sprintf("%s is not taken as a whole number of bytes", q.String()),
+		Fix:     fix,
+		Kubelet: "could not covert a variable of type Quantity to int64",
 	}
-	return exist
 }
 
 // sumsMatch compares the NUMA nodes' reservations with the node's (R-MEM-4, R-MEM-6).
@@ -167,7 +149,7 @@ func (r *resolution) sumsMatch(byNode map[int]map[string]int64, reserved *reserv
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		want := reserved.total(name)
 		if sum := sums[name]; sum.Cmp(want) != 0 {
-			r.refuse(Problem{
+			r.reject(Problem{
 				Field: "reservedMemory",
 				Why:   fmt.Sprintf("its entries for %s add up to %s, but the node reserves %s", name, sum, reserved.explain(name)),
 				Fix:   reserved.fix(name, want),
@@ -175,7 +157,7 @@ func (r *resolution) sumsMatch(byNode map[int]map[string]int64, reserved *reserv
 					sum, name, want.String()),
 			})
 		} else if name == machine.Memory && sum.IsZero() {
-			r.refuse(Problem{
+			r.reject(Problem{
 				Field:   "reservedMemory",
 				Why:     "memoryManagerPolicy Static needs memory for the system, and none is reserved",
 				Fix:     "reserve memory with kubeReserved, systemReserved or evictionHard, and the same sum with reservedMemory",
@@ -185,7 +167,7 @@ func (r *resolution) sumsMatch(byNode map[int]map[string]int64, reserved *reserv
 	}
 }
 
-// nodesSuffice refuses reservations that a NUMA node cannot hold. The kubelet does not
+// nodesSuffice rejects reservations that a NUMA node has no room for. The kubelet does not
 // look, and computes a huge free amount.
 func (r *resolution) nodesSuffice(byNode map[int]map[string]int64) {
 	for _, numa := range slices.Sorted(maps.Keys(byNode)) {
@@ -195,14 +177,16 @@ func (r *resolution) nodesSuffice(byNode map[int]map[string]int64) {
 		}
 		have := capacities(n)
 		for _, name := range slices.Sorted(maps.Keys(byNode[numa])) {
-			if want := byNode[numa][name]; want > have[name] {
-				r.refuse(Problem{
-					Field: "reservedMemory",
-					Why: fmt.Sprintf("%s of %s is reserved on NUMA node %d, which has %s%s",
-						request.Bytes(want), name, numa, request.Bytes(max(0, have[name])), besidesHugePages(n, name)),
-					Fix: "reserve less there, and more on other NUMA nodes",
-				})
+			want := byNode[numa][name]
+			if want <= have[name] {
+				continue
 			}
+			why := fmt.Sprintf("%s of %s is reserved on NUMA node %d, which has %s",
+				request.Bytes(want), name, numa, request.Bytes(max(0, have[name])))
+			if name == machine.Memory && have[name] < n.Memory {
+				why += " beside its huge pages"
+			}
+			r.reject(Problem{Field: "reservedMemory", Why: why, Fix: "reserve less there, and more on other NUMA nodes"})
 		}
 	}
 }
@@ -217,11 +201,4 @@ func capacities(n machine.Node) map[string]int64 {
 		have[machine.Memory] -= bytes
 	}
 	return have
-}
-
-func besidesHugePages(n machine.Node, name string) string {
-	if left := capacities(n)[name]; name == machine.Memory && left < n.Memory {
-		return " beside its huge pages"
-	}
-	return ""
 }

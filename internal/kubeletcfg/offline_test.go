@@ -8,7 +8,7 @@ import (
 )
 
 // TestResolveOffline: reservedSystemCPUs may name CPUs that are offline, and no others that the machine lacks. A
-// kubelet refuses both, and so does Resolve.
+// kubelet rejects both, and so does Resolve.
 func TestResolveOffline(t *testing.T) {
 	full := plans["pair"].machine(t) // CPUs 0-15
 	m, err := full.Without(cpuset.Of(1, 8))
@@ -18,7 +18,7 @@ func TestResolveOffline(t *testing.T) {
 	for _, c := range []struct {
 		reserved string
 		offline  cpuset.Set
-		refused  string
+		rejected string
 	}{
 		{"0-1", cpuset.Of(1, 8), ""},
 		{"0-1", cpuset.Of(8), "the machine has no CPU 1"},
@@ -32,10 +32,10 @@ func TestResolveOffline(t *testing.T) {
 		}
 		policy, err := config.ResolveOffline(m, c.offline)
 		switch {
-		case c.refused == "" && (err != nil || policy.ReservedCPUs.String() != c.reserved):
+		case c.rejected == "" && (err != nil || policy.ReservedCPUs.String() != c.reserved):
 			t.Errorf("reserved %s, offline %s: reserves %s, %v", c.reserved, c.offline, policy.ReservedCPUs, err)
-		case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
-			t.Errorf("reserved %s, offline %s: error %v, want %q", c.reserved, c.offline, err, c.refused)
+		case c.rejected != "" && (err == nil || !strings.Contains(err.Error(), c.rejected)):
+			t.Errorf("reserved %s, offline %s: error %v, want %q", c.reserved, c.offline, err, c.rejected)
 		}
 		if !config.NamesReserved() {
 			t.Errorf("reserved %s are not named", c.reserved)

@@ -20,7 +20,7 @@ type reservation struct {
 	eviction     resource.Quantity
 	// evictionGiven is false where the threshold is the kubelet's default.
 	evictionGiven bool
-	// known is false when a part was refused: sums would then mislead.
+	// known is false when a part was rejected: sums would then mislead.
 	known bool
 }
 
@@ -46,8 +46,14 @@ func (r *resolution) reservation() *reservation {
 	}
 	_, res.evictionGiven = r.spec.EvictionHard[signalMemory]
 	res.known = len(r.problems) == before
-	if res.known {
-		r.withinCapacity(res)
+	if !res.known {
+		return res
+	}
+	// Reservations that are larger than the machine: the kubelet rejects them when it enforces Node
+	// Allocatable. CPUs of the static policy are judged where they are chosen.
+	r.within(res, machine.Memory, resource.NewQuantity(r.memoryCapacity(), resource.BinarySI))
+	if r.spec.CPUManagerPolicy != "static" && r.spec.ReservedSystemCPUs == "" {
+		r.within(res, "cpu", resource.NewQuantity(int64(r.machine.NumCPUs()), resource.DecimalSI))
 	}
 	return res
 }
@@ -57,20 +63,20 @@ func (r *resolution) reservedList(field, flag string, list map[string]string) ma
 	out := map[string]resource.Quantity{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		at := field + "[" + name + "]"
-		refuse := func(why, fix, sentence string) {
-			r.refuse(Problem{Field: at, Why: why, Fix: fix, Kubelet: flag + " value failed to parse: " + sentence})
+		reject := func(why, fix, sentence string) {
+			r.reject(Problem{Field: at, Why: why, Fix: fix, Kubelet: flag + " value failed to parse: " + sentence})
 		}
 		if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pid"}, name) {
-			refuse(fmt.Sprintf("%s cannot be reserved in this way", name),
+			reject(fmt.Sprintf("%s cannot be reserved in this way", name),
 				"use cpu, memory, ephemeral-storage or pid", fmt.Sprintf("cannot reserve %q resource", name))
 			continue
 		}
 		q, err := resource.ParseQuantity(list[name])
 		switch {
 		case err != nil:
-			refuse(fmt.Sprintf("%q is not an amount", list[name]), "write it like 500m, 2 or 1Gi", err.Error())
+			reject(fmt.Sprintf("%q is not an amount", list[name]), "write it like 500m, 2 or 1Gi", err.Error())
 		case q.Sign() < 0:
-			refuse(fmt.Sprintf("%s is negative", list[name]), "give a positive amount",
+			reject(fmt.Sprintf("%s is negative", list[name]), "give a positive amount",
 				fmt.Sprintf("resource quantity for %q cannot be negative: %s", name, list[name]))
 		default:
 			out[name] = q
@@ -85,7 +91,7 @@ func (r *resolution) evictionMemory() resource.Quantity {
 	given := r.spec.EvictionHard
 	for _, signal := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(evictionSignals, signal) {
-			r.refuse(Problem{
+			r.reject(Problem{
 				Field:   "evictionHard[" + signal + "]",
 				Why:     "there is no such signal",
 				Fix:     didYouMean(signal, slices.Clone(evictionSignals)),
@@ -101,40 +107,33 @@ func (r *resolution) evictionMemory() resource.Quantity {
 		}
 		threshold = defaultMemory
 	}
-	if strings.HasSuffix(threshold, "%") {
-		return r.evictionPercent(threshold)
+	if number, is := strings.CutSuffix(threshold, "%"); is {
+		// In the precision in which the kubelet computes it, because reservedMemory must match it to the byte.
+		// 0% and 100% switch the threshold off.
+		percent, err := strconv.ParseFloat(number, 32)
+		switch {
+		case err != nil || math.IsNaN(percent):
+			r.rejectThreshold(fmt.Sprintf("%q is not a percentage", threshold), "")
+		case percent < 0 || percent > 100:
+			r.rejectThreshold(threshold+" lies outside 0% to 100%", "")
+		case percent > 0 && percent < 100:
+			share := float32(percent) / 100
+			return *resource.NewQuantity(int64(float64(r.memoryCapacity())*float64(share)), resource.BinarySI)
+		}
+		return resource.Quantity{}
 	}
 	q, err := resource.ParseQuantity(threshold)
 	if err != nil {
-		r.refuseThreshold(fmt.Sprintf("%q is neither an amount nor a percentage", threshold), err.Error())
+		r.rejectThreshold(fmt.Sprintf("%q is neither an amount nor a percentage", threshold), err.Error())
 	} else if q.Sign() <= 0 {
-		r.refuseThreshold(threshold+" is not above 0",
+		r.rejectThreshold(threshold+" is not above 0",
 			fmt.Sprintf("eviction threshold %s must be positive: %s", signalMemory, threshold))
 	}
 	return q
 }
 
-// evictionPercent resolves a percentage on the machine's memory in the precision in which
-// the kubelet does, because reservedMemory must match it to the byte. 0% and 100% switch
-// the threshold off.
-func (r *resolution) evictionPercent(threshold string) resource.Quantity {
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(threshold, "%"), 32)
-	switch {
-	case err != nil || math.IsNaN(percent):
-		r.refuseThreshold(fmt.Sprintf("%q is not a percentage", threshold), "")
-		return resource.Quantity{}
-	case percent < 0 || percent > 100:
-		r.refuseThreshold(threshold+" lies outside 0% to 100%", "")
-		return resource.Quantity{}
-	case percent == 0 || percent == 100:
-		return resource.Quantity{}
-	}
-	share := float32(percent) / 100
-	return *resource.NewQuantity(int64(float64(r.memoryCapacity())*float64(share)), resource.BinarySI)
-}
-
-func (r *resolution) refuseThreshold(why, sentence string) {
-	r.refuse(Problem{
+func (r *resolution) rejectThreshold(why, sentence string) {
+	r.reject(Problem{
 		Field: "evictionHard[" + signalMemory + "]",
 		Why:   why, Fix: "write it like 100Mi or 5%", Kubelet: sentence,
 	})
@@ -149,22 +148,12 @@ func (r *resolution) memoryCapacity() int64 {
 	return sum
 }
 
-// withinCapacity refuses reservations that the machine cannot hold, which the kubelet does
-// when it enforces Node Allocatable. CPUs of the static policy are judged where they are
-// chosen.
-func (r *resolution) withinCapacity(res *reservation) {
-	r.within(res, machine.Memory, resource.NewQuantity(r.memoryCapacity(), resource.BinarySI))
-	if r.spec.CPUManagerPolicy != "static" && r.spec.ReservedSystemCPUs == "" {
-		r.within(res, "cpu", resource.NewQuantity(int64(r.machine.NumCPUs()), resource.DecimalSI))
-	}
-}
-
 func (r *resolution) within(res *reservation, name string, have *resource.Quantity) {
 	total := res.total(name)
 	if total.Cmp(*have) <= 0 {
 		return
 	}
-	r.refuse(Problem{
+	r.reject(Problem{
 		Field: "kubeReserved[" + name + "]",
 		Why:   fmt.Sprintf("the node reserves %s, the machine has %s", res.explain(name), have),
 		Fix:   "reserve less",

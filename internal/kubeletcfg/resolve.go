@@ -1,6 +1,7 @@
 package kubeletcfg
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/kubelet/config/v1beta1"
@@ -21,11 +22,11 @@ type Warning struct {
 func (w Warning) String() string { return w.Field + ": " + w.Why }
 
 // Resolve judges the configuration for a machine and returns the policy that it means
-// there. An error is a *RefusedError with everything that is wrong, in the order gates,
+// there. An error is a *RejectedError with everything that is wrong, in the order gates,
 // topology, CPU, memory; the policy is then not usable. The same configuration and
 // machine always give the same answer.
 //
-// One refusal of the kubelet is not repeated: a machine with more than 8 NUMA nodes
+// One rejection of the kubelet is not repeated: a machine with more than 8 NUMA nodes
 // needs no option. A max-allowable-numa-nodes that is given is honoured (R-HINT-71).
 func (c *Config) Resolve(m *machine.Machine) (node.Policy, error) {
 	return c.ResolveOffline(m, cpuset.Set{})
@@ -37,27 +38,20 @@ func (c *Config) Resolve(m *machine.Machine) (node.Policy, error) {
 func (c *Config) ResolveOffline(m *machine.Machine, offline cpuset.Set) (node.Policy, error) {
 	r := c.resolve(m, offline)
 	if len(r.problems) > 0 {
-		return node.Policy{}, &RefusedError{Name: c.title(), Problems: r.problems}
+		return node.Policy{}, &RejectedError{Name: cmp.Or(c.name, scenarioName), Problems: r.problems}
 	}
 	return r.policy, nil
 }
 
 // Warnings lists the settings that have no effect on a machine, or one that surprises.
-// It is for configurations that Resolve accepts; of others it lists what could be told.
+// It is for configurations that Resolve accepts; of others it lists what is known.
 func (c *Config) Warnings(m *machine.Machine) []Warning {
 	return c.resolve(m, cpuset.Set{}).warnings
 }
 
-// NamesReserved tells whether the configuration names the reserved CPUs, and not only how many they
+// NamesReserved reports whether the configuration names the reserved CPUs, and not only how many they
 // are. Named CPUs are the same on every machine.
 func (c *Config) NamesReserved() bool { return c.spec.ReservedSystemCPUs != "" }
-
-func (c *Config) title() string {
-	if c.name == "" {
-		return scenarioName
-	}
-	return c.name
-}
 
 // resolution is one run of Resolve: what is asked, and what has come out so far.
 type resolution struct {
@@ -73,10 +67,7 @@ type resolution struct {
 
 func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
 	r := &resolution{spec: &c.spec, machine: m, offline: offline}
-	var problems []Problem
-	r.gates, problems = resolveGates(c.spec.FeatureGates)
-	r.problems = append(r.problems, problems...)
-	r.warnings = append(r.warnings, gateWarnings(c.spec.FeatureGates)...)
+	r.resolveGates()
 	r.policy.PodLevelResources = r.gates.PodLevelResources
 	r.policy.PodLevelManagers = r.gates.PodLevelManagers
 	r.policy.LiftQuota = r.gates.LiftQuota
@@ -85,21 +76,10 @@ func (c *Config) resolve(m *machine.Machine, offline cpuset.Set) *resolution {
 	reserved := r.reservation()
 	r.cpu(reserved)
 	r.memory(reserved)
-	r.warnPodLevel()
-	return r
-}
-
-func (r *resolution) refuse(p Problem) { r.problems = append(r.problems, p) }
-
-func (r *resolution) warn(field, format string, args ...any) {
-	r.warnings = append(r.warnings, Warning{field, fmt.Sprintf(format, args...)})
-}
-
-// warnPodLevel tells where the gate for pools is on and no pod can get one (R-DEM-100).
-func (r *resolution) warnPodLevel() {
 	if !r.gates.PodLevelManagers {
-		return
+		return r
 	}
+	// The gate for pools is on: can any pod get one (R-DEM-100)?
 	field := gateField(gatePodLevelManagers)
 	switch {
 	case !r.policy.StaticCPU && !r.policy.StaticMemory:
@@ -107,6 +87,13 @@ func (r *resolution) warnPodLevel() {
 	case r.policy.Topology == node.TopologyNone:
 		r.warn(field, "pods get no pool of their own under topologyManagerPolicy none")
 	case r.policy.Scope != node.PodScope:
-		r.warn(field, "pods get no pool of their own under topologyManagerScope container: each container is aligned by itself (R-DEM-100)")
+		r.warn(field, "pods get no pool of their own under topologyManagerScope container: each container is aligned by itself")
 	}
+	return r
+}
+
+func (r *resolution) reject(p Problem) { r.problems = append(r.problems, p) }
+
+func (r *resolution) warn(field, format string, args ...any) {
+	r.warnings = append(r.warnings, Warning{field, fmt.Sprintf(format, args...)})
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
 const header = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
@@ -14,6 +16,7 @@ const header = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
 //
 //	resolve machine=NAME   a KubeletConfiguration without its first two lines → its policy
 //	                       and warnings, or what is wrong with it
+//	verdict machine=NAME   → whether a kubelet starts with such a configuration, and whether Paddock does
 //	read                   a whole file → "ok" or the error
 //	default machine=NAME   → the policy without a configuration
 //
@@ -27,6 +30,16 @@ func TestScenarios(t *testing.T) {
 			switch d.Cmd {
 			case "resolve":
 				return runResolve(t, d)
+			case "verdict":
+				c, err := Read("kubelet.yaml", []byte(header+d.Input))
+				if err != nil {
+					return err.Error()
+				}
+				v, err := c.Verdict(plans[machineOf(t, d)].machine(t), cpuset.Set{})
+				if err != nil {
+					return err.Error()
+				}
+				return fmt.Sprintf("kubelet starts: %t, paddock starts: %t\n%+v\n", v.KubeletStarts, v.PaddockStarts, v.Problems)
 			case "read":
 				if _, err := Read("kubelet.yaml", []byte(d.Input)); err != nil {
 					return err.Error()

@@ -19,7 +19,7 @@ type Reserved struct {
 }
 
 // SuggestReservedMemory returns the entries of reservedMemory that add up to what the node
-// reserves (R-MEM-4) and that its NUMA nodes can hold: those that are given, as far as they can
+// reserves (R-MEM-4) and that its NUMA nodes have room for: those that are given, as far as they can
 // stay, and the difference on the lowest NUMA nodes that have room. Nil where those that are
 // given are right already, where memoryManagerPolicy is not Static, or where no such entries
 // exist.
@@ -45,12 +45,8 @@ func (c *Config) SuggestReservedMemory(m *machine.Machine) []Reserved {
 	if right && sum == want {
 		return nil
 	}
-	return spread(m, keep, want-sum)
-}
-
-// spread adds bytes to the NUMA nodes with room, the lowest first, or takes them away, from the
-// highest first.
-func spread(m *machine.Machine, keep map[int]int64, bytes int64) []Reserved {
+	// The rest is added to the NUMA nodes with room, the lowest first, or taken away, from the highest first.
+	bytes := want - sum
 	for _, n := range m.Nodes() {
 		if part := min(bytes, capacities(n)[machine.Memory]-keep[n.ID]); part > 0 {
 			keep[n.ID] += part
@@ -96,7 +92,7 @@ func (c *Config) EmptyNodes(m *machine.Machine) []Warning {
 	return r.warnings
 }
 
-// String is the entry as it stands in a file.
+// String is the entry as it is in a file.
 func (r Reserved) String() string {
 	return fmt.Sprintf("{numaNode: %d, limits: {memory: %s}}", r.NUMANode, r.Memory)
 }

@@ -83,7 +83,7 @@ func TestEmptyNodes(t *testing.T) {
 	}
 }
 
-func TestKubeletRefuses(t *testing.T) {
+func TestKubeletRejects(t *testing.T) {
 	for _, c := range []struct {
 		nodes int
 		text  string
@@ -94,7 +94,7 @@ func TestKubeletRefuses(t *testing.T) {
 		{9, `{}`, 0},
 		{9, `{"topologyManagerPolicy":"restricted","topologyManagerPolicyOptions":{"max-allowable-numa-nodes":"9"}}`, 0},
 	} {
-		if got := read(t, c.text).KubeletRefuses(nodes(t, c.nodes)); len(got) != c.want {
+		if got := read(t, c.text).KubeletRejects(nodes(t, c.nodes)); len(got) != c.want {
 			t.Errorf("%d NUMA nodes, %s: got %v, want %d", c.nodes, c.text, got, c.want)
 		}
 	}

@@ -22,8 +22,37 @@ const leastMaxNodes = 8
 // topology resolves the policy, the scope and the options of the Topology Manager
 // (R-HINT-70…74).
 func (r *resolution) topology() {
-	r.topologyPolicy()
-	r.topologyScope()
+	var names []string
+	for p := node.TopologyNone; p <= node.TopologySingleNUMANode; p++ {
+		names = append(names, p.String())
+	}
+	if given := r.spec.TopologyManagerPolicy; given != "" {
+		i := slices.Index(names, given)
+		if i < 0 {
+			r.reject(Problem{
+				Field: "topologyManagerPolicy",
+				Why:   fmt.Sprintf("there is no policy %q", given),
+				Fix:   "use one of " + strings.Join(names, ", "),
+				Kubelet: fmt.Sprintf("invalid configuration: topologyManagerPolicy (--topology-manager-policy) %q must be one of: %q",
+					given, names),
+			})
+		}
+		r.policy.Topology = max(node.TopologyNone, node.TopologyPolicy(i))
+	}
+	switch given := r.spec.TopologyManagerScope; given {
+	case "", node.ContainerScope.String():
+		r.policy.Scope = node.ContainerScope
+	case node.PodScope.String():
+		r.policy.Scope = node.PodScope
+	default:
+		r.reject(Problem{
+			Field: "topologyManagerScope",
+			Why:   fmt.Sprintf("there is no scope %q", given),
+			Fix:   "use container or pod",
+			Kubelet: fmt.Sprintf(`invalid configuration: topologyManagerScope (--topology-manager-scope) %q must be one of: "container", or "pod"`,
+				given),
+		})
+	}
 	if r.policy.Topology == node.TopologyNone {
 		if len(r.spec.TopologyManagerPolicyOptions) > 0 {
 			r.warn("topologyManagerPolicyOptions", "they are not even read under topologyManagerPolicy none")
@@ -36,53 +65,33 @@ func (r *resolution) topology() {
 	r.topologyOptions()
 }
 
-func (r *resolution) topologyPolicy() {
-	given := r.spec.TopologyManagerPolicy
-	var names []string
-	for p := node.TopologyNone; p <= node.TopologySingleNUMANode; p++ {
-		if given == p.String() || (given == "" && p == node.TopologyNone) {
-			r.policy.Topology = p
-			return
-		}
-		names = append(names, p.String())
-	}
-	r.refuse(Problem{
-		Field: "topologyManagerPolicy",
-		Why:   fmt.Sprintf("there is no policy %q", given),
-		Fix:   "use one of " + strings.Join(names, ", "),
-		Kubelet: fmt.Sprintf("invalid configuration: topologyManagerPolicy (--topology-manager-policy) %q must be one of: %q",
-			given, names),
-	})
-}
-
-func (r *resolution) topologyScope() {
-	switch given := r.spec.TopologyManagerScope; given {
-	case "", node.ContainerScope.String():
-		r.policy.Scope = node.ContainerScope
-	case node.PodScope.String():
-		r.policy.Scope = node.PodScope
-	default:
-		r.refuse(Problem{
-			Field: "topologyManagerScope",
-			Why:   fmt.Sprintf("there is no scope %q", given),
-			Fix:   "use container or pod",
-			Kubelet: fmt.Sprintf(`invalid configuration: topologyManagerScope (--topology-manager-scope) %q must be one of: "container", or "pod"`,
-				given),
-		})
-	}
-}
-
 func (r *resolution) topologyOptions() {
 	options := r.spec.TopologyManagerPolicyOptions
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		field := "topologyManagerPolicyOptions[" + name + "]"
 		switch name {
 		case optionClosest:
-			r.closest(field, options[name])
+			on, problem := parseBool(field, optionClosest, options[name])
+			if problem != nil {
+				r.reject(*problem)
+				continue
+			}
+			r.policy.PreferClosest = on
+			if on && !r.machine.HasDistances() {
+				r.reject(Problem{
+					Field:   field,
+					Why:     "the machine reports no distances between its NUMA nodes",
+					Fix:     "remove the option",
+					Kubelet: "cannot discover NUMA topology: error getting NUMA distances from cadvisor",
+				})
+			}
+			if on && r.policy.Topology == node.TopologySingleNUMANode {
+				r.warn(field, "distances are never compared under topologyManagerPolicy single-numa-node")
+			}
 		case optionMaxNodes:
 			r.maxNodes(field, options[name])
 		default:
-			r.refuse(Problem{
+			r.reject(Problem{
 				Field:   field,
 				Why:     "the Topology Manager has no such option",
 				Fix:     didYouMean(name, []string{optionClosest, optionMaxNodes}),
@@ -92,46 +101,26 @@ func (r *resolution) topologyOptions() {
 	}
 }
 
-func (r *resolution) closest(field, value string) {
-	on, problem := parseBool(field, optionClosest, value)
-	if problem != nil {
-		r.refuse(*problem)
-		return
-	}
-	r.policy.PreferClosest = on
-	if on && !r.machine.HasDistances() {
-		r.refuse(Problem{
-			Field:   field,
-			Why:     "the machine reports no distances between its NUMA nodes",
-			Fix:     "remove the option",
-			Kubelet: "cannot discover NUMA topology: error getting NUMA distances from cadvisor",
-		})
-	}
-	if on && r.policy.Topology == node.TopologySingleNUMANode {
-		r.warn(field, "distances are never compared under topologyManagerPolicy single-numa-node")
-	}
-}
-
 func (r *resolution) maxNodes(field, value string) {
 	limit, err := strconv.Atoi(value)
 	nodes := r.machine.NodeMask().Len()
 	switch {
 	case err != nil:
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   field,
 			Why:     fmt.Sprintf("%q is not a whole number", value),
 			Fix:     fmt.Sprintf("give a number of at least %d, or remove the option", leastMaxNodes),
 			Kubelet: fmt.Sprintf("unable to convert policy option to integer %q: %v", optionMaxNodes, err),
 		})
 	case limit < leastMaxNodes:
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   field,
 			Why:     fmt.Sprintf("%d is less than %d, the least that is accepted", limit, leastMaxNodes),
 			Fix:     fmt.Sprintf("give a number of at least %d, or remove the option", leastMaxNodes),
 			Kubelet: fmt.Sprintf("the minimum value of %q should not be less than %d", optionMaxNodes, leastMaxNodes),
 		})
 	case nodes > limit:
-		r.refuse(Problem{
+		r.reject(Problem{
 			Field:   field,
 			Why:     fmt.Sprintf("the machine has %d NUMA nodes, the option allows %d", nodes, limit),
 			Fix:     fmt.Sprintf("give at least %d, or remove the option", nodes),

@@ -11,18 +11,25 @@ import (
 // Manager is whose state a file has.
 type Manager int
 
-// The two managers that keep a file of their own.
+// The managers that keep a file. Those of CPUs and memory have versions; the other two are about devices
+// (DeviceFile).
 const (
 	CPUManager    Manager = iota // CPU Manager
 	MemoryManager                // Memory Manager
+	DRAManager                   // DRA manager
+	DeviceManager                // Device Manager
 )
 
-// FileName is what the kubelet calls the file, in its root directory (R-ST-1).
+// HasDevices reports whether the manager's file is a DeviceFile.
+func (m Manager) HasDevices() bool { return m == DRAManager || m == DeviceManager }
+
+// FileName is what the kubelet calls the file, in its root directory (R-ST-1); that of the Device Manager is in
+// device-plugins there.
 func (m Manager) FileName() string {
-	if m == MemoryManager {
-		return "memory_manager_state"
-	}
-	return "cpu_manager_state"
+	return [...]string{
+		CPUManager: "cpu_manager_state", MemoryManager: "memory_manager_state",
+		DRAManager: "dra_manager_state", DeviceManager: "kubelet_internal_checkpoint",
+	}[m]
 }
 
 // newest is the last version of the manager's file that is known.
@@ -39,14 +46,14 @@ type Version int
 
 func (v Version) String() string { return fmt.Sprintf("V%d", int(v)) }
 
-// PoolsSince is the first version that has a place for what pods hold as pods; the version after
-// it is the last, which holds the whole content as text.
+// PoolsSince is the first version that has a place for what pods have as pods; the version after
+// it is the last, which has the whole content as text.
 func (m Manager) PoolsSince() Version { return m.newest() - 1 }
 
-// CPU is what a CPU file says, in whatever version. Lists of CPUs are the text of the file.
+// CPU is the content of a CPU file, of any version. Lists of CPUs are the text of the file.
 type CPU struct {
 	Policy string
-	// Default is the node's shared pool.
+	// Default is the node shared pool.
 	Default string
 	// Entries are lists of CPUs by pod UID and container.
 	Entries map[string]map[string]string
@@ -56,10 +63,10 @@ type CPU struct {
 	ByID map[string]string
 }
 
-// Memory is what a memory file says, in whatever version. Amounts are bytes.
+// Memory is the content of a memory file, of any version. Amounts are bytes.
 type Memory struct {
 	Policy string
-	// Nodes are the books of the NUMA nodes by id. A nil NodeState is a null in the file.
+	// Nodes is the memory accounting by NUMA node. A nil NodeState is a null in the file.
 	Nodes map[int]*NodeState
 	// Entries are blocks by pod UID and container.
 	Entries map[string]map[string][]Block
@@ -67,14 +74,14 @@ type Memory struct {
 	Pools map[string][]Block
 }
 
-// NodeState is the book of one NUMA node (R-MEM-10).
+// NodeState is the memory accounting of one NUMA node (R-MEM-10).
 type NodeState struct {
 	Assignments int               `json:"numberOfAssignments"`
 	Tables      map[string]*Table `json:"memoryMap"`
 	Cells       []int             `json:"cells"`
 }
 
-// Table is the book of one type of memory on one NUMA node, in bytes.
+// Table is the accounting of one type of memory on one NUMA node, in bytes.
 type Table struct {
 	Total          uint64 `json:"total"`
 	SystemReserved uint64 `json:"systemReserved"`
@@ -90,5 +97,5 @@ type Block struct {
 	Size  uint64 `json:"size"`
 }
 
-// HasEntries tells whether the file assigns CPUs to any container.
+// HasEntries reports whether the file assigns CPUs to any container.
 func (c *CPU) HasEntries() bool { return len(c.Entries) > 0 || len(c.ByID) > 0 }

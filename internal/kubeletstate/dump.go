@@ -137,15 +137,14 @@ func (d dump) block(b Block) dump {
 
 func (d dump) blocks(list []Block) dump { return dumpList(d, list, dump.block) }
 
-func (d dump) containers(m map[string][]Block) dump { return dumpMap(d, m, word, dump.blocks) }
-
 func (d dump) memoryPool(p memoryPool) dump {
 	return d.text("{MemoryBlocks:([]state.Block)").blocks(p.MemoryBlocks).text("}")
 }
 
 func (d dump) memory(nodes map[int]*NodeState, entries map[string]map[string][]Block) dump {
 	d = dumpMap(d.text(" MachineState:(state.NUMANodeMap)"), nodes, dump.number, dump.node)
-	return dumpMap(d.text(" Entries:(state.ContainerMemoryAssignments)"), entries, word, dump.containers)
+	containers := func(d dump, m map[string][]Block) dump { return dumpMap(d, m, word, dump.blocks) }
+	return dumpMap(d.text(" Entries:(state.ContainerMemoryAssignments)"), entries, word, containers)
 }
 
 func (m *memoryV1) sum(typeName string) uint64 {
@@ -158,5 +157,5 @@ func (m *memoryV2) sum(typeName string) uint64 {
 	return dumpMap(d, m.PodEntries, word, dump.memoryPool).text(tail).sum()
 }
 
-// dataSum is the checksum of the text that the last version holds (R-37-6).
+// dataSum is the checksum of the text in the last version (R-37-6).
 func dataSum(data string) uint64 { return dump(nil).text("(string)", data).sum() }

@@ -10,11 +10,13 @@ func _() {
 	var x [1]struct{}
 	_ = x[CPUManager-0]
 	_ = x[MemoryManager-1]
+	_ = x[DRAManager-2]
+	_ = x[DeviceManager-3]
 }
 
-const _Manager_name = "CPU ManagerMemory Manager"
+const _Manager_name = "CPU ManagerMemory ManagerDRA managerDevice Manager"
 
-var _Manager_index = [...]uint8{0, 11, 25}
+var _Manager_index = [...]uint8{0, 11, 25, 36, 50}
 
 func (i Manager) String() string {
 	idx := int(i) - 0

@@ -57,7 +57,7 @@ func TestWorkedExamples(t *testing.T) {
 			t.Errorf("%s: %v", e.name, err)
 			continue
 		}
-		if f.Version != e.version || !f.Checksum.Holds() || !f.Holds() || f.Checksum.Unchecked || len(f.Unknown) > 0 {
+		if f.Version != e.version || !f.Checksum.Valid() || !f.Valid() || f.Checksum.Unchecked || len(f.Unknown) > 0 {
 			t.Errorf("%s: version %s, checksum %s, unknown %v; want %s", e.name, f.Version, f.Checksum, f.Unknown, e.version)
 		}
 		if again, err := f.Encode(f.Version); err != nil || string(again) != e.text {
@@ -69,7 +69,7 @@ func TestWorkedExamples(t *testing.T) {
 	}
 }
 
-// TestOtherNames: the checksum that the writer of V1 computes is refused by its reader; that under
+// TestOtherNames: the checksum that the writer of V1 computes is rejected by its reader; that under
 // a name with a version is taken by 1.36 without the gate alone (R-ST-25).
 func TestOtherNames(t *testing.T) {
 	v1 := `{"policyName":"static","defaultCpuSet":"0,3-7","entries":{"cid1":"1-2"},"checksum":790471020}`
@@ -78,7 +78,7 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// TestKubeletsOwnWords: the kubelet tells of its last attempt alone, and of the others nothing
+// TestKubeletsOwnWords: the kubelet reports its last attempt alone, and of the others nothing
 // (R-ST-31, Q-37).
 func TestKubeletsOwnWords(t *testing.T) {
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestKubeletsOwnWords(t *testing.T) {
 	}
 }
 
-func TestRecogniseRefuses(t *testing.T) {
+func TestRecogniseRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "damaged: it is empty",
 		poolCPU[:90]:                         "damaged: it is cut off after 90 bytes",
@@ -126,7 +126,7 @@ func TestUnknownFields(t *testing.T) {
 	text := strings.Replace(poolMem, `{"total"`, `{"color":"red","total"`, 1)
 	text = strings.Replace(text, `"size":512`, `"size":512,"share":[1]`, 1)
 	f, err := kubeletstate.Recognise([]byte(strings.TrimSuffix(text, "}") + `,"future":{"a":1}}`))
-	if err != nil || !f.Holds() {
+	if err != nil || !f.Valid() {
 		t.Fatalf("%v, %v", f, err)
 	}
 	want := []kubeletstate.UnknownField{

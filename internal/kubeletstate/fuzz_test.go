@@ -31,13 +31,13 @@ func FuzzRecognise(f *testing.F) {
 		}
 		text, err := file.Encode(file.Version)
 		if errors.Is(err, kubeletstate.ErrNoPlace) {
-			return // a version that was told by its checksum and has fields of another one
+			return // a version that was recognised by its checksum and has fields of another one
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		again, err := kubeletstate.Recognise(text)
-		if err != nil || again.Version != file.Version || !again.Holds() {
+		if err != nil || again.Version != file.Version || !again.Valid() {
 			t.Fatalf("%s, made of %q, reads back as %+v, %v", text, data, again, err)
 		}
 		if twice, err := again.Encode(again.Version); err != nil || string(twice) != string(text) {

@@ -1,38 +1,14 @@
 package kubeletstate_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/golden/recording"
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
-
-// eachLine calls f with every line of a gzipped file of testdata/golden.
-func eachLine(t *testing.T, name string, f func(line []byte)) {
-	t.Helper()
-	file, err := os.Open(filepath.Join("../../testdata/golden", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		f(lines.Bytes())
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // checkpoints finds the texts of state files wherever they are in a result.
 func checkpoints(value any, found map[string]bool) {
@@ -53,12 +29,12 @@ func checkpoints(value any, found map[string]bool) {
 	}
 }
 
-// TestGoldenCheckpoints: what the reference wrote is read, holds, and is written with the same
-// bytes again; and in every version that has a place for it, it says the same.
+// TestGoldenCheckpoints: what the reference wrote is read, is right, and is written with the same
+// bytes again; and in every version that has a place for it, the content is the same.
 func TestGoldenCheckpoints(t *testing.T) {
 	texts := map[string]bool{}
 	for _, name := range []string{"seed-examples.jsonl.gz", "dev.jsonl.gz"} {
-		eachLine(t, name, func(line []byte) {
+		for line := range recording.Lines(t, filepath.Join("../../testdata/golden", name)) {
 			var c struct {
 				Result any `json:"result"`
 			}
@@ -66,12 +42,12 @@ func TestGoldenCheckpoints(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkpoints(c.Result, texts)
-		})
+		}
 	}
 	equal := 0
 	for text := range texts {
 		f, err := kubeletstate.Recognise([]byte(text))
-		if err != nil || !f.Holds() || f.Checksum.Unchecked || len(f.Unknown) > 0 {
+		if err != nil || !f.Valid() || f.Checksum.Unchecked || len(f.Unknown) > 0 {
 			t.Errorf("%v, %v: %.300s", f, err, text)
 			continue
 		}
@@ -101,7 +77,7 @@ func checkVersions(t *testing.T, f *kubeletstate.File) {
 			}
 		} else if err != nil {
 			t.Fatal(err)
-		} else if g, err := kubeletstate.Recognise(data); err != nil || g.Version != v || !g.Holds() || !reflect.DeepEqual(f.CPU, g.CPU) || !reflect.DeepEqual(f.Memory, g.Memory) {
+		} else if g, err := kubeletstate.Recognise(data); err != nil || g.Version != v || !g.Valid() || !reflect.DeepEqual(f.CPU, g.CPU) || !reflect.DeepEqual(f.Memory, g.Memory) {
 			t.Fatalf("%v: %s reads back as %+v", err, data, g)
 		}
 	}

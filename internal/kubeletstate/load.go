@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ErrCorrupted is the kubelet's own sentence for a checksum that does not hold.
+// ErrCorrupted is the kubelet's own sentence for a checksum that is wrong.
 var ErrCorrupted = errors.New("checkpoint is corrupted")
 
 // Kubelet is a kubelet as far as it decides which files can be read.
@@ -18,11 +20,29 @@ type Kubelet struct {
 	PodLevelManagers bool
 }
 
-// The releases at which the files changed.
+// The releases whose files are known. The newest memory file of 1.21 is the one of 1.35.
 const (
+	oldestRelease  = 21
 	firstWithPools = 36
 	firstWithData  = 37
+	newestRelease  = firstWithData
 )
+
+// ParseMinor reads a kubelet's version, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns its minor
+// release. The error gives the versions whose files are known.
+func ParseMinor(text string) (int, error) {
+	v, err := version.ParseSemantic(text)
+	if err != nil {
+		v, err = version.ParseSemantic(text + ".0")
+	}
+	switch {
+	case err != nil || v.Major() != 1:
+		return 0, fmt.Errorf("%q: want a version of the kubelet, such as 1.36 or v1.36.3", text)
+	case v.Minor() < oldestRelease || v.Minor() > newestRelease:
+		return 0, fmt.Errorf("%s: the files of 1.%d to 1.%d are known", text, oldestRelease, newestRelease)
+	}
+	return int(v.Minor()), nil
+}
 
 func (k Kubelet) String() string {
 	switch {
@@ -45,32 +65,23 @@ func (k Kubelet) Writes(m Manager) Version {
 	return m.PoolsSince() - 1
 }
 
-// CountsPools tells whether the kubelet counts what pods have as pods: from 1.36, with its gate on.
-// 1.37 writes a version with a place for pools whatever its gate says (R-37-5), and without the gate
+// CountsPools reports whether the kubelet counts what pods have as pods: from 1.36, with its gate on.
+// 1.37 writes a version with a place for pools with its gate on and off (R-37-5), and without the gate
 // it passes over them.
 func (k Kubelet) CountsPools() bool { return k.Minor >= firstWithPools && k.PodLevelManagers }
 
-// tries are the versions that the kubelet tries, in its order (R-ST-31, R-ST-33, R-37-5).
-func (k Kubelet) tries(m Manager) []Version {
-	var list []Version
-	for v := k.Writes(m); v >= 1; v-- {
-		list = append(list, v)
-	}
-	return list
-}
-
-// Undocumented tells whether it is not known if the kubelet reads a file: what 1.37 does with a
-// file of a 1.36 that had pools while its own gate is off is said nowhere.
+// Undocumented reports whether it is unknown if the kubelet reads a file. What 1.37 does with a
+// file of a 1.36 that had pools while its own gate is off is not documented.
 func (k Kubelet) Undocumented(m Manager, v Version) bool {
 	return k.Minor >= firstWithData && !k.PodLevelManagers && v == m.PoolsSince()
 }
 
 // Attempt is one version that a kubelet tried and gave up, with the error in its own words. It
-// tells people only the last.
+// reports only the last.
 type Attempt struct {
 	Version Version
 	Err     error
-	// Checksum tells that the file is of this version's form, and only the checksum does not hold.
+	// Checksum is true if the file is of this version's form, and only the checksum is wrong.
 	Checksum bool
 }
 
@@ -86,13 +97,17 @@ type Loaded struct {
 // the one that succeeded. Whether the kubelet would go on with what it read is another question.
 func (k Kubelet) Load(m Manager, data []byte) (*Loaded, []Attempt) {
 	var failed []Attempt
-	rest := &leftover{}
-	for _, v := range k.tries(m) {
-		loaded, attempt := k.try(m, v, data, rest)
-		if loaded != nil {
+	rest, read, typ := &leftover{}, k.readCPU, cpuType // The kubelet's errors name the type with the version.
+	if m == MemoryManager {
+		read, typ = k.readMemory, memoryType
+	}
+	for v := k.Writes(m); v >= 1; v-- { // The kubelet's order (R-ST-31, R-ST-33, R-37-5).
+		loaded, err := read(v, data, rest)
+		if err == nil {
+			loaded.Version = v
 			return loaded, failed
 		}
-		failed = append(failed, attempt)
+		failed = append(failed, Attempt{Version: v, Err: inKubeletsWords(err, typ+v.String()), Checksum: errors.Is(err, ErrCorrupted)})
 	}
 	return nil, failed
 }
@@ -102,19 +117,6 @@ func (k Kubelet) Load(m Manager, data []byte) (*Loaded, []Attempt) {
 type leftover struct {
 	cpu    map[string]cpuPool
 	memory map[string]memoryPool
-}
-
-func (k Kubelet) try(m Manager, v Version, data []byte, rest *leftover) (*Loaded, Attempt) {
-	read := k.readCPU
-	if m == MemoryManager {
-		read = k.readMemory
-	}
-	loaded, err := read(v, data, rest)
-	if err != nil {
-		return nil, Attempt{Version: v, Err: inKubeletsWords(err, typeOf(m, v)), Checksum: errors.Is(err, ErrCorrupted)}
-	}
-	loaded.Version = v
-	return loaded, Attempt{}
 }
 
 func (k Kubelet) readCPU(v Version, data []byte, rest *leftover) (*Loaded, error) {
@@ -198,7 +200,7 @@ func (k Kubelet) legacy(stated uint64, sum func(string) uint64, typeName string,
 // errNoData is given for a file that has no field data: it is of an older version.
 var errNoData = errors.New(`there is no field "data"`)
 
-// content reads the text that the last version holds, into the object that is handed in.
+// content reads the text in the last version, into the object that is handed in.
 func (l *last) content(into any) error {
 	switch {
 	case l.Data == nil:
@@ -215,14 +217,6 @@ func (c *cpuV3) content() *CPU {
 
 func (m *memoryV2) content() *Memory {
 	return &Memory{Policy: m.PolicyName, Nodes: m.MachineState, Entries: m.Entries, Pools: blocks(m.PodEntries)}
-}
-
-// typeOf is what the kubelet calls the version in its errors.
-func typeOf(m Manager, v Version) string {
-	if m == MemoryManager {
-		return memoryType + v.String()
-	}
-	return cpuType + v.String()
 }
 
 // inKubeletsWords gives an error of encoding/json the name that the kubelet has for the type: it is

@@ -11,7 +11,7 @@ import (
 // MaxSize is the largest file that is read, in bytes. 500 pods of four containers need a tenth.
 const MaxSize = 4 << 20
 
-// What is wrong with a text that Recognise refuses; every error of it wraps one of them.
+// What is wrong with a text that Recognise rejects; every error of it wraps one of them.
 var (
 	// ErrDamaged: it is a file of the kubelet, or was one, and cannot be read.
 	ErrDamaged = errors.New("damaged")
@@ -24,12 +24,12 @@ type Checksum struct {
 	// Stated is the number in the file, Computed the one that it should be. A version that takes 0
 	// for "not checked" has it in Stated.
 	Stated, Computed uint64
-	// Unchecked tells that the file has no checksum and that its version does not ask for one.
+	// Unchecked is true if the file has no checksum and its version does not ask for one.
 	Unchecked bool
 }
 
-// Holds tells whether a reader finds no fault in it.
-func (c Checksum) Holds() bool { return c.Unchecked || c.Stated == c.Computed }
+// Valid reports whether a reader finds no fault in it.
+func (c Checksum) Valid() bool { return c.Unchecked || c.Stated == c.Computed }
 
 func (c Checksum) String() string {
 	switch {
@@ -59,33 +59,33 @@ type File struct {
 // UnknownField is a field that no known version has, with its value as JSON.
 type UnknownField struct{ Path, Value string }
 
-// Holds tells whether every checksum that counts for the content does.
-func (f *File) Holds() bool {
+// Valid reports whether every checksum that counts for the content does.
+func (f *File) Valid() bool {
 	if f.Data != nil {
-		return f.Data.Holds()
+		return f.Data.Valid()
 	}
-	return f.Checksum.Holds()
+	return f.Checksum.Valid()
 }
 
-// Unprotected says why nothing would have shown a change of the content: its checksum is broken, or
+// Unprotected explains why nothing would have shown a change of the content: its checksum is broken, or
 // it has none. It is empty for a file whose content a checksum covers.
 func (f *File) Unprotected() string {
 	switch {
-	case f.Data != nil && !f.Data.Holds():
+	case f.Data != nil && !f.Data.Valid():
 		return fmt.Sprintf("its dataChecksum is %s", *f.Data)
 	case f.Data != nil:
 		return ""
 	case f.Checksum.Stated == 0:
 		return "it has no checksum"
-	case !f.Checksum.Holds():
+	case !f.Checksum.Valid():
 		return fmt.Sprintf("its checksum is %s", f.Checksum)
 	}
 	return ""
 }
 
-// Recognise says what a text is. Its checksum need not hold, but it must be read: the errors wrap
-// ErrDamaged or ErrForeign. Which of two versions without entries it is only the checksum tells;
-// where that holds for none, the older one is assumed.
+// Recognise finds out what a text is. Its checksum may be wrong, but it must be readable: the errors wrap
+// ErrDamaged or ErrForeign. Two versions without entries differ only in the checksum;
+// where that is right for none, the older one is assumed.
 func Recognise(data []byte) (*File, error) {
 	m, fields, err := identify(data)
 	if err != nil {
@@ -104,12 +104,6 @@ func Recognise(data []byte) (*File, error) {
 	return f, nil
 }
 
-// looksOurs tells by the first bytes whether a text that is not whole was a state.
-func looksOurs(data []byte) bool {
-	head := string(data[:min(len(data), 256)])
-	return strings.Contains(head, `"defaultCpuSet"`) || strings.Contains(head, `"machineState"`)
-}
-
 // identify finds the manager by the fields that it alone has.
 func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
@@ -122,7 +116,9 @@ func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
 		return 0, nil, fmt.Errorf("%w: it is no JSON object", ErrForeign)
 	}
 	if err := json.Unmarshal(data, &fields); err != nil {
-		if looksOurs(data) {
+		// The first bytes show whether a text that is not whole was a state.
+		head := string(data[:min(len(data), 256)])
+		if strings.Contains(head, `"defaultCpuSet"`) || strings.Contains(head, `"machineState"`) {
 			return 0, nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
 		}
 		return 0, nil, fmt.Errorf("%w: %w", ErrForeign, explain(err, len(data)))
@@ -135,25 +131,19 @@ func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
 			return MemoryManager, fields, nil
 		}
 	}
-	return 0, nil, fmt.Errorf("%w: %s", ErrForeign, stranger(fields))
-}
-
-// stranger says what an object is that has neither CPUs nor NUMA nodes.
-func stranger(fields map[string]json.RawMessage) string {
-	_, device := fields["Data"]
-	_, kind := fields["kind"]
-	_, policy := fields["policyName"]
+	// It has neither CPUs nor NUMA nodes.
+	what := "it is some other JSON"
 	switch {
-	case device:
-		return "it is the kubelet's list of devices (kubelet_internal_checkpoint)"
+	case has(fields, "Data"):
+		what = "it is the kubelet's list of devices (kubelet_internal_checkpoint or dra_manager_state)"
 	case string(fields["format"]) == `"paddock-state"`:
-		return "it is a state of Paddock"
-	case kind:
-		return "it is a Kubernetes object of kind " + string(fields["kind"])
-	case policy:
-		return `it has neither "defaultCpuSet" nor "machineState"`
+		what = "it is a state of Paddock"
+	case has(fields, "kind"):
+		what = "it is a Kubernetes object of kind " + string(fields["kind"])
+	case has(fields, "policyName"):
+		what = `it has neither "defaultCpuSet" nor "machineState"`
 	}
-	return "it is some other JSON"
+	return 0, nil, fmt.Errorf("%w: %s", ErrForeign, what)
 }
 
 func explain(err error, size int) error {
@@ -180,7 +170,13 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 		f.CPU = inner.content()
 		return err
 	}
-	if v1 := newCPUV1(); byContainerID(fields) {
+	// Entries of V1 are each a text and not an object.
+	var entries map[string]json.RawMessage
+	isText := json.Unmarshal(fields["entries"], &entries) == nil && len(entries) > 0
+	for _, value := range entries {
+		isText = isText && bytes.HasPrefix(value, []byte(`"`))
+	}
+	if v1 := newCPUV1(); isText {
 		if err := json.Unmarshal(data, v1); err != nil {
 			return err
 		}
@@ -200,10 +196,10 @@ func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) erro
 		return nil
 	}
 	f.Version, f.Checksum = 2, legacyChecksum(v2.Checksum, v2.sum, cpuType, 2)
-	if sum := v3.sum(cpuType); v3.Checksum == sum || (has(fields, "podEntries") && (v2.Checksum == 0 || !f.Checksum.Holds())) {
+	if sum := v3.sum(cpuType); v3.Checksum == sum || (has(fields, "podEntries") && (v2.Checksum == 0 || !f.Checksum.Valid())) {
 		f.Version, f.Checksum = 3, checksum(v3.Checksum, sum, false)
 	}
-	if v1 := newCPUV1(); f.Version == 2 && !f.Checksum.Holds() && json.Unmarshal(data, v1) == nil && v1.Checksum == v1.sum(cpuType) {
+	if v1 := newCPUV1(); f.Version == 2 && !f.Checksum.Valid() && json.Unmarshal(data, v1) == nil && v1.Checksum == v1.sum(cpuType) {
 		f.Version, f.Checksum = 1, checksum(v1.Checksum, v1.sum(cpuType), true)
 	}
 	return nil
@@ -234,7 +230,7 @@ func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) e
 		return nil
 	}
 	f.Version, f.Checksum = 1, legacyChecksum(v1.Checksum, v1.sum, memoryType, 1)
-	if sum := v2.sum(memoryType); v2.Checksum == sum || (has(fields, "podEntries") && (v1.Checksum == 0 || !f.Checksum.Holds())) {
+	if sum := v2.sum(memoryType); v2.Checksum == sum || (has(fields, "podEntries") && (v1.Checksum == 0 || !f.Checksum.Valid())) {
 		f.Version, f.Checksum = 2, checksum(v2.Checksum, sum, false)
 	}
 	return nil
@@ -252,7 +248,7 @@ func (f *File) withoutData(fields map[string]json.RawMessage, v Version, older C
 	return true
 }
 
-// data reads the text of the last version, also when its checksum does not hold.
+// data reads the text of the last version, also when its checksum is wrong.
 func (f *File) data(l *last, into any) error {
 	if l.Data == nil {
 		return errors.New(`its field "data" is null`)
@@ -278,20 +274,6 @@ func legacyChecksum(stated uint64, sum func(string) uint64, typeName string, v V
 	return checksum(stated, sum(typeName), true)
 }
 
-// byContainerID tells whether entries are those of V1: each a text and not an object.
-func byContainerID(fields map[string]json.RawMessage) bool {
-	var entries map[string]json.RawMessage
-	if json.Unmarshal(fields["entries"], &entries) != nil || len(entries) == 0 {
-		return false
-	}
-	for _, value := range entries {
-		if !bytes.HasPrefix(value, []byte(`"`)) {
-			return false
-		}
-	}
-	return true
-}
-
 func has(fields map[string]json.RawMessage, name string) bool {
 	_, is := fields[name]
 	return is
@@ -310,7 +292,7 @@ func Readers(m Manager, data []byte) []Kubelet {
 	return readers
 }
 
-// Kubelets are the kubelets that differ in what they read. The first stands for all before it.
+// Kubelets are the kubelets that differ in what they read. The first represents all before it.
 func Kubelets() []Kubelet {
 	return []Kubelet{
 		{Minor: firstWithPools - 1},

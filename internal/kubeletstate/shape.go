@@ -32,7 +32,7 @@ type cpuV3 struct {
 	Checksum      uint64                       `json:"checksum"`
 }
 
-// cpuData is what the field data of V4 holds.
+// cpuData is what is in the field data of V4.
 type cpuData struct {
 	PolicyName    string                       `json:"policyName"`
 	DefaultCPUSet string                       `json:"defaultCpuSet"`
@@ -40,8 +40,8 @@ type cpuData struct {
 	PodEntries    map[string]cpuPool           `json:"podEntries,omitempty"`
 }
 
-// last is what the last version has beside the fields of an older one. A pointer tells an empty
-// text from none.
+// last is what the last version has beside the fields of an older one. With a pointer, an empty
+// text differs from none.
 type last struct {
 	Data         *string `json:"data"`
 	DataChecksum uint64  `json:"dataChecksum"`
@@ -67,7 +67,7 @@ type memoryV2 struct {
 	Checksum     uint64                        `json:"checksum"`
 }
 
-// memoryData is what the field data of V3 holds.
+// memoryData is what is in the field data of V3.
 type memoryData struct {
 	PolicyName   string                        `json:"policyName"`
 	MachineState map[int]*NodeState            `json:"machineState"`

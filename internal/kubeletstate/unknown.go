@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// schema says which fields an object has, and what is in them: a nil schema is a value that is
-// not looked into. "*" stands for every key of a map, or every element of a list.
+// schema describes which fields an object has, and what is in them: a nil schema is a value that is
+// not looked into. "*" means every key of a map, or every element of a list.
 type schema map[string]schema
 
 var (

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
-// TestUnprotected: content counts as protected where a checksum covers it and holds.
+// TestUnprotected: content counts as protected where a checksum covers it and is right.
 func TestUnprotected(t *testing.T) {
 	c := &kubeletstate.CPU{
 		Policy: "static", Default: "0", Entries: map[string]map[string]string{"a": {"c": "1-2"}},

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/protobuf/proto"
+	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -29,11 +31,12 @@ func crowd(tb testing.TB) *node.State {
 	return state
 }
 
-// BenchmarkList is the server's part of one List of 250 pods of 4 containers: with a state that
-// was not asked for before, and with one that was. Both include what gRPC does to encode.
+// BenchmarkList is the server's part of one List of 250 pods of 4 containers with 500 claims: the first one, one after
+// each admission, and with a state that was asked for before. All include what gRPC does to encode.
 func BenchmarkList(b *testing.B) {
-	state := crowd(b)
-	server, err := NewServer(publish(state), unlimited)
+	state := claimed(crowd(b), 2)
+	snapshots := publish(state)
+	server, err := NewServer(snapshots, unlimited)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,16 +45,25 @@ func BenchmarkList(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		data, err := proto.Marshal(response)
+		data, err := codec{encoding.GetCodecV2(proto.Name)}.Marshal(response)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.SetBytes(int64(len(data)))
+		b.SetBytes(int64(data.Len()))
+		data.Free()
 	}
 	b.Run("state=new", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			server.list.last.Store(nil)
+			server.encoder = encoder{}
+			answer(b)
+		}
+	})
+	b.Run("state=next", func(b *testing.B) {
+		b.ReportAllocs()
+		for next := state.Release("uid-pod-100"); b.Loop(); {
+			next = snapshots.state.Swap(next)
 			answer(b)
 		}
 	})
@@ -72,7 +84,7 @@ func BenchmarkGet(b *testing.B) {
 		if !ok {
 			b.Fatal("not found")
 		}
-		if _, err := proto.Marshal(podResources(g, nil)); err != nil {
+		if _, err := protobuf.Marshal(podResources(state, g)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -87,12 +99,16 @@ const (
 
 // BenchmarkListLoad runs 8 clients that together call List 500 times a second for 3 seconds,
 // whether or not the answers before have come. Server times are from a call's arrival to its
-// answer being handed to the connection; client times from the moment at which the call was due
+// answer being passed to the connection; client times from the time at which the call was due
 // to the decoded answer. With admissions=50 the node's state changes 50 times a second.
 func BenchmarkListLoad(b *testing.B) {
-	for _, admissions := range []int{0, 50} {
-		b.Run(fmt.Sprintf("pods=250/containers=4/admissions=%d", admissions), func(b *testing.B) {
+	for _, c := range []struct{ claims, admissions int }{{0, 0}, {0, 50}, {500, 0}, {500, 50}} {
+		admissions := c.admissions
+		b.Run(fmt.Sprintf("pods=250/containers=4/claims=%d/admissions=%d", c.claims, admissions), func(b *testing.B) {
 			state := crowd(b)
+			if c.claims > 0 {
+				state = claimed(state, 2)
+			}
 			snapshots := publish(state)
 			times := &serverTimes{}
 			path := start(b, snapshots, unlimited, grpc.StatsHandler(times))

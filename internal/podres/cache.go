@@ -4,17 +4,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// cache keeps one answer, as long as the state is the one that it is of. Readers of the same
-// state share it without a lock; of those that find a new state one makes the answer and the
-// others wait for it.
-//
-// States are compared as pointers and not by generation, which begins anew with a process.
+// cache keeps one answer as long as its state is the present one. Readers of the same state share the
+// answer without a lock. When the state is new, one reader makes the answer, and the others wait for it.
+// States are compared as pointers: the generation of a state begins with 1 again in each process.
 type cache[T any] struct {
 	last atomic.Pointer[cached[T]]
 	mu   sync.Mutex
@@ -41,14 +41,42 @@ func (c *cache[T]) of(s *node.State, answer func(*node.State) (T, error)) (T, er
 	return fresh.answer, fresh.err
 }
 
-// encodedList is list(s) with its wire form already made. To protobuf it is a message without
-// fields whose bytes it does not know and passes on as they are: encoding it again is a copy.
-func encodedList(s *node.State) (*podresourcesv1.ListPodResourcesResponse, error) {
-	data, err := proto.Marshal(list(s))
-	if err != nil {
-		return nil, err
+// encoder makes encoded answers to List. It keeps the part of each pod, because an admission changes
+// one of them. It is used by one goroutine at a time.
+type encoder struct {
+	inventory *device.Inventory
+	pods      map[*node.Grant][]byte
+}
+
+// list is list(s) in its encoded form. For protobuf it is a message without known fields and with
+// unknown bytes, which are passed on as they are: encoding it again is a copy.
+func (e *encoder) list(s *node.State) (*podresourcesv1.ListPodResourcesResponse, error) {
+	before := e.pods
+	if inventory := s.Devices().Inventory(); inventory != e.inventory {
+		e.inventory, before = inventory, nil
+	}
+	grants, size := ordered(s), 0
+	e.pods = make(map[*node.Grant][]byte, len(grants))
+	for _, g := range grants {
+		pod, known := before[g]
+		if !known {
+			var err error
+			if pod, err = proto.Marshal(podResources(s, g)); err != nil {
+				return nil, err
+			}
+		}
+		e.pods[g] = pod
+		size += protowire.SizeTag(podsField) + protowire.SizeBytes(len(pod))
+	}
+	data := make([]byte, 0, size)
+	for _, g := range grants {
+		data = protowire.AppendTag(data, podsField, protowire.BytesType)
+		data = protowire.AppendBytes(data, e.pods[g])
 	}
 	response := &podresourcesv1.ListPodResourcesResponse{}
 	response.ProtoReflect().SetUnknown(data)
 	return response, nil
 }
+
+// podsField is the number of pod_resources in ListPodResourcesResponse.
+const podsField = 1

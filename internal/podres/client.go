@@ -15,11 +15,11 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// These are the messages of version v1 that callers of a Client must name.
+// Messages of version v1, for callers of a Client.
 type (
-	// PodResources is what a pod holds.
+	// PodResources is what a pod has.
 	PodResources = podresourcesv1.PodResources
-	// ContainerResources is what a container holds.
+	// ContainerResources is what a container has.
 	ContainerResources = podresourcesv1.ContainerResources
 	// ContainerMemory is memory of one type on a set of NUMA nodes.
 	ContainerMemory = podresourcesv1.ContainerMemory
@@ -28,15 +28,15 @@ type (
 )
 
 var (
-	// ErrNobodyListens is wrapped by the errors of Dial for a socket that is not there or that was
-	// left behind.
-	ErrNobodyListens = errors.New("no process answers there")
+	// ErrNoListener is wrapped by the errors of Dial for a socket that does not exist, or that an
+	// ended process left.
+	ErrNoListener = errors.New("no process answers there")
 	// ErrNoPod is wrapped by the error of Get for a pod that the server does not know.
 	ErrNoPod = errors.New("no such pod")
 )
 
-// maxResponse is the size of a response in bytes that a Client reads. A thousand containers are
-// about 100 KiB.
+// maxResponse is the largest response that a Client reads, in bytes. A thousand containers are about
+// 100 KiB.
 const maxResponse = 64 << 20
 
 // Client asks a PodResources server, Paddock's or a kubelet's. It is safe for use by several
@@ -47,8 +47,8 @@ type Client struct {
 	lister podresourcesv1.PodResourcesListerClient
 }
 
-// Dial finds out whether somebody listens on the unix socket at path and makes a client, to be
-// closed. ctx is for the finding out.
+// Dial checks that a process listens on the unix socket at path, within ctx, and returns a client. The
+// caller closes it.
 func Dial(ctx context.Context, path string) (*Client, error) {
 	if err := checkPath(path, maxPath); err != nil {
 		return nil, err
@@ -75,9 +75,9 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 func explainDial(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("socket %s: %w: there is no such file", path, ErrNobodyListens)
+		return fmt.Errorf("socket %s: %w: there is no such file", path, ErrNoListener)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("socket %s: %w: it was left behind, or is no socket", path, ErrNobodyListens)
+		return fmt.Errorf("socket %s: %w: it was left behind, or is no socket", path, ErrNoListener)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("socket %s: %w: try as root", path, fs.ErrPermission)
 	}
@@ -87,15 +87,19 @@ func explainDial(path string, err error) error {
 // Close ends the connection; calls that wait for an answer fail.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// List asks for all pods.
-func (c *Client) List(ctx context.Context) (*podresourcesv1.ListPodResourcesResponse, error) {
-	response, err := c.lister.List(ctx, &podresourcesv1.ListPodResourcesRequest{})
+// List asks for all pods. extras, of which there is at most one, gets what the messages have no field for.
+func (c *Client) List(ctx context.Context, extras ...*Extras) (*podresourcesv1.ListPodResourcesResponse, error) {
+	ctx, trailer, option := asking(ctx, extras)
+	response, err := c.lister.List(ctx, &podresourcesv1.ListPodResourcesRequest{}, option)
+	fill(extras, trailer)
 	return response, c.explain("List", err)
 }
 
-// Get asks for one pod. The error wraps ErrNoPod when it is not there.
-func (c *Client) Get(ctx context.Context, namespace, name string) (*podresourcesv1.GetPodResourcesResponse, error) {
-	response, err := c.lister.Get(ctx, &podresourcesv1.GetPodResourcesRequest{PodNamespace: namespace, PodName: name})
+// Get asks for one pod, as List does. The error wraps ErrNoPod when it is not there.
+func (c *Client) Get(ctx context.Context, namespace, name string, extras ...*Extras) (*podresourcesv1.GetPodResourcesResponse, error) {
+	ctx, trailer, option := asking(ctx, extras)
+	response, err := c.lister.Get(ctx, &podresourcesv1.GetPodResourcesRequest{PodNamespace: namespace, PodName: name}, option)
+	fill(extras, trailer)
 	return response, c.explain("Get", err)
 }
 
@@ -105,7 +109,7 @@ func (c *Client) Allocatable(ctx context.Context) (*podresourcesv1.AllocatableRe
 	return response, c.explain("GetAllocatableResources", err)
 }
 
-// explain says where an error comes from. It stays a gRPC status: status.Code finds its code.
+// explain adds the socket and the endpoint to an error. It stays a gRPC status: status.Code finds its code.
 func (c *Client) explain(endpoint string, err error) error {
 	if err == nil {
 		return nil
@@ -113,7 +117,7 @@ func (c *Client) explain(endpoint string, err error) error {
 	return &callError{where: "socket " + c.path + ": " + endpoint, status: status.Convert(err)}
 }
 
-// callError is a gRPC status in words for people.
+// callError is a gRPC status with a text for people.
 type callError struct {
 	where  string
 	status *status.Status

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// connections is a listener that knows the connections that are open.
+// connections is a listener that knows its open connections.
 type connections struct {
 	net.Listener
 
@@ -31,7 +31,7 @@ func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k := range c.open {
-		_ = k.Conn.Close() // Nobody is left to tell.
+		_ = k.Conn.Close() // The server ends anyway.
 	}
 }
 

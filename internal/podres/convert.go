@@ -16,19 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// list is the answer to v1 List (R-API-10…14).
-func list(s *node.State) *podresourcesv1.ListPodResourcesResponse {
-	grants := ordered(s)
-	response := &podresourcesv1.ListPodResourcesResponse{PodResources: make([]*podresourcesv1.PodResources, len(grants))}
-	inventory := s.Devices().Inventory()
-	for i, g := range grants {
-		response.PodResources[i] = podResources(g, inventory)
-	}
-	return response
-}
-
-// ordered are the grants, ascending by namespace and name. Two pods have one name while a static
-// pod is made anew; the later one is first, being the one that Get answers with.
+// ordered are the grants, ascending by namespace and name. While a static pod is replaced, two pods
+// have one name. The later one, which Get returns, is first.
 func ordered(s *node.State) []*node.Grant {
 	grants := slices.Clone(s.Grants())
 	slices.SortFunc(grants, func(a, b *node.Grant) int {
@@ -46,7 +35,7 @@ func ordered(s *node.State) []*node.Grant {
 	return grants
 }
 
-// later tells whether a was admitted after b; UIDs make the order total.
+// later reports whether a was admitted after b; UIDs make the order total.
 func later(a, b *node.Grant) bool {
 	if a.Sequence != b.Sequence {
 		return a.Sequence > b.Sequence
@@ -65,9 +54,11 @@ func find(s *node.State, namespace, name string) (*node.Grant, bool) {
 	return found, found != nil
 }
 
-// podResources is one pod's part of List, and what Get returns of it. The inventory knows where
-// devices are.
-func podResources(g *node.Grant, inventory *device.Inventory) *podresourcesv1.PodResources {
+// podResources is one pod's part of List, and the answer to Get. A container shows the CPUs on which no
+// other container runs, and the memory that is accounted to it alone: memory that it did not request is
+// the rest of its pod's pool, which R-MEM-54 shows to each container that shares it.
+func podResources(s *node.State, g *node.Grant) *podresourcesv1.PodResources {
+	inventory := s.Devices().Inventory()
 	p := &podresourcesv1.PodResources{
 		Name:      g.Pod.Name,
 		Namespace: g.Pod.Namespace,
@@ -75,43 +66,36 @@ func podResources(g *node.Grant, inventory *device.Inventory) *podresourcesv1.Po
 		Memory:    blocks(g.PoolMemory),
 	}
 	for i, c := range g.Pod.Containers {
-		if c.Lane == request.Init || g.Pod.Estimated { // The containers of an estimate have no names.
+		if c.Type == request.Init || g.Pod.Estimated { // The containers of an estimate have no names.
 			continue
 		}
-		p.Containers = append(p.Containers, &podresourcesv1.ContainerResources{
-			Name:    c.Name,
-			Devices: devices(g.Containers[i].Devices, inventory),
-			CpuIds:  ids(ownCPUs(g, i)),
-			Memory:  blocks(ownMemory(g, i)),
-		})
+		container := &podresourcesv1.ContainerResources{
+			Name: c.Name, Devices: append(devices(g.Containers[i].Devices, inventory), givenDevices(c.Given)...), DynamicResources: dynamicResources(&g.Pod, c.Name),
+		}
+		if g.Isolation(i) == node.ContainerIsolation {
+			container.CpuIds = ids(g.Containers[i].CPUs)
+		}
+		if len(c.Memory) > 0 {
+			container.Memory = blocks(g.Containers[i].Memory)
+		}
+		p.Containers = append(p.Containers, container)
 	}
 	return p
-}
-
-// ownCPUs are the CPUs on which nobody but container i runs.
-func ownCPUs(g *node.Grant, i int) cpuset.Set {
-	if g.Isolation(i) != node.ContainerIsolation {
-		return cpuset.Set{}
-	}
-	return g.Containers[i].CPUs
-}
-
-// ownMemory is the memory that is accounted to container i alone. What a container has without
-// having asked is the rest of its pod's pool, which R-MEM-54 shows to each that shares it.
-func ownMemory(g *node.Grant, i int) []memory.Block {
-	if len(g.Pod.Containers[i].Memory) == 0 {
-		return nil
-	}
-	return g.Containers[i].Memory
 }
 
 // allocatable is the answer to v1 GetAllocatableResources: what could be exclusive on a node
 // without pods, not what is free (R-API-30, R-API-31, R-MEM-13).
 func allocatable(s *node.State) *podresourcesv1.AllocatableResourcesResponse {
-	response := &podresourcesv1.AllocatableResourcesResponse{
-		CpuIds:  ids(s.AllocatableCPUs()),
-		Devices: allDevices(s.Devices().Inventory()),
+	inventory := s.Devices().Inventory()
+	var known []device.Assigned // healthy or not (R-API-30)
+	for _, resource := range inventory.Resources() {
+		h := device.Assigned{Resource: resource}
+		for _, d := range inventory.Devices(resource) {
+			h.IDs = append(h.IDs, d.ID)
+		}
+		known = append(known, h)
 	}
+	response := &podresourcesv1.AllocatableResourcesResponse{CpuIds: ids(s.AllocatableCPUs()), Devices: devices(known, inventory)}
 	if !s.Policy().StaticMemory {
 		return response
 	}
@@ -133,7 +117,7 @@ func listAlpha(s *node.State) *v1alpha1.ListPodResourcesResponse {
 	for _, g := range ordered(s) {
 		p := &v1alpha1.PodResources{Name: g.Pod.Name, Namespace: g.Pod.Namespace}
 		for i, c := range g.Pod.Containers {
-			if c.Lane != request.App || g.Pod.Estimated {
+			if c.Type != request.App || g.Pod.Estimated {
 				continue
 			}
 			container := &v1alpha1.ContainerResources{Name: c.Name}
@@ -160,23 +144,41 @@ func ids(set cpuset.Set) []int64 {
 }
 
 // blocks has one element for each block, with all NUMA nodes of its mask (R-API-13).
-func blocks(held []memory.Block) []*podresourcesv1.ContainerMemory {
-	if len(held) == 0 {
+func blocks(assigned []memory.Block) []*podresourcesv1.ContainerMemory {
+	if len(assigned) == 0 {
 		return nil
 	}
-	list := make([]*podresourcesv1.ContainerMemory, len(held))
-	for i, b := range held {
+	list := make([]*podresourcesv1.ContainerMemory, len(assigned))
+	for i, b := range assigned {
 		list[i] = &podresourcesv1.ContainerMemory{MemoryType: b.Type, Size: uint64(b.Size), Topology: topology(b.Nodes)}
 	}
 	return list
 }
 
-// devices has, for each resource, one element for each set of NUMA nodes that devices are local
-// to, ascending, and before them one without topology for those that are local nowhere or not in
-// the inventory any more (R-API-14). So every device is named once.
-func devices(held []device.Held, inventory *device.Inventory) []*podresourcesv1.ContainerDevices {
+// givenDevices are the devices that the kubelet gave from device plugins, as devices lists those that the node chose.
+func givenDevices(given []request.Given) []*podresourcesv1.ContainerDevices {
 	var list []*podresourcesv1.ContainerDevices
-	for _, h := range held {
+	for _, nodes := range []bool{false, true} { // Those without NUMA nodes come first.
+		for _, d := range given {
+			if d.Resource == "" || d.Nodes.IsEmpty() == nodes {
+				continue
+			}
+			element := &podresourcesv1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.Name}}
+			if nodes {
+				element.Topology = topology(d.Nodes)
+			}
+			list = append(list, element)
+		}
+	}
+	return list
+}
+
+// devices has, for each resource, one element for each set of NUMA nodes that devices are near to,
+// ascending. Before them is one without topology, for devices without NUMA nodes and for those that
+// are not in the inventory any more (R-API-14). So every device is named once.
+func devices(assigned []device.Assigned, inventory *device.Inventory) []*podresourcesv1.ContainerDevices {
+	var list []*podresourcesv1.ContainerDevices
+	for _, h := range assigned {
 		byNodes := map[mask.Mask][]string{}
 		for _, id := range h.IDs {
 			d, _ := inventory.Device(h.Resource, id)
@@ -191,19 +193,6 @@ func devices(held []device.Held, inventory *device.Inventory) []*podresourcesv1.
 		}
 	}
 	return list
-}
-
-// allDevices are the devices that are known, healthy or not (R-API-30).
-func allDevices(inventory *device.Inventory) []*podresourcesv1.ContainerDevices {
-	var all []device.Held
-	for _, resource := range inventory.Resources() {
-		h := device.Held{Resource: resource}
-		for _, d := range inventory.Devices(resource) {
-			h.IDs = append(h.IDs, d.ID)
-		}
-		all = append(all, h)
-	}
-	return devices(all, inventory)
 }
 
 func topology(nodes mask.Mask) *podresourcesv1.TopologyInfo {

@@ -236,7 +236,7 @@ func TestListAlpha(t *testing.T) {
 // TestEncodedList: the message that is encoded once says on the wire what the plain one says.
 func TestEncodedList(t *testing.T) {
 	state := small(t, node.PodScope, database(), plain("api", sharing("a", request.App)))
-	encoded, err := encodedList(state)
+	encoded, err := new(encoder).list(state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestEncodedList(t *testing.T) {
 
 // TestListEstimated: of a pod whose request is estimated nobody knows the containers, and none is told of.
 func TestListEstimated(t *testing.T) {
-	pod := podLevel("guess", 2, gib, request.Container{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated})
+	pod := podLevel("guess", 2, gib, request.Container{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated})
 	pod.Estimated = true
 	state := small(t, node.PodScope, pod)
 	if got, want := text(list(state).GetPodResources()), "default/guess: 1-2 memory=1Gi{0}\n"; got != want {
@@ -283,4 +283,14 @@ func TestOfflineCPUs(t *testing.T) {
 	if got := fmt.Sprint(allocatable(state).GetCpuIds()); got != "[3 4 5 6 7 8 9 10 11 12 13 14]" {
 		t.Errorf("allocatable are %s", got)
 	}
+}
+
+// list is the answer to v1 List (R-API-10…14), made at once of all pods.
+func list(s *node.State) *podresourcesv1.ListPodResourcesResponse {
+	grants := ordered(s)
+	response := &podresourcesv1.ListPodResourcesResponse{PodResources: make([]*podresourcesv1.PodResources, len(grants))}
+	for i, g := range grants {
+		response.PodResources[i] = podResources(s, g)
+	}
+	return response
 }

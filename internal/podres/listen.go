@@ -23,23 +23,23 @@ const (
 	// maxPath is how long the path of a socket may be in bytes: sun_path of unix(7), less the
 	// NUL at its end.
 	maxPath = 107
-	// suffixLength is what a temporary name is longer, with its dot.
+	// suffixLength is the length of the suffix of a temporary name, with its dot.
 	suffixLength = 5
-	// probeTime is how long whoever listens may take to answer a connection.
+	// probeTime is how long a listening process may take to accept a connection.
 	probeTime = time.Second
 )
 
-// ErrInUse is wrapped by the error of Listen for a socket on which somebody listens.
+// ErrInUse is wrapped by the error of Listen for a socket on which another process listens.
 var ErrInUse = errors.New("another process listens there already")
 
-// Listen listens on the unix socket at path, mode 0660. A directory that is not there is made,
-// mode 0750; one that is there stays as it is. The socket is made under a temporary name and
-// renamed, so that nobody finds it half made. A socket that was left by a process that ended is
-// replaced; one on which somebody listens is not (ErrInUse), and neither is any other file. Errors
-// name the path.
+// Listen listens on the unix socket at path, mode 0660. If the directory does not exist, it is made
+// with mode 0750; an existing one stays as it is. The socket is made under a temporary name and
+// renamed, so that no client finds it before it is ready. A socket that an ended process left is
+// replaced. A socket on which a process listens is not (ErrInUse), and neither is any other file.
+// Errors name the path.
 //
-// Close removes the socket, unless another one stands in its place by then. Two that start
-// at the same moment both succeed, and the later one is found; keep them apart by a lock.
+// Close removes the socket, unless another one has replaced it. If two processes start at the same
+// time, both succeed and clients find the later one; use a lock to prevent that.
 func Listen(path string) (net.Listener, error) {
 	if err := checkPath(path, maxPath-suffixLength); err != nil {
 		return nil, err
@@ -69,22 +69,22 @@ func checkPath(path string, limit int) error {
 	return nil
 }
 
-// makeDirectory makes dir and what is missing above it. The mode does not depend on the umask.
+// makeDirectory makes dir and its missing parents. The mode does not depend on the umask.
 func makeDirectory(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	switch err := os.Mkdir(dir, directoryMode); {
 	case errors.Is(err, fs.ErrExist):
-		return nil // Of another kind than a directory it is the bind's error.
+		return nil // If it is no directory, bind returns an error.
 	case err != nil:
 		return err
 	}
 	return os.Chmod(dir, directoryMode)
 }
 
-// checkVacant returns why path cannot be taken: nil if nothing is there, or a socket on which
-// nobody listens.
+// checkVacant returns the reason why path cannot be used; nil: there is no file, or a socket on
+// which no process listens.
 func checkVacant(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -115,33 +115,28 @@ func listenAndRename(path string) (net.Listener, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
-	file, err := settle(temporary, path)
+	var file fs.FileInfo
+	err = os.Chmod(temporary, socketMode)
+	if err == nil {
+		file, err = os.Lstat(temporary)
+	}
+	if err == nil {
+		err = os.Rename(temporary, path) //nolint:forbidigo // A socket has no data that must be durable.
+	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close(), os.Remove(temporary))
 	}
 	return &listener{UnixListener: l, path: path, file: file}, nil
 }
 
-// settle gives the socket its mode and its name and returns which file it is.
-func settle(temporary, path string) (fs.FileInfo, error) {
-	if err := os.Chmod(temporary, socketMode); err != nil {
-		return nil, err
-	}
-	file, err := os.Lstat(temporary)
-	if err != nil {
-		return nil, err
-	}
-	return file, os.Rename(temporary, path) //nolint:forbidigo // A socket holds no data that must be durable.
-}
-
-// listener knows which file is its socket.
+// listener is a listener and the file of its socket.
 type listener struct {
 	*net.UnixListener
 	path string
 	file fs.FileInfo
 }
 
-// Addr has the name that clients use.
+// Addr has the path that clients use.
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 // Close ends listening and removes the socket if it is still this one's.

@@ -91,7 +91,7 @@ func TestListenReplacesStale(t *testing.T) {
 	if err := stale.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Dial(t.Context(), path); !errors.Is(err, ErrNobodyListens) || !strings.Contains(err.Error(), path) {
+	if _, err := Dial(t.Context(), path); !errors.Is(err, ErrNoListener) || !strings.Contains(err.Error(), path) {
 		t.Errorf("Dial of a stale socket: %v", err)
 	}
 	l := listen(t, path)
@@ -146,7 +146,7 @@ func TestCloseKeepsOther(t *testing.T) {
 	}
 }
 
-func TestListenRefuses(t *testing.T) {
+func TestListenRejects(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
@@ -181,7 +181,7 @@ func TestListenRefuses(t *testing.T) {
 	if _, err := Dial(t.Context(), long); err == nil || !strings.Contains(err.Error(), "at most 107 are possible") {
 		t.Errorf("Dial: %v", err)
 	}
-	if _, err := Dial(t.Context(), filepath.Join(dir, "nothing")); !errors.Is(err, ErrNobodyListens) {
+	if _, err := Dial(t.Context(), filepath.Join(dir, "nothing")); !errors.Is(err, ErrNoListener) {
 		t.Errorf("Dial: %v", err)
 	}
 }

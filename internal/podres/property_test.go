@@ -42,10 +42,10 @@ func drawPod(t *rapid.T, i int) request.Pod {
 	}
 	budget := 1
 	for k := range rapid.IntRange(1, 4).Draw(t, "containers") {
-		lane := request.Lane(rapid.IntRange(0, 2).Draw(t, "lane"))
-		c := sharing(fmt.Sprint("c", k), lane)
+		containerType := request.ContainerType(rapid.IntRange(0, 2).Draw(t, "lane"))
+		c := sharing(fmt.Sprint("c", k), containerType)
 		if rapid.Bool().Draw(t, "exclusive") {
-			c = exclusive(c.Name, lane, rapid.IntRange(0, 2).Draw(t, "cpus"), gib)
+			c = exclusive(c.Name, containerType, rapid.IntRange(0, 2).Draw(t, "cpus"), gib)
 		}
 		budget += c.CPUs
 		pod.Containers = append(pod.Containers, c)
@@ -57,7 +57,7 @@ func drawPod(t *rapid.T, i int) request.Pod {
 }
 
 // TestAnswersAgree: Get is List's part, order is total, CPUs of containers are theirs alone and,
-// where their pod has a pool, within it; nobody is told the node's shared pool.
+// where their pod has a pool, within it; the node shared pool is never in an answer.
 func TestAnswersAgree(t *testing.T) {
 	empty := map[node.Scope]*node.State{node.ContainerScope: small(t, node.ContainerScope), node.PodScope: small(t, node.PodScope)}
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestAnswersAgree(t *testing.T) {
 				t.Fatalf("%s is out of order", id)
 			}
 			g, ok := find(state, p.GetNamespace(), p.GetName())
-			if !ok || !again && !proto.Equal(podResources(g, state.Devices().Inventory()), p) {
+			if !ok || !again && !proto.Equal(podResources(state, g), p) {
 				t.Fatalf("Get of %s is not its part of List", id)
 			}
 			cpus := checkPod(t, p)
@@ -82,6 +82,38 @@ func TestAnswersAgree(t *testing.T) {
 				t.Fatalf("%s has CPUs %s; others have %s, all have %s", id, cpus, taken, state.SharedCPUs())
 			}
 			taken = taken.Union(cpus)
+		}
+	})
+}
+
+// TestEncoderKeepsParts: whatever pods and claims come and go, the answer is the one that is made without parts of
+// earlier ones.
+func TestEncoderKeepsParts(t *testing.T) {
+	empty := small(t, node.PodScope)
+	rapid.Check(t, func(t *rapid.T) {
+		state := empty
+		var e encoder
+		for i := range rapid.IntRange(1, 8).Draw(t, "changes") {
+			if rapid.Bool().Draw(t, "claims change") {
+				state = state.WithClaims(uid(rapid.IntRange(0, 6).Draw(t, "whose")), []request.Claim{
+					{Name: fmt.Sprint(i), Uses: []request.ClaimUse{{Container: "c0"}}, Devices: []request.ClaimDevice{}},
+				})
+			}
+			if rapid.Bool().Draw(t, "released") {
+				state = state.Release(uid(rapid.IntRange(0, i).Draw(t, "who")))
+			}
+			var err error
+			if state, err = state.Apply(state.Plan(drawPod(t, i))); err != nil {
+				t.Fatal(err)
+			}
+			encoded, err := e.list(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoded := &podresourcesv1.ListPodResourcesResponse{}
+			if err := proto.Unmarshal(encoded.ProtoReflect().GetUnknown(), decoded); err != nil || !proto.Equal(decoded, list(state)) {
+				t.Fatalf("change %d: %v\n%swant\n%s", i, err, text(decoded.GetPodResources()), text(list(state).GetPodResources()))
+			}
 		}
 	})
 }

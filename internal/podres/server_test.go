@@ -140,17 +140,17 @@ func TestSnapshotChanges(t *testing.T) {
 
 // TestUnavailable: while the node is not managed every call ends with the reason.
 func TestUnavailable(t *testing.T) {
-	var aside atomic.Bool
+	var unmanaged atomic.Bool
 	o := unlimited
 	o.Unavailable = func() error {
-		if aside.Load() {
+		if unmanaged.Load() {
 			return errors.New("the kubelet manages this node")
 		}
 		return nil
 	}
 	client := dial(t, start(t, publish(small(t, node.PodScope)), o))
 	for _, away := range []bool{false, true, false} {
-		aside.Store(away)
+		unmanaged.Store(away)
 		for _, call := range calls(client) {
 			err := call(t.Context())
 			if told := status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "the kubelet manages this node"); told != away {

@@ -86,13 +86,13 @@ func policy(scope node.Scope) node.Policy {
 	}
 }
 
-// admit gives pods what they ask for; a refusal fails the test.
+// admit gives pods what they ask for; a rejection fails the test.
 func admit(tb testing.TB, state *node.State, pods ...request.Pod) *node.State {
 	tb.Helper()
 	for _, pod := range pods {
 		plan := state.Plan(pod)
-		if plan.Refusal != nil {
-			tb.Fatalf("%s: %v", pod.ID(), plan.Refusal)
+		if plan.Rejection != nil {
+			tb.Fatalf("%s: %v", pod.ID(), plan.Rejection)
 		}
 		var err error
 		if state, err = state.Apply(plan); err != nil {
@@ -122,13 +122,13 @@ func (p *published) State() *node.State { return p.state.Load() }
 func bytesOf(n int64) request.Amounts { return request.Amounts{{Resource: "memory", Value: n}} }
 
 // exclusive is a container with CPUs and memory of its own.
-func exclusive(name string, lane request.Lane, cpus int, memory int64) request.Container {
-	return request.Container{Name: name, Lane: lane, CPUs: cpus, Memory: bytesOf(memory), Equivalent: true}
+func exclusive(name string, containerType request.ContainerType, cpus int, memory int64) request.Container {
+	return request.Container{Name: name, Type: containerType, CPUs: cpus, Memory: bytesOf(memory), Equivalent: true}
 }
 
 // sharing is a container that asks for nothing of its own.
-func sharing(name string, lane request.Lane) request.Container {
-	return request.Container{Name: name, Lane: lane}
+func sharing(name string, containerType request.ContainerType) request.Container {
+	return request.Container{Name: name, Type: containerType}
 }
 
 // with is a container with devices too.

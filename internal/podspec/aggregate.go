@@ -8,10 +8,10 @@ import (
 )
 
 // forEachContainer visits the init containers, then the app containers, in spec order.
-func forEachContainer(pod *v1.Pod, visit func(*v1.Container, request.Lane)) {
+func forEachContainer(pod *v1.Pod, visit func(*v1.Container, request.ContainerType)) {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		visit(c, laneOf(c))
+		visit(c, typeOf(c))
 	}
 	for i := range pod.Spec.Containers {
 		visit(&pod.Spec.Containers[i], request.App)
@@ -26,14 +26,14 @@ func limitsOf(c *v1.Container) v1.ResourceList   { return c.Resources.Limits }
 // that were started before it (R-DEM-80). The pod's overhead is not in it.
 func aggregate(pod *v1.Pod, of func(*v1.Container) v1.ResourceList) v1.ResourceList {
 	sidecars, together, worst := v1.ResourceList{}, v1.ResourceList{}, v1.ResourceList{}
-	forEachContainer(pod, func(c *v1.Container, lane request.Lane) {
-		if lane != request.Init {
+	forEachContainer(pod, func(c *v1.Container, containerType request.ContainerType) {
+		if containerType != request.Init {
 			addAll(together, of(c))
 		}
-		if lane == request.Sidecar {
+		if containerType == request.Sidecar {
 			addAll(sidecars, of(c))
 		}
-		if lane == request.Init {
+		if containerType == request.Init {
 			candidate := sidecars.DeepCopy()
 			addAll(candidate, of(c))
 			raiseTo(worst, candidate)

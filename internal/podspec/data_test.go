@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The files under testdata hold the cases. The input of request, default and validate
+// The cases are in the files under testdata. The input of request, default and validate
 // is the spec of a pod named p; arguments are plr=off and managers=off for the gates,
 // qos=X for the class in the status, and raw to leave the defaults out.
 func TestData(t *testing.T) {
@@ -116,7 +116,9 @@ func dataRead(d *datadriven.TestData) string {
 	if d.HasArg("json") {
 		name = "f.json"
 	}
-	sources, notes, err := Read(name, []byte(text))
+	r := reader{Options: Options{Strict: d.HasArg("strict")}}
+	r.read(name, []byte(text))
+	sources, notes, err := r.result()
 	if err != nil {
 		return err.Error() + "\n"
 	}

@@ -6,9 +6,9 @@ import (
 )
 
 // Default returns a copy of the pod with the resources filled in that the API server
-// would fill in on creation, and the kubelet for static pods (R-DEM-70 to R-DEM-74).
+// would fill in on creation, and the kubelet for static pods (R-DEM-70 to R-DEM-75).
 // Other fields are left as they are, and so is a pod with a quantity that Validate and
-// Request refuse for its exponent. Doing it twice is doing it once.
+// Request reject for its exponent. Doing it twice is doing it once.
 func Default(pod *v1.Pod, g Gates) *v1.Pod {
 	out := pod.DeepCopy()
 	if checkExponents(pod) != nil {
@@ -20,51 +20,63 @@ func Default(pod *v1.Pod, g Gates) *v1.Pod {
 	for i := range out.Spec.Containers {
 		defaultRequests(&out.Spec.Containers[i].Resources)
 	}
-	if g.PodLevelResources && out.Spec.Resources != nil {
-		defaultHugePageLimits(out)
-		defaultPodRequests(out)
+	if r := out.Spec.Resources; g.PodLevelResources && r != nil && len(r.Requests)+len(r.Limits) > 0 {
+		defaultPodLevel(out, r)
 	}
+	roundUp(out)
 	return out
 }
 
-// defaultRequests gives each limit that has no request a request (R-DEM-70).
-func defaultRequests(r *v1.ResourceRequirements) {
-	for name, q := range r.Limits {
-		if _, ok := r.Requests[name]; !ok {
-			set(&r.Requests, name, q.DeepCopy())
-		}
-	}
-}
-
-// defaultHugePageLimits gives the pod the huge pages of its containers (R-DEM-71).
-func defaultHugePageLimits(pod *v1.Pod) {
-	r := pod.Spec.Resources
-	if len(r.Requests) == 0 && len(r.Limits) == 0 {
-		return
-	}
-	for name, q := range aggregate(pod, limitsOf) {
+// defaultPodLevel completes the budget of a pod, before anything is rounded.
+func defaultPodLevel(out *v1.Pod, r *v1.ResourceRequirements) {
+	for name, q := range aggregate(out, limitsOf) { // The huge pages of the containers (R-DEM-71).
 		_, requested := r.Requests[name]
 		_, limited := r.Limits[name]
 		if isHugePages(name) && !requested && !limited {
 			set(&r.Limits, name, q)
 		}
 	}
-}
-
-// defaultPodRequests gives a pod that has limits the requests of its containers, and
-// where they have none its limits (R-DEM-72).
-func defaultPodRequests(pod *v1.Pod) {
-	r := pod.Spec.Resources
 	if len(r.Limits) == 0 {
 		return
 	}
-	for name, q := range aggregate(pod, requestsOf) {
+	// A pod that has limits gets the requests of its containers, and where they have none its limits (R-DEM-72).
+	for name, q := range aggregate(out, requestsOf) {
 		if _, ok := r.Requests[name]; !ok && (name == v1.ResourceCPU || name == memory) {
 			set(&r.Requests, name, q)
 		}
 	}
 	for name, q := range r.Limits {
 		if _, ok := r.Requests[name]; !ok && isPodLevel(name) {
+			set(&r.Requests, name, q.DeepCopy())
+		}
+	}
+}
+
+// roundUp rounds every quantity up to a thousandth (R-DEM-75). It comes last: a budget is the sum of what was written.
+func roundUp(pod *v1.Pod) {
+	lists := []v1.ResourceList{pod.Spec.Overhead}
+	add := func(r *v1.ResourceRequirements) { lists = append(lists, r.Limits, r.Requests) }
+	for i := range pod.Spec.InitContainers {
+		add(&pod.Spec.InitContainers[i].Resources)
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i].Resources)
+	}
+	if pod.Spec.Resources != nil {
+		add(pod.Spec.Resources)
+	}
+	for _, list := range lists {
+		for name, q := range list {
+			q.RoundUp(resource.Milli)
+			list[name] = q
+		}
+	}
+}
+
+// defaultRequests gives each limit that has no request a request (R-DEM-70).
+func defaultRequests(r *v1.ResourceRequirements) {
+	for name, q := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
 			set(&r.Requests, name, q.DeepCopy())
 		}
 	}

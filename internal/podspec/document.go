@@ -19,12 +19,17 @@ type document struct {
 	json []byte
 }
 
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// isJSON reports whether a file is named so.
+func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".json") }
+
 // split takes a file apart. A file that is named so is JSON, another one is a stream of
 // JSON objects if it can be read as one, and YAML otherwise. Empty documents are left
 // out. A syntax error names the line of the file.
 func split(name string, data []byte) ([]document, error) {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	named := strings.EqualFold(filepath.Ext(name), ".json")
+	data = bytes.TrimPrefix(data, byteOrderMark)
+	named := isJSON(name)
 	if start := bytes.TrimSpace(data); named || len(start) > 0 && start[0] == '{' {
 		docs, err := splitJSON(data)
 		if err == nil || named {
@@ -69,7 +74,7 @@ func splitJSON(data []byte) ([]document, error) {
 }
 
 // splitYAML cuts at the markers "---" and "...", which YAML reserves at the start of a
-// line whatever stands around them.
+// line whatever is around them.
 func splitYAML(data []byte) ([]document, error) {
 	var docs []document
 	start, first, n := 0, 1, 0
@@ -78,8 +83,12 @@ func splitYAML(data []byte) ([]document, error) {
 			return nil
 		}
 		raw, err := toJSON(text)
-		if err != nil {
-			return relocate(text, first, err)
+		if err != nil { // With the lines before it, the error counts lines from the start of the file.
+			moved := append(bytes.Repeat([]byte("\n"), first-1), text...)
+			if _, again := toJSON(moved); again != nil {
+				err = again
+			}
+			return err
 		}
 		if string(raw) != "null" {
 			docs = append(docs, document{line: first, json: raw})
@@ -108,7 +117,7 @@ func splitYAML(data []byte) ([]document, error) {
 	return docs, nil
 }
 
-// toJSON converts one document and refuses what stands behind its end.
+// toJSON converts one document and rejects what follows its end.
 func toJSON(text []byte) ([]byte, error) {
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -116,7 +125,7 @@ func toJSON(text []byte) ([]byte, error) {
 	}
 	var skipped struct{}
 	dec := yamlparser.NewDecoder(bytes.NewReader(text))
-	_ = dec.Decode(&skipped) // that it is no object is said later and better
+	_ = dec.Decode(&skipped) // that it is no object is a later and better error
 	if err := dec.Decode(&skipped); err == nil {
 		return nil, errors.New("yaml: two documents with nothing between them")
 	} else if !errors.Is(err, io.EOF) {
@@ -132,7 +141,7 @@ func isMarker(line []byte) bool {
 	return len(line) == 3 || strings.ContainsRune(" \t\r\n", rune(line[3]))
 }
 
-// isBlank tells whether a document has nothing but comments and directives.
+// isBlank reports whether a document has nothing but comments and directives.
 func isBlank(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if isMarker(line) {
@@ -143,14 +152,4 @@ func isBlank(text []byte) bool {
 		}
 	}
 	return true
-}
-
-// relocate makes a syntax error count its lines from the start of the file, by having it
-// again with the lines before.
-func relocate(text []byte, first int, err error) error {
-	moved := append(bytes.Repeat([]byte("\n"), first-1), text...)
-	if _, again := toJSON(moved); again != nil {
-		err = again
-	}
-	return err
 }

@@ -1,15 +1,13 @@
 package podspec
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/paddock-project/paddock/internal/golden/recording"
 )
 
 // golden is what is needed here of a scenario and of the reference's answer to it.
@@ -46,7 +44,7 @@ func TestQoSIsThatOfTheReference(t *testing.T) {
 	}
 	compared := 0
 	for _, path := range paths {
-		readGolden(t, path, func(line golden) {
+		for line := range recording.Values[golden](t, path) {
 			g := Gates{PodLevelResources: true} // the defaults of the reference
 			g.apply(line.Scenario.KubeletConfig.FeatureGates)
 			pods := map[string]*v1.Pod{}
@@ -73,35 +71,10 @@ func TestQoSIsThatOfTheReference(t *testing.T) {
 						line.Scenario.Name, i, event.Pod, r.QoS, err, result.QoS)
 				}
 			}
-		})
+		}
 	}
 	if compared < 1000 {
 		t.Errorf("only %d pods were compared", compared)
 	}
 	t.Logf("%d pods compared", compared)
-}
-
-func readGolden(t *testing.T, path string, visit func(golden)) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var line golden
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		visit(line)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
 }

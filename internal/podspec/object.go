@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// workload is what an object has to say about pods: one pod, or a template and how many
+// workload is what an object has about pods: one pod, or a template and how many
 // pods of it run at once.
 type workload struct {
 	pod *v1.Pod
@@ -27,28 +28,27 @@ type workload struct {
 	first    int64 // the number in the first pod's name
 }
 
-// decodeWorkload decodes an object of a kind that has pods, strictly. It returns nil
-// and no error for every other kind.
-func decodeWorkload(id identity, raw []byte) (*workload, error) {
+// decodeWorkload decodes an object of a kind that has pods. It returns nil and no error for every other kind.
+func decodeWorkload(id identity, d *decoder) (*workload, error) {
 	switch id.APIVersion + " " + id.Kind {
 	case "v1 Pod":
 		pod := new(v1.Pod)
-		return &workload{pod: pod}, strict(raw, pod)
+		return &workload{pod: pod}, d.into(pod)
 	case "v1 ReplicationController":
 		var o v1.ReplicationController
-		err := strict(raw, &o)
+		err := d.into(&o)
 		return controller(&o.ObjectMeta, o.Spec.Template, o.Spec.Replicas), err
 	case "apps/v1 Deployment":
 		var o appsv1.Deployment
-		err := strict(raw, &o)
+		err := d.into(&o)
 		return controller(&o.ObjectMeta, &o.Spec.Template, o.Spec.Replicas), err
 	case "apps/v1 ReplicaSet":
 		var o appsv1.ReplicaSet
-		err := strict(raw, &o)
+		err := d.into(&o)
 		return controller(&o.ObjectMeta, &o.Spec.Template, o.Spec.Replicas), err
 	case "apps/v1 StatefulSet":
 		var o appsv1.StatefulSet
-		err := strict(raw, &o)
+		err := d.into(&o)
 		w := controller(&o.ObjectMeta, &o.Spec.Template, o.Spec.Replicas)
 		if o.Spec.Ordinals != nil {
 			w.first = int64(o.Spec.Ordinals.Start)
@@ -56,15 +56,15 @@ func decodeWorkload(id identity, raw []byte) (*workload, error) {
 		return w, err
 	case "apps/v1 DaemonSet":
 		var o appsv1.DaemonSet
-		err := strict(raw, &o)
+		err := d.into(&o)
 		return controller(&o.ObjectMeta, &o.Spec.Template, nil), err
 	case "batch/v1 Job":
 		var o batchv1.Job
-		err := strict(raw, &o)
+		err := d.into(&o)
 		return job(&o.ObjectMeta, &o.Spec), err
 	case "batch/v1 CronJob":
 		var o batchv1.CronJob
-		err := strict(raw, &o)
+		err := d.into(&o)
 		return job(&o.ObjectMeta, &o.Spec.JobTemplate.Spec), err
 	}
 	return nil, nil
@@ -86,7 +86,7 @@ func job(meta *metav1.ObjectMeta, spec *batchv1.JobSpec) *workload {
 	return w
 }
 
-// check says what keeps the workload from being pods.
+// check returns an error if the workload cannot become pods.
 func (w *workload) check() error {
 	switch {
 	case w.pod != nil && w.pod.Name == "" && w.pod.GenerateName == "":
@@ -116,8 +116,13 @@ func (w *workload) size() int64 {
 // pods makes the pods. Those of a controller get the names "web-0", "web-1", …: as a
 // StatefulSet's are, and more readable than the others' would be.
 func (w *workload) pods(kind string) []*v1.Pod {
-	if w.pod != nil {
-		return []*v1.Pod{finish(w.pod)}
+	if pod := w.pod; pod != nil { // It gets what the API server would have given it.
+		pod.Namespace = orDefault(pod.Namespace)
+		if pod.Name == "" {
+			pod.Name = pod.GenerateName + digest(pod.Namespace, pod.GenerateName, pod.Spec)[:5]
+		}
+		pod.UID = types.UID(UID(pod))
+		return []*v1.Pod{pod}
 	}
 	namespace := orDefault(w.meta.Namespace)
 	content := digest(kind, namespace, w.meta.Name, w.template)
@@ -135,56 +140,48 @@ func (w *workload) pods(kind string) []*v1.Pod {
 	return pods
 }
 
-// finish gives a pod the namespace, the name and the UID that the API server would
-// have given it.
-func finish(pod *v1.Pod) *v1.Pod {
-	pod.Namespace = orDefault(pod.Namespace)
-	if pod.Name == "" {
-		pod.Name = pod.GenerateName + digest(pod.Namespace, pod.GenerateName, pod.Spec)[:5]
-	}
-	pod.UID = types.UID(UID(pod))
-	return pod
+func orDefault(namespace string) string { return cmp.Or(namespace, metav1.NamespaceDefault) }
+
+// decoder decodes an object.
+type decoder struct {
+	raw []byte
+	// unknown are the paths of the fields that the type does not have: "spec.containers[0].resorces".
+	unknown []string
 }
 
-func orDefault(namespace string) string {
-	if namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return namespace
-}
-
-// strict decodes JSON that has to have exactly the fields that the object has.
-func strict(raw []byte, into any) error {
-	unknown, err := kjson.UnmarshalStrict(raw, into)
+// into decodes into a type. A field that is there twice is an error.
+func (d *decoder) into(o any) error {
+	strict, err := kjson.UnmarshalStrict(d.raw, o)
 	if err != nil {
-		if at := findQuantity(raw, parseError); at != nil {
+		parse := func(text string) error {
+			_, err := ParseQuantity(text)
+			return err
+		}
+		if at := findQuantity(d.raw, parse); at != nil {
 			return at
 		}
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) {
-			return fmt.Errorf("%s: it is %s and should be %s", mismatch.Field, withArticle(mismatch.Value), jsonType(mismatch.Type))
+			found, _, _ := strings.Cut(mismatch.Value, " ") // a number may come with its digits
+			found = cmp.Or(map[string]string{"array": "a list", "object": "an object"}[found], "a "+found)
+			return fmt.Errorf("%s: it is %s and should be %s", mismatch.Field, found, jsonType(mismatch.Type))
 		}
 		return err
 	}
-	if len(unknown) == 0 {
-		return nil
+	var repeated []string
+	for _, e := range strict {
+		var field kjson.FieldError
+		if errors.As(e, &field) && strings.HasPrefix(e.Error(), "unknown field ") {
+			d.unknown = append(d.unknown, field.FieldPath())
+		} else {
+			repeated = append(repeated, e.Error())
+		}
 	}
-	texts := make([]string, len(unknown))
-	for i, u := range unknown {
-		texts[i] = u.Error()
+	const all = 100 // the most that the decoder reports
+	if len(repeated) > 0 || len(strict) >= all {
+		return errors.New(strings.Join(append(repeated, quoted(d.unknown)...), "; "))
 	}
-	return errors.New(strings.Join(texts, "; "))
-}
-
-func withArticle(value string) string {
-	kind, _, _ := strings.Cut(value, " ") // a number may come with its digits
-	switch kind {
-	case "array":
-		return "a list"
-	case "object":
-		return "an object"
-	}
-	return "a " + kind
+	return nil
 }
 
 // jsonType is what is to be written for a Go type.
@@ -212,13 +209,19 @@ var podVersion = map[string]string{
 	"Job": "batch/v1", "CronJob": "batch/v1",
 }
 
-// hasNoPods tells of the kinds of Kubernetes itself that run no pods and often stand
-// in a file beside those that do. Of custom resources that cannot be known.
-func hasNoPods(id identity) bool {
+// groupOf is the API group of an object; empty for the core.
+func groupOf(id identity) string {
 	group, _, found := strings.Cut(id.APIVersion, "/")
 	if !found {
-		group = ""
+		return ""
 	}
+	return group
+}
+
+// hasNoPods knows the kinds of Kubernetes itself that run no pods and are often
+// in a file beside those that do. Of custom resources that cannot be known.
+func hasNoPods(id identity) bool {
+	group := groupOf(id)
 	switch group {
 	case "":
 		return slices.Contains([]string{
@@ -231,20 +234,4 @@ func hasNoPods(id identity) bool {
 		return true
 	}
 	return strings.HasSuffix(group, ".k8s.io") && !strings.Contains(group, ".x-k8s.io")
-}
-
-func unknownKind(id identity) error {
-	if id.Kind == "" || id.APIVersion == "" {
-		return errors.New("it is no Kubernetes object: apiVersion and kind are needed")
-	}
-	if version, ok := podVersion[id.Kind]; ok {
-		return fmt.Errorf("apiVersion %q of kind %s is not known, write %s", id.APIVersion, id.Kind, version)
-	}
-	kinds := make([]string, 0, len(podVersion))
-	for kind := range podVersion {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	return fmt.Errorf("kind %s of apiVersion %q is not known, and so not whether it has pods; what is read: %s and lists of these",
-		id.Kind, id.APIVersion, strings.Join(kinds, ", "))
 }

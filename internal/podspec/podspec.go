@@ -2,8 +2,8 @@
 //
 // It has three steps, each usable alone. Read and ReadFiles take manifests apart into
 // pods, strictly. Default and Validate do to a pod what the API server would do and
-// say about its resources (docs/rules/demand.md, sections 7 to 9). Request makes the
-// request.Pod: QoS class, lanes, who qualifies for exclusive CPUs and memory, and how
+// check about its resources (docs/rules/demand.md, sections 7 to 9). Request makes the
+// request.Pod: QoS class, container types, who qualifies for exclusive CPUs and memory, and how
 // much. Quantities and feature gates end here.
 //
 // Nothing in this package changes a pod that it is given, and the same input always
@@ -43,16 +43,16 @@ func isHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), hugePagesPrefix)
 }
 
-// isMemory tells whether the memory manager cares for the resource.
+// isMemory reports whether the memory manager cares for the resource.
 func isMemory(name v1.ResourceName) bool { return request.IsMemory(string(name)) }
 
-// isPodLevel tells whether the resource can be asked for at pod level.
+// isPodLevel reports whether the resource can be asked for at pod level.
 func isPodLevel(name v1.ResourceName) bool { return name == v1.ResourceCPU || isMemory(name) }
 
-// HasPodLevelResources tells whether the pod asks for cpu, memory or huge pages at pod
-// level, in whatever amount and whatever the gates say (R-DEM-1). With the gate
+// HasPodLevelResources reports whether the pod asks for cpu, memory or huge pages at pod
+// level, in any amount and with any gates (R-DEM-1). With the gate
 // PodLevelResources off such a pod is not admitted (R-DEM-2): that is for the caller
-// to refuse.
+// to reject.
 func HasPodLevelResources(pod *v1.Pod) bool {
 	r := pod.Spec.Resources
 	if r == nil {
@@ -68,18 +68,8 @@ func HasPodLevelResources(pod *v1.Pod) bool {
 	return false
 }
 
-func kindOf(pod *v1.Pod, g Gates) request.Kind {
-	switch {
-	case !HasPodLevelResources(pod):
-		return request.Plain
-	case g.PodLevelResources && g.PodLevelManagers:
-		return request.PodLevel
-	}
-	return request.Unmanaged
-}
-
-// laneOf is the lane of an init container.
-func laneOf(c *v1.Container) request.Lane {
+// typeOf is the container type of an init container.
+func typeOf(c *v1.Container) request.ContainerType {
 	if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
 		return request.Sidecar
 	}

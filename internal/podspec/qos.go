@@ -2,30 +2,28 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // qosOf is the class that the managers go by: the one in the status if there is one,
-// else the one that follows from the spec (R-DEM-10).
+// else the one that follows from the spec (R-DEM-10 to R-DEM-14).
 func qosOf(pod *v1.Pod, g Gates) (request.QoS, error) {
 	switch pod.Status.QOSClass {
 	case "":
-		return computeQoS(pod, g), nil
 	case v1.PodQOSGuaranteed:
 		return request.Guaranteed, nil
 	case v1.PodQOSBurstable:
 		return request.Burstable, nil
 	case v1.PodQOSBestEffort:
 		return request.BestEffort, nil
+	default:
+		return 0, fmt.Errorf("status.qosClass: %q is none of Guaranteed, Burstable and BestEffort", pod.Status.QOSClass)
 	}
-	return 0, fmt.Errorf("status.qosClass: %q is none of Guaranteed, Burstable and BestEffort", pod.Status.QOSClass)
-}
-
-// computeQoS follows R-DEM-11 to R-DEM-14.
-func computeQoS(pod *v1.Pod, g Gates) request.QoS {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	limited := true
 	if r := pod.Spec.Resources; g.PodLevelResources && r != nil {
@@ -33,7 +31,7 @@ func computeQoS(pod *v1.Pod, g Gates) request.QoS {
 		addCounted(limits, r.Limits)
 		limited = len(r.Limits) == 0 || len(limits) == 2
 	} else {
-		forEachContainer(pod, func(c *v1.Container, _ request.Lane) {
+		forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
 			addCounted(requests, c.Resources.Requests)
 			if addCounted(limits, c.Resources.Limits) < 2 {
 				limited = false
@@ -42,11 +40,11 @@ func computeQoS(pod *v1.Pod, g Gates) request.QoS {
 	}
 	switch {
 	case len(requests) == 0 && len(limits) == 0:
-		return request.BestEffort
-	case limited && sameList(requests, limits):
-		return request.Guaranteed
+		return request.BestEffort, nil
+	case limited && maps.EqualFunc(requests, limits, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }):
+		return request.Guaranteed, nil
 	}
-	return request.Burstable
+	return request.Burstable, nil
 }
 
 // addCounted adds to sum what counts for the QoS class, cpu and memory above zero
@@ -60,14 +58,4 @@ func addCounted(sum, list v1.ResourceList) int {
 		}
 	}
 	return n
-}
-
-// sameList tells whether both lists have the same names with equal values.
-func sameList(a, b v1.ResourceList) bool {
-	for name, q := range a {
-		if other, ok := b[name]; !ok || q.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }

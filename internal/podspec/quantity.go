@@ -19,17 +19,17 @@ var ErrNotWhole = errors.New("not a whole number")
 var ErrOutOfRange = errors.New("out of range")
 
 var (
-	// A quantity of 2^63-1 or more is read as 2^63-1, so that very number stands for
+	// A quantity of 2^63-1 or more is read as 2^63-1, so that very number means
 	// all that is too large.
 	maxUnits = *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
 	maxMilli = *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
 )
 
 // maxExponent is far beyond every amount there is. Arithmetic on a quantity writes out
-// all its digits, which for 1e999999999 would take hours: such a one is refused unread.
+// all its digits, which for 1e999999999 would take hours: such a one is rejected unread.
 const maxExponent = 60
 
-// checkExponents refuses, by its field, the first quantity of the pod that cannot be
+// checkExponents rejects, by its field, the first quantity of the pod that cannot be
 // calculated with in reasonable time. Before it no quantity is compared or added.
 func checkExponents(pod *v1.Pod) *field.Error {
 	check := func(r *v1.ResourceRequirements, at *field.Path) *field.Error {
@@ -39,7 +39,7 @@ func checkExponents(pod *v1.Pod) *field.Error {
 		}{{"limits", r.Limits}, {"requests", r.Requests}} {
 			for _, name := range sortedNames(l.list) {
 				q := l.list[name]
-				if isPlain(q) {
+				if _, small := q.AsInt64(); small && q.Sign() != 0 { // Almost all. Only a zero may have an exponent.
 					continue
 				}
 				if scale := q.AsDec().Scale(); scale > maxExponent || scale < -maxExponent {
@@ -71,14 +71,25 @@ func checkExponents(pod *v1.Pod) *field.Error {
 	return nil
 }
 
-// isPlain is the short way for almost all quantities: what is an int64 is no danger.
-// The way is long for a zero with an exponent.
-func isPlain(q resource.Quantity) bool {
-	if q.Sign() == 0 {
-		return false
+// CheckAmounts returns an error if an amount of a list cannot be calculated with: it is negative, too large, or has
+// an exponent that takes hours to write out.
+func CheckAmounts(list v1.ResourceList) error {
+	for _, name := range sortedNames(list) {
+		q := list[name]
+		if _, small := q.AsInt64(); !small {
+			if scale := q.AsDec().Scale(); scale > maxExponent || scale < -maxExponent {
+				return fmt.Errorf("%s: %w: it has the exponent %d", name, ErrOutOfRange, -scale)
+			}
+		}
+		limit := maxUnits
+		if name == v1.ResourceCPU {
+			limit = maxMilli
+		}
+		if err := inRange(q, limit); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	_, ok := q.AsInt64()
-	return ok
+	return nil
 }
 
 func inRange(q, limit resource.Quantity) error {
@@ -90,14 +101,6 @@ func inRange(q, limit resource.Quantity) error {
 			ErrOutOfRange, q.String(), limit.String())
 	}
 	return nil
-}
-
-// milliOf is q in thousandths, rounded up.
-func milliOf(q resource.Quantity) (int64, error) {
-	if err := inRange(q, maxMilli); err != nil {
-		return 0, err
-	}
-	return q.MilliValue(), nil
 }
 
 // bytesOf is q in bytes. A fraction of a byte counts as a byte.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -82,13 +83,17 @@ func walkQuantities(v any, at *field.Path, f quantityFields, check func(string) 
 			}
 		}
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			here := at.Child(key)
 			list, isList := v[key].(map[string]any)
 			var err error
 			switch {
 			case f.lists[key] && isList:
-				err = checkList(list, here, check)
+				for _, name := range slices.Sorted(maps.Keys(list)) {
+					if err = checkText(list[name], here.Key(name), check); err != nil {
+						break
+					}
+				}
 			case f.single[key]:
 				err = checkText(v[key], here, check)
 			}
@@ -98,15 +103,6 @@ func walkQuantities(v any, at *field.Path, f quantityFields, check func(string) 
 			if err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-func checkList(list map[string]any, at *field.Path, check func(string) error) error {
-	for _, name := range sortedKeys(list) {
-		if err := checkText(list[name], at.Key(name), check); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -128,22 +124,7 @@ func checkText(v any, at *field.Path, check func(string) error) error {
 	return nil
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// parseError is what is wrong with the text of a quantity.
-func parseError(text string) error {
-	_, err := ParseQuantity(text)
-	return err
-}
-
-// textOutOfRange refuses a quantity that even to parse could take for ever: see
+// textOutOfRange rejects a quantity that even to parse could take for ever: see
 // maxExponent.
 func textOutOfRange(text string) error {
 	if len(text) > maxQuantityText {

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,20 +18,25 @@ import (
 	"github.com/paddock-project/paddock/internal/bounded"
 )
 
-// MaxFileSize is the largest file that is read, in bytes.
+// MaxFileSize is the largest file that is read, in bytes; a YAML document takes ten times its size while it is parsed. JSON
+// can be larger: it is read object by object then, and a list item by item.
 const MaxFileSize = 64 << 20
 
-// maxErrors is how many errors are told at once: a file that is no manifest at all can
+// maxErrors is how many errors are reported at once: a file that is no manifest at all can
 // have one in each line.
 const maxErrors = 20
 
 // Read returns the pods of a file, in the order of the file: YAML or JSON, any number
 // of documents, of pods, of controllers (one pod for each replica that runs at once,
-// one for a DaemonSet), and of lists of these. What can hold no pods is left out with a
-// note. A name that ends in .json says that the file is JSON; else it is for messages.
+// one for a DaemonSet), and of lists of these. What can have no pods is left out with a
+// note. A file whose name ends in .json is JSON; else the name is for messages.
 //
-// Decoding is strict: an unknown or repeated field is an error. Errors name the file,
-// the document, the object and the field; all documents are looked at unless the syntax
+// An unknown field that can decide (see unknownFields) is an error, as it may be a mistyped one, unless the API server
+// stored the object: it knows the field, so the field is of a newer Kubernetes. Every other unknown field is a
+// note. An object of an unknown kind is a note too; its pods are those of the pod templates in it, each as often as
+// the nearest field "replicas" around it. A repeated field is an error.
+//
+// Errors name the file, the document, the object and the field; all documents are looked at unless the syntax
 // is wrong, and if there is an error there are no pods. Two pods with one UID, and two manifests of one pod, are
 // an error, and so is asking for more than MaxPods pods.
 func Read(name string, data []byte) ([]Source, []Note, error) {
@@ -40,13 +47,52 @@ func Read(name string, data []byte) ([]Source, []Note, error) {
 
 // ReadFiles is Read for files: it returns the pods of all of them, in the order of
 // paths. Of a directory the files *.yaml, *.yml and *.json are read, by name; its
-// subdirectories and hidden files are not. "-" is stdin.
+// subdirectories, of which there is a note, and hidden files are not. "-" is stdin.
 func ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
-	var r reader
+	return Options{}.ReadFiles(paths, stdin)
+}
+
+// Options are how manifests are read.
+type Options struct {
+	// Strict makes every unknown field and kind an error.
+	Strict bool
+	// Others is called with objects that are no workloads, in JSON. It reports whether it takes the object. What it does
+	// not take is left out with a note, or searched for templates of pods.
+	Others func(kind, apiVersion string, data []byte) (bool, error)
+	// MaxPods is how many pods can be read; 0: the constant MaxPods.
+	MaxPods int
+	// Slim keeps of pods what decides, see Slim.
+	Slim bool
+	// Each takes the pods, in order, which are then not kept. Pods are taken also where there is an error later.
+	Each func(Source) error
+}
+
+// ReadFrom is ReadFiles for a file that is open; name is for messages and, if it ends in .json, for the form.
+func (o Options) ReadFrom(name string, from io.Reader) ([]Source, []Note, error) {
+	r := reader{Options: o}
+	r.readFrom(name, from)
+	return r.result()
+}
+
+// ReadFiles is the function ReadFiles with options.
+func (o Options) ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
+	r := reader{Options: o}
 	for _, path := range paths {
-		r.readPath(path, stdin)
-		if path == "-" {
+		if path == "-" && stdin != nil {
+			r.readFrom(path, stdin)
 			stdin = nil // it can be read but once
+			continue
+		} else if path == "-" {
+			r.fail(errors.New("-: the standard input is not there, or named twice"))
+			continue
+		}
+		switch info, err := os.Stat(path); {
+		case err != nil:
+			r.fail(err)
+		case info.IsDir():
+			r.readDir(path)
+		default:
+			r.readFile(path)
 		}
 	}
 	return r.result()
@@ -54,12 +100,30 @@ func ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
 
 // reader gathers what was found.
 type reader struct {
+	Options
 	sources []Source
 	notes   []Note
 	errs    []error
+	// repeated are notes that are made once, with how often they apply.
+	repeated []repeated
+	// unrepeated is how many notes of other kinds there are.
+	unrepeated int
+	// taken is how many pods Each took, seen their UIDs and names.
+	taken int
+	seen  map[string]bool
 }
 
 func (r *reader) result() ([]Source, []Note, error) {
+	for i, n := range r.repeated {
+		if i == maxRepeated {
+			r.notes = append(r.notes, Note{Origin: n.first, Text: fmt.Sprintf("and %d more notes of this kind", len(r.repeated)-maxRepeated+r.unrepeated)})
+			break
+		}
+		if n.times > 1 {
+			n.text += fmt.Sprintf("; so %d times", n.times)
+		}
+		r.notes = append(r.notes, Note{Origin: n.first, Text: n.text})
+	}
 	if len(r.errs) == 0 {
 		r.checkUnique()
 	}
@@ -74,34 +138,18 @@ func (r *reader) result() ([]Source, []Note, error) {
 
 func (r *reader) fail(err error) { r.errs = append(r.errs, err) }
 
-func (r *reader) readPath(path string, stdin io.Reader) {
-	if path == "-" {
-		if stdin == nil {
-			r.fail(errors.New("-: the standard input is not there, or named twice"))
-			return
-		}
-		r.readFrom(path, stdin)
-		return
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		r.fail(err)
-	case info.IsDir():
-		r.readDir(path)
-	default:
-		r.readFile(path)
-	}
-}
-
 func (r *reader) readDir(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		r.fail(err)
 		return
 	}
+	var subdirectories []string
 	for _, e := range entries { // sorted by name
 		ext := strings.ToLower(filepath.Ext(e.Name()))
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			subdirectories = append(subdirectories, e.Name())
+		}
 		if strings.HasPrefix(e.Name(), ".") || !slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
 			continue
 		}
@@ -113,6 +161,11 @@ func (r *reader) readDir(dir string) {
 			continue
 		}
 		r.readFile(path)
+	}
+	if n := len(subdirectories); n > 0 {
+		const few = 5 // fit in a line
+		r.notes = append(r.notes, Note{Origin: Origin{File: dir}, Text: fmt.Sprintf("subdirectories are not read, %d in all: %s; name those that have manifests",
+			n, strings.Join(subdirectories[:min(few, n)], ", "))})
 	}
 }
 
@@ -127,7 +180,23 @@ func (r *reader) readFile(path string) {
 }
 
 func (r *reader) readFrom(name string, from io.Reader) {
-	data, err := bounded.Read("it", from, MaxFileSize)
+	first, all, err := bounded.Begin(from, MaxFileSize+1)
+	if len(first) > MaxFileSize && (isJSON(name) || bytes.HasPrefix(bytes.TrimSpace(first[:1<<10]), []byte("{"))) {
+		if bytes.HasPrefix(first, byteOrderMark) {
+			_, err = io.CopyN(io.Discard, all, int64(len(byteOrderMark)))
+		}
+		if err == nil {
+			r.stream(name, all)
+			return
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = bounded.Read("it", all, MaxFileSize)
+	}
+	if err == nil {
+		err = bounded.Unpacked("it", data)
+	}
 	if err != nil {
 		r.fail(fmt.Errorf("%s: %w", name, err))
 		return
@@ -153,41 +222,42 @@ type identity struct {
 		Name         string `json:"name"`
 		Namespace    string `json:"namespace"`
 		GenerateName string `json:"generateName"`
+		UID          string `json:"uid"`
+		// ResourceVersion and ConfigSource tell that the API server or the kubelet has the object.
+		ResourceVersion string `json:"resourceVersion"`
+		Annotations     struct {
+			ConfigSource string `json:"kubernetes.io/config.source"`
+		} `json:"annotations"`
 	} `json:"metadata"`
+	HasItems present `json:"items"`
+	HasSpec  present `json:"spec"`
+}
+
+// present is whether a field is there, whatever its value.
+type present bool
+
+// UnmarshalJSON takes any value but null.
+func (p *present) UnmarshalJSON(data []byte) error {
+	*p = string(data) != "null"
+	return nil
 }
 
 func (id identity) String() string {
-	name := id.Metadata.Name
-	if name == "" {
-		name = id.Metadata.GenerateName
-	}
+	name := cmp.Or(id.Metadata.Name, id.Metadata.GenerateName)
 	if name == "" {
 		return id.Kind
 	}
 	return fmt.Sprintf("%s %s/%s", id.Kind, orDefault(id.Metadata.Namespace), name)
 }
 
-// identify reads the identity of an object as far as it has one; what it does not say
-// itself is taken from assumed.
-func identify(raw []byte, assumed identity) identity {
-	var id identity
-	// A field of the wrong type is complained of when all of the object is decoded.
-	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &id)
-	if id.Kind == "" {
-		id.Kind = assumed.Kind
-	}
-	if id.APIVersion == "" {
-		id.APIVersion = assumed.APIVersion
-	}
-	return id
-}
-
 // object reads one object. assumed is the kind that an item of a list has without
-// saying so.
+// its own.
 func (r *reader) object(at Origin, raw []byte, assumed identity) {
-	id := identify(raw, assumed)
+	var id identity
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &id) // A field of the wrong type is an error when all is decoded.
+	id.Kind, id.APIVersion = cmp.Or(id.Kind, assumed.Kind), cmp.Or(id.APIVersion, assumed.APIVersion)
 	at.Object = id.String()
-	if strings.HasSuffix(id.Kind, "List") {
+	if strings.HasSuffix(id.Kind, "List") && bool(id.HasItems || !id.HasSpec) {
 		r.list(at, id, raw)
 		return
 	}
@@ -195,40 +265,93 @@ func (r *reader) object(at Origin, raw []byte, assumed identity) {
 		r.fail(fmt.Errorf("%s: %w", at, err))
 		return
 	}
-	w, err := decodeWorkload(id, raw)
+	d := decoder{raw: raw}
+	w, err := decodeWorkload(id, &d)
 	switch {
 	case err != nil:
 	case w != nil:
-		err = w.check()
-	case hasNoPods(id):
-		r.notes = append(r.notes, Note{Origin: at, Text: "left out, it has no pods"})
-		return
+		if err = r.unknownFields(at, id, "", d.unknown); err == nil {
+			err = w.check()
+		}
 	default:
-		err = unknownKind(id)
+		err = r.other(at, id, raw)
 	}
 	if err != nil {
 		r.fail(fmt.Errorf("%s: %w", at, err))
 		return
 	}
-	r.add(at, id, w)
+	if w != nil {
+		r.add(at, id, w)
+	}
+}
+
+// other reads an object that is no workload.
+func (r *reader) other(at Origin, id identity, raw []byte) error {
+	if r.Others != nil {
+		if taken, err := r.Others(id.Kind, id.APIVersion, raw); taken || err != nil {
+			return err
+		}
+	}
+	if hasNoPods(id) {
+		r.notes = append(r.notes, Note{Origin: at, Text: "left out, it has no pods"})
+		return nil
+	}
+	return r.unknownKind(at, id, raw)
 }
 
 func (r *reader) add(at Origin, id identity, w *workload) {
-	if n := w.size(); n > int64(MaxPods-len(r.sources)) {
+	most := cmp.Or(r.MaxPods, MaxPods)
+	if n := w.size(); n > int64(most-len(r.sources)-r.taken) {
 		r.fail(fmt.Errorf("%s: it asks for %d pods, and %d were read before; at most %d can be read in all",
-			at, n, len(r.sources), MaxPods))
+			at, n, len(r.sources)+r.taken, most))
 		return
 	}
 	pods := w.pods(id.Kind)
 	if len(pods) == 0 {
 		r.notes = append(r.notes, Note{Origin: at, Text: "it asks for no pods"})
 	}
+	if r.Slim && len(pods) > 0 { // Pods of a controller share one.
+		slim := Slim(pods[0])
+		for _, pod := range pods {
+			pod.Spec, pod.Status, pod.Annotations, pod.ManagedFields = slim.Spec, slim.Status, slim.Annotations, nil
+		}
+	}
 	for _, pod := range pods {
-		r.sources = append(r.sources, Source{Origin: at, Pod: pod})
+		source := Source{Origin: at, Pod: pod}
+		if r.Each == nil {
+			r.sources = append(r.sources, source)
+			continue
+		}
+		r.taken++
+		var err error
+		if strings.HasPrefix(source.Object, "Pod ") { // As checkUnique has it.
+			err = r.unique(source)
+		}
+		if err == nil {
+			err = r.Each(source)
+		}
+		if err != nil {
+			r.fail(fmt.Errorf("%s: %w", at, err))
+			return
+		}
 	}
 }
 
-// list reads the items of a v1 List, which say what they are, or of the list of one
+// unique rejects a pod that was taken before.
+func (r *reader) unique(s Source) error {
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	for _, key := range []string{string(s.Pod.UID), s.Pod.Namespace + "/" + s.Pod.Name} {
+		if r.seen[key] {
+			return fmt.Errorf("the pod %s/%s is there already, or another one with its uid %s", s.Pod.Namespace, s.Pod.Name, s.Pod.UID)
+		}
+		r.seen[key] = true
+	}
+	return nil
+}
+
+// list reads the items of a v1 List, which have their kind, or of the list of one
 // kind, as the API returns it, which need not.
 func (r *reader) list(at Origin, id identity, raw []byte) {
 	var l struct {
@@ -240,7 +363,12 @@ func (r *reader) list(at Origin, id identity, raw []byte) {
 		r.fail(fmt.Errorf("%s: a list within a list is not read, put its items in the outer one", at))
 		return
 	}
-	if err := strict(raw, &l); err != nil {
+	d := decoder{raw: raw}
+	err := d.into(&l)
+	if err == nil {
+		err = r.unknownFields(at, id, "", d.unknown)
+	}
+	if err != nil {
 		r.fail(fmt.Errorf("%s: %w", at, err))
 		return
 	}
@@ -254,7 +382,7 @@ func (r *reader) list(at Origin, id identity, raw []byte) {
 	}
 }
 
-// checkUnique refuses a pod that is there twice: the second would be taken for the first.
+// checkUnique rejects a pod that is there twice: the second would be taken for the first.
 func (r *reader) checkUnique() {
 	uids, names := map[string]Origin{}, map[string]Origin{}
 	for _, s := range r.sources {

@@ -101,7 +101,7 @@ func TestReadTellsSoManyErrorsAndNoMore(t *testing.T) {
 	}
 }
 
-// The limit on pods holds for all files together.
+// The limit on pods is for all files together.
 func TestReadFilesCountsPodsOverAllFiles(t *testing.T) {
 	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec: {replicas: 6000, selector: {}, template: {}}\n"
 	dir := files(t, map[string]string{"a.yaml": strings.Replace(web, "NAME", "a", 1), "b.yaml": strings.Replace(web, "NAME", "b", 1)})
@@ -115,6 +115,8 @@ func TestReadFilesCountsPodsOverAllFiles(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(podA))
+	f.Add([]byte("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {groups: [{replicas: 2, template: {newer: 1, spec: {containers: [{name: c, resources: {limit: {}}}]}}}]}}\n"))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u","resourceVersion":"7"},"spec":{"newer":1},"status":{"newer":[]}}`))
 	f.Add([]byte("--- {apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {replicas: 2, selector: {}, template: {}}}\n...\n"))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a"},` +
 		`"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1e9","memory":1e3}}}]}}]}`))

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Request says in numbers what the pod asks for under the given gates. Default is
+// Request is in numbers what the pod asks for under the given gates. Default is
 // expected to have been applied, by the API server or here.
 //
 // The rules of the API are not checked: a pod that went past Validate gets the numbers
@@ -46,7 +45,13 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 		Namespace: pod.Namespace,
 		Name:      pod.Name,
 		QoS:       qos,
-		Kind:      kindOf(pod, g),
+		Kind:      request.Unmanaged,
+	}
+	switch {
+	case !HasPodLevelResources(pod):
+		out.Kind = request.Plain
+	case g.PodLevelResources && g.PodLevelManagers:
+		out.Kind = request.PodLevel
 	}
 	if pod.Spec.Priority != nil {
 		out.Priority = *pod.Spec.Priority
@@ -54,13 +59,14 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 	if !pod.CreationTimestamp.IsZero() {
 		out.Created = max(0, pod.CreationTimestamp.Unix())
 	}
+	out.Moves, _ = Consent(pod) // Manifests are read with a note about an unknown value.
 	if err := addBudget(&out, pod); err != nil {
 		return request.Pod{}, err
 	}
 	spec := field.NewPath("spec")
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if err := addContainer(&out, c, laneOf(c), spec.Child("initContainers").Index(i)); err != nil {
+		if err := addContainer(&out, c, typeOf(c), spec.Child("initContainers").Index(i)); err != nil {
 			return request.Pod{}, err
 		}
 	}
@@ -105,14 +111,21 @@ func addBudget(out *request.Pod, pod *v1.Pod) (err error) {
 	return nil
 }
 
-func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *field.Path) (err error) {
+func addContainer(out *request.Pod, c *v1.Container, containerType request.ContainerType, at *field.Path) (err error) {
 	at = at.Child("resources")
 	rc := request.Container{
 		Name:       c.Name,
-		Lane:       lane,
+		Type:       containerType,
 		Equivalent: isEquivalent(c),
-		HugePages:  hugePagesOf(c),
 	}
+	for _, list := range []v1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range list {
+			if isHugePages(name) && !q.IsZero() && !slices.Contains(rc.HugePages, string(name)) {
+				rc.HugePages = append(rc.HugePages, string(name))
+			}
+		}
+	}
+	slices.Sort(rc.HugePages)
 	if rc.CPURequest, err = milliIn(c.Resources.Requests, at.Child("requests")); err != nil {
 		return err
 	}
@@ -131,6 +144,11 @@ func addContainer(out *request.Pod, c *v1.Container, lane request.Lane, at *fiel
 	if rc.Devices, err = devicesOf(c, at.Child("limits")); err != nil {
 		return err
 	}
+	for _, claim := range c.Resources.Claims {
+		rc.Claims = append(rc.Claims, claim.Name)
+	}
+	slices.Sort(rc.Claims)
+	rc.Claims = slices.Compact(rc.Claims)
 	out.Containers = append(out.Containers, rc)
 	return nil
 }
@@ -172,7 +190,7 @@ func exclusiveCPUs(pod request.Pod, c request.Container) (int, request.Sharing) 
 	return n, request.NotShared
 }
 
-// isEquivalent tells whether the container would be Guaranteed on its own (R-DEM-22).
+// isEquivalent reports whether the container would be Guaranteed on its own (R-DEM-22).
 func isEquivalent(c *v1.Container) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, memory} {
 		asked, limit := c.Resources.Requests[name], c.Resources.Limits[name]
@@ -183,31 +201,16 @@ func isEquivalent(c *v1.Container) bool {
 	return true
 }
 
-// hugePagesOf names the huge pages that the container asks for, ascending.
-func hugePagesOf(c *v1.Container) []request.Resource {
-	var names []request.Resource
-	for _, list := range []v1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
-		for name, q := range list {
-			if isHugePages(name) && !q.IsZero() {
-				names = append(names, string(name))
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// milliIn is the cpu of a list in thousandths, 0 where there is none.
+// milliIn is the cpu of a list in thousandths, rounded up, 0 where there is none.
 func milliIn(list v1.ResourceList, at *field.Path) (int64, error) {
 	q, ok := list[v1.ResourceCPU]
 	if !ok {
 		return 0, nil
 	}
-	milli, err := milliOf(q)
-	if err != nil {
+	if err := inRange(q, maxMilli); err != nil {
 		return 0, fmt.Errorf("%s: %w", at.Key(string(v1.ResourceCPU)), err)
 	}
-	return milli, nil
+	return q.MilliValue(), nil
 }
 
 // memoryIn is the memory and the huge pages of a list in bytes, zero amounts kept
@@ -227,7 +230,7 @@ func memoryIn(list v1.ResourceList, at *field.Path) (request.Amounts, error) {
 	return out, nil
 }
 
-// statedMemory is the memory and the huge pages of a list in bytes, rounded up. Nothing is refused for
+// statedMemory is the memory and the huge pages of a list in bytes, rounded up. Nothing is rejected for
 // them: what is too large for a number is the largest, what is negative is left out.
 func statedMemory(list v1.ResourceList) request.Amounts {
 	var out request.Amounts
@@ -246,12 +249,7 @@ func statedMemory(list v1.ResourceList) request.Amounts {
 }
 
 func sortedNames(list v1.ResourceList) []v1.ResourceName {
-	names := make([]v1.ResourceName, 0, len(list))
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b v1.ResourceName) int { return strings.Compare(string(a), string(b)) })
-	return names
+	return slices.Sorted(maps.Keys(list))
 }
 
 // checkSums makes sure that whoever adds up the containers stays within an int64.

@@ -98,7 +98,7 @@ func TestDefaultTwiceIsOnceAndLeavesThePodAlone(t *testing.T) {
 func drawPodLevel(t *rapid.T) *v1.Pod {
 	pod := drawPod(t)
 	pod.Spec.Resources = nil
-	forEachContainer(pod, func(c *v1.Container, _ request.Lane) {
+	forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
 		if rapid.Bool().Draw(t, c.Name+" whole") {
 			c.Resources = v1.ResourceRequirements{Limits: v1.ResourceList{
 				"cpu": resource.MustParse("2"), "memory": resource.MustParse(rapid.SampledFrom([]string{"1Gi", "0.1Gi", "1.2Gi"}).Draw(t, c.Name+" bytes")),
@@ -118,11 +118,11 @@ func drawPodLevel(t *rapid.T) *v1.Pod {
 	return pod
 }
 
-// The budget of a pod that the API accepts holds all that its containers have for
+// The budget of a pod that the API accepts has room for all that its containers have for
 // themselves (R-DEM-97).
-func TestBudgetOfAValidPodHoldsItsContainers(t *testing.T) {
+func TestBudgetOfAValidPodFitsItsContainers(t *testing.T) {
 	g := Gates{PodLevelResources: true, PodLevelManagers: true}
-	valid, refused := 0, 0
+	valid, rejected := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		pod := Default(drawPodLevel(t), g)
 		r, err := Request(pod, g)
@@ -132,9 +132,9 @@ func TestBudgetOfAValidPodHoldsItsContainers(t *testing.T) {
 			}
 			return
 		}
-		fits := holdsItsContainers(r)
+		fits := fitsItsContainers(r)
 		if len(Validate(pod, g)) > 0 {
-			refused++
+			rejected++
 			return
 		}
 		if r.QoS != request.Guaranteed {
@@ -145,18 +145,18 @@ func TestBudgetOfAValidPodHoldsItsContainers(t *testing.T) {
 			t.Fatalf("the containers have more than the pod: %s", r)
 		}
 	})
-	if valid == 0 || refused == 0 {
-		t.Errorf("%d valid pods and %d refused ones say nothing", valid, refused)
+	if valid == 0 || rejected == 0 {
+		t.Errorf("%d valid pods and %d refused ones say nothing", valid, rejected)
 	}
 }
 
-// holdsItsContainers tells whether the budget is enough at any time: the apps and the
-// sidecars run, or one init container with the sidecars that stand before it.
-func holdsItsContainers(r request.Pod) bool {
+// fitsItsContainers reports whether the budget is enough at any time: the apps and the
+// sidecars run, or one init container with the sidecars that are before it.
+func fitsItsContainers(r request.Pod) bool {
 	most := func(of func(request.Container) int64) int64 {
 		var sidecars, apps, worst int64
 		for _, c := range r.Containers {
-			switch c.Lane {
+			switch c.Type {
 			case request.Init:
 				worst = max(worst, sidecars+of(c))
 			case request.Sidecar:
@@ -175,7 +175,7 @@ func holdsItsContainers(r request.Pod) bool {
 	return fits
 }
 
-// The request has the containers of the spec in their order, says of each either that
+// The request has the containers of the spec in their order, gives for each either that
 // it has CPUs or why not, and is the same each time.
 func TestRequestAccountsForEveryContainer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -225,6 +225,25 @@ func TestAggregateIsThatOfKubernetes(t *testing.T) {
 	})
 }
 
+func TestConsent(t *testing.T) {
+	pod := &v1.Pod{}
+	if got, err := Consent(pod); got != request.NoMoves || err != nil {
+		t.Errorf("a pod without the annotation consents to %s, %v", got, err)
+	}
+	for text, want := range map[string]request.Consent{"none": request.NeverMoves, "within-numa": request.MoveCPUs, "anywhere": request.MoveMemory} {
+		pod.Annotations = map[string]string{MovesAnnotation: text}
+		if got, err := Consent(pod); got != want || err != nil {
+			t.Errorf("%s is %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "all", "Anywhere"} {
+		pod.Annotations = map[string]string{MovesAnnotation: text}
+		if got, err := Consent(pod); got != request.NeverMoves || err == nil {
+			t.Errorf("%q is %s without an error", text, got)
+		}
+	}
+}
+
 func TestUIDFollowsFromContent(t *testing.T) {
 	pod := &v1.Pod{}
 	pod.Namespace, pod.Name = "default", "a"
@@ -236,6 +255,11 @@ func TestUIDFollowsFromContent(t *testing.T) {
 	other.Spec.Containers = []v1.Container{{Name: "c"}}
 	if UID(other) == first {
 		t.Errorf("another spec has the same UID %s", first)
+	}
+	for uid, want := range map[string]bool{first: true, "given": false, "3e2a1d5e-0000-4000-8000-000000000001": false} {
+		if Derived(uid) != want {
+			t.Errorf("UID %s is derived: %v, want %v", uid, !want, want)
+		}
 	}
 	pod.UID = "given"
 	if got := UID(pod); got != "given" {
@@ -259,7 +283,7 @@ func TestQuantityFromAProgramCannotStallTheCalculation(t *testing.T) {
 	}
 }
 
-// TestWhomToSpare: what tells whom to spare first comes from the object.
+// TestWhomToSpare: what decides which pod to spare first comes from the object.
 func TestWhomToSpare(t *testing.T) {
 	priority := int32(-5)
 	pod := &v1.Pod{Spec: v1.PodSpec{Priority: &priority, Containers: []v1.Container{{Name: "c"}}}}

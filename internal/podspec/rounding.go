@@ -14,10 +14,30 @@ import (
 // A resource of which the containers request more than the pod, as written, is left out: rounding does not
 // make an invalid pod valid. The map is nil if no amount has a fraction.
 func roundedNeed(pod *v1.Pod) map[request.Resource]int64 {
-	if !hasFractions(pod) {
+	fractions := false
+	forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
+		for name, q := range c.Resources.Requests {
+			fractions = fractions || isFraction(name, q)
+		}
+	})
+	if !fractions {
 		return nil
 	}
-	written, rounded := aggregate(pod, requestsOf), aggregate(pod, roundedRequestsOf)
+	// The requests of a container that shares stay as they are, because it gets no bytes of its own.
+	roundedRequests := func(c *v1.Container) v1.ResourceList {
+		if !isEquivalent(c) {
+			return c.Resources.Requests
+		}
+		list := v1.ResourceList{}
+		for name, q := range c.Resources.Requests {
+			if isFraction(name, q) {
+				q = *resource.NewQuantity(q.Value(), q.Format)
+			}
+			list[name] = q
+		}
+		return list
+	}
+	written, rounded := aggregate(pod, requestsOf), aggregate(pod, roundedRequests)
 	bytes := map[request.Resource]int64{}
 	for name, q := range pod.Spec.Resources.Requests {
 		if !isMemory(name) || q.Cmp(written[name]) < 0 {
@@ -30,33 +50,32 @@ func roundedNeed(pod *v1.Pod) map[request.Resource]int64 {
 	return bytes
 }
 
-// hasFractions tells whether the memory of a container is no whole number of bytes.
-func hasFractions(pod *v1.Pod) bool {
-	found := false
-	forEachContainer(pod, func(c *v1.Container, _ request.Lane) {
-		for name, q := range c.Resources.Requests {
-			found = found || isFraction(name, q)
-		}
-	})
-	return found
-}
-
-// roundedRequestsOf are the container's requests with whole bytes. The requests of a container that shares stay
-// as they are, because it gets no bytes of its own.
-func roundedRequestsOf(c *v1.Container) v1.ResourceList {
-	if !isEquivalent(c) {
-		return c.Resources.Requests
-	}
-	list := v1.ResourceList{}
-	for name, q := range c.Resources.Requests {
-		if isFraction(name, q) {
-			q = *resource.NewQuantity(q.Value(), q.Format)
-		}
-		list[name] = q
-	}
-	return list
-}
-
 func isFraction(name v1.ResourceName, q resource.Quantity) bool {
 	return isMemory(name) && inRange(q, maxUnits) == nil && !isWhole(q)
+}
+
+// Fractions names the containers of which a kubelet with Static memory reads an amount of memory that is no
+// whole number of bytes, and "" if the pod-level request has one. A kubelet reads the amounts of all
+// containers of a plain pod, and of a pod-level pod those of containers that have memory of their own.
+func Fractions(pod *v1.Pod) []string {
+	var names []string
+	podLevel := pod.Spec.Resources != nil
+	if podLevel && anyFraction(pod.Spec.Resources.Requests) {
+		names = append(names, "")
+	}
+	forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
+		if anyFraction(c.Resources.Requests) && (!podLevel || isEquivalent(c)) {
+			names = append(names, c.Name)
+		}
+	})
+	return names
+}
+
+func anyFraction(list v1.ResourceList) bool {
+	for name, q := range list {
+		if isFraction(name, q) {
+			return true
+		}
+	}
+	return false
 }

@@ -22,7 +22,7 @@ type Source struct {
 // Origin is the place of an object, for messages.
 type Origin struct {
 	File     string // as given to Read; "-" for the standard input
-	Document int    // from 1, among the documents of the file that are not empty
+	Document int    // from 1, among the documents of the file that are not empty; 0: the whole file or directory
 	Line     int    // where the document starts, from 1
 	Item     int    // from 1 within a list, 0 outside of one
 	Object   string // kind, namespace and name as far as they are known: "Deployment default/web"
@@ -30,6 +30,9 @@ type Origin struct {
 
 // String is the place in words: "web.yaml: document 2 (line 14): Pod default/a".
 func (o Origin) String() string {
+	if o.Document == 0 {
+		return o.File
+	}
 	s := fmt.Sprintf("%s: document %d (line %d)", o.File, o.Document, o.Line)
 	if o.Item > 0 {
 		s += fmt.Sprintf(": item %d", o.Item)
@@ -40,7 +43,7 @@ func (o Origin) String() string {
 	return s
 }
 
-// Note tells of something that was read and gave no pods.
+// Note is about something that was read and gave no pods.
 type Note struct {
 	Origin
 	Text string
@@ -48,3 +51,8 @@ type Note struct {
 
 // String is the note in one line.
 func (n Note) String() string { return n.Origin.String() + ": " + n.Text }
+
+// Ended reports whether all containers of the pod have ended for good: such a pod has no assignments.
+func Ended(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}

@@ -11,9 +11,9 @@ import (
 )
 
 // Validate checks the names of the containers and everything about resources that the
-// API server would refuse, for a pod to which Default was applied. The list is empty
+// API server would reject, for a pod to which Default was applied. The list is empty
 // for a valid pod, and in the order of the spec. With the gate PodLevelResources off
-// spec.resources is not looked at: such a pod is refused as a whole (R-DEM-2).
+// spec.resources is not looked at: such a pod is rejected as a whole (R-DEM-2).
 //
 // One rule is stricter than the API server's: huge pages always come in whole pages. One path is
 // better: where a container's limit exceeds the pod's, it is that of the container's limit.
@@ -51,9 +51,9 @@ func validateNames(pod *v1.Pod, spec *field.Path) field.ErrorList {
 	}
 	seen := map[string]bool{}
 	indices := map[string]int{}
-	forEachContainer(pod, func(c *v1.Container, lane request.Lane) {
+	forEachContainer(pod, func(c *v1.Container, containerType request.ContainerType) {
 		list := "containers"
-		if lane != request.App {
+		if containerType != request.App {
 			list = "initContainers"
 		}
 		at := spec.Child(list).Index(indices[list]).Child("name")
@@ -80,8 +80,25 @@ func validatePodLevel(pod *v1.Pod, at *field.Path) field.ErrorList {
 	if r.Claims != nil {
 		errs = append(errs, field.Forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
-	errs = append(errs, validateRequirements(r, at, podLevelName)...)
-	errs = append(errs, validateBudget(pod, r, at)...)
+	names := func(name v1.ResourceName, at *field.Path) *field.Error {
+		if isPodLevel(name) {
+			return nil
+		}
+		return field.NotSupported(at, name, []v1.ResourceName{v1.ResourceCPU, hugePagesPrefix, memory})
+	}
+	errs = append(errs, validateRequirements(r, at, names)...)
+	// Containers that need more together than the pod has (R-DEM-94, R-DEM-95).
+	check := func(kind string, budget, needed v1.ResourceList, counts func(v1.ResourceName) bool) {
+		for _, name := range sortedNames(needed) {
+			q := needed[name]
+			if own, ok := budget[name]; ok && counts(name) && q.Cmp(own) > 0 {
+				errs = append(errs, field.Invalid(at.Child(kind).Key(string(name)), own.String(),
+					fmt.Sprintf("must be greater than or equal to aggregate container %s of %s", kind, q.String())))
+			}
+		}
+	}
+	check("requests", r.Requests, aggregate(pod, requestsOf), func(v1.ResourceName) bool { return true })
+	check("limits", r.Limits, aggregate(pod, limitsOf), isHugePages)
 	for i := range pod.Spec.Containers {
 		limits := pod.Spec.Containers[i].Resources.Limits
 		for _, name := range sortedNames(limits) {
@@ -94,29 +111,4 @@ func validatePodLevel(pod *v1.Pod, at *field.Path) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// validateBudget refuses containers that need more together than the pod has
-// (R-DEM-94, R-DEM-95).
-func validateBudget(pod *v1.Pod, r *v1.ResourceRequirements, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	check := func(kind string, budget, needed v1.ResourceList, counts func(v1.ResourceName) bool) {
-		for _, name := range sortedNames(needed) {
-			q := needed[name]
-			if own, ok := budget[name]; ok && counts(name) && q.Cmp(own) > 0 {
-				errs = append(errs, field.Invalid(at.Child(kind).Key(string(name)), own.String(),
-					fmt.Sprintf("must be greater than or equal to aggregate container %s of %s", kind, q.String())))
-			}
-		}
-	}
-	check("requests", r.Requests, aggregate(pod, requestsOf), func(v1.ResourceName) bool { return true })
-	check("limits", r.Limits, aggregate(pod, limitsOf), isHugePages)
-	return errs
-}
-
-func podLevelName(name v1.ResourceName, at *field.Path) *field.Error {
-	if isPodLevel(name) {
-		return nil
-	}
-	return field.NotSupported(at, name, []v1.ResourceName{v1.ResourceCPU, hugePagesPrefix, memory})
 }

@@ -11,25 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// nameCheck says what is wrong with a resource's name, nil if nothing.
+// nameCheck describes what is wrong with a resource's name, nil if nothing.
 type nameCheck func(name v1.ResourceName, at *field.Path) *field.Error
 
 func validateContainer(r *v1.ResourceRequirements, at *field.Path) field.ErrorList {
-	return validateRequirements(r, at, containerName)
-}
-
-func containerName(name v1.ResourceName, at *field.Path) *field.Error {
-	if isPodLevel(name) || name == v1.ResourceEphemeralStorage {
+	return validateRequirements(r, at, func(name v1.ResourceName, at *field.Path) *field.Error {
+		if isPodLevel(name) || name == v1.ResourceEphemeralStorage {
+			return nil
+		}
+		if !strings.Contains(string(name), "/") {
+			return field.Invalid(at, string(name), "must be a standard resource for containers "+
+				"(cpu, memory, ephemeral-storage, hugepages-<size>) or have a domain, as in example.com/device")
+		}
+		if msgs := validation.IsQualifiedName(string(name)); len(msgs) > 0 {
+			return field.Invalid(at, string(name), strings.Join(msgs, "; "))
+		}
 		return nil
-	}
-	if !strings.Contains(string(name), "/") {
-		return field.Invalid(at, string(name), "must be a standard resource for containers "+
-			"(cpu, memory, ephemeral-storage, hugepages-<size>) or have a domain, as in example.com/device")
-	}
-	if msgs := validation.IsQualifiedName(string(name)); len(msgs) > 0 {
-		return field.Invalid(at, string(name), strings.Join(msgs, "; "))
-	}
-	return nil
+	})
 }
 
 // validateRequirements checks one resources field, of a container or of a pod
@@ -65,7 +63,9 @@ func validateRequirements(r *v1.ResourceRequirements, at *field.Path, check name
 func validateAgainstLimit(name v1.ResourceName, r *v1.ResourceRequirements, at *field.Path) *field.Error {
 	q := r.Requests[name]
 	limit, limited := r.Limits[name]
-	fixed := !isOvercommittable(name)
+	// A limit may exceed the request, but not of huge pages and of devices.
+	domain, _, found := strings.Cut(string(name), "/")
+	fixed := isHugePages(name) || found && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 	switch {
 	case !limited && fixed:
 		return field.Required(at.Child("limits"), "Limit must be set for non overcommitable resources")
@@ -79,14 +79,6 @@ func validateAgainstLimit(name v1.ResourceName, r *v1.ResourceRequirements, at *
 			fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 	}
 	return nil
-}
-
-// isOvercommittable tells whether a limit may exceed the request: not for huge pages
-// and for devices.
-func isOvercommittable(name v1.ResourceName) bool {
-	domain, _, found := strings.Cut(string(name), "/")
-	native := !found || domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")
-	return native && !isHugePages(name)
 }
 
 // validateQuantity checks that an amount is one that can be given.

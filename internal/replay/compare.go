@@ -39,6 +39,8 @@ type Comparison struct {
 	// Events counts the events that were compared, Apart those among them that began with
 	// different states.
 	Events, Apart int
+	// Began reports, for each of these events, whether it began with equal states.
+	Began []bool
 }
 
 // comparison is a Comparison under way.
@@ -85,6 +87,7 @@ func Compare(s *Scenario, got, want *Result) Comparison {
 // next compares one event. It reports whether another one can follow.
 func (c *comparison) next(got, want *Answer) bool {
 	c.Events++
+	c.Began = append(c.Began, !c.apart)
 	if c.apart {
 		c.Apart++
 	}
@@ -98,19 +101,7 @@ func (c *comparison) next(got, want *Answer) bool {
 		return false
 	}
 	known := c.known[want.Pod]
-	c.follow(want)
-	c.answer(got, want, known)
-	if !c.stale {
-		before := len(c.Differences)
-		c.state(got, want)
-		c.apart = len(c.Differences) > before
-	}
-	return true
-}
-
-// follow notes what the reference has after an event.
-func (c *comparison) follow(want *Answer) {
-	switch want.Op {
+	switch want.Op { // What the reference has after the event.
 	case Admit:
 		c.stale = !want.admitted()
 		c.known[want.Pod] = want.admitted()
@@ -121,12 +112,23 @@ func (c *comparison) follow(want *Answer) {
 		c.stale = false
 	case RemoveContainer, StopContainer, Reconcile, Restart:
 	}
+	c.answer(got, want, known)
+	if !c.stale {
+		before := len(c.Differences)
+		c.state(got, want)
+		c.apart = len(c.Differences) > before
+	}
+	return true
 }
 
 func (c *comparison) answer(got, want *Answer, known bool) {
 	c.equal("admitted", got.Admitted, want.Admitted)
 	c.equal("qos", got.QoS, want.QoS)
-	if !sameReason(got, want) {
+	// The reference reports that memory cannot be aligned as an unexpected error.
+	same := got.Reason == want.Reason ||
+		got.Reason == string(node.TopologyAffinityError) && want.Reason == string(node.UnexpectedAdmissionError) &&
+			strings.Contains(want.Message, "[memorymanager]")
+	if !same {
 		c.equal("reason", got.Reason, want.Reason)
 	}
 	if !want.admitted() || !got.admitted() {
@@ -141,13 +143,6 @@ func (c *comparison) answer(got, want *Answer, known bool) {
 	if got.AtAdmit != nil && want.AtAdmit != nil {
 		c.equal("atAdmit.cpu", clean(got.AtAdmit.CPU), clean(want.AtAdmit.CPU))
 	}
-}
-
-// sameReason takes the reference's memory refusals for what they are.
-func sameReason(got, want *Answer) bool {
-	return got.Reason == want.Reason ||
-		got.Reason == string(node.TopologyAffinityError) && want.Reason == string(node.UnexpectedAdmissionError) &&
-			strings.Contains(want.Message, "[memorymanager]")
 }
 
 func (c *comparison) state(got, want *Answer) {
@@ -176,24 +171,24 @@ func clean(v CPUView) CPUView {
 	return v
 }
 
-// cleanBlocks leaves out containers that hold nothing, and orders blocks by type.
+// cleanBlocks leaves out containers without memory, and sorts blocks by type.
 func cleanBlocks(entries map[string]map[string][]Block) map[string]map[string][]Block {
 	out := map[string]map[string][]Block{}
 	for uid, containers := range entries {
-		for name, held := range containers {
-			if len(held) == 0 {
+		for name, assigned := range containers {
+			if len(assigned) == 0 {
 				continue
 			}
-			held = slices.Clone(held)
-			slices.SortFunc(held, func(a, b Block) int { return strings.Compare(a.Type, b.Type) })
-			put(out, uid, name, held)
+			assigned = slices.Clone(assigned)
+			slices.SortFunc(assigned, func(a, b Block) int { return strings.Compare(a.Type, b.Type) })
+			put(out, uid, name, assigned)
 		}
 	}
 	return out
 }
 
 // grouped replaces what is reserved and free on a NUMA node by the sum over its group: inside a
-// group the books drift.
+// group the reference's accounting drifts.
 func grouped(state map[string]NodeView) map[string]NodeView {
 	out := map[string]NodeView{}
 	for id, n := range state {

@@ -22,11 +22,12 @@ type divergence struct {
 	scenario string
 	event    int
 	field    string
+	quirk    string
 	number   int
 	used     bool
 }
 
-// ReadDivergences reads the list; name stands in errors.
+// ReadDivergences reads the list; errors begin with name.
 func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
 	d := &Divergences{}
 	scanner := bufio.NewScanner(r)
@@ -47,13 +48,13 @@ func ReadDivergences(name string, r io.Reader) (*Divergences, error) {
 			}
 		}
 		for field := range strings.SplitSeq(fields[2], ",") {
-			d.lines = append(d.lines, divergence{scenario: fields[0], event: event, field: field, number: number})
+			d.lines = append(d.lines, divergence{scenario: fields[0], event: event, field: field, quirk: fields[3], number: number})
 		}
 	}
 	return d, scanner.Err()
 }
 
-// Listed tells whether a difference is meant, and marks it as having occurred.
+// Listed reports whether a difference is meant, and marks it as having occurred.
 func (d *Divergences) Listed(x Difference) bool {
 	i := slices.IndexFunc(d.lines, func(l divergence) bool {
 		return l.scenario == x.Scenario && l.event == x.Event && l.field == x.Field
@@ -63,6 +64,17 @@ func (d *Divergences) Listed(x Difference) bool {
 	}
 	d.lines[i].used = true
 	return true
+}
+
+// Quirks are the quirks of a scenario's listed differences, by event.
+func (d *Divergences) Quirks(scenario string) map[int]string {
+	quirks := map[int]string{}
+	for _, l := range d.lines {
+		if l.scenario == scenario {
+			quirks[l.event] = l.quirk
+		}
+	}
+	return quirks
 }
 
 // Unused names the listed differences of a scenario that did not occur; call it after Listed was

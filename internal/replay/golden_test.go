@@ -1,8 +1,6 @@
 package replay_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/golden/recording"
 	"github.com/paddock-project/paddock/internal/replay"
 )
 
@@ -29,6 +28,7 @@ func TestGolden(t *testing.T) {
 	for file, want := range map[string]int{
 		"seed-examples.jsonl.gz": 797, "dev.jsonl.gz": 374, "fractional-bytes.jsonl.gz": 7,
 		"distribute-over-eight-numa-nodes.jsonl.gz": 10, "gaps-in-numa-node-ids.jsonl.gz": 1, "one-numa-node-of-a-group.jsonl.gz": 3,
+		"more-than-eight-numa-nodes.jsonl.gz": 7, "changed-configuration.jsonl.gz": 8,
 		"same-uid-again.jsonl.gz": 2, "uneven-cores-and-sockets.jsonl.gz": 5, "whole-seed-examples.jsonl.gz": 199,
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -77,28 +77,14 @@ func check(t *testing.T, c replay.Case, divergences *replay.Divergences, loud bo
 func cases(t *testing.T, path string) func(yield func(replay.Case) bool) {
 	t.Helper()
 	return func(yield func(replay.Case) bool) {
-		file, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		unzipped, err := gzip.NewReader(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(unzipped)
-		lines.Buffer(nil, 64<<20)
-		for lines.Scan() {
-			c, err := replay.Decode(lines.Bytes())
+		for line := range recording.Lines(t, path) {
+			c, err := replay.Decode(line)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !yield(c) {
 				return
 			}
-		}
-		if err := lines.Err(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

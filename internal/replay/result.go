@@ -8,23 +8,26 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/quirk"
 )
 
 // Result is the answer to a scenario.
 type Result struct {
 	Name string `json:"name"`
-	// StartError tells that the configuration was refused; there are no events then.
+	// StartError reports that the configuration was rejected; there are no events then.
 	StartError      string   `json:"startError,omitempty"`
 	Start           *View    `json:"start,omitempty"`
 	AllocatableCPUs string   `json:"allocatableCPUs,omitempty"`
 	Answers         []Answer `json:"events,omitempty"`
+	// Quirks are the faults by which a kubelet 1.36 starts otherwise, with Player.Quirks.
+	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 }
 
 // View is the state of the node.
 type View struct {
 	CPU    CPUView    `json:"cpu"`
 	Memory MemoryView `json:"memory"`
-	// Devices are ids by pod, container and resource; absent where nothing is held.
+	// Devices are ids by pod, container and resource; absent where none is assigned.
 	Devices map[string]map[string]map[string][]string `json:"devices,omitempty"`
 }
 
@@ -50,7 +53,7 @@ type Block struct {
 	NUMA []int  `json:"numa"`
 }
 
-// NodeView is the books of one NUMA node.
+// NodeView is the memory accounting of one NUMA node.
 type NodeView struct {
 	NumberOfAssignments int              `json:"numberOfAssignments"`
 	Cells               []int            `json:"cells"`
@@ -77,7 +80,7 @@ type Answer struct {
 	Message  string              `json:"message,omitempty"`
 	QoS      string              `json:"qos,omitempty"`
 	Affinity map[string]Affinity `json:"affinity,omitempty"`
-	// StartError tells that a restart was refused; the scenario ends there.
+	// StartError reports that a restart was rejected; the scenario ends there.
 	StartError string `json:"startError,omitempty"`
 	// Panic is set where the reference panicked; the scenario ends there.
 	Panic string `json:"panic,omitempty"`
@@ -87,6 +90,8 @@ type Answer struct {
 	Isolation        map[string]map[string]Isolation `json:"isolation,omitempty"`
 	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
 	Cgroup           map[string]Cgroup               `json:"cgroup,omitempty"`
+	// Quirks are the faults by which a kubelet 1.36 answers otherwise, with Player.Quirks.
+	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 	// ElapsedNS is the time that deciding and applying took, for admissions.
 	ElapsedNS int64 `json:"elapsed_ns,omitempty"`
 }
@@ -127,7 +132,17 @@ func viewOf(s *node.State) View {
 		v.add(g)
 	}
 	if s.Policy().StaticMemory {
-		v.Memory.MachineState = machineState(s.Memory())
+		u := s.Memory()
+		v.Memory.MachineState = map[string]NodeView{}
+		for i, n := range u.Nodes() {
+			view := NodeView{NumberOfAssignments: n.Assignments, Cells: n.Group.Nodes(), Memory: map[string]Table{}}
+			for t, c := range u.Capacity().Nodes()[i].Types {
+				if c.Listed {
+					view.Memory[u.Capacity().Types()[t]] = Table{c.Total, c.SystemReserved, c.Allocatable, n.Reserved[t], n.Free[t]}
+				}
+			}
+			v.Memory.MachineState[strconv.Itoa(n.ID)] = view
+		}
 	}
 	return v
 }
@@ -167,28 +182,13 @@ func put[V any](m map[string]map[string]V, uid, name string, value V) {
 	m[uid][name] = value
 }
 
-func blocks(held []memory.Block) []Block {
-	out := make([]Block, len(held))
-	for i, b := range held {
+func blocks(assigned []memory.Block) []Block {
+	out := make([]Block, len(assigned))
+	for i, b := range assigned {
 		out[i] = Block{Type: b.Type, Size: b.Size, NUMA: b.Nodes.Nodes()}
 	}
 	slices.SortFunc(out, func(a, b Block) int { return strings.Compare(a.Type, b.Type) })
 	return out
-}
-
-func machineState(u memory.Usage) map[string]NodeView {
-	capacity := u.Capacity()
-	state := map[string]NodeView{}
-	for i, n := range u.Nodes() {
-		view := NodeView{NumberOfAssignments: n.Assignments, Cells: n.Group.Nodes(), Memory: map[string]Table{}}
-		for t, c := range capacity.Nodes()[i].Types {
-			if c.Listed {
-				view.Memory[capacity.Types()[t]] = Table{c.Total, c.SystemReserved, c.Allocatable, n.Reserved[t], n.Free[t]}
-			}
-		}
-		state[strconv.Itoa(n.ID)] = view
-	}
-	return state
 }
 
 // watch fills in what follows from the state for every pod that is there.

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/kubeletcfg"
 	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/quirk"
 )
 
 // Player runs scenarios.
@@ -24,6 +25,8 @@ type Player struct {
 	Machine func(name string) (*machine.Machine, error)
 	// Now is the clock for elapsed_ns.
 	Now func() time.Time
+	// Quirks asks for what a kubelet 1.36 answers otherwise: Result.Quirks and Answer.Quirks.
+	Quirks bool
 }
 
 // run is one scenario under way.
@@ -35,17 +38,18 @@ type run struct {
 	m         *machine.Machine
 	inventory *device.Inventory
 	state     *node.State
+	kubelet   quirk.Kubelet
 }
 
 // Run answers a scenario. The error is about a machine that cannot be found or read; a
-// configuration that is refused is a result.
+// configuration that is rejected is a result.
 func (p *Player) Run(s *Scenario) (Result, error) {
 	return p.Follow(s, &Result{})
 }
 
 // Follow is Run beside recorded answers, so that as many events as possible begin with the same
 // state. Where the recorded answer rejects a pod that Paddock admits, the pod is released after the
-// event. It ends where the recording ends, with a restart that was refused or a panic.
+// event. It ends where the recording ends, with a restart that was rejected or a panic.
 //
 // This is the only case in which Paddock takes over the recorded state. Other states after a fault
 // of the reference break the invariants: they have a CPU assigned twice, or memory that is assigned
@@ -65,10 +69,15 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 	}
 	if err := r.start(s.KubeletConfig); err != nil {
 		result.StartError = err.Error()
-		return result, nil //nolint:nilerr // a configuration that is refused is a result
+		return result, nil //nolint:nilerr // a configuration that is rejected is a result
 	}
 	view := viewOf(r.state)
 	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
+	if p.Quirks {
+		result.Quirks = quirk.Start(r.m, r.state.Policy(), quirk.Setup{
+			ByNumber: !r.config.NamesReserved(), TooManyNodes: len(r.config.KubeletRejects(r.m)) > 0,
+		})
+	}
 	for i, e := range s.Events {
 		answer, err := r.answer(e)
 		if err != nil {
@@ -150,16 +159,19 @@ func (r *run) answer(e Event) (Answer, error) {
 	case Admit:
 		r.admit(r.pods[e.Pod], &a)
 	case RemovePod:
+		if r.player.Quirks {
+			a.Quirks, r.kubelet = r.kubelet.Remove(r.state, e.Pod)
+		}
 		r.state = r.state.Release(e.Pod)
 	case RemoveContainer:
 		r.state = r.state.RemoveContainer(e.Pod, e.Container)
 	case Restart:
-		if err := r.restart(e); err != nil {
+		if err := r.restart(e, &a); err != nil {
 			a.StartError = err.Error()
-			return a, nil //nolint:nilerr // a restart that is refused is a result
+			return a, nil //nolint:nilerr // a restart that is rejected is a result
 		}
 	case StopContainer, Reconcile, DropStale:
-		// A container that stops may start again, nothing drifts here, and nobody is stale.
+		// A container that stops may start again, nothing drifts here, and no pod is stale.
 	}
 	if err := r.state.Check(); err != nil {
 		return a, fmt.Errorf("after %s %s: %w", e.Op, e.Pod, err)
@@ -169,7 +181,7 @@ func (r *run) answer(e Event) (Answer, error) {
 }
 
 // restart rebuilds the state from the grants alone, under a configuration that may have changed.
-func (r *run) restart(e Event) error {
+func (r *run) restart(e Event, a *Answer) error {
 	config, err := r.config.Patch(e.ConfigPatch, e.FeatureGates)
 	if err != nil {
 		return err
@@ -177,6 +189,9 @@ func (r *run) restart(e Event) error {
 	policy, err := r.policy(config)
 	if err != nil {
 		return err
+	}
+	if r.player.Quirks {
+		a.Quirks, r.kubelet = r.kubelet.Restart(r.state, policy)
 	}
 	state, err := node.Restore(r.m, policy, r.state.Grants())
 	if err != nil {
@@ -201,14 +216,17 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	}
 	before := r.player.Now()
 	plan := r.state.Plan(asked)
+	if r.player.Quirks {
+		a.Quirks, r.kubelet = r.kubelet.Admit(r.state, quirk.Request{Pod: asked, Fractions: podspec.Fractions(pod)}, plan)
+	}
 	next, err := r.state.Apply(plan)
 	a.ElapsedNS = r.player.Now().Sub(before).Nanoseconds()
 	switch {
 	case err != nil:
 		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
 		return
-	case plan.Refusal != nil:
-		a.Reason, a.Message = string(plan.Refusal.Reason), plan.Refusal.Error()
+	case plan.Rejection != nil:
+		a.Reason, a.Message = string(plan.Rejection.Reason), plan.Rejection.Error()
 		return
 	}
 	admitted = true
@@ -219,7 +237,7 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 func (r *run) create(g *node.Grant, a *Answer) {
 	a.Affinity, a.Cgroup = map[string]Affinity{}, map[string]Cgroup{}
 	for _, c := range g.Pod.Containers {
-		if c.Lane != request.App && a.AtAdmit == nil {
+		if c.Type != request.App && a.AtAdmit == nil {
 			view := viewOf(r.state)
 			a.AtAdmit = &view
 		}

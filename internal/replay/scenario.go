@@ -3,7 +3,7 @@
 //
 // A scenario is a machine, a kubelet configuration, pods, and events in their order; a
 // result is the state after each event. Both are JSON, one scenario a line. Run never panics on
-// bad input: a scenario that cannot be read is an error, a configuration that is refused is
+// bad input: a scenario that cannot be read is an error, a configuration that is rejected is
 // the result's startError.
 package replay
 
@@ -25,7 +25,7 @@ type Scenario struct {
 	Note string   `json:"note,omitempty"`
 	// Machine is the string "@name", or a MachineInfo.
 	Machine json.RawMessage `json:"machine"`
-	// KubeletConfig holds fields of a KubeletConfiguration v1beta1.
+	// KubeletConfig has fields of a KubeletConfiguration v1beta1.
 	KubeletConfig json.RawMessage `json:"kubeletConfig"`
 	// Devices is the device inventory in the form of a devices file; none: no devices.
 	Devices json.RawMessage `json:"devices,omitempty"`

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,18 +10,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-func (n *Node) runPlan(c Command) ([]string, error) {
-	plan, err := n.plan(c)
+// runAdmission plans a pod, and applies the plan of "admit".
+func (n *Node) runAdmission(c Command) ([]string, error) {
+	if len(c.Args) != 1 {
+		return nil, fmt.Errorf("%s: want the name of one pod", c.Name)
+	}
+	pod, err := n.Request(c.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	return n.describePlan(plan), nil
-}
-
-func (n *Node) runAdmit(c Command) ([]string, error) {
-	plan, err := n.plan(c)
-	if err != nil {
-		return nil, err
+	plan := n.state.Plan(pod)
+	if c.Name == "plan" {
+		return n.describePlan(plan), nil
 	}
 	next, err := n.state.Apply(plan)
 	if err != nil {
@@ -30,32 +31,64 @@ func (n *Node) runAdmit(c Command) ([]string, error) {
 	return n.describePlan(plan), nil
 }
 
-func (n *Node) plan(c Command) (*node.Plan, error) {
-	pod, err := n.pod(c)
+// runResize resizes an admitted pod. It does so twice: the second time nothing changes.
+func (n *Node) runResize(c Command) ([]string, error) {
+	if len(c.Args) != 1 {
+		return nil, errors.New("resize: want the name of one pod")
+	}
+	pod, err := n.Request(c.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	asked, err := n.request(pod)
+	plan := n.state.Resize(pod.UID, pod)
+	next, err := n.state.Apply(plan)
 	if err != nil {
-		return nil, err
+		return n.describePlan(plan), err
 	}
-	return n.state.Plan(asked), nil
+	n.state = next
+	if again := next.Resize(pod.UID, pod); plan.Rejection == nil && !again.Known {
+		return n.describePlan(plan), errors.New("resized again, the pod changes again")
+	}
+	return n.describePlan(plan), nil
 }
 
-func (n *Node) runCreated(c Command) ([]string, error) {
-	g, i, err := n.container(c)
+// runMove moves an admitted pod to where it would be if it came now.
+func (n *Node) runMove(c Command) ([]string, error) {
+	if len(c.Args) != 1 {
+		return nil, errors.New("move: want the name of one pod")
+	}
+	g, known := n.state.Grant(c.Args[0])
+	if !known {
+		return nil, fmt.Errorf("pod %q is not on the node", c.Args[0])
+	}
+	plan := n.state.Release(g.Pod.UID).Replan(g)
+	if plan.Rejection != nil {
+		return describeRejection(plan.Rejection), nil //nolint:nilerr // A rejection is an answer.
+	}
+	next, err := n.state.Move(plan.Grant)
 	if err != nil {
 		return nil, err
 	}
-	return n.change(g, n.state.ContainerCreated(g.Pod.UID, g.Pod.Containers[i].Name)), nil
+	return n.change(g, next), nil
 }
 
-func (n *Node) runRemoveContainer(c Command) ([]string, error) {
-	g, i, err := n.container(c)
-	if err != nil {
-		return nil, err
+// runContainer reports a container, "pod/container", as created or removed.
+func (n *Node) runContainer(c Command) ([]string, error) {
+	if len(c.Args) != 1 {
+		return nil, fmt.Errorf("%s: want POD/CONTAINER", c.Name)
 	}
-	return n.change(g, n.state.RemoveContainer(g.Pod.UID, g.Pod.Containers[i].Name)), nil
+	podName, name, _ := strings.Cut(c.Args[0], "/")
+	g, ok := n.state.Grant(podName)
+	if !ok {
+		return nil, fmt.Errorf("pod %q is not on the node", podName)
+	}
+	if _, i := g.Pod.Container(name); i < 0 {
+		return nil, fmt.Errorf("pod %q has no container %q", podName, name)
+	}
+	if c.Name == "created" {
+		return n.change(g, n.state.ContainerCreated(podName, name)), nil
+	}
+	return n.change(g, n.state.RemoveContainer(podName, name)), nil
 }
 
 func (n *Node) runRemove(c Command) ([]string, error) {
@@ -69,15 +102,15 @@ func (n *Node) runRemove(c Command) ([]string, error) {
 	return n.change(g, n.state.Release(g.Pod.UID)), nil
 }
 
-// change takes the next state and says what it did to the pod and to the shared pool.
-func (n *Node) change(old *node.Grant, next *node.State) []string {
+// change takes the next state and describes what changed for the pod and for the shared pool.
+func (n *Node) change(pod *node.Grant, next *node.State) []string {
 	before := n.state
 	n.state = next
 	if next == before {
 		return []string{"nothing changes"}
 	}
 	var lines []string
-	if g, still := next.Grant(old.Pod.UID); still {
+	if g, still := next.Grant(pod.Pod.UID); still {
 		lines = append(lines, n.describeGrant(g.Pod.Name, g)...)
 	} else {
 		lines = append(lines, "released")
@@ -85,16 +118,9 @@ func (n *Node) change(old *node.Grant, next *node.State) []string {
 	if back := next.SharedCPUs().Difference(before.SharedCPUs()); !back.IsEmpty() {
 		lines = append(lines, fmt.Sprintf("CPUs %s go back: node shared pool %s", back, next.SharedCPUs()))
 	}
-	lines = append(lines, memoryChange(before, next)...)
-	return append(lines, devicesChange(before.Devices(), next.Devices())...)
-}
-
-// memoryChange tells what is free that was not before.
-func memoryChange(before, next *node.State) []string {
-	var lines []string
 	old, now := before.Memory().Nodes(), next.Memory().Nodes()
 	for t, name := range next.Memory().Capacity().Types() {
-		var more int64
+		var more int64 // free that was not before
 		for i := range now {
 			more += now[i].Free[t] - old[i].Free[t]
 		}
@@ -102,16 +128,21 @@ func memoryChange(before, next *node.State) []string {
 			lines = append(lines, fmt.Sprintf("%s of %s go back", request.Bytes(more), name))
 		}
 	}
-	return lines
+	return append(lines, devicesChange(before.Devices(), next.Devices())...)
 }
 
 func (n *Node) describePlan(p *node.Plan) []string {
 	var lines []string
 	switch {
-	case p.Refusal != nil:
-		lines = describeRefusal(p.Refusal)
+	case p.Rejection != nil:
+		lines = describeRejection(p.Rejection)
 	case p.Known:
 		lines = n.describeGrant("already admitted", p.Grant)
+	case p.Before != nil:
+		lines = n.describeGrant("resized", p.Grant)
+		if !p.Delta.SharedAfter.Equal(p.Delta.SharedBefore) {
+			lines = append(lines, fmt.Sprintf("node shared pool %s", orNone(p.Delta.SharedAfter.String())))
+		}
 	default:
 		lines = n.describeGrant("admitted", p.Grant)
 		if !p.Delta.SharedAfter.Equal(p.Delta.SharedBefore) {
@@ -125,14 +156,14 @@ func (n *Node) describePlan(p *node.Plan) []string {
 	return lines
 }
 
-// alignmentLines tell what the Topology Manager chose, for everybody who had a preference.
+// alignmentLines are what the Topology Manager chose, for all that had a preference.
 func alignmentLines(p *node.Plan) []string {
-	if p.Refusal != nil {
+	if p.Rejection != nil {
 		return nil
 	}
 	t := table{}
 	for _, a := range p.Trace.Alignments {
-		if len(a.Families) == 0 {
+		if len(a.HintSets) == 0 {
 			continue
 		}
 		who, where := a.Container, "preferred"
@@ -151,7 +182,7 @@ func alignmentLines(p *node.Plan) []string {
 	return t.lines()
 }
 
-func describeRefusal(r *node.Refusal) []string {
+func describeRejection(r *node.Rejection) []string {
 	who := ""
 	if r.Container != "" {
 		who = "container " + r.Container + ": "

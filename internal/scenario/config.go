@@ -26,10 +26,10 @@ import (
 //	cpu=none                none, static
 //	options=…               of the static CPU policy, with commas
 //	reserved-cpus=0,8       reservedSystemCPUs
-//	reserve-cpu=1           kubeReserved; 1 where the CPU policy is static and nothing is said
+//	reserve-cpu=1           kubeReserved; 1 by default if the CPU policy is static
 //	memory=None             None, Static
 //	reserved-memory=0:1Gi   with commas between NUMA nodes; 512Mi of the lowest NUMA node with memory
-//	                        where the memory policy is Static and nothing is said
+//	                        where the memory policy is Static and nothing is given
 //	gates=…                 with commas; "=false" behind one switches it off.
 //	                        PodLevelResourceManagers is on unless it is switched off
 //	quota=kubelet           not of the kubelet but Paddock's own cpuQuota.mode: isolated, or
@@ -41,12 +41,12 @@ var settingKeys = [...]string{
 	"memory", "reserved-memory", "gates", "quota",
 }
 
-// refusedError is a configuration under which a node does not start.
-type refusedError struct{ err error }
+// rejectedError is a configuration under which a node does not start.
+type rejectedError struct{ err error }
 
-func (e *refusedError) Error() string { return e.err.Error() }
+func (e *rejectedError) Error() string { return e.err.Error() }
 
-func (e *refusedError) Unwrap() error { return e.err }
+func (e *rejectedError) Unwrap() error { return e.err }
 
 // runConfig resolves a configuration and empties the node.
 func (n *Node) runConfig(c Command) ([]string, error) {
@@ -62,7 +62,7 @@ func (n *Node) runConfig(c Command) ([]string, error) {
 	}
 	policy, warnings, err := n.resolve(s)
 	if err != nil {
-		return nil, &refusedError{err}
+		return nil, &rejectedError{err}
 	}
 	state, err := node.New(n.machine, policy)
 	if err != nil {
@@ -218,8 +218,8 @@ func describePolicy(p node.Policy) []string {
 	return lines
 }
 
-// runRestart builds the state anew from the grants, and admits every pod again in the order in
-// which they came: what a kubelet does when it starts.
+// runRestart makes the state again from the grants, and admits every pod again in the order of
+// admission, as a kubelet does when it starts.
 func (n *Node) runRestart(c Command) ([]string, error) {
 	changed, err := keys(c.Args, settingKeys[:]...)
 	if err != nil {
@@ -229,7 +229,7 @@ func (n *Node) runRestart(c Command) ([]string, error) {
 	maps.Copy(s, changed)
 	policy, _, err := n.resolve(s)
 	if err != nil {
-		return nil, &refusedError{err}
+		return nil, &rejectedError{err}
 	}
 	state, findings, err := n.readopt(policy)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const unhealthy = ":unhealthy"
 
 // runDevices gives the node these devices in place of those that it had, as when device plugins
-// report anew: pods keep what they hold. A line for each resource, with its devices:
+// report again: pods keep what they have. A line for each resource, with its devices:
 //
 //	RESOURCE [ID[@NODES][:unhealthy]…]
 //
@@ -97,7 +97,10 @@ func describeDevices(u device.Usage) []string {
 			if cells[c.Node] == nil {
 				cells[c.Node] = make([]string, len(names))
 			}
-			cells[c.Node][i] = countText(name, c)
+			cells[c.Node][i] = fmt.Sprintf("%s %d of %d free", name, c.Free, c.Total)
+			if bad := c.Total - c.Free - c.Assigned; bad > 0 {
+				cells[c.Node][i] += fmt.Sprintf(", %d unhealthy", bad)
+			}
 		}
 		if len(counts) == 0 {
 			last = append(last, name+" none")
@@ -114,15 +117,7 @@ func describeDevices(u device.Usage) []string {
 	return append(t.lines(), last...)
 }
 
-func countText(resource string, c device.Count) string {
-	text := fmt.Sprintf("%s %d of %d free", resource, c.Free, c.Total)
-	if bad := c.Total - c.Free - c.Held; bad > 0 {
-		text += fmt.Sprintf(", %d unhealthy", bad)
-	}
-	return text
-}
-
-// lostDevices tell who holds what the inventory has no more, or as unhealthy.
+// lostDevices list the pods with devices that the inventory does not have any more, or has as unhealthy.
 func lostDevices(s *node.State) []string {
 	var lines []string
 	for _, g := range s.Grants() {
@@ -142,9 +137,9 @@ func lostDevices(s *node.State) []string {
 
 // heldText is "nvidia.com/gpu=gpu0,gpu1 on {0}" for each resource: the NUMA nodes are those that
 // the devices are local to.
-func heldText(inv *device.Inventory, held []device.Held) string {
-	parts := make([]string, len(held))
-	for i, h := range held {
+func assignedText(inv *device.Inventory, assigned []device.Assigned) string {
+	parts := make([]string, len(assigned))
+	for i, h := range assigned {
 		parts[i] = h.Resource + "=" + strings.Join(h.IDs, ",")
 		var nodes mask.Mask
 		for _, id := range h.IDs {
@@ -158,14 +153,14 @@ func heldText(inv *device.Inventory, held []device.Held) string {
 	return strings.Join(parts, " ")
 }
 
-// devicesChange tells which devices are held no more.
+// devicesChange lists the devices that are not assigned any more.
 func devicesChange(before, next device.Usage) []string {
 	now := map[string][]string{}
-	for _, h := range next.Held() {
+	for _, h := range next.Assigned() {
 		now[h.Resource] = h.IDs
 	}
 	var lines []string
-	for _, h := range before.Held() {
+	for _, h := range before.Assigned() {
 		back := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool { return slices.Contains(now[h.Resource], id) })
 		if len(back) > 0 {
 			lines = append(lines, fmt.Sprintf("%s %s go back", h.Resource, strings.Join(back, ",")))

@@ -30,10 +30,14 @@
 //	machine file=NAME        … or a recorded one, if the reader of the script can find it
 //	config key=value…        the kubelet's configuration; keys in config.go
 //	devices                  what device plugins report, a line for each resource; form in devices.go.
-//	                         Said again, it takes the place of what was said before; "machine" forgets it
+//	                         A second one replaces the first; "machine" removes all
+//	given                    the devices that others choose, a line for each resource or driver; form in
+//	                         given.go, also of the lines that say which of them a pod has
 //	pod NAME [amounts]       a pod; a line each for its containers: init|sidecar|app NAME [amounts]
 //	plan NAME                what admit would answer; nothing changes
 //	admit NAME               admit the pod and take what it gets
+//	resize NAME              resize the admitted pod to what it was described to ask for since
+//	move NAME                move the admitted pod to where it would be if it came now
 //	created POD/CONTAINER    the runtime has created the container
 //	remove-container POD/CONTAINER
 //	remove NAME              the pod is gone
@@ -41,12 +45,13 @@
 //	                         settings, and admit every pod again, as a kubelet does
 //	offline LIST             CPUs go offline, as with "echo 0 > /sys/devices/system/cpu/cpu3/online"
 //	online LIST              they are back; "config" brings all back
-//	state                    everything that is held
+//	state                    everything that is assigned
 //	check                    prove all invariants
 //
 // Amounts are "cpu=2 memory=1Gi hugepages-2Mi=64Mi": request and limit at once. "cpu=1..2" are
 // request and limit, "cpu=1.." is a request and "cpu=..2" a limit alone. The word "unvalidated"
-// behind a pod's name skips what the API server would refuse, as for a static pod. A container
+// behind a pod's name skips what the API server would reject, as for a static pod. "moves=anywhere"
+// behind a pod's name is what it consents to (R-MOV-3). A container
 // asks for devices by the name of their resource, "nvidia.com/gpu=2":
 //
 //	devices

@@ -62,7 +62,7 @@ func describeDegraded(s *node.State) []string {
 }
 
 // readopt makes the state again of the grants alone, as an agent does when it starts. Without offline
-// CPUs the grants must hold by all rules.
+// CPUs the grants must be valid by all rules.
 func (n *Node) readopt(policy node.Policy) (*node.State, []string, error) {
 	m, err := n.onlineMachine(n.offline)
 	if err != nil {
@@ -71,7 +71,7 @@ func (n *Node) readopt(policy node.Policy) (*node.State, []string, error) {
 	if n.offline.IsEmpty() {
 		state, err := node.Restore(m, policy, n.state.Grants())
 		if err != nil {
-			return nil, nil, &refusedError{err}
+			return nil, nil, &rejectedError{err}
 		}
 		state, err = n.equip(state)
 		return state, nil, err

@@ -24,7 +24,7 @@ const maxCPUs = 4096
 //	sockets=1 numa=1 cores=4 threads=1   NUMA nodes a socket, cores a NUMA node, threads a core
 //	numbering=interleaved                one thread of each core first, then the second threads;
 //	                                     adjacent: siblings have neighbouring ids;
-//	                                     round-robin: as interleaved, cores dealt to NUMA nodes in turn
+//	                                     round-robin: as interleaved, one core to each NUMA node in turn
 //	uncore=2                             cores an uncore cache
 //	memory=16Gi hugepages-2Mi=512        memory and number of huge pages of every NUMA node
 //	distances=10,21                      to itself and to the others
@@ -35,36 +35,47 @@ const maxCPUs = 4096
 //
 // where 0-3+8-11 are four cores with the threads 0 and 8, 1 and 9, and so on.
 func (n *Node) runMachine(c Command) ([]string, error) {
-	m, err := n.makeMachine(c)
+	var d machine.Description
+	var err error
+	recorded := len(c.Args) == 1 && strings.HasPrefix(c.Args[0], "file=")
+	switch {
+	case len(c.Input) > 0 && len(c.Args) > 0:
+		return nil, errors.New("machine: either keys, or a line for each NUMA node")
+	case recorded && n.machines == nil:
+		return nil, errors.New("machine: there are no recorded machines here")
+	case len(c.Input) > 0:
+		d, err = describedMachine(c.Input)
+	case !recorded:
+		d, err = regularMachine(c.Args)
+	}
+	var m *machine.Machine
+	switch {
+	case err != nil:
+		return nil, err
+	case recorded:
+		m, err = n.machines(strings.TrimPrefix(c.Args[0], "file="))
+	default:
+		m, err = machine.New(d)
+	}
 	if err != nil {
 		return nil, err
 	}
-	n.machine, n.devices, n.state, n.offline = m, nil, nil, cpuset.Set{}
+	n.machine, n.devices, n.given, n.state, n.offline = m, nil, nil, nil, cpuset.Set{}
 	return describeMachine(m), nil
 }
 
-func (n *Node) makeMachine(c Command) (*machine.Machine, error) {
-	if len(c.Input) > 0 {
-		if len(c.Args) > 0 {
-			return nil, errors.New("machine: either keys, or a line for each NUMA node")
-		}
-		d, err := describedMachine(c.Input)
-		if err != nil {
-			return nil, err
-		}
-		return machine.New(d)
-	}
-	if len(c.Args) == 1 && strings.HasPrefix(c.Args[0], "file=") {
-		if n.machines == nil {
-			return nil, errors.New("machine: there are no recorded machines here")
-		}
-		return n.machines(strings.TrimPrefix(c.Args[0], "file="))
-	}
-	d, err := regularMachine(c.Args)
+// Machine is the regular machine of the keys of the command machine, for tests: "sockets=2 cores=4 memory=16Gi". It panics if
+// there is none.
+func Machine(keys string) *machine.Machine {
+	d, err := regularMachine(strings.Fields(keys))
 	if err != nil {
-		return nil, err
+		panic(err)
 	}
-	return machine.New(d)
+	m, err := machine.New(d)
+	if err != nil {
+		panic(err)
+	}
+	return m
 }
 
 func describedMachine(lines []string) (machine.Description, error) {
@@ -309,7 +320,7 @@ func number(text string, most int) (int, error) {
 }
 
 // describeMachine is a line for each NUMA node. Of many, those that have neither CPUs nor memory are
-// told together, and distances are those between the others.
+// share a line, and distances are those between the others.
 func describeMachine(m *machine.Machine) []string {
 	lines := []string{fmt.Sprintf("%s, %s, %s, %s", count(len(m.Sockets()), "socket"), count(len(m.Nodes()), "NUMA node"),
 		count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"))}

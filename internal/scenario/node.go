@@ -24,7 +24,11 @@ type Node struct {
 	machines Machines
 	machine  *machine.Machine // with all CPUs
 	offline  cpuset.Set
-	devices  *device.Inventory // nil before any were said
+	devices  *device.Inventory // nil before a devices command
+	// given are the devices that others choose, by resource or driver; chosen are those that a pod has,
+	// by pod and container.
+	given    map[string][]device.Device
+	chosen   map[string]map[string][]request.Given
 	settings settings
 	gates    podspec.Gates
 	state    *node.State
@@ -33,10 +37,10 @@ type Node struct {
 
 // New is a node without a machine. Machines may be nil: then there are no recorded ones.
 func New(machines Machines) *Node {
-	return &Node{machines: machines, pods: map[string]*v1.Pod{}}
+	return &Node{machines: machines, pods: map[string]*v1.Pod{}, chosen: map[string]map[string][]request.Given{}}
 }
 
-// State is what the node holds; nil before a configuration was accepted.
+// State is the state of the node; nil before a configuration was accepted.
 func (n *Node) State() *node.State { return n.state }
 
 // Request is what the pod that was described under that name asks for.
@@ -54,9 +58,9 @@ func (n *Node) Run(c Command) string {
 	if err == nil && n.state != nil {
 		err = n.state.Check()
 	}
-	var refused *refusedError
+	var rejected *rejectedError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &rejected):
 		answer = append(answer, "rejected: "+err.Error())
 		if n.state != nil {
 			answer = append(answer, "the node stays as it was")
@@ -75,6 +79,8 @@ func (n *Node) run(c Command) ([]string, error) {
 		return n.runConfig(c)
 	case "devices":
 		return n.runDevices(c)
+	case "given":
+		return n.runGiven(c)
 	case "pod":
 		return n.runPod(c)
 	}
@@ -85,14 +91,14 @@ func (n *Node) run(c Command) ([]string, error) {
 		return nil, errors.New("say machine and config first")
 	}
 	switch c.Name {
-	case "plan":
-		return n.runPlan(c)
-	case "admit":
-		return n.runAdmit(c)
-	case "created":
-		return n.runCreated(c)
-	case "remove-container":
-		return n.runRemoveContainer(c)
+	case "plan", "admit":
+		return n.runAdmission(c)
+	case "resize":
+		return n.runResize(c)
+	case "move":
+		return n.runMove(c)
+	case "created", "remove-container":
+		return n.runContainer(c)
 	case "remove":
 		return n.runRemove(c)
 	case "restart":
@@ -104,36 +110,7 @@ func (n *Node) run(c Command) ([]string, error) {
 	case "check":
 		return []string{"ok"}, nil
 	}
-	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, pod, plan, admit, created, remove-container, remove, restart, offline, online, state, check", c.Name)
-}
-
-// pod finds the pod that a command names as its only word.
-func (n *Node) pod(c Command) (*v1.Pod, error) {
-	if len(c.Args) != 1 {
-		return nil, fmt.Errorf("%s: want the name of one pod", c.Name)
-	}
-	pod, ok := n.pods[c.Args[0]]
-	if !ok {
-		return nil, fmt.Errorf("no pod %q was described", c.Args[0])
-	}
-	return pod, nil
-}
-
-// container finds the grant and the index of the container that a command names as "pod/container".
-func (n *Node) container(c Command) (*node.Grant, int, error) {
-	if len(c.Args) != 1 {
-		return nil, 0, fmt.Errorf("%s: want POD/CONTAINER", c.Name)
-	}
-	podName, name, _ := strings.Cut(c.Args[0], "/")
-	g, ok := n.state.Grant(podName)
-	if !ok {
-		return nil, 0, fmt.Errorf("pod %q is not on the node", podName)
-	}
-	_, i := g.Pod.Container(name)
-	if i < 0 {
-		return nil, 0, fmt.Errorf("pod %q has no container %q", podName, name)
-	}
-	return g, i, nil
+	return nil, fmt.Errorf("no command %q; the commands are machine, config, devices, given, pod, plan, admit, resize, move, created, remove-container, remove, restart, offline, online, state, check", c.Name)
 }
 
 // keys reads words of the form key=value, each key once and only those that are known.

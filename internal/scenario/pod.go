@@ -20,9 +20,26 @@ func (n *Node) runPod(c Command) ([]string, error) {
 	if n.state == nil {
 		return nil, errors.New("say machine and config first")
 	}
+	var rest, given []string
+	for _, line := range c.Input {
+		if words, found := strings.CutPrefix(line, "given "); found {
+			given = append(given, words)
+		} else {
+			rest = append(rest, line)
+		}
+	}
+	c.Input = rest
 	pod, unvalidated, err := parsePod(c)
 	if err != nil {
 		return nil, err
+	}
+	chosen := map[string][]request.Given{}
+	for _, words := range given {
+		container, devices, err := n.parseGiven(pod, strings.Fields(words))
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: given %s: %w", pod.Name, words, err)
+		}
+		chosen[container] = append(chosen[container], devices...)
 	}
 	pod = podspec.Default(pod, n.gates)
 	if errs := podspec.Validate(pod, n.gates); len(errs) > 0 && !unvalidated {
@@ -32,15 +49,16 @@ func (n *Node) runPod(c Command) ([]string, error) {
 		}
 		return lines, nil
 	}
+	before := n.chosen[pod.Name]
+	n.chosen[pod.Name] = chosen
 	asked, err := n.request(pod)
 	if err != nil {
+		n.chosen[pod.Name] = before
 		return nil, err
 	}
 	n.pods[pod.Name] = pod
 	return describeRequest(asked), nil
 }
-
-func (n *Node) request(pod *v1.Pod) (request.Pod, error) { return podspec.Request(pod, n.gates) }
 
 func parsePod(c Command) (pod *v1.Pod, unvalidated bool, err error) {
 	if len(c.Args) == 0 || strings.Contains(c.Args[0], "=") {
@@ -51,6 +69,13 @@ func parsePod(c Command) (pod *v1.Pod, unvalidated bool, err error) {
 		unvalidated, amounts = true, amounts[1:]
 	}
 	pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID(name)}}
+	if len(amounts) > 0 && strings.HasPrefix(amounts[0], "moves=") {
+		pod.Annotations = map[string]string{podspec.MovesAnnotation: strings.TrimPrefix(amounts[0], "moves=")}
+		amounts = amounts[1:]
+		if _, err := podspec.Consent(pod); err != nil {
+			return nil, false, fmt.Errorf("pod %s: %w", name, err)
+		}
+	}
 	if len(amounts) > 0 {
 		resources, err := parseResources(amounts)
 		if err != nil {
@@ -127,7 +152,7 @@ func setAmount(list v1.ResourceList, name, text string) error {
 	return nil
 }
 
-// describeRequest says what the pod is and what each container qualifies for.
+// describeRequest is what the pod is and what each container qualifies for.
 func describeRequest(p request.Pod) []string {
 	first := p.QoS.String()
 	t := table{indent: "  "}
@@ -139,7 +164,7 @@ func describeRequest(p request.Pod) []string {
 		first += ", pod-level resources that the managers leave alone: feature gate PodLevelResourceManagers is off (R-DEM-26)"
 		for _, c := range p.Containers {
 			if len(c.Devices) > 0 {
-				t.add(c.Lane.String(), c.Name, "exclusive: "+c.Devices.String())
+				t.add(c.Type.String(), c.Name, "exclusive: "+c.Devices.String())
 			}
 		}
 		return append([]string{first}, t.lines()...)
@@ -171,7 +196,10 @@ func describeRequest(p request.Pod) []string {
 			}
 			text = append(text, "shares "+strings.Join(shares, " and ")+why)
 		}
-		t.add(c.Lane.String(), c.Name, strings.Join(text, "; "))
+		if len(c.Given) > 0 {
+			text = append(text, givenText(c.Given))
+		}
+		t.add(c.Type.String(), c.Name, strings.Join(text, "; "))
 	}
 	return append([]string{first}, t.lines()...)
 }

@@ -71,50 +71,61 @@ func TestAnAnswerNeedsACommand(t *testing.T) {
 	}
 }
 
-// Each command here is wrong, and says why.
+// wrongCommands are wrong, and the answer says why.
+var wrongCommands = []struct{ command, want string }{
+	{"walk", `no command "walk"`},
+	{"machine cpus=4", `no key "cpus"`},
+	{"machine cores=4 cores=5", "given twice"},
+	{"machine cores=100000", "CPUs"},
+	{"machine cores=-1", "want a number"},
+	{"machine numbering=odd", "numbering=odd"},
+	{"machine memory=much", "memory=much"},
+	{"machine distances=10", "two numbers"},
+	{"machine file=x", "no recorded machines"},
+	{"machine cores=1\nnode 0", "either keys"},
+	{"machine\nnode 0 cores=0-1+2-4", "different lengths"},
+	{"machine\nnode 0 cores=3-1", "no range"},
+	{"machine\nnodes", "want node ID"},
+	{"machine\nnode 0 cores=1,1", "listed twice"},
+	{"config topology", "want key=value"},
+	{"config reserved-memory=x:1Gi memory=Static", "reserved-memory"},
+	{"config gates=A=perhaps", "want true or false"},
+	{"config cpu=lively", "lively"},
+	{"devices nvidia.com/gpu", "want a line for each resource"},
+	{"devices\nnvidia.com/gpu gpu0@0 gpu0@0", `device "gpu0" is listed twice`},
+	{"devices\nnvidia.com/gpu gpu0@1", "the machine has no {1}"},
+	{"devices\nnvidia.com/gpu gpu0@", "want NUMA nodes behind @"},
+	{"devices\nnvidia.com/gpu @0", "a device has no id"},
+	{"devices\nnvidia.com/gpu gpu0@64", "64"},
+	{"devices\nnvidia.com/gpu gpu0@0:broken", "broken"},
+	{"devices\ngpu gpu0@0", "no domain"},
+	{"given a", "want a line for each resource or driver"},
+	{"given\na.io/g g@0 g@0", `device "g" is listed twice`},
+	{"given\na.io/g @0", "a device has no id"},
+	{"given\na.io/g g@", "want NUMA nodes behind @"},
+	{"given\na.io/g g@0:unhealthy", "others know its health"},
+	{"pod b\napp c\ngiven c", "want a container and RESOURCE=ID"},
+	{"pod b\napp c\ngiven d a.io/g=g", `no container "d"`},
+	{"pod b\napp c\ngiven c a.io/g=h", `no device "h" of a.io/g`},
+	{"pod b\napp c\ngiven c a.io/g=g name=x", `no key "name"`},
+	{"pod", "want a name"},
+	{"pod b\nmain c", "want init, sidecar or app"},
+	{"pod b\napp c cpu", "want an amount"},
+	{"pod b\napp c cpu=x", "cpu=x"},
+	{"pod b\napp c cpu=..", "want an amount"},
+	{"admit b", `no pod "b"`},
+	{"admit", "want the name"},
+	{"plan a b", "want the name"},
+	{"admit a\nmore", "no further lines"},
+	{"created a/x", `no container "x"`},
+	{"created b/c", `"b" is not on the node`},
+	{"remove", "want the name"},
+	{"restart topology", "want key=value"},
+}
+
 func TestWrongCommandsAnswerWithAnError(t *testing.T) {
 	setup := []string{"machine cores=4 memory=8Gi", "config cpu=static memory=Static", "pod a\napp c cpu=1 memory=1Gi", "admit a"}
-	for _, c := range []struct{ command, want string }{
-		{"walk", `no command "walk"`},
-		{"machine cpus=4", `no key "cpus"`},
-		{"machine cores=4 cores=5", "given twice"},
-		{"machine cores=100000", "CPUs"},
-		{"machine cores=-1", "want a number"},
-		{"machine numbering=odd", "numbering=odd"},
-		{"machine memory=much", "memory=much"},
-		{"machine distances=10", "two numbers"},
-		{"machine file=x", "no recorded machines"},
-		{"machine cores=1\nnode 0", "either keys"},
-		{"machine\nnode 0 cores=0-1+2-4", "different lengths"},
-		{"machine\nnode 0 cores=3-1", "no range"},
-		{"machine\nnodes", "want node ID"},
-		{"machine\nnode 0 cores=1,1", "listed twice"},
-		{"config topology", "want key=value"},
-		{"config reserved-memory=x:1Gi memory=Static", "reserved-memory"},
-		{"config gates=A=perhaps", "want true or false"},
-		{"config cpu=dynamic", "dynamic"},
-		{"devices nvidia.com/gpu", "want a line for each resource"},
-		{"devices\nnvidia.com/gpu gpu0@0 gpu0@0", `device "gpu0" is listed twice`},
-		{"devices\nnvidia.com/gpu gpu0@1", "the machine has no {1}"},
-		{"devices\nnvidia.com/gpu gpu0@", "want NUMA nodes behind @"},
-		{"devices\nnvidia.com/gpu @0", "a device has no id"},
-		{"devices\nnvidia.com/gpu gpu0@64", "64"},
-		{"devices\nnvidia.com/gpu gpu0@0:broken", "broken"},
-		{"devices\ngpu gpu0@0", "no domain"},
-		{"pod", "want a name"},
-		{"pod b\nmain c", "want init, sidecar or app"},
-		{"pod b\napp c cpu", "want an amount"},
-		{"pod b\napp c cpu=x", "cpu=x"},
-		{"pod b\napp c cpu=..", "want an amount"},
-		{"admit b", `no pod "b"`},
-		{"admit", "want the name"},
-		{"plan a b", "want the name"},
-		{"admit a\nmore", "no further lines"},
-		{"created a/x", `no container "x"`},
-		{"created b/c", `"b" is not on the node`},
-		{"remove", "want the name"},
-		{"restart topology", "want key=value"},
-	} {
+	for _, c := range wrongCommands {
 		n := scenario.New(nil)
 		for _, command := range setup {
 			n.Run(parse(t, command))
@@ -131,7 +142,7 @@ func TestWrongCommandsAnswerWithAnError(t *testing.T) {
 }
 
 func TestCommandsNeedWhatComesBefore(t *testing.T) {
-	for _, command := range []string{"config", "devices\nnvidia.com/gpu gpu0", "pod a\napp c", "admit a", "state", "check", "restart"} {
+	for _, command := range []string{"config", "devices\nnvidia.com/gpu gpu0", "given\nnvidia.com/gpu gpu0", "pod a\napp c", "admit a", "state", "check", "restart"} {
 		if got := scenario.New(nil).Run(parse(t, command)); !strings.HasPrefix(got, "error: say ") {
 			t.Errorf("%q on a bare node answers %q", command, got)
 		}
@@ -170,6 +181,8 @@ func FuzzPlay(f *testing.F) {
 	f.Add("machine\nnode 3 cores=0-1+4-5,9 memory=1Gi distances=10\n\nconfig cpu=static options=full-pcpus-only reserved-cpus=0\n\npod p unvalidated cpu=1..\napp c cpu=3\n\nplan p\n")
 	f.Add("machine sockets=2 cores=2 memory=4Gi\n\ndevices\na.io/g g0@0 0:1.0@0-1:unhealthy\na.io/n n\n\nconfig topology=restricted cpu=static\n\n" +
 		"pod a\ninit i a.io/g=1 a.io/n=1\napp c cpu=1 memory=1Mi a.io/g=1 a.io/x=2\n\nadmit a\n\ndevices\na.io/g\n\nrestart\n\nstate\n\nremove a\n")
+	f.Add("machine sockets=2 cores=2 memory=4Gi\n\ngiven\na.io/g g0@0 g1@1 g2\nb.io n@0-1\n\nconfig topology=restricted scope=pod cpu=static memory=Static\n\n" +
+		"pod a\ninit i cpu=1 memory=1Mi\napp c cpu=1 memory=1Mi a.io/g=1\ngiven c a.io/g=g1,g2\ngiven i b.io=n claim=x\n\nadmit a\n\nrestart\n\nstate\n\nremove a\n")
 	f.Add("machine sockets= cores=") // the first of two errors is always the same
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4096 {

@@ -35,7 +35,7 @@ type Block struct {
 	Answer  []string
 }
 
-// Parse takes a script apart; name stands in errors.
+// Parse splits a script into blocks; errors begin with name.
 func Parse(name, text string) ([]Block, error) {
 	var blocks []Block
 	var current []string
@@ -95,7 +95,7 @@ func parseBlock(lines []string) (Block, error) {
 	return b, nil
 }
 
-// String is the block as it stands in a file.
+// String is the block as in a file.
 func (b Block) String() string {
 	lines := append([]string{}, b.Remarks...)
 	if b.Command.Name != "" {

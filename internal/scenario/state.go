@@ -29,8 +29,8 @@ func (n *Node) describeState() []string {
 	return lines
 }
 
-// describeMemory are the books: one line a NUMA node, and one a group of NUMA nodes, because
-// inside a group only the sums mean something (R-MEM-72).
+// describeMemory is the memory accounting: one line a NUMA node, or a group of NUMA nodes, because
+// inside a group only the sums have a meaning (R-MEM-72).
 func describeMemory(u memory.Usage) []string {
 	var t nodeTable
 	capacity, nodes := u.Capacity(), u.Nodes()
@@ -60,17 +60,21 @@ func describeMemory(u memory.Usage) []string {
 	return t.lines()
 }
 
-// describeGrant is what a pod holds: the title with its pool, and a line for each container.
+// describeGrant is what a pod has: the title with its pool, and a line for each container.
 func (n *Node) describeGrant(title string, g *node.Grant) []string {
-	var held []string
+	var assigned []string
 	if !g.Pool.IsEmpty() {
-		held = append(held, "CPUs "+g.Pool.String())
+		text := "CPUs " + g.Pool.String()
+		if !g.PoolBaseline.IsEmpty() {
+			text += ", admitted with " + g.PoolBaseline.String() + ","
+		}
+		assigned = append(assigned, text)
 	}
 	if len(g.PoolMemory) > 0 {
-		held = append(held, blocks(g.PoolMemory))
+		assigned = append(assigned, blocks(g.PoolMemory))
 	}
-	if len(held) > 0 {
-		title += ": pool of " + strings.Join(held, " and ")
+	if len(assigned) > 0 {
+		title += ": pool of " + strings.Join(assigned, " and ")
 	}
 	if g.LiftsPodQuota(n.state.Policy()) {
 		title += ", no CFS quota for the pod"
@@ -85,7 +89,7 @@ func (n *Node) describeGrant(title string, g *node.Grant) []string {
 func (n *Node) containerCells(g *node.Grant, i int) []string {
 	c, asked := g.Containers[i], g.Pod.Containers[i]
 	if c.Removed {
-		return []string{asked.Lane.String(), asked.Name, "removed"}
+		return []string{asked.Type.String(), asked.Name, "removed"}
 	}
 	var cpus string
 	switch {
@@ -97,6 +101,9 @@ func (n *Node) containerCells(g *node.Grant, i int) []string {
 		cpus = "CPUs " + c.CPUs.String() + " with its pod"
 	default:
 		cpus = "CPUs " + c.CPUs.String() + " alone"
+		if !c.Baseline.IsEmpty() {
+			cpus += ", admitted with " + c.Baseline.String()
+		}
 	}
 	mems := ""
 	switch {
@@ -107,25 +114,22 @@ func (n *Node) containerCells(g *node.Grant, i int) []string {
 	case n.state.Policy().StaticMemory:
 		mems = "memory not pinned"
 	}
-	return []string{asked.Lane.String(), asked.Name, cpus, mems, heldText(n.devices, c.Devices), quotaText(n.state.Quota(g, i))}
-}
-
-// quotaText is a quota that is not the kubelet's.
-func quotaText(q node.Quota) string {
-	switch q {
+	quota := "" // one that is not the kubelet's
+	switch q := n.state.Quota(g, i); q {
 	case node.KeepQuota:
-		return ""
 	case node.NoQuota:
-		return "no CFS quota"
+		quota = "no CFS quota"
+	default:
+		quota = fmt.Sprintf("CFS quota %d µs", q)
 	}
-	return fmt.Sprintf("CFS quota %d µs", q)
+	return []string{asked.Type.String(), asked.Name, cpus, mems, strings.TrimSpace(assignedText(n.devices, c.Devices) + " " + givenText(asked.Given)), quota}
 }
 
-// blocks is "memory=1Gi on {0}"; blocks of one holder always lie on the same NUMA nodes.
-func blocks(held []memory.Block) string {
-	parts := make([]string, len(held))
-	for i, b := range held {
+// blocks is "memory=1Gi on {0}"; blocks of one holder are always on the same NUMA nodes.
+func blocks(assigned []memory.Block) string {
+	parts := make([]string, len(assigned))
+	for i, b := range assigned {
 		parts[i] = b.Type + "=" + request.Bytes(b.Size)
 	}
-	return strings.Join(parts, " ") + " on " + held[0].Nodes.String()
+	return strings.Join(parts, " ") + " on " + assigned[0].Nodes.String()
 }

@@ -44,11 +44,11 @@ func (t *table) lines() []string {
 	return lines
 }
 
-// fewNodes is how many NUMA nodes are told one by one, whatever they have.
+// fewNodes is how many NUMA nodes have a line each, whatever they have.
 const fewNodes = 8
 
-// nodeTable is a line for each NUMA node. Of more than fewNodes, neighbours that have the same are
-// told together.
+// nodeTable is a line for each NUMA node. Of more than fewNodes, neighbors that have the same share
+// a line.
 type nodeTable struct {
 	indent string
 	what   string // before "node 0"
@@ -64,7 +64,7 @@ func (t *nodeTable) lines() []string {
 	out := table{indent: t.indent}
 	for i := 0; i < len(t.ids); {
 		nodes, next := t.ids[i], i+1
-		for len(t.ids) > fewNodes && next < len(t.ids) && t.same(i, next) {
+		for len(t.ids) > fewNodes && next < len(t.ids) && t.ids[i].Len() == 1 && t.ids[next].Len() == 1 && slices.Equal(t.cells[i], t.cells[next]) {
 			nodes |= t.ids[next]
 			next++
 		}
@@ -81,9 +81,4 @@ func (t *nodeTable) lines() []string {
 		i = next
 	}
 	return out.lines()
-}
-
-// same tells whether two single NUMA nodes have the same.
-func (t *nodeTable) same(i, k int) bool {
-	return t.ids[i].Len() == 1 && t.ids[k].Len() == 1 && slices.Equal(t.cells[i], t.cells[k])
 }

@@ -15,7 +15,7 @@ import (
 // FuzzDecode: a file or an error, never both and never a panic; and what is read is written with
 // the same bytes. The checksum is put right first, or nothing would get past it.
 func FuzzDecode(f *testing.F) {
-	good, err := os.ReadFile(golden)
+	good, err := os.ReadFile(form)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -55,9 +55,9 @@ func full(tb testing.TB, pods int) *node.State {
 			QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 5, BudgetCPUMilli: 5000, CPULimit: 5000, BudgetMemory: memory(4),
 		}
 		for k, name := range []string{"proxy", "log-shipper", "main", "cache"} {
-			c := request.Container{Name: name, Lane: request.App, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 500}
+			c := request.Container{Name: name, Type: request.App, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 500}
 			if k >= 2 {
-				c = request.Container{Name: name, Lane: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, CPURequest: 2000, CPULimit: 2000}
+				c = request.Container{Name: name, Type: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, CPURequest: 2000, CPULimit: 2000}
 			}
 			pod.Containers = append(pod.Containers, c)
 		}

@@ -25,7 +25,7 @@ func wild(number int) *rapid.Generator[request.Pod] {
 		}
 		prefix := name.Draw(t, "container")
 		for i := range rapid.IntRange(0, 40).Draw(t, "containers") {
-			p.Containers = append(p.Containers, request.Container{Name: fmt.Sprint(prefix, i), Lane: request.App, Sharing: request.QoSNotGuaranteed})
+			p.Containers = append(p.Containers, request.Container{Name: fmt.Sprint(prefix, i), Type: request.App, Sharing: request.QoSNotGuaranteed})
 		}
 		return p
 	})
@@ -107,7 +107,7 @@ func TestLargestState(t *testing.T) {
 	s := withDevices(t, hardware(t, 2, 6), podScope())
 	with := func(uid string, length int) *node.State {
 		next, err := s.Apply(s.Plan(request.Pod{
-			UID: uid, Namespace: "default", Name: "big", Containers: []request.Container{{Name: strings.Repeat("x", length), Lane: request.App}},
+			UID: uid, Namespace: "default", Name: "big", Containers: []request.Container{{Name: strings.Repeat("x", length), Type: request.App}},
 		}))
 		if err != nil {
 			t.Fatal(err)

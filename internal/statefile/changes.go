@@ -8,12 +8,20 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Changes says in a line each what is different on this machine and under this policy from
-// what the file was made for; nil when nothing is. A change need not matter: node.Restore tells.
+// Changes lists what is different on this machine and under this policy from those that the file was
+// written for, one change a line. A change need not matter: node.Restore checks that.
 func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
-	return append(machineChanges(f.Machine, Describe(m)), policyChanges(f.Policy, p)...)
+	lines := machineChanges(f.Machine, Describe(m))
+	then := settings(f.Policy)
+	for i, s := range settings(p) {
+		if s.value != then[i].value {
+			lines = append(lines, fmt.Sprintf("%s: was %s, now %s", s.name, orNone(then[i].value), orNone(s.value)))
+		}
+	}
+	return lines
 }
 
 func machineChanges(then, now Machine) []string {
@@ -50,17 +58,6 @@ func (m *Machine) node(id int) *Node {
 	return nil
 }
 
-func policyChanges(then, now node.Policy) []string {
-	var lines []string
-	old := settings(then)
-	for i, s := range settings(now) {
-		if s.value != old[i].value {
-			lines = append(lines, fmt.Sprintf("%s: was %s, now %s", s.name, orNone(old[i].value), orNone(s.value)))
-		}
-	}
-	return lines
-}
-
 type setting struct{ name, value string }
 
 // settings are a policy as a file names it.
@@ -83,12 +80,28 @@ func settings(p node.Policy) []setting {
 		{"memoryManagerPolicy", memory},
 		{"reserved memory", strings.Join(reserved, "; ")},
 		{"feature gates on", strings.Join(featureGates.on(p), ", ")},
+		{"moves", moves(p.Moves)},
 	}
 }
 
 func orNone(text string) string {
 	if text == "" {
 		return "none"
+	}
+	return text
+}
+
+// moves is how far a policy moves running pods, empty if it moves none.
+func moves(m node.MovePolicy) string {
+	if m.Pods == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d pods with %s", m.Pods, request.Bytes(m.Bytes))
+	if m.All {
+		text += ", with or without consent"
+	}
+	if m.AnyKernel {
+		text += ", on every kernel"
 	}
 	return text
 }

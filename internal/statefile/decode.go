@@ -18,8 +18,8 @@ const (
 )
 
 // Decode reads a file; name is what errors call it. It returns a file or an error that wraps
-// ErrDamaged, ErrForeign or ErrNewer and says what to do. A file that is returned is written
-// with the same bytes again. Whether the grants hold on a machine is for node.Restore to say.
+// ErrDamaged, ErrForeign or ErrNewer and describes what to do. A file that is returned is written with
+// the same bytes again. node.Restore checks whether the grants are valid on a machine.
 func Decode(name string, data []byte) (*File, error) {
 	f, err := decode(data)
 	if err == nil {
@@ -45,7 +45,16 @@ func decode(data []byte) (*File, error) {
 	if err := verify(data); err != nil {
 		return nil, err
 	}
-	f, err := parse(data)
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var text fileText
+	if err := d.Decode(&text); err != nil {
+		if _, member, unknown := strings.Cut(err.Error(), "unknown field "); unknown {
+			return nil, fmt.Errorf("%w: it has a member %s that this one does not know", ErrNewer, member)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	f, err := text.file()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +64,7 @@ func decode(data []byte) (*File, error) {
 	return f, nil
 }
 
-// identify tells by the first bytes, which all versions have in common, whose file it is.
+// identify finds by the first bytes, which all versions have in common, whose file it is.
 func identify(data []byte) error {
 	rest, ours := bytes.CutPrefix(data, []byte(magic))
 	if !ours {
@@ -72,7 +81,7 @@ func identify(data []byte) error {
 	return nil
 }
 
-// stranger says what a file is that does not begin as ours do.
+// stranger identifies a file that does not begin like a state file.
 func stranger(data []byte) error {
 	if len(data) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrDamaged)
@@ -105,25 +114,12 @@ func verify(data []byte) error {
 	if at < 0 || !bytes.HasPrefix(data[at:], []byte(checksumBefore)) || !bytes.HasSuffix(data, []byte(checksumAfter)) {
 		return fmt.Errorf("%w: it does not end with its checksum: it is cut off after %d bytes, or something was added", ErrDamaged, len(data))
 	}
-	said := data[at+len(checksumBefore) : len(data)-len(checksumAfter)]
+	stored := data[at+len(checksumBefore) : len(data)-len(checksumAfter)]
 	sum := sha256.Sum256(data[:at])
-	if found := hex.EncodeToString(sum[:]); found != string(said) {
-		return fmt.Errorf("%w: its checksum is %s, its bytes have %s: it was changed after it was written", ErrDamaged, said, found)
+	if found := hex.EncodeToString(sum[:]); found != string(stored) {
+		return fmt.Errorf("%w: its checksum is %s, its bytes have %s: it was changed after it was written", ErrDamaged, stored, found)
 	}
 	return nil
-}
-
-func parse(data []byte) (*File, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	var text fileText
-	if err := d.Decode(&text); err != nil {
-		if _, member, unknown := strings.Cut(err.Error(), "unknown field "); unknown {
-			return nil, fmt.Errorf("%w: it has a member %s that this one does not know", ErrNewer, member)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return text.file()
 }
 
 // compare writes the file again. It is what proves order, form and range of everything in it.
@@ -144,7 +140,7 @@ func compare(f *File, data []byte) error {
 		ErrDamaged, line, excerpt(data, same), excerpt(again, same))
 }
 
-// excerpt quotes what stands around a place.
+// excerpt quotes the bytes around a position.
 func excerpt(data []byte, at int) string {
 	const before, after = 12, 24
 	return fmt.Sprintf("%#q", data[max(0, at-before):min(len(data), at+after)])

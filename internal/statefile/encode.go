@@ -48,10 +48,10 @@ func encode(f *File) ([]byte, error) {
 	return Assemble(head, f.Generation, grants), nil
 }
 
-// Head is what a file says of the machine and the policy. It is the same for as long as they are.
+// Head is the part of a file about the machine and the policy. It is the same for as long as they are.
 type Head struct{ text []byte }
 
-// NewHead encodes what a file says of the machine and the policy. The error wraps ErrNotEncodable.
+// NewHead encodes the part of a file about the machine and the policy. The error wraps ErrNotEncodable.
 func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(Describe(m), p) }
 
 func newHead(m Machine, p node.Policy) (Head, error) {
@@ -73,7 +73,7 @@ func amountsOf(m map[string]int64) request.Amounts {
 	return list
 }
 
-// AppendGrant appends what a file says of one pod to b and returns the longer slice: it depends
+// AppendGrant appends the line of one pod to b and returns the longer slice: it depends
 // on nothing but the grant and can be kept with it. The error wraps ErrNotEncodable.
 func AppendGrant(b []byte, g *node.Grant) ([]byte, error) {
 	var w writer

@@ -19,11 +19,11 @@ const Version = 1
 const MaxSize = 16 << 20
 
 // What is wrong with a file. Every error of Decode wraps one of them. None of such files may be
-// overwritten: each may hold what somebody still needs.
+// overwritten: each may have assignments that are still needed.
 var (
 	// ErrDamaged: a file of Paddock that is not as Paddock wrote it.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign: a file of somebody else.
+	// ErrForeign: a file of another program.
 	ErrForeign = errors.New("not a state of Paddock")
 	// ErrNewer: a file of a Paddock that knows more than this one.
 	ErrNewer = errors.New("written by a newer Paddock")
@@ -36,7 +36,7 @@ var ErrNotEncodable = errors.New("cannot be written to a state file")
 // wrong with the state: it is the last pod that has no room, and a smaller one may have.
 var ErrTooLarge = errors.New("the state would be too large")
 
-// File is what a file says.
+// File is the content of a state file.
 type File struct {
 	Version    int
 	Generation uint64

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,12 +20,11 @@ import (
 	blocks "github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/golden"
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write testdata anew")
-
-const golden = "testdata/v1.json"
+const form = "testdata/v1.json"
 
 // example is a node with a pod-level pod that has everything, a plain one that lost a container,
 // and one that shares.
@@ -41,23 +39,31 @@ func example(tb testing.TB) *node.State {
 		{
 			UID: "33333333-0000-4000-8000-000000000000", Namespace: "prod", Name: "db", QoS: request.Guaranteed, Kind: request.PodLevel,
 			BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6000, BudgetMemory: memory(4).With("hugepages-2Mi", 8<<20), Containers: []request.Container{
-				{Name: "prepare", Lane: request.Init, Sharing: request.NotEquivalent, HugePages: []request.Resource{"hugepages-2Mi"}},
-				{Name: "proxy", Lane: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
-				{Name: "main", Lane: request.App, CPUs: 4, Memory: huge, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi"}, CPURequest: 4000, CPULimit: 4000},
+				{Name: "prepare", Type: request.Init, Sharing: request.NotEquivalent, HugePages: []request.Resource{"hugepages-2Mi"}},
+				{Name: "proxy", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
+				{Name: "main", Type: request.App, CPUs: 4, Memory: huge, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi"}, CPURequest: 4000, CPULimit: 4000},
 			},
 		},
 		{UID: "11111111-0000-4000-8000-000000000000", Namespace: "prod", Name: "worker", QoS: request.Guaranteed, Containers: []request.Container{
-			{Name: "first", Lane: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, CPURequest: 2000, CPULimit: 2000},
-			{Name: "second", Lane: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 1}}, CPURequest: 2000, CPULimit: 2000},
-		}},
+			{Name: "first", Type: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, CPURequest: 2000, CPULimit: 2000},
+			{Name: "second", Type: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, Given: []request.Given{
+				{Driver: "nic.example.com", Pool: "node", Name: "nic0", Claim: "fast", Nodes: mask.Of(0)},
+				{Resource: "example.com/fpga", Name: "fpga0"},
+			}, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 1}}, CPURequest: 2000, CPULimit: 2000},
+		}, ResourceClaims: []request.Claim{
+			{Name: "fast", Uses: []request.ClaimUse{{Container: "second", Request: "nic"}}, Devices: []request.ClaimDevice{
+				{Driver: "nic.example.com", Pool: "node", Name: "nic0", ShareID: "8d5f", Requests: []string{"nic"}, CDI: []string{"example.com/nic=0"}},
+			}},
+			{Name: "unknown", Uses: []request.ClaimUse{{Container: "first"}}},
+		}, Stock: []request.Stock{{Of: "nic.example.com", Places: []request.Place{{Nodes: mask.Of(0), Devices: 2}, {Nodes: mask.Of(0, 1), Devices: 1}}}}},
 		{UID: "22222222-0000-4000-8000-000000000000", Namespace: "kube-system", Name: "agent", QoS: request.Burstable, Containers: []request.Container{
-			{Name: "agent", Lane: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
+			{Name: "agent", Type: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
 		}},
 		estimated("44444444-0000-4000-8000-000000000000", 2, 1),
 	} {
 		plan := s.Plan(pod)
-		if plan.Refusal != nil {
-			tb.Fatalf("%s: %+v", pod.ID(), plan.Refusal)
+		if plan.Rejection != nil {
+			tb.Fatalf("%s: %+v", pod.ID(), plan.Rejection)
 		}
 		if s, err = s.Apply(plan); err != nil {
 			tb.Fatal(err)
@@ -71,7 +77,7 @@ func estimated(uid string, cpus, gibibytes int64) request.Pod {
 	return request.Pod{
 		UID: uid, Namespace: "prod", Name: "guess", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
 		BudgetCPUs: int(cpus), BudgetCPUMilli: 1000 * cpus, CPULimit: 1000 * cpus, BudgetMemory: memory(gibibytes),
-		Containers: []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}},
+		Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
 	}
 }
 
@@ -87,43 +93,33 @@ func encoded(tb testing.TB, s *node.State) []byte {
 // it when version 1 learns a member, and never so that a line disappears.
 func TestForm(t *testing.T) {
 	data := encoded(t, example(t))
-	if *rewrite {
-		if err := os.WriteFile(golden, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(data, want) {
-		t.Errorf("written as\n%s%s has\n%s", data, golden, want)
-	}
-	if _, err := statefile.Decode(golden, want); err != nil {
+	golden.Compare(t, form, string(data))
+	if _, err := statefile.Decode(form, data); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestOlderFileIsRead reads a file that was written before the form knew of estimates: it has the same bytes
-// when it is written again, and its pods are what they were.
+// TestOlderFileIsRead reads files that were written before the form had estimates, given devices, and claims:
+// they have the same bytes when they are written again, and their pods are what they were.
 func TestOlderFileIsRead(t *testing.T) {
-	const name = "testdata/v1-before-estimates.json"
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := statefile.Decode(name, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := statefile.EncodeFile(f)
-	if err != nil || !bytes.Equal(again, data) {
-		t.Errorf("%v, written again as\n%s", err, again)
-	}
-	s := example(t)
-	for _, g := range f.Grants {
-		if now, known := s.Grant(g.Pod.UID); !known || !now.Pod.Equal(g.Pod) || g.Pod.Estimated {
-			t.Errorf("pod %s is read as %s", g.Pod.ID(), g.Pod)
+	for _, name := range []string{"testdata/v1-before-estimates.json", "testdata/v1-before-given.json", "testdata/v1-before-claims.json"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := statefile.Decode(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := statefile.EncodeFile(f)
+		if err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%v, written again as\n%s", err, again)
+		}
+		s := example(t)
+		for _, g := range f.Grants {
+			if now, known := s.Grant(g.Pod.UID); !known || !now.Pod.Equal(g.Pod) || len(g.Pod.ResourceClaims) > 0 {
+				t.Errorf("%s: pod %s is read as %s", name, g.Pod.ID(), g.Pod)
+			}
 		}
 	}
 }
@@ -133,7 +129,7 @@ func TestShellVerifies(t *testing.T) {
 	if _, err := exec.LookPath("sha256sum"); err != nil {
 		t.Skip("there is no sha256sum here")
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", "sed '$d' "+golden+" | sha256sum; tail -n 1 "+golden).Output()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "sed '$d' "+form+" | sha256sum; tail -n 1 "+form).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,10 +291,10 @@ func TestWhatCannotBeRead(t *testing.T) {
 		"budgetCPUs":      func(g *node.Grant) { g.Pod.BudgetCPUs = -1 },
 		"budgetMemory":    func(g *node.Grant) { g.Pod.BudgetMemory = request.Amounts{{Resource: "b"}, {Resource: "a"}} },
 		"containers":      func(g *node.Grant) { g.Containers = nil },
-		"lane":            func(g *node.Grant) { g.Pod.Containers[0].Lane = 3 },
+		"lane":            func(g *node.Grant) { g.Pod.Containers[0].Type = 3 },
 		"sharing":         func(g *node.Grant) { g.Pod.Containers[0].Sharing = 99 },
 		"memory":          func(g *node.Grant) { g.Pod.Containers[0].Memory = request.Amounts{{Resource: "a", Value: -1}} },
-		"devices":         func(g *node.Grant) { g.Containers[0].Devices = []device.Held{{Resource: "b"}, {Resource: "a"}} },
+		"devices":         func(g *node.Grant) { g.Containers[0].Devices = []device.Assigned{{Resource: "b"}, {Resource: "a"}} },
 		"bytes":           func(g *node.Grant) { g.Containers[0].Memory = []blocks.Block{{Size: -1}} },
 		"created":         func(g *node.Grant) { g.Pod.Created = -1 },
 		"cpuRequestMilli": func(g *node.Grant) { g.Pod.Containers[0].CPURequest = -5 },
@@ -353,19 +349,43 @@ func everyField() (*node.Grant, node.Policy) {
 	grant := &node.Grant{
 		Pod: request.Pod{
 			UID: "u", Namespace: "s", Name: "n", QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
-			BudgetCPUMilli: 2, CPULimit: 3, Estimated: true, Priority: -7, Created: 8, Containers: []request.Container{{
-				Name: "c", Lane: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
+			BudgetCPUMilli: 2, CPULimit: 3, Estimated: true, Priority: -7, Created: 8, Moves: request.MoveMemory, Containers: []request.Container{{
+				Name: "c", Type: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
 				HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
+				Claims: []string{"gpu", "nic"},
+				Given: []request.Given{
+					{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(0, 63)},
+					{Resource: "example.com/fpga", Name: "f"},
+				},
 			}},
+			DevicesUnknown: "no answer",
+			ResourceClaims: []request.Claim{
+				{Name: "later", Uses: []request.ClaimUse{{Container: "c"}}},
+				{Name: "none", Uses: []request.ClaimUse{{Container: "c", Request: "r"}}, Devices: []request.ClaimDevice{}},
+				{Name: "train", Uses: []request.ClaimUse{{Container: "c", Request: "gpu"}}, Devices: []request.ClaimDevice{
+					{Driver: "gpu.example.com", Pool: "p", Name: "gpu0", ShareID: "s", Requests: []string{"gpu/large"}, CDI: []string{"example.com/gpu=0"}},
+					{Driver: "gpu.example.com", Pool: "p", Name: "gpu1", Requests: []string{}},
+					{Driver: "gpu.example.com", Pool: "p", Name: "gpu2"},
+				}},
+			},
+			Stock: []request.Stock{{Of: "example.com/fpga"}, {Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(1), Devices: 3}, {Nodes: mask.Of(0, 63), Devices: 1}}}},
 		},
-		Sequence: node.MaxGeneration, Pool: cpuset.Of(1, 65535), PoolMemory: block,
+		Sequence: node.MaxGeneration, Resized: 9, Pool: cpuset.Of(1, 65535), PoolBaseline: cpuset.Of(1), PoolMemory: block,
 		Containers: []node.ContainerGrant{{
-			CPUs: cpuset.Of(2), Memory: block, MemoryNodes: mask.Of(0, 63), Removed: true,
-			Devices:  []device.Held{{Resource: "example.com/gpu", IDs: []string{"a", "b"}}, {Resource: "example.com/nic", IDs: []string{"c"}}},
+			CPUs: cpuset.Of(2), Baseline: cpuset.Of(3), Memory: block, MemoryNodes: mask.Of(0, 63), Removed: true,
+			Devices:  []device.Assigned{{Resource: "example.com/gpu", IDs: []string{"a", "b"}}, {Resource: "example.com/nic", IDs: []string{"c"}}},
 			Affinity: hint.Choice{Mask: mask.Of(5), HasMask: true, Preferred: true, Admit: true, Steps: 1, Unproven: true, Unsolved: true, Why: "w"},
 		}},
 	}
+	place := *grant
+	place.Pool, place.PoolBaseline, place.PoolMemory = cpuset.Of(3, 4), cpuset.Of(4), []blocks.Block{{Type: "memory", Size: 3, Nodes: mask.Of(2)}}
+	place.Containers = []node.ContainerGrant{{
+		CPUs: cpuset.Of(4), Baseline: cpuset.Of(4), Memory: place.PoolMemory, MemoryNodes: mask.Of(2), Removed: true,
+		Devices: grant.Containers[0].Devices, Affinity: hint.Choice{Mask: mask.Of(2), HasMask: true, Admit: true},
+	}}
+	grant.Moving = &place
 	return grant, node.Policy{
+		Moves:    node.MovePolicy{Pods: 2, All: true, Bytes: 1 << 30, AnyKernel: true},
 		Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 		CPU: cpu.Options{
 			FullPCPUsOnly: true, DistributeAcrossNUMA: true, DistributeAcrossCores: true, AlignBySocket: true, StrictReservation: true, PreferUncore: true,
@@ -377,7 +397,7 @@ func everyField() (*node.Grant, node.Policy) {
 
 func TestEveryFieldSurvives(t *testing.T) {
 	g, p := everyField()
-	for _, v := range []any{*g, g.Pod, g.Pod.Containers[0], g.Containers[0], g.Containers[0].Affinity, g.Containers[0].Devices[0], g.PoolMemory[0], p, p.CPU} {
+	for _, v := range []any{*g, g.Pod, g.Pod.Containers[0], g.Containers[0], g.Containers[0].Affinity, g.Containers[0].Devices[0], g.PoolMemory[0], p, p.CPU, p.Moves} {
 		for i := range reflect.TypeOf(v).NumField() {
 			name := reflect.TypeOf(v).Field(i).Name
 			if reflect.ValueOf(v).Field(i).IsZero() && !slices.Contains(declared, name) {

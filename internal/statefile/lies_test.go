@@ -69,24 +69,27 @@ func change(t *rapid.T, g *node.Grant) {
 		func() { g.Sequence = rapid.Uint64().Draw(t, "sequence") },
 		func() { g.Pool = someCPUs(t, g.Pool) },
 		func() { g.PoolMemory = someBlocks(t, g.PoolMemory) },
-		func() { asks.Lane = rapid.SampledFrom([]request.Lane{0, 1, 2}).Draw(t, "lane") },
+		func() { asks.Type = rapid.SampledFrom([]request.ContainerType{0, 1, 2}).Draw(t, "lane") },
 		func() { asks.CPUs = int(number().Draw(t, "asked")) },
 		func() { asks.Memory = asks.Memory.With("memory", number().Draw(t, "asked")) },
 		func() { asks.Devices = asks.Devices.With("example.com/gpu", number().Draw(t, "asked")) },
+		func() {
+			asks.Given = []request.Given{{Resource: "example.com/gpu", Name: "g", Nodes: mask.Mask(number().Draw(t, "near"))}}
+		},
 		func() { has.CPUs = someCPUs(t, has.CPUs) },
 		func() { has.CPUs = someCPUs(t, has.CPUs) },
 		func() { has.Memory = someBlocks(t, has.Memory) },
 		func() { has.MemoryNodes = mask.Mask(rapid.Uint64Range(0, 15).Draw(t, "nodes")) },
 		func() { has.Removed = !has.Removed },
 		func() {
-			has.Devices = []device.Held{{Resource: "example.com/gpu", IDs: rapid.SliceOfN(rapid.SampledFrom([]string{"gpu-0", "gpu-1", "gpu-9"}), 0, 3).Draw(t, "ids")}}
+			has.Devices = []device.Assigned{{Resource: "example.com/gpu", IDs: rapid.SliceOfN(rapid.SampledFrom([]string{"gpu-0", "gpu-1", "gpu-9"}), 0, 3).Draw(t, "ids")}}
 		},
 	}
 	changes[rapid.IntRange(0, len(changes)-1).Draw(t, "field")]()
 }
 
 // TestLies changes fields of grants, and puts them in a file with the right checksum. Whatever comes of it is
-// refused by Decode, or by Restore, or makes a state in which nothing contradicts; and Adopt makes such a
+// rejected by Decode, or by Restore, or makes a state in which nothing contradicts; and Adopt makes such a
 // state always, and names every pod that is not in it as it is in the file.
 func TestLies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -284,11 +287,11 @@ func contradictionsOf(g *node.Grant, i int, say func(string, ...any)) {
 				want = p.Size
 			}
 		}
-		if b.Size > want || b.Size < want && asks.Lane != request.Init && len(g.PoolMemory) == 0 || !managed {
+		if b.Size > want || b.Size < want && asks.Type != request.Init && len(g.PoolMemory) == 0 || !managed {
 			say("%s has %d bytes of %s and asks for %d", name, b.Size, b.Type, want)
 		}
 	}
-	if lies != c.MemoryNodes && (len(c.Memory) > 0 || asks.Lane != request.Init) {
+	if lies != c.MemoryNodes && (len(c.Memory) > 0 || asks.Type != request.Init) {
 		say("%s is pinned to %s and has memory on %s", name, c.MemoryNodes, lies)
 	}
 	for _, h := range c.Devices {

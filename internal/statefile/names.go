@@ -5,8 +5,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// names are the values of a type with their names in files. They are part of the form: what
-// people are told elsewhere may change, these may not.
+// names are the values of a type with their names in files. They are part of the form: names
+// in messages may change, these may not.
 type names[T comparable] []struct {
 	value T
 	name  string
@@ -21,16 +21,6 @@ func (n names[T]) nameOf(value T) (string, bool) {
 	return "", false
 }
 
-func (n names[T]) valueOf(name string) (T, bool) {
-	for _, x := range n {
-		if x.name == name {
-			return x.value, true
-		}
-	}
-	var zero T
-	return zero, false
-}
-
 var qosNames = names[request.QoS]{
 	{request.BestEffort, "BestEffort"}, {request.Burstable, "Burstable"}, {request.Guaranteed, "Guaranteed"},
 }
@@ -39,7 +29,7 @@ var kindNames = names[request.Kind]{
 	{request.Plain, "plain"}, {request.PodLevel, "pod-level"}, {request.Unmanaged, "unmanaged"},
 }
 
-var laneNames = names[request.Lane]{
+var containerTypeNames = names[request.ContainerType]{
 	{request.Init, "init"}, {request.Sidecar, "sidecar"}, {request.App, "app"},
 }
 
@@ -52,6 +42,11 @@ var sharingNames = names[request.Sharing]{
 	{request.NoCPURequest, "no-cpu-request"},
 	{request.GateOff, "gate-off"},
 	{request.Estimated, "estimated"},
+}
+
+// consentNames has no name for NoMoves, which is left out.
+var consentNames = names[request.Consent]{
+	{request.NoMoves, ""}, {request.NeverMoves, "none"}, {request.MoveCPUs, "within-numa"}, {request.MoveMemory, "anywhere"},
 }
 
 var topologyNames = names[node.TopologyPolicy]{
@@ -68,7 +63,7 @@ var (
 	memoryPolicyNames = names[bool]{{false, "None"}, {true, "Static"}}
 )
 
-// switches are policy fields that are on or off, by the list in which those that are on stand.
+// switches are policy fields that are on or off, by the list that names those that are on.
 type switches []struct {
 	name string
 	of   func(p *node.Policy) *bool
@@ -102,20 +97,4 @@ func (s switches) on(p node.Policy) []string {
 		}
 	}
 	return list
-}
-
-// set turns on what is named and returns the first name that it does not know.
-func (s switches) set(p *node.Policy, list []string) (unknown string, ok bool) {
-	for _, name := range list {
-		found := false
-		for _, x := range s {
-			if x.name == name {
-				*x.of(p), found = true, true
-			}
-		}
-		if !found {
-			return name, false
-		}
-	}
-	return "", true
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Meter tells of the states of a node, one after the other, whether they can be written, without
+// Meter reports of the states of a node, one after the other, whether they can be written, without
 // writing them: a decision that cannot be written is known before anything else builds on it.
 // It keeps the length of each grant, so that an admission costs what the new pod costs. The zero
 // value is ready. The states must have one policy; it is not safe for use by several goroutines
@@ -52,10 +52,10 @@ func (m *Meter) within(limit int, s *node.State) (err error) {
 	return nil
 }
 
-// checkSequence refuses what Decode would: a grant from the future of its state.
+// checkSequence rejects what Decode would: a grant from the future of its state.
 func checkSequence(g *node.Grant, s *node.State) error {
-	if g.Sequence > s.Generation() {
-		return fmt.Errorf("pod %s: %w: sequence %d in a state of revision %d", g.Pod.ID(), ErrNotEncodable, g.Sequence, s.Generation())
+	if latest := max(g.Sequence, g.Resized); latest > s.Generation() {
+		return fmt.Errorf("pod %s: %w: sequence %d in a state of revision %d", g.Pod.ID(), ErrNotEncodable, latest, s.Generation())
 	}
 	return nil
 }
@@ -83,9 +83,13 @@ func newSize(h Head) size { return size{bytes: len(magic) + len(h.text) + frame}
 
 func (z *size) add(g *node.Grant, bytes int) {
 	z.bytes += bytes + between
+	places := 1
+	if g.Moving != nil {
+		places = 2
+	}
 	for i := range g.Containers {
 		if !g.Containers[i].Removed {
-			z.bytes += removed
+			z.bytes += places * removed
 		}
 	}
 	z.containers += len(g.Containers)

@@ -104,7 +104,7 @@ func pods(number int) *rapid.Generator[request.Pod] {
 		}
 		var cpus, bytes int64
 		for i := range rapid.IntRange(1, 4).Draw(t, "containers") {
-			c := request.Container{Name: fmt.Sprintf("c%d", i), Lane: rapid.SampledFrom([]request.Lane{request.Init, request.Sidecar, request.App}).Draw(t, "lane")}
+			c := request.Container{Name: fmt.Sprintf("c%d", i), Type: rapid.SampledFrom([]request.ContainerType{request.Init, request.Sidecar, request.App}).Draw(t, "lane")}
 			c.Sharing = request.FractionalCPU
 			if p.QoS == request.Guaranteed && rapid.Bool().Draw(t, "exclusive") {
 				c.CPUs, c.Sharing, c.Equivalent = rapid.IntRange(1, 3).Draw(t, "cpus"), request.NotShared, true
@@ -116,15 +116,39 @@ func pods(number int) *rapid.Generator[request.Pod] {
 			if rapid.IntRange(0, 3).Draw(t, "device") == 0 {
 				c.Devices = request.Amounts{{Resource: "example.com/gpu", Value: 1}, {Resource: "example.com/other", Value: 1}}
 			}
+			if rapid.IntRange(0, 3).Draw(t, "given") == 0 {
+				near := mask.Mask(rapid.Uint64Range(0, 3).Draw(t, "near"))
+				c.Given = []request.Given{{Driver: "driver.example.com", Pool: "p", Name: "d", Claim: "c", Nodes: near}, {Resource: "example.com/fpga", Name: "f", Nodes: near}}
+				p.Stock = []request.Stock{request.StockOf("example.com/fpga", []mask.Mask{near, 1, 2})}
+			}
+			if rapid.IntRange(0, 3).Draw(t, "claim") == 0 {
+				p.ResourceClaims = request.Ordered(append(p.ResourceClaims, claims(c.Name).Draw(t, "of")))
+			}
 			p.Containers = append(p.Containers, c)
 		}
-		slices.SortStableFunc(p.Containers, func(a, b request.Container) int { return order(a.Lane) - order(b.Lane) })
+		slices.SortStableFunc(p.Containers, func(a, b request.Container) int { return order(a.Type) - order(b.Type) })
 		if p.Kind = rapid.SampledFrom([]request.Kind{request.Plain, request.PodLevel, request.Unmanaged}).Draw(t, "kind"); p.Kind == request.PodLevel && p.QoS == request.Guaranteed {
 			p.BudgetCPUs = int(cpus) + rapid.IntRange(1, 2).Draw(t, "rest")
 			p.BudgetCPUMilli, p.CPULimit = int64(p.BudgetCPUs)*1000, int64(p.BudgetCPUs)*1000
 			p.BudgetMemory = request.Amounts{{Resource: "hugepages-2Mi", Value: 64 << 21}, {Resource: machine.Memory, Value: bytes + gib}}
 		}
 		return p
+	})
+}
+
+// claims are claims that a container uses.
+func claims(container string) *rapid.Generator[request.Claim] {
+	return rapid.Custom(func(t *rapid.T) request.Claim {
+		c := request.Claim{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"), Uses: []request.ClaimUse{{Container: container, Request: rapid.SampledFrom([]string{"", "r"}).Draw(t, "request")}}}
+		if rapid.Bool().Draw(t, "known") {
+			c.Devices = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) request.ClaimDevice {
+				return request.ClaimDevice{
+					Driver: "d", Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "device"), ShareID: rapid.SampledFrom([]string{"", "s"}).Draw(t, "share"),
+					Requests: rapid.SampledFrom([][]string{nil, {}, {"r/large"}}).Draw(t, "requests"), CDI: rapid.SampledFrom([][]string{nil, {"c=0"}}).Draw(t, "cdi"),
+				}
+			}), 0, 3).Draw(t, "devices")
+		}
+		return c
 	})
 }
 
@@ -154,7 +178,7 @@ func history(t *rapid.T, see func(*node.State)) *node.State {
 }
 
 func event(t *rapid.T, s *node.State, number int) *node.State {
-	kind := rapid.SampledFrom([]string{"plan", "plan", "plan", "release", "remove", "created"}).Draw(t, "event")
+	kind := rapid.SampledFrom([]string{"plan", "plan", "plan", "release", "remove", "created", "claims"}).Draw(t, "event")
 	if kind == "plan" || len(s.Grants()) == 0 {
 		next, err := s.Apply(s.Plan(pods(number).Draw(t, "pod")))
 		if err != nil {
@@ -169,6 +193,8 @@ func event(t *rapid.T, s *node.State, number int) *node.State {
 		return s.Release(pod.UID)
 	case "remove":
 		return s.RemoveContainer(pod.UID, container)
+	case "claims":
+		return s.WithClaims(pod.UID, request.Ordered([]request.Claim{claims(container).Draw(t, "of")}))
 	}
 	return s.ContainerCreated(pod.UID, container)
 }
@@ -210,7 +236,7 @@ func TestStateSurvives(t *testing.T) {
 }
 
 // order has app containers last.
-func order(l request.Lane) int {
+func order(l request.ContainerType) int {
 	if l == request.App {
 		return 1
 	}
@@ -234,7 +260,7 @@ func TestEncoderIsEncode(t *testing.T) {
 }
 
 // TestRestoreOfOtherNumbers changes digits in a file and puts the right checksum to it: what is
-// read is either a state in which nothing contradicts or refused, by Decode or by Restore.
+// read is either a state in which nothing contradicts or rejected, by Decode or by Restore.
 func TestRestoreOfOtherNumbers(t *testing.T) {
 	good := encoded(t, example(t))
 	m := hardware(t, 2, 6)

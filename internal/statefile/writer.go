@@ -16,7 +16,7 @@ import (
 // error: the value that could not be read back.
 type writer struct{ err error }
 
-func (w *writer) refuse(key string, value any) {
+func (w *writer) reject(key string, value any) {
 	if w.err == nil {
 		w.err = fmt.Errorf("%w: %s %q", ErrNotEncodable, key, fmt.Sprint(value))
 	}
@@ -33,21 +33,35 @@ func (w *writer) policy(p node.Policy) *policyText {
 			x.ReservedMemory = append(x.ReservedMemory, reservedText{Node: id, Limits: w.amounts("reservedMemory", amountsOf(limits))})
 		}
 	}
+	if m := p.Moves; m.Pods > 0 {
+		x.Moves = &movesText{m.Pods, m.All, number(w, "moves", m.Bytes), m.AnyKernel}
+	}
 	return x
 }
 
 func (w *writer) pod(g *node.Grant) *podText {
 	p := &g.Pod
 	x := &podText{
-		UID: w.text("uid", p.UID), Namespace: w.text("namespace", p.Namespace), Name: w.text("name", p.Name), Sequence: g.Sequence,
+		UID: w.text("uid", p.UID), Namespace: w.text("namespace", p.Namespace), Name: w.text("name", p.Name), Sequence: g.Sequence, Resized: g.Resized,
 		QoS: nameOf(w, "qos", qosNames, p.QoS), Kind: nameOf(w, "kind", kindNames, p.Kind), Estimated: p.Estimated,
 		BudgetCPUs: number(w, "budgetCPUs", p.BudgetCPUs), BudgetCPUMilli: number(w, "budgetCPUMilli", p.BudgetCPUMilli),
 		BudgetMemory: w.amounts("budgetMemory", p.BudgetMemory), CPULimit: number(w, "cpuLimitMilli", p.CPULimit),
-		Priority: p.Priority, Created: number(w, "created", p.Created), Pool: g.Pool.String(), PoolMemory: w.blocks("poolMemory", g.PoolMemory),
+		Priority: p.Priority, Created: number(w, "created", p.Created), Moves: nameOf(w, "moves", consentNames, p.Moves), Stock: w.stock(p.Stock),
+		DevicesUnknown: w.text("devicesUnknown", p.DevicesUnknown), ResourceClaims: w.claims(p.ResourceClaims), Pool: g.Pool.String(), PoolBaseline: g.PoolBaseline.String(), PoolMemory: w.blocks("poolMemory", g.PoolMemory),
 	}
 	if len(g.Containers) != len(p.Containers) {
-		w.refuse("containers", len(g.Containers))
+		w.reject("containers", len(g.Containers))
 		return x
+	}
+	if to := g.Moving; to != nil {
+		if len(to.Containers) != len(g.Containers) || to.Moving != nil {
+			w.reject("moving", len(to.Containers))
+			return x
+		}
+		x.Moving = &movingText{Pool: to.Pool.String(), PoolBaseline: to.PoolBaseline.String(), PoolMemory: w.blocks("poolMemory", to.PoolMemory), Containers: make([]grantText, len(to.Containers))}
+		for i := range to.Containers {
+			x.Moving.Containers[i] = w.has(&to.Containers[i])
+		}
 	}
 	x.Containers = make([]containerText, len(p.Containers))
 	for i := range p.Containers {
@@ -57,24 +71,29 @@ func (w *writer) pod(g *node.Grant) *podText {
 }
 
 func (w *writer) container(asks *request.Container, has *node.ContainerGrant) containerText {
-	a := has.Affinity
 	return containerText{
-		Name: w.text("name", asks.Name), Lane: nameOf(w, "lane", laneNames, asks.Lane),
+		Name: w.text("name", asks.Name), Type: nameOf(w, "lane", containerTypeNames, asks.Type),
 		Asks: asksText{
 			CPUs: number(w, "cpus", asks.CPUs), Sharing: nameOf(w, "sharing", sharingNames, asks.Sharing), Memory: w.amounts("memory", asks.Memory),
 			HugePages: w.texts("hugePages", asks.HugePages), Devices: w.amounts("devices", asks.Devices), Equivalent: asks.Equivalent,
 			CPURequest: number(w, "cpuRequestMilli", asks.CPURequest), CPULimit: number(w, "cpuLimitMilli", asks.CPULimit),
+			Claims: w.texts("claims", asks.Claims), Given: w.given(asks.Given),
 		},
-		Has: grantText{
-			CPUs: has.CPUs.String(), Memory: w.blocks("memory", has.Memory), MemoryNodes: has.MemoryNodes.Nodes(), Devices: w.devices("devices", has.Devices),
-			Affinity: affinityText{Nodes: a.Mask.Nodes(), HasMask: a.HasMask, Preferred: a.Preferred, Admit: a.Admit}, Removed: has.Removed,
-		},
+		Has: w.has(has),
+	}
+}
+
+func (w *writer) has(has *node.ContainerGrant) grantText {
+	a := has.Affinity
+	return grantText{
+		CPUs: has.CPUs.String(), Baseline: has.Baseline.String(), Memory: w.blocks("memory", has.Memory), MemoryNodes: has.MemoryNodes.Nodes(), Devices: w.devices("devices", has.Devices),
+		Affinity: affinityText{Nodes: a.Mask.Nodes(), HasMask: a.HasMask, Preferred: a.Preferred, Admit: a.Admit}, Removed: has.Removed,
 	}
 }
 
 func (w *writer) text(key, text string) string {
 	if !utf8.ValidString(text) {
-		w.refuse(key, text)
+		w.reject(key, text)
 	}
 	return text
 }
@@ -88,7 +107,7 @@ func (w *writer) texts(key string, list []string) []string {
 
 func number[T int | int64](w *writer, key string, n T) T {
 	if n < 0 {
-		w.refuse(key, n)
+		w.reject(key, n)
 	}
 	return n
 }
@@ -100,7 +119,7 @@ func (w *writer) amounts(key string, list request.Amounts) map[string]int64 {
 	m := make(map[string]int64, len(list))
 	for i, a := range list {
 		if i > 0 && list[i-1].Resource >= a.Resource {
-			w.refuse(key, list)
+			w.reject(key, list)
 		}
 		m[w.text(key, a.Resource)] = number(w, key, a.Value)
 	}
@@ -115,25 +134,90 @@ func (w *writer) blocks(key string, list []memory.Block) []blockText {
 	return blocks
 }
 
-func (w *writer) devices(key string, list []device.Held) map[string][]string {
+func (w *writer) devices(key string, list []device.Assigned) map[string][]string {
 	if len(list) == 0 {
 		return nil
 	}
 	m := make(map[string][]string, len(list))
 	for i, h := range list {
 		if i > 0 && list[i-1].Resource >= h.Resource {
-			w.refuse(key, list)
+			w.reject(key, list)
 		}
 		m[w.text(key, h.Resource)] = append([]string{}, w.texts(key, h.IDs)...) // No device is [], not null.
 	}
 	return m
 }
 
+func (w *writer) given(list []request.Given) []givenText {
+	given := make([]givenText, len(list))
+	for i, g := range list {
+		if i > 0 && list[i-1].Compare(&g) >= 0 || (g.Resource == "") == (g.Driver == "") {
+			w.reject("given", list)
+		}
+		given[i] = givenText{
+			Resource: w.text("resource", g.Resource), Claim: w.text("claim", g.Claim), Driver: w.text("driver", g.Driver),
+			Pool: w.text("pool", g.Pool), Name: w.text("name", g.Name), Nodes: g.Nodes.Nodes(),
+		}
+	}
+	return given
+}
+
+func (w *writer) stock(list []request.Stock) []stockText {
+	stock := make([]stockText, len(list))
+	for i, s := range list {
+		if i > 0 && list[i-1].Of >= s.Of {
+			w.reject("stock", s.Of)
+		}
+		stock[i] = stockText{Of: w.text("stock", s.Of), Places: make([]placeText, len(s.Places))}
+		for k, p := range s.Places {
+			if k > 0 && s.Places[k-1].Nodes >= p.Nodes || p.Nodes.IsEmpty() || p.Devices <= 0 {
+				w.reject("stock", s)
+			}
+			stock[i].Places[k] = placeText{Nodes: p.Nodes.Nodes(), Devices: p.Devices}
+		}
+	}
+	return stock
+}
+
+func (w *writer) claims(list []request.Claim) []claimText {
+	claims := make([]claimText, len(list))
+	for i, c := range list {
+		if i > 0 && list[i-1].Name >= c.Name {
+			w.reject("resourceClaims", c.Name)
+		}
+		claims[i] = claimText{Name: w.text("resourceClaims", c.Name), Uses: make([]useText, len(c.Uses))}
+		for k, u := range c.Uses {
+			if k > 0 && c.Uses[k-1].Compare(u) >= 0 {
+				w.reject("uses", u)
+			}
+			claims[i].Uses[k] = useText{w.text("container", u.Container), w.text("request", u.Request)}
+		}
+		if c.Devices == nil {
+			continue
+		}
+		devices := make([]claimDeviceText, len(c.Devices))
+		for k, d := range c.Devices {
+			if k > 0 && c.Devices[k-1].Compare(&d) >= 0 {
+				w.reject("devices", d)
+			}
+			devices[k] = claimDeviceText{
+				Driver: w.text("driver", d.Driver), Pool: w.text("pool", d.Pool), Name: w.text("name", d.Name), Share: w.text("share", d.ShareID), CDI: w.texts("cdi", d.CDI),
+			}
+			if d.Requests != nil {
+				requests := append([]string{}, w.texts("requests", d.Requests)...)
+				devices[k].Requests = &requests
+			}
+		}
+		claims[i].Devices = &devices
+	}
+	return claims
+}
+
 // nameOf is the name of a value; one that has none cannot be read back.
 func nameOf[T comparable](w *writer, key string, n names[T], value T) string {
 	text, ok := n.nameOf(value)
 	if !ok {
-		w.refuse(key, value)
+		w.reject(key, value)
 	}
 	return text
 }

@@ -75,7 +75,8 @@ func TestWhatOpenFinds(t *testing.T) {
 		{broken, nil, 0, store.ErrDamaged, "state is damaged: 6 bytes are too few, and /var/lib/paddock/state.previous is missing: file does not exist; nothing was changed; put a whole copy"},
 		{broken, broken, 0, store.ErrDamaged, "move /var/lib/paddock/state* to another directory and start with nothing"},
 		{nil, broken, 0, store.ErrDamaged, "state is missing: file does not exist, and /var/lib/paddock/state.previous is damaged"},
-		{foreign, whole1, 0, store.ErrForeign, "version 9 is too new: whole, but not for this program; start the version"},
+		{foreign, whole1, 0, store.ErrForeign, "version 9 is too new: whole, but not for this program; start the version of the agent that wrote it," +
+			" or let that version convert it (paddock state convert --to kubelet-1.37 --save DIR /var/lib/paddock/state)"},
 		{broken, foreign, 0, store.ErrForeign, "read /var/lib/paddock/state.previous: version 9"},
 	}
 	validate := func(data []byte) error {

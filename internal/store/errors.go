@@ -9,25 +9,25 @@ import (
 )
 
 var (
-	// ErrUncertain says that the file may hold what was refused: the new bytes are there
+	// ErrUncertain means that the file may have what was rejected: the new bytes are there
 	// under their name, but if the power fails it is open whether they or the ones before are
 	// found. It is over when a Write succeeds.
 	ErrUncertain = errors.New("what a loss of power would leave is not known until a write succeeds")
-	// ErrLocked says that another process has the file open.
+	// ErrLocked means that another process has the file open.
 	ErrLocked = errors.New("locked")
-	// ErrDamaged says that bytes are not what was written.
+	// ErrDamaged means that bytes are not what was written.
 	ErrDamaged = errors.New("damaged")
 	// ErrForeign is for the function that is handed to Open: bytes are whole, but of a version
 	// or for a use that this program does not know. An older generation must not take their place.
 	ErrForeign = errors.New("whole, but not for this program")
-	// ErrNotRegular says that a name leads to a directory, a symbolic link or a device.
+	// ErrNotRegular means that a name leads to a directory, a symbolic link or a device.
 	ErrNotRegular = errors.New("not a regular file")
 
 	errManyDamaged = errors.New("as many damaged ones are there as are kept")
 	errTooLarge    = errors.New("too large")
 )
 
-// Error says what could not be done with the file and what a person can do about it.
+// Error is what could not be done with the file, and what a person can do about it.
 type Error struct {
 	// Path is the file that the store keeps.
 	Path string
@@ -82,7 +82,9 @@ func advice(path string, err error) string {
 	case is(ErrLocked):
 		return "only one agent can run on a node: stop the other one"
 	case is(ErrForeign):
-		return "start the version of the agent that wrote it, or convert it; nothing was changed"
+		return "start the version of the agent that wrote it, or let that version convert it (paddock state convert --to" +
+			" kubelet-1.37 --save DIR " + path + "), and this one read what that gives (paddock state convert --to paddock" +
+			" --save " + path + "); nothing was changed"
 	case is(ErrDamaged):
 		return "nothing was changed; put a whole copy in its place, or, if the pods of this node may lose their CPUs" +
 			" and memory (a drained node), move " + path + "* to another directory and start with nothing"

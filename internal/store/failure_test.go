@@ -107,8 +107,8 @@ func TestDamagedIsKeptThroughFailures(t *testing.T) {
 		for seed := range uint64(20) {
 			after := f.Left(seed)
 			current, _ := after.Peek(path)
-			aside, _ := after.Peek(path + ".damaged-1")
-			if string(current) != "broken" && string(aside) != "broken" {
+			unmanaged, _ := after.Peek(path + ".damaged-1")
+			if string(current) != "broken" && string(unmanaged) != "broken" {
 				t.Errorf("operation %d, seed %d: it is gone", k, seed)
 			}
 		}

@@ -10,7 +10,7 @@ type FS interface {
 	// returns.
 	MkdirAll(dir string) error
 	// Lock makes the file if it is missing and locks it and its directory until Close, or until
-	// the process ends. It never waits: it returns an error that wraps ErrLocked, and says by whom.
+	// the process ends. It never waits: it returns an error that wraps ErrLocked, and names by whom.
 	Lock(name string) (Lock, error)
 	// Open opens a regular file for reading. It follows no symbolic link, and returns an error
 	// that wraps ErrNotRegular for everything that is there and no regular file.

@@ -26,27 +26,23 @@ func (s *Store) Keep(data []byte) (string, error) {
 		case err != nil:
 			return "", s.error("keep a copy as "+name, err)
 		}
-		if err := s.fill(file, data); err != nil {
-			_ = s.fsys.Remove(name) // what could not be written is the news
+		_, err = file.Write(data)
+		if err == nil {
+			err = file.Sync()
+		}
+		if err = errors.Join(err, file.Close()); err == nil {
+			err = s.fsys.SyncDir(filepath.Dir(s.path))
+		}
+		if err != nil {
+			_ = s.fsys.Remove(name) // the first error is the one to report
 			return "", s.error("keep a copy as "+name, err)
 		}
 		return name, nil
 	}
 }
 
-func (s *Store) fill(file File, data []byte) error {
-	_, err := file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return s.fsys.SyncDir(filepath.Dir(s.path))
-}
-
 const (
 	suffixKept = ".kept-"
-	// maxKept bounds the copies: nobody looks at more.
+	// maxKept bounds the space that copies take. More would not help anyone who looks for a fault.
 	maxKept = 99
 )

@@ -44,7 +44,7 @@ type Loaded struct {
 	Source Source
 	// Path is the file that Data was read from, or where the first Write will put it.
 	Path string
-	// Reason says why the file itself could not be used; nil unless Source is Previous. It wraps
+	// Reason is why the file itself could not be used; nil unless Source is Previous. It wraps
 	// fs.ErrNotExist if it is missing, otherwise ErrDamaged.
 	Reason error
 	// KeptAs is the name that the first Write will give the damaged file; until then it stays
@@ -102,7 +102,7 @@ func (s *Store) load(validate func([]byte) error) (Loaded, error) {
 	return loaded, nil
 }
 
-// read returns the bytes of a whole file, or bad, which says why there are none that could
+// read returns the bytes of a whole file, or bad, the reason why there are none that could
 // be used: an error that wraps fs.ErrNotExist or ErrDamaged. The error is for what must not be
 // passed over.
 func (s *Store) read(name string, validate func([]byte) error) (data []byte, bad, err error) {

@@ -25,7 +25,7 @@ type osLock struct {
 func (osFS) Lock(name string) (Lock, error) {
 	l := &osLock{name: name}
 	if err := l.Hold(); err != nil {
-		_ = l.Close() // why it cannot be locked is the news
+		_ = l.Close() // the first error is the one to report
 		return nil, err
 	}
 	return l, nil
@@ -58,7 +58,14 @@ func (l *osLock) holdFile() error {
 			return err
 		}
 		if err := flock(f); err != nil {
-			err = describe(err, f)
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				err = fmt.Errorf("%w by another process", ErrLocked)
+				text := make([]byte, 20)
+				n, _ := f.ReadAt(text, 0) // io.EOF; a file that cannot be read names no process
+				if pid, unnamed := strconv.Atoi(string(bytes.TrimSpace(text[:n]))); unnamed == nil {
+					err = fmt.Errorf("%w by process %d", ErrLocked, pid)
+				}
+			}
 			_ = f.Close() // nothing was written
 			return err
 		}
@@ -93,7 +100,7 @@ func (l *osLock) holdDir() error {
 	return fmt.Errorf("%w: another process replaces directory %s again and again", ErrLocked, dir)
 }
 
-// leadsTo tells whether the name is that of the open file. A symbolic link to a directory is
+// leadsTo reports whether the name is that of the open file. A symbolic link to a directory is
 // as good as the directory; openRegular follows none to a file.
 func leadsTo(name string, f *os.File) bool {
 	if f == nil {
@@ -103,8 +110,8 @@ func leadsTo(name string, f *os.File) bool {
 	if err != nil {
 		return false
 	}
-	held, err := f.Stat()
-	return err == nil && os.SameFile(there, held)
+	assigned, err := f.Stat()
+	return err == nil && os.SameFile(there, assigned)
 }
 
 // swap closes what is not needed any more, which unlocks it.
@@ -137,18 +144,4 @@ func flock(f *os.File) error {
 			return err
 		}
 	}
-}
-
-// describe names the process that has the lock, as far as the lock file does.
-func describe(err error, f *os.File) error {
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return err
-	}
-	text := make([]byte, 20)
-	n, _ := f.ReadAt(text, 0) // io.EOF; a file that cannot be read names nobody
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
-	if err != nil {
-		return fmt.Errorf("%w by another process", ErrLocked)
-	}
-	return fmt.Errorf("%w by process %d", ErrLocked, pid)
 }

@@ -164,7 +164,7 @@ func TestDirectoriesInTheWayOnDisk(t *testing.T) {
 	}
 }
 
-func TestSecondAgentIsRefusedOnDisk(t *testing.T) {
+func TestSecondAgentIsRejectedOnDisk(t *testing.T) {
 	path := keptOnDisk(t)
 	s, _ := mustOpen(t, store.OS(), path)
 	want := fmt.Sprintf("state file %s: lock %s.lock: locked by process %d; only one agent", path, path, os.Getpid())

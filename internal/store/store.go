@@ -1,6 +1,5 @@
-// Package store keeps one file so that it is never lost and never half there: the agent's
-// state. It moves bytes and knows nothing of what they mean; whoever opens it hands in a
-// function that tells whole bytes from damaged ones.
+// Package store keeps one file, the agent's state, so that it is never lost and never half written.
+// It does not interpret the bytes: the caller of Open passes a function that detects damaged ones.
 //
 // # Files
 //
@@ -16,9 +15,9 @@
 //
 // # Lock
 //
-// Two agents that write one file would each undo what the other one promised, so that one
-// process at a time has the store open. It locks two things with flock(2): PATH.lock, which has
-// its process id, and the directory. The lock of the file alone can be lost without a word: it
+// Two agents that write one file would each undo what the other one promised, so only one process at a
+// time has the store open. It locks two things with flock(2): PATH.lock, which has
+// its process id, and the directory. The lock of the file alone can be lost unnoticed: it
 // belongs to an inode, and after "rm PATH.lock" a second agent makes another file and locks
 // that. The lock of the directory is in its way, even when everything in the directory is
 // removed. A consequence: each state needs a directory of its own.
@@ -27,12 +26,12 @@
 // ever left over. After it has locked, and again before every Write and Keep, the process
 // proves that the names still lead to what it locked. If they do not, it makes PATH.lock
 // again and locks what has the names now; where another process was faster the Write fails
-// with ErrLocked and changes nothing. So the agent stays the only one also when somebody moves the
-// directory away: a second agent may start in a new one, and the first then writes no more.
-// What stays is somebody who puts another directory in its place between this proof and the
-// last rename of the same Write, some milliseconds, and starts an agent there.
+// with ErrLocked and changes nothing. So the agent stays the only one also when the directory
+// is moved away: a second agent may start in a new one, and the first then writes no more. One case
+// remains: another directory takes its place between this proof and the last rename of the same
+// Write, some milliseconds, and an agent starts there.
 //
-// On NFS flock(2) does not reach other machines; one agent for each machine is what it is for.
+// On NFS flock(2) does not reach other machines; the lock is for one agent on each machine.
 //
 // # Writing
 //
@@ -40,7 +39,7 @@
 //
 //  1. create PATH.new, write, sync, close: the new generation is on the disk before any
 //     name that counts leads to it. A PATH.new that is left over is removed first. After a
-//     failed sync the file is thrown away: a kernel may call pages clean that it could not
+//     failed sync the file is removed: a kernel may call pages clean that it could not
 //     write, so a second sync of the same file proves nothing.
 //  2. link PATH to PATH.old and rename that to PATH.previous: one rename takes the place of
 //     the generation before the last, so that there is no moment without a previous one. It is
@@ -52,14 +51,14 @@
 // names may be what it was or what it became, one without the other. Whichever they are,
 // PATH is the generation before or the one after, whole, and PATH.previous is the one
 // before or the one before that, whole. A failure up to step 3 leaves PATH as it was. A
-// failure of step 4 is ErrUncertain, until a Write succeeds; PATH then holds something that
+// failure of step 4 is ErrUncertain, until a Write succeeds; PATH then has something that
 // was never acknowledged, so that this Write leaves PATH.previous alone.
 //
 // # Reading
 //
 // Open takes PATH if it is whole. If it is damaged or missing Open takes PATH.previous, and
-// if that is not whole either it fails and says what to do; only where neither is there it
-// starts with nothing. It changes neither of them, so opening again gives the same answer.
+// if that is not whole either, it fails with advice; only if neither exists, it starts with
+// nothing. It changes neither of them, so opening again gives the same answer.
 // A damaged PATH stays where it is until the first Write, which gives it the name
 // PATH.damaged-N, and syncs that, before step 3 takes PATH away from it.
 //
@@ -88,7 +87,7 @@ type Store struct {
 	keep  keeping
 	// keptAs is the name for a damaged file, when keep is keepAsDamaged.
 	keptAs string
-	// uncertain says that PATH may come back after a loss of power as something that was not
+	// uncertain means that PATH may come back after a loss of power as something that was not
 	// acknowledged.
 	uncertain bool
 }
@@ -103,7 +102,7 @@ const (
 	keepAsDamaged
 )
 
-// Open locks the file and reads what was written last, as Loaded tells. The directory is
+// Open locks the file and reads what was written last, as Loaded describes. The directory is
 // made if it is missing. limit is how many bytes a file has at most: Write takes no more, and a
 // file with more was not written here and counts as damaged. validate returns an error for
 // bytes that are damaged, with the reason, and one that wraps ErrForeign for bytes that are whole
@@ -112,7 +111,7 @@ const (
 // may have a larger bound, from a damaged file.
 //
 // The errors are of type *Error; they wrap ErrLocked, ErrDamaged or ErrForeign where those
-// are the reason, otherwise what the file system said.
+// are the reason, otherwise the error of the file system.
 func Open(fsys FS, path string, limit int, validate func([]byte) error) (*Store, Loaded, error) {
 	path = filepath.Clean(path)
 	dir := filepath.Dir(path)
@@ -129,7 +128,7 @@ func Open(fsys FS, path string, limit int, validate func([]byte) error) (*Store,
 	s := &Store{fsys: fsys, path: path, limit: limit, lock: lock}
 	loaded, err := s.load(validate)
 	if err != nil {
-		_ = lock.Close() // why it cannot be opened is the news
+		_ = lock.Close() // the first error is the one to report
 		return nil, Loaded{}, err
 	}
 	return s, loaded, nil
@@ -154,7 +153,7 @@ func (s *Store) Write(data []byte) error {
 	}
 	if err := s.replace(data); err != nil {
 		// A half-written file would hold the space that the disk may be short of. If it cannot
-		// be removed the next Write says so.
+		// be removed the next Write reports it.
 		_ = s.fsys.Remove(s.path + suffixNew)
 		return err
 	}
@@ -173,7 +172,15 @@ func (s *Store) replace(data []byte) error {
 	if err := s.writeNew(data); err != nil {
 		return err
 	}
-	if err := s.keepCurrent(); err != nil {
+	var err error // PATH gets a second name.
+	switch s.keep {
+	case keepNothing:
+	case keepAsPrevious:
+		err = s.keepAsPrevious()
+	case keepAsDamaged:
+		err = s.keepAsDamaged()
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.fsys.Rename(s.path+suffixNew, s.path); err != nil {
@@ -186,7 +193,7 @@ func (s *Store) replace(data []byte) error {
 func (s *Store) writeNew(data []byte) error {
 	name := s.path + suffixNew
 	var f File
-	err := s.afresh(name, func() (err error) {
+	err := s.createNew(name, func() (err error) {
 		f, err = s.fsys.Create(name)
 		return err
 	})
@@ -207,27 +214,14 @@ func (s *Store) writeNew(data []byte) error {
 	return nil
 }
 
-// keepCurrent gives what PATH leads to a second name.
-func (s *Store) keepCurrent() error {
-	switch s.keep {
-	case keepNothing:
-		return nil
-	case keepAsPrevious:
-		return s.keepAsPrevious()
-	case keepAsDamaged:
-		return s.keepAsDamaged()
-	}
-	return nil
-}
-
 // keepAsPrevious may run twice for the same PATH, when the rename of step 3 fails. The
 // second time PATH.old and PATH.previous are the same file, a rename does nothing, and
 // PATH.old stays until the next time.
 func (s *Store) keepAsPrevious() error {
 	old, previous := s.path+suffixOld, s.path+suffixPrevious
-	err := s.afresh(old, func() error { return s.fsys.Link(s.path, old) })
+	err := s.createNew(old, func() error { return s.fsys.Link(s.path, old) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // somebody removed PATH while the store was open; the new one is all there is to keep
+		return nil // PATH was removed while the store was open; the new one is all there is to keep
 	}
 	if err != nil {
 		return s.error("link "+s.path+" to "+old, err)
@@ -252,8 +246,9 @@ func (s *Store) keepAsDamaged() error {
 	return nil
 }
 
-// afresh runs create, which makes name, and removes what is left over there if that is in the way.
-func (s *Store) afresh(name string, create func() error) error {
+// createNew runs create, which makes name. If a file of an earlier attempt is in the way, it is removed
+// first.
+func (s *Store) createNew(name string, create func() error) error {
 	err := create()
 	if !isExist(err) {
 		return err

@@ -149,7 +149,7 @@ func TestLeftoversAreInNobodysWay(t *testing.T) {
 	wantNames(t, f, "state", "state.lock", "state.previous")
 }
 
-func TestSecondAgentIsRefused(t *testing.T) {
+func TestSecondAgentIsRejected(t *testing.T) {
 	f := kept(t)
 	s, _ := mustOpen(t, f, path)
 	_, _, err := store.Open(f, path, limit, whole)

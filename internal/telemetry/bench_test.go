@@ -13,8 +13,8 @@ func smallPod(name string) request.Pod {
 		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 2, BudgetCPUMilli: 2000,
 		BudgetMemory: request.Amounts{{Resource: "memory", Value: 1 << 20}},
 		Containers: []request.Container{
-			{Name: "a", Lane: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 1 << 19}}, Equivalent: true},
-			{Name: "b", Lane: request.App, Sharing: request.NotEquivalent},
+			{Name: "a", Type: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 1 << 19}}, Equivalent: true},
+			{Name: "b", Type: request.App, Sharing: request.NotEquivalent},
 		},
 	}
 }
@@ -36,10 +36,10 @@ func BenchmarkScrape(b *testing.B) {
 		pod := smallPod(fmt.Sprint(i))
 		if i >= 15 {
 			pod.QoS, pod.Kind, pod.BudgetCPUs, pod.BudgetMemory = request.BestEffort, request.Plain, 0, nil
-			pod.Containers = []request.Container{{Name: "a", Lane: request.App, Sharing: request.QoSNotGuaranteed}}
+			pod.Containers = []request.Container{{Name: "a", Type: request.App, Sharing: request.QoSNotGuaranteed}}
 		}
-		if plan, err := r.engine.Admit(b.Context(), pod); err != nil || plan.Refusal != nil {
-			b.Fatal(err, plan.Refusal)
+		if plan, err := r.engine.Admit(b.Context(), pod); err != nil || plan.Rejection != nil {
+			b.Fatal(err, plan.Rejection)
 		}
 	}
 	b.ReportAllocs()

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// other is the value of a label for everything that has no value of its own.
+// other is the value of a label for everything without a value of its own.
 const other = "Other"
 
 // The values of labels (docs/rules/api-metrics.md, section 6).
@@ -30,6 +30,9 @@ const (
 	nodeExclusive = "node_exclusive"
 	podExclusive  = "pod_exclusive"
 	podShared     = "pod_shared"
+
+	resized    = "resized"
+	notWritten = "not_written"
 )
 
 var (
@@ -39,9 +42,10 @@ var (
 		string(node.TopologyAffinityError), string(node.SMTAlignmentError), string(node.EmptyPodSharedPoolError),
 		string(node.UnexpectedAdmissionError), string(node.PodLevelResourcesNotSupported), string(node.TopologySearchLimit),
 	}
+	resizes = []string{resized, notWritten, string(node.Infeasible), string(node.Deferred)}
 )
 
-// known is value if it is one of values, and other if not: nothing from outside becomes a label.
+// known is value if it is one of values, and other if not: no input becomes a label.
 func known(value string, values []string) string {
 	if slices.Contains(values, value) {
 		return value
@@ -49,8 +53,7 @@ func known(value string, values []string) string {
 	return other
 }
 
-// counters are everything that is counted. Those that the configuration has no use for
-// are counted too, but not shown.
+// counters are all counters. Those that the configuration does not need count too, but are not shown.
 type counters struct {
 	cpu, memory managerCounters
 
@@ -65,6 +68,8 @@ type counters struct {
 	limited prometheus.Counter
 
 	estimated prometheus.Counter
+
+	resizes *prometheus.CounterVec // outcome
 
 	writes, writeErrors, released prometheus.Counter
 	writeSeconds                  prometheus.Histogram
@@ -83,7 +88,7 @@ type podResourcesCounters struct {
 
 type endpointCounters struct{ requests, errors *prometheus.CounterVec } // server_api_version
 
-// registrar makes metrics, in a registry or, without one, for nobody.
+// registrar makes metrics, in a registry or, without one, in none.
 type registrar struct{ promauto.Factory }
 
 func (r registrar) counter(name, help string) prometheus.Counter {
@@ -98,7 +103,7 @@ func (r registrar) histogram(name, help string, buckets []float64) prometheus.Hi
 	return r.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
-// vector makes a counter with a series for each combination of values, one list for each label.
+// vector returns a counter with a series for each combination of values, one list for each label.
 func (r registrar) vector(name, help string, labels []string, values ...[]string) *prometheus.CounterVec {
 	v := r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	begin(v, nil, values)
@@ -130,14 +135,9 @@ func newCounters(registry *prometheus.Registry, policy node.Policy) counters {
 			[]string{"reason"}, append(slices.Clone(reasons), other)),
 		podResources: newPodResourcesCounters(r),
 	}
-	c.addTopology(r, policy)
 	c.addPodLevel(registry, policy)
 	c.addOwn(r)
-	return c
-}
-
-// addTopology adds what tells of alignment, with the series of R-MET-31.
-func (c *counters) addTopology(r registrar, policy node.Policy) {
+	// The metrics of the alignment have the series of R-MET-31.
 	c.admissions = r.counter("kubelet_topology_manager_admission_requests_total", "Admissions that were asked for.")
 	c.admissionErrors = r.counter("kubelet_topology_manager_admission_errors_total", "Admissions that were rejected under a topology policy other than none.")
 	c.milliseconds = r.histogram("kubelet_topology_manager_admission_duration_ms",
@@ -152,9 +152,10 @@ func (c *counters) addTopology(r registrar, policy node.Policy) {
 		c.aligned.WithLabelValues(scopeContainer, boundaryUncore)
 		c.unaligned.WithLabelValues(scopeContainer, boundaryPhysical)
 	}
+	return c
 }
 
-// addPodLevel adds what is there with pod-level managers only (R-MET-1).
+// addPodLevel adds the metrics of pod-level managers. They are shown only with them (R-MET-1).
 func (c *counters) addPodLevel(registry *prometheus.Registry, policy node.Policy) {
 	r := registrar{promauto.With(nil)}
 	if policy.PodLevelManagers {
@@ -169,13 +170,15 @@ func (c *counters) addPodLevel(registry *prometheus.Registry, policy node.Policy
 		[]string{"resource_name", "assignment_type"}, resources, []string{nodeExclusive, podExclusive, podShared})
 }
 
-// addOwn adds what the reference does not have.
+// addOwn adds the metrics that the reference does not have.
 func (c *counters) addOwn(r registrar) {
 	c.seconds = r.histogram("paddock_admission_duration_seconds", "Time of an admission, deciding and writing.",
 		prometheus.ExponentialBuckets(10e-6, 2, 20))
 	c.shared = r.vector("paddock_shared_containers_total", "Containers of Guaranteed pods that were admitted without CPUs of their own, by cause.",
 		[]string{"why"}, whys)
 	c.estimated = r.counter("paddock_estimated_pods_total", "Pods that were admitted with a request that was estimated from cgroup numbers.")
+	c.resizes = r.vector("paddock_resizes_total", "Decisions about resizes of pods: resized, not written, or the reason of the rejection.",
+		[]string{"outcome"}, append(slices.Clone(resizes), other))
 	c.limited = r.counter("paddock_alignments_limited_total", "Searches for NUMA nodes that ended at their limit of steps.")
 	c.writes = r.counter("paddock_state_writes_total", "Attempts to write the state.")
 	c.writeErrors = r.counter("paddock_state_write_errors_total", "Attempts to write the state that failed.")

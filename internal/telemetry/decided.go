@@ -23,7 +23,7 @@ func (t *Telemetry) Decided(d engine.Decision) {
 	trace := &d.Plan.Trace
 	c.cpu.requests.Add(float64(trace.Requests.CPU))
 	c.memory.requests.Add(float64(trace.Requests.Memory))
-	if d.Err != nil || d.Plan.Refusal != nil {
+	if d.Err != nil || d.Plan.Rejection != nil {
 		return
 	}
 	t.countAlignment(d)
@@ -32,8 +32,27 @@ func (t *Telemetry) Decided(d engine.Decision) {
 			c.estimated.Inc()
 		}
 		t.countAssignments(&trace.Demand)
-		t.countShared(d.Plan)
 	}
+	if d.Plan.Known || !t.config.Policy.StaticCPU || d.Plan.Pod.QoS != request.Guaranteed {
+		return
+	}
+	for i := range d.Plan.Grant.Containers {
+		if d.Plan.Grant.Isolation(i) != node.ContainerIsolation {
+			c.shared.WithLabelValues(whyShared(d.Plan, i)).Inc()
+		}
+	}
+}
+
+// Resized is engine.ResizeObserver's: the answer to one resize.
+func (t *Telemetry) Resized(d engine.Decision) {
+	outcome := resized
+	switch {
+	case d.Err != nil:
+		outcome = notWritten
+	case d.Plan.Rejection != nil:
+		outcome = known(string(d.Plan.Rejection.Reason), resizes)
+	}
+	t.counters.resizes.WithLabelValues(outcome).Inc()
 }
 
 // scope is what the Topology Manager aligns, as a label's value.
@@ -44,7 +63,7 @@ func (t *Telemetry) scope() string {
 	return scopeContainer
 }
 
-// sourceOf is where a pod's containers get what is exclusive from, as a label's value.
+// sourceOf is the source of the containers' exclusive resources, as a label's value.
 func sourceOf(d *node.Demand) string {
 	if d.Path == node.AsPool {
 		return sourcePod
@@ -52,9 +71,9 @@ func sourceOf(d *node.Demand) string {
 	return sourceNode
 }
 
-// countRejection is the part of R-MET-10, R-MET-11, R-MET-20, R-MET-21 and R-MET-30 about errors.
+// countRejection counts errors (R-MET-10, R-MET-11, R-MET-20, R-MET-21, R-MET-30).
 func (t *Telemetry) countRejection(d engine.Decision) {
-	c, r := &t.counters, d.Plan.Refusal
+	c, r := &t.counters, d.Plan.Rejection
 	aligns := t.config.Policy.Topology != node.TopologyNone
 	switch {
 	case d.Err != nil: // It was granted, and could not be written.
@@ -71,7 +90,7 @@ func (t *Telemetry) countRejection(d engine.Decision) {
 	}
 }
 
-// countManagerError counts who rejected a pod.
+// countManagerError counts the manager that rejected a pod.
 func (t *Telemetry) countManagerError(trace *node.Trace) {
 	c, policy, source := &t.counters, &t.config.Policy, sourceOf(&trace.Demand)
 	switch trace.Stage {
@@ -92,7 +111,7 @@ func (t *Telemetry) countManagerError(trace *node.Trace) {
 	}
 }
 
-// countAlignment is what R-MET-10, R-MET-11 and R-MET-30 say of alignments that hold.
+// countAlignment counts alignments (R-MET-10, R-MET-11, R-MET-30).
 func (t *Telemetry) countAlignment(d engine.Decision) {
 	policy, demand, grant := &t.config.Policy, &d.Plan.Trace.Demand, d.Plan.Grant
 	aligned := func(scope, boundary string, n int) {
@@ -122,7 +141,7 @@ func (t *Telemetry) countAlignment(d engine.Decision) {
 	}
 }
 
-// countOneUncore is 1 for CPUs that were taken now and share one uncore cache (R-CPU-65).
+// countOneUncore is 1 for CPUs that were assigned now and share one uncore cache (R-CPU-65).
 func countOneUncore(d engine.Decision, cpus cpuset.Set) int {
 	if d.Plan.Known || cpus.IsEmpty() {
 		return 0
@@ -137,7 +156,7 @@ func countOneUncore(d engine.Decision, cpus cpuset.Set) int {
 	return 1
 }
 
-// countAssignments is what R-MET-10, R-MET-11, R-MET-12, R-MET-20 and R-MET-21 say of containers.
+// countAssignments counts the assignments of containers (R-MET-10, R-MET-11, R-MET-12, R-MET-20, R-MET-21).
 func (t *Telemetry) countAssignments(demand *node.Demand) {
 	source, exclusive := sourceOf(demand), nodeExclusive
 	if source == sourcePod {
@@ -160,20 +179,10 @@ func (t *Telemetry) countAssignments(demand *node.Demand) {
 	}
 }
 
-// whys are the causes why a container of a Guaranteed pod has no CPUs of its own, each with
-// request.Sharing's meaning; "estimated" is one that stands for all of its pod, "fractional_pod_cpu" is a pod-level request that is no whole number.
+// whys are the causes why a container of a Guaranteed pod has no CPUs of its own. They have request.Sharing's meaning.
+// "estimated" is a container that represents its whole pod, "fractional_pod_cpu" a pod-level request that is no whole
+// number.
 var whys = []string{"not_equivalent", "fractional_cpu", "no_cpu_request", "gate_off", "fractional_pod_cpu", "estimated", other}
-
-func (t *Telemetry) countShared(p *node.Plan) {
-	if !t.config.Policy.StaticCPU || p.Pod.QoS != request.Guaranteed {
-		return
-	}
-	for i := range p.Grant.Containers {
-		if p.Grant.Isolation(i) != node.ContainerIsolation {
-			t.counters.shared.WithLabelValues(whyShared(p, i)).Inc()
-		}
-	}
-}
 
 func whyShared(p *node.Plan, i int) string {
 	sharing := p.Trace.Demand.Containers[i].Sharing

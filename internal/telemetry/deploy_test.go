@@ -33,6 +33,11 @@ func agentOfANode(t *testing.T) *rig {
 	r := newRig(emptyNode(t, configs[1]), telemetry.Check{Name: "state", Ready: func() error { return nil }})
 	r.telemetry.NewRuntime()
 	r.telemetry.NewThrottling(func() []telemetry.Throttled { return nil })
+	r.telemetry.NewHandover([]string{"applied"}, func() int { return 0 })
+	r.telemetry.NewMoves(func() int { return 0 }, func() int { return 0 })
+	r.telemetry.NewNotices(func() int { return 0 })
+	r.telemetry.NewPublication()
+	r.telemetry.NewExport()
 	return r
 }
 
@@ -41,12 +46,12 @@ func exported(t *testing.T) []labels.Labels {
 	t.Helper()
 	r := agentOfANode(t)
 	p := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := p.TextToMetricFamilies(get(r.handler, "/metrics").Body)
+	hintSets, err := p.TextToMetricFamilies(get(r.handler, "/metrics").Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := []labels.Labels{labels.FromStrings("__name__", "up", "job", "paddock", "instance", "node")}
-	for name, f := range families {
+	for name, f := range hintSets {
 		suffixes := []string{""}
 		if f.GetType() == dto.MetricType_HISTOGRAM {
 			suffixes = []string{"_bucket", "_count", "_sum"}

@@ -29,6 +29,10 @@ var (
 	degradedPods        = describe("paddock_degraded_pods", "Pods with CPUs that are offline.")
 	displacedContainers = describe("paddock_displaced_containers",
 		"Containers of degraded pods of which no CPU is online; they run on CPUs that they share.")
+	remoteDevices = describe("paddock_remote_device_pods",
+		"Pods with CPUs or memory on another NUMA node or socket than one of their devices, by the farthest of them.", "distance")
+	unknownDevices = describe("paddock_unknown_device_pods",
+		"Pods of which it is not known which devices they have, or near which NUMA nodes; CPUs and memory are not aligned with these.")
 	generation = describe("paddock_state_generation", "Number of the state; it grows with every change.")
 	pods       = describe("paddock_pods", "Pods that are admitted.")
 	containers = describe("paddock_containers", "Containers of admitted pods, by how far their CPUs are their own.", "isolation")
@@ -48,7 +52,7 @@ type gauges struct {
 func (g gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
-		offlineCPUs, degradedPods, displacedContainers,
+		offlineCPUs, degradedPods, displacedContainers, remoteDevices, unknownDevices,
 		generation, pods, containers, assigned, unreleased, ready,
 	} {
 		to <- d
@@ -74,21 +78,21 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	s := snapshot.State
 	set(generation, float64(s.Generation()))
 	set(unreleased, float64(len(snapshot.Unreleased)))
-	collectCPUs(s, set)
-	collectMemory(s, set)
+	collectResources(s, set)
 	collectPods(s, set)
+	collectDevices(s, set)
 	collectAssignments(s, set)
 }
 
 type setter func(d *prometheus.Desc, value float64, labels ...string)
 
-func collectCPUs(s *node.State, set setter) {
-	var held cpuset.Builder
+func collectResources(s *node.State, set setter) {
+	var assigned cpuset.Builder
 	for _, g := range s.Grants() {
-		held.AddSet(g.CPUs())
+		assigned.AddSet(g.CPUs())
 	}
-	// What is offline is not free either, and not of a NUMA node that is known: without it the sums are right.
-	exclusive, allocatable := held.Set().Intersection(s.Machine().AllCPUs()), s.AllocatableCPUs()
+	// Offline CPUs are not free, and their NUMA node is not known. Without them the sums are right.
+	exclusive, allocatable := assigned.Set().Intersection(s.Machine().AllCPUs()), s.AllocatableCPUs()
 	set(sharedMillicores, float64(s.AvailableCPUs().Len()*1000))
 	set(exclusiveCPUs, float64(exclusive.Len()))
 	for _, n := range s.Machine().CPUNodes() {
@@ -96,9 +100,6 @@ func collectCPUs(s *node.State, set setter) {
 		set(exclusiveNUMA, float64(exclusive.IntersectionLen(n.CPUs)), id)
 		set(allocatableCPUs, float64(allocatable.IntersectionLen(n.CPUs)), id)
 	}
-}
-
-func collectMemory(s *node.State, set setter) {
 	if !s.Policy().StaticMemory {
 		return
 	}
@@ -137,8 +138,23 @@ func collectPods(s *node.State, set setter) {
 	}
 }
 
-// collectAssignments is the present number of what resource_manager_container_assignments counts. It is
-// KEP-5526's "real-time view", which a counter cannot be.
+// collectDevices counts the pods that are away from their devices.
+func collectDevices(s *node.State, set setter) {
+	distances := map[node.Distance]int{}
+	unknown := 0
+	for _, g := range s.Grants() {
+		distances[s.Farthest(g)]++
+		if len(s.UnknownDevices(g)) > 0 {
+			unknown++
+		}
+	}
+	set(remoteDevices, float64(distances[node.OtherNUMANode]), "numa_node")
+	set(remoteDevices, float64(distances[node.OtherSocket]), "socket")
+	set(unknownDevices, float64(unknown))
+}
+
+// collectAssignments sets the present number of the assignments that resource_manager_container_assignments counts.
+// It is KEP-5526's "real-time view", which a counter cannot be.
 func collectAssignments(s *node.State, set setter) {
 	type series struct{ resource, kind string }
 	counts := map[series]int{}

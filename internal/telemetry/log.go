@@ -16,13 +16,13 @@ const (
 	FormatJSON = "json"
 )
 
-// Formats and Levels are what NewLogger and Level understand.
+// Formats and Levels are the names for NewLogger and Level.
 var (
 	Formats = []string{FormatText, FormatJSON}
 	Levels  = []string{"debug", "info", "warn", "error"}
 )
 
-// Level is the level of that name. The error says which names there are.
+// Level is the level of that name. The error lists the names.
 func Level(name string) (slog.Level, error) {
 	at := slices.Index(Levels, name)
 	if at < 0 {
@@ -31,17 +31,16 @@ func Level(name string) (slog.Level, error) {
 	return []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at], nil
 }
 
-// NewLogger makes a logger that writes a line for each event from a level on, which can change while it
-// is used, as that of a slog.LevelVar. What the levels mean:
+// NewLogger returns a logger that writes a line for each event from a level on. The level can change at any time, if it
+// is a slog.LevelVar. The levels:
 //
-//	error   something that somebody must see to: the state could not be written, the runtime is lost
-//	warn    something that somebody should know: a pod was refused, a note on a decision, an attempt that is repeated
-//	info    what happens: pods that are admitted or released, containers that share, start and end
-//	debug   how it comes about: pods that keep their grant, every message with a runtime, nothing that an operator needs
+//	error   a person must act: the state could not be written, the runtime is lost
+//	warn    a person should know: a pod was rejected, a note on a decision, an attempt that is repeated
+//	info    normal events: pods that are admitted or released, containers that share, start and end
+//	debug   details that no operator needs: pods that keep their grant, every message of the runtime
 //
-// A line that is logged with a context which WithOperation made (slog's InfoContext and the like)
-// carries the flow's id as "op".
-// The error says which format is not understood.
+// A line that is logged with a context of WithOperation (by slog's InfoContext and similar methods) has the operation's
+// number as "op". The error is for an unknown format.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format {
@@ -53,14 +52,14 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, er
 	return nil, fmt.Errorf("log format %q is not known: use one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Operations numbers the flows of a process: one admission, one request of a client, one
-// round of the reconcile loop. The zero value is ready; ids begin with 1 and grow.
+// Operations numbers the operations of a process: an admission, a request of a client, a round of the control loop.
+// The zero value is ready; numbers begin with 1 and grow.
 type Operations struct{ last atomic.Uint64 }
 
 type operationKey struct{}
 
-// WithOperation begins a flow: it returns a context that carries the flow's id. A context that
-// is part of a flow already is returned as it is.
+// WithOperation begins an operation: it returns a context with the operation's number. A context that has a number
+// already is returned as it is.
 func (o *Operations) WithOperation(ctx context.Context) context.Context {
 	if Operation(ctx) != 0 {
 		return ctx
@@ -68,13 +67,13 @@ func (o *Operations) WithOperation(ctx context.Context) context.Context {
 	return context.WithValue(ctx, operationKey{}, o.last.Add(1))
 }
 
-// Operation is the id of the flow that the context is part of, or 0.
+// Operation is the number of the context's operation, or 0.
 func Operation(ctx context.Context) uint64 {
 	id, _ := ctx.Value(operationKey{}).(uint64)
 	return id
 }
 
-// operationHandler adds the id of a record's flow.
+// operationHandler adds the number of a record's operation.
 type operationHandler struct{ slog.Handler }
 
 // Handle is slog.Handler's.

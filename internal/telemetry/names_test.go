@@ -14,13 +14,13 @@ import (
 // TestNamesOfTheRules reads the table of docs/rules/api-metrics.md, section 6: every name is
 // there, with its type and labels.
 func TestNamesOfTheRules(t *testing.T) {
-	families := scrape(t, newRig(emptyNode(t, configs[1])).handler)
+	hintSets := scrape(t, newRig(emptyNode(t, configs[1])).handler)
 	rows := rulesTable(t)
 	if len(rows) < 23 {
 		t.Fatalf("%d names in the table: it is not read whole", len(rows))
 	}
 	for name, row := range rows {
-		f := families[name]
+		f := hintSets[name]
 		if f == nil {
 			t.Errorf("%s is missing", name)
 			continue
@@ -32,7 +32,7 @@ func TestNamesOfTheRules(t *testing.T) {
 			t.Errorf("%s has labels %q, want %q", name, got, row.labels)
 		}
 	}
-	for name := range families {
+	for name := range hintSets {
 		if _, ruled := rows[name]; !ruled && !strings.HasPrefix(name, "paddock_") {
 			t.Errorf("%s is in no rule and is not called paddock_", name)
 		}

@@ -69,7 +69,7 @@ func drawPod(t *rapid.T, name string) request.Pod {
 	p := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
 	amount := func(label string, most int) int { return rapid.IntRange(0, most).Draw(t, label) }
 	for i := range rapid.IntRange(1, 3).Draw(t, "containers") {
-		c := request.Container{Name: fmt.Sprintf("c%d", i), Lane: request.Lane(amount("lane", 2)), CPUs: amount("cpus", 10)}
+		c := request.Container{Name: fmt.Sprintf("c%d", i), Type: request.ContainerType(amount("lane", 2)), CPUs: amount("cpus", 10)}
 		if amount("pinned", 2) > 0 {
 			c.Memory = request.Amounts{{Resource: machine.Memory, Value: int64(amount("memory", 9)) << 30}}
 		}
@@ -85,16 +85,16 @@ func drawPod(t *rapid.T, name string) request.Pod {
 	return p
 }
 
-// ledger counts what was admitted, refused and lost, with nothing but the answers.
-type ledger struct{ asked, admitted, known, refused, lost float64 }
+// ledger counts what was admitted, rejected and lost, with nothing but the answers.
+type ledger struct{ asked, admitted, known, rejected, lost float64 }
 
 func (l *ledger) add(p *node.Plan, err error) {
 	l.asked++
 	switch {
 	case err != nil:
 		l.lost++
-	case p.Refusal != nil:
-		l.refused++
+	case p.Rejection != nil:
+		l.rejected++
 	case p.Known:
 		l.known++
 	default:
@@ -185,7 +185,7 @@ func checkCounters(t *rapid.T, last, now map[string]float64, l ledger) {
 		{"requests", now["kubelet_topology_manager_admission_requests_total"], l.asked},
 		{"durations in ms", now["kubelet_topology_manager_admission_duration_ms_count"], l.asked},
 		{"durations in s", now["paddock_admission_duration_seconds_count"], l.asked},
-		{"rejections", sum("kubelet_admission_rejections_total"), l.refused + l.lost},
+		{"rejections", sum("kubelet_admission_rejections_total"), l.rejected + l.lost},
 		{"exclusive assignments", sum(own) + sum(strings.Replace(own, "node_", "pod_", 1)), sum("resource_manager_allocations_total")},
 		{"allocation errors", sum("resource_manager_allocation_errors_total"), sum("kubelet_cpu_manager_pinning_errors_total") + sum("kubelet_memory_manager_pinning_errors_total")},
 	}
@@ -208,7 +208,7 @@ func TestScrapingWhileWriting(t *testing.T) {
 	group.Go(func() {
 		for i := range 100 {
 			name := fmt.Sprint(i % 5)
-			pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 2}}}
+			pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}}
 			if _, err := r.engine.Admit(t.Context(), pod); err != nil {
 				t.Error(err)
 			}
@@ -221,9 +221,9 @@ func TestScrapingWhileWriting(t *testing.T) {
 		group.Go(func() {
 			for range 20 {
 				now := series(scrape(t, r.handler))
-				free, held := now["kubelet_cpu_manager_shared_pool_size_millicores"], now["kubelet_cpu_manager_exclusive_cpu_allocation_count"]
-				if free+held*1000 != 31000 {
-					t.Errorf("%v millicores free and %v CPUs held: not of one snapshot", free, held)
+				free, assigned := now["kubelet_cpu_manager_shared_pool_size_millicores"], now["kubelet_cpu_manager_exclusive_cpu_allocation_count"]
+				if free+assigned*1000 != 31000 {
+					t.Errorf("%v millicores free and %v CPUs held: not of one snapshot", free, assigned)
 				}
 			}
 		})
@@ -249,7 +249,7 @@ func TestUnknownWordsMakeNoSeries(t *testing.T) {
 		r.telemetry.Served(word, word, nil)
 		r.telemetry.Limited(word, word)
 		r.telemetry.Released(word)
-		r.telemetry.Decided(engine.Decision{Plan: &node.Plan{Refusal: &node.Refusal{Reason: node.Reason(word)}}})
+		r.telemetry.Decided(engine.Decision{Plan: &node.Plan{Rejection: &node.Rejection{Reason: node.Reason(word)}}})
 	}
 	after := series(scrape(t, r.handler))
 	if len(after) != before || after[`kubelet_admission_rejections_total{reason="Other"}`] != 50 {
@@ -257,14 +257,14 @@ func TestUnknownWordsMakeNoSeries(t *testing.T) {
 	}
 }
 
-// TestEstimatedPodsAreCounted: once for an admission, not for a refusal, and not again when they are asked for
+// TestEstimatedPodsAreCounted: once for an admission, not for a rejection, and not again when they are asked for
 // again.
 func TestEstimatedPodsAreCounted(t *testing.T) {
 	r := newRig(emptyNode(t, configs[1]))
 	guess := func(name string, cpus int) request.Pod {
 		p := smallPod(name)
 		p.Estimated, p.BudgetCPUs, p.BudgetCPUMilli = true, cpus, int64(1000*cpus)
-		p.Containers = []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}}
+		p.Containers = []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}}
 		return p
 	}
 	for _, p := range []request.Pod{smallPod("listed"), guess("a", 2), guess("a", 2), guess("b", 1), guess("large", 10_000)} {

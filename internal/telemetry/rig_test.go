@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,12 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the answers into the scenario files; read the diff afterwards")
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDisk = errors.New("no space left on device")
 
@@ -90,24 +84,24 @@ func scrape(t fataler, h http.Handler) map[string]*dto.MetricFamily {
 		t.Fatal("/metrics answers", w.Code, w.Body.String())
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(w.Body)
+	hintSets, err := parser.TextToMetricFamilies(w.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range families {
+	for name := range hintSets {
 		for _, foreign := range []string{"go_", "process_", "promhttp_"} {
 			if strings.HasPrefix(name, foreign) {
-				delete(families, name)
+				delete(hintSets, name)
 			}
 		}
 	}
-	return families
+	return hintSets
 }
 
-// series are the values of families by name and labels, histograms as _count and _sum.
-func series(families map[string]*dto.MetricFamily) map[string]float64 {
+// series are the values of hint sets by name and labels, histograms as _count and _sum.
+func series(hintSets map[string]*dto.MetricFamily) map[string]float64 {
 	values := map[string]float64{}
-	for name, f := range families {
+	for name, f := range hintSets {
 		for _, m := range f.GetMetric() {
 			labels := labelText(m)
 			switch {
@@ -136,11 +130,11 @@ func labelText(m *dto.Metric) string {
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
-// exposition is the text of the families, ascending by name.
-func exposition(t fataler, families map[string]*dto.MetricFamily) string {
+// exposition is the text of the hint sets, ascending by name.
+func exposition(t fataler, hintSets map[string]*dto.MetricFamily) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(families)) {
-		if _, err := expfmt.MetricFamilyToText(&b, families[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(hintSets)) {
+		if _, err := expfmt.MetricFamilyToText(&b, hintSets[name]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// hooks are the questions of a runtime, the values of the label hook.
+// hooks are the requests of a runtime, the values of the label hook.
 var hooks = []string{
 	"Synchronize", "RunPodSandbox", "UpdatePodSandbox", "StopPodSandbox", "RemovePodSandbox",
 	"CreateContainer", "StartContainer", "UpdateContainer", "StopContainer", "RemoveContainer",
@@ -21,12 +21,13 @@ type Runtime struct {
 	connected prometheus.Gauge
 	away      prometheus.Counter
 	repaired  prometheus.Counter
+	vetoes    prometheus.Gauge
 }
 
 // NewRuntime adds the metrics of a runtime. It is called once at most.
 func (t *Telemetry) NewRuntime() *Runtime {
 	r := registrar{promauto.With(t.registry)}
-	// A runtime waits 2 s by default, then it cuts us off.
+	// A runtime waits 2 s by default, then it disconnects a plugin.
 	buckets := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2, 5}
 	out := &Runtime{
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
@@ -37,14 +38,16 @@ func (t *Telemetry) NewRuntime() *Runtime {
 		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
 		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking."),
 		repaired:  r.counter("paddock_runtime_repaired_containers_total", "Containers that were found running where they should not, and updated."),
+		vetoes:    r.gauge("paddock_runtime_resize_veto", "0 while the container runtime does not ask before a pod is resized; 1: it does, as far as is known."),
 	}
+	out.Vetoes(true)
 	for _, hook := range hooks {
 		out.seconds.WithLabelValues(hook)
 	}
 	return out
 }
 
-// Hook is one question, and how long the answer took.
+// Hook is one request, and the time of the answer.
 func (r *Runtime) Hook(name string, took time.Duration, err error) {
 	name = known(name, hooks)
 	r.seconds.WithLabelValues(name).Observe(took.Seconds())
@@ -53,10 +56,10 @@ func (r *Runtime) Hook(name string, took time.Duration, err error) {
 	}
 }
 
-// Asked is how long an answer waited for the source of pods.
+// Asked is the time for which an answer waited for the source of pods.
 func (r *Runtime) Asked(took time.Duration) { r.asked.Observe(took.Seconds()) }
 
-// Connected tells whether the runtime asks.
+// Connected notes whether the runtime asks.
 func (r *Runtime) Connected(yes bool) {
 	r.connected.Set(0)
 	if yes {
@@ -66,6 +69,14 @@ func (r *Runtime) Connected(yes bool) {
 
 // Away adds time in which the runtime did not ask.
 func (r *Runtime) Away(d time.Duration) { r.away.Add(d.Seconds()) }
+
+// Vetoes notes whether the runtime asks before a pod is resized.
+func (r *Runtime) Vetoes(yes bool) {
+	r.vetoes.Set(0)
+	if yes {
+		r.vetoes.Set(1)
+	}
+}
 
 // Repaired adds containers that were updated.
 func (r *Runtime) Repaired(containers int) { r.repaired.Add(float64(containers)) }

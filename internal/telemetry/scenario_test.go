@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/golden"
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
@@ -29,45 +26,10 @@ import (
 //	limited ENDPOINT VERSION
 //	metrics                   everything, as Prometheus reads it
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenario files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := playFile(t, file, string(text))
-			if *rewrite && got != string(text) {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("answers differ (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func playFile(t *testing.T, name, text string) string {
-	t.Helper()
-	blocks, err := scenario.Parse(name, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &player{node: scenario.New(func(string) (*machine.Machine, error) { return nil, errors.New("no recorded machines here") })}
-	parts := make([]string, len(blocks))
-	for i, b := range blocks {
-		if b.Command.Name != "" {
-			b.Answer = p.run(t, b.Command)
-		}
-		parts[i] = b.String()
-	}
-	return strings.Join(parts, "\n")
+	golden.Scenarios(t, "testdata/*.txt", func(t *testing.T, script golden.Script) {
+		p := &player{node: scenario.New(func(string) (*machine.Machine, error) { return nil, errors.New("no recorded machines here") })}
+		script.Play(func(c scenario.Command) []string { return p.run(t, c) })
+	})
 }
 
 // player runs commands: node describes machines, configurations and pods, rig has the state.
@@ -137,8 +99,8 @@ func verdict(plan *node.Plan, err error) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case plan.Refusal != nil:
-		return fmt.Sprintf("rejected: %s (%s)", plan.Refusal.Reason, plan.Refusal.Rule)
+	case plan.Rejection != nil:
+		return fmt.Sprintf("rejected: %s (%s)", plan.Rejection.Reason, plan.Rejection.Rule)
 	case plan.Known:
 		return "known"
 	}

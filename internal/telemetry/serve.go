@@ -30,13 +30,13 @@ const (
 
 // Handler serves
 //
-//	/metrics        everything that is counted and measured
+//	/metrics        all metrics
 //	/healthz        200 as long as the process answers
-//	/readyz         200 when every check holds, else 503; a line for each check, and for those on the
-//	                node with what is wrong: that can have names of files, of pods and addresses
+//	/readyz         200 if every check is met, otherwise 503; a line for each check. Clients on the node
+//	                also get the errors, which can have names of files and pods, and addresses
 //	/debug/pprof/   Go's profiles, with profile only
 //
-// Nothing of it changes anything. Profiles show the program's memory. Who may ask is internal/access's.
+// No request changes anything. Profiles show the program's memory. internal/access decides which clients can ask.
 func (t *Telemetry) Handler(profile bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
@@ -74,11 +74,11 @@ func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // Nobody is left to tell when the reader is gone.
+	_, _ = io.WriteString(w, text) // An error is the reader's, who is gone.
 }
 
-// Serve answers on the listener until the context ends, lets running answers end, and closes the
-// listener. The error says why it ended earlier.
+// Serve answers on the listener until the context ends, waits for answers under way, and closes the listener. The
+// error is the reason of an earlier end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	go func() { ended <- server.Serve(listener) }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serving metrics on %s: %w", listener.Addr(), err)
+		return fmt.Errorf("serving HTTP on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -101,7 +101,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		err = errors.Join(err, served)
 	}
 	if err != nil {
-		return fmt.Errorf("ending the server of metrics on %s: %w", listener.Addr(), err)
+		return fmt.Errorf("ending the HTTP server on %s: %w", listener.Addr(), err)
 	}
 	return nil
 }

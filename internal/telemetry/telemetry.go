@@ -9,32 +9,30 @@ import (
 	"github.com/paddock-project/paddock/internal/engine"
 )
 
-// Config is what telemetry tells of.
+// Config is the environment of a Telemetry.
 type Config struct {
-	// Policy is how the node decides; it does not change while the process lives, and is there also
-	// when the state is not.
+	// Policy is the node's policy. It does not change while the process runs, and does not depend on the state.
 	Policy node.Policy
-	// Snapshot is the state as it is now. It must not wait and may be called at any time by
-	// several goroutines. While it returns nil, because there is no usable state, there
-	// are no gauges of one.
+	// Snapshot is the present state. It must not wait, and several goroutines may call it at any time. While it
+	// returns nil, because there is no usable state, there are no gauges of a state.
 	Snapshot func() *engine.Snapshot
-	// Checks say whether the node is ready. All must be.
+	// Checks are the conditions for being ready. All must be met.
 	Checks []Check
 	Build  Build
 }
 
-// Check is one condition for being ready. Ready must not wait and may be called at any time by
-// several goroutines; its error says what is wrong, for people.
+// Check is one condition for being ready. Ready must not wait, and several goroutines may call it at any time. Its
+// error is for people.
 type Check struct {
 	Name  string
 	Ready func() error
 }
 
-// Build is what this program was made of.
+// Build is the version of this program.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Telemetry observes the engine and the PodResources server, and shows what it saw. It is safe
-// for use by several goroutines.
+// Telemetry observes the engine and the PodResources server, and serves metrics. It is safe for use by several
+// goroutines.
 type Telemetry struct {
 	config   Config
 	registry *prometheus.Registry
@@ -43,7 +41,7 @@ type Telemetry struct {
 
 var _ engine.Observer = (*Telemetry)(nil)
 
-// New makes a Telemetry with a registry of its own, in which every series exists.
+// New returns a Telemetry with a registry of its own, in which every series exists.
 func New(c Config) *Telemetry {
 	t := &Telemetry{config: c, registry: prometheus.NewRegistry()}
 	t.counters = newCounters(t.registry, c.Policy)
@@ -59,6 +57,14 @@ func New(c Config) *Telemetry {
 	return t
 }
 
+// NewManifests adds the number of files and directories of manifests with errors, which unusable returns. It is called
+// once at most.
+func (t *Telemetry) NewManifests(unusable func() int) {
+	promauto.With(t.registry).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "paddock_unusable_manifests", Help: "Files and directories of manifests with errors. The pods that were read from them before are kept.",
+	}, func() float64 { return float64(unusable()) })
+}
+
 // Wrote is engine.Observer's: one write of the state.
 func (t *Telemetry) Wrote(w engine.Write) {
 	c := &t.counters
@@ -72,7 +78,7 @@ func (t *Telemetry) Wrote(w engine.Write) {
 	c.stateBytes.Set(float64(w.Bytes))
 }
 
-// Released is engine.Observer's: a pod gave back what it held.
+// Released is engine.Observer's: a pod's assignments were released.
 func (t *Telemetry) Released(string) { t.counters.released.Inc() }
 
 // Served is the PodResources server's: a call that was answered. Endpoint is the method's name,
@@ -91,8 +97,8 @@ func (t *Telemetry) Served(endpoint, version string, err error) {
 	}
 }
 
-// Limited is the PodResources server's: a call that was turned away unanswered. The reference
-// counts it nowhere (R-API-3).
+// Limited is the PodResources server's: a call that the rate limit rejected. The reference does not count it
+// (R-API-3).
 func (t *Telemetry) Limited(endpoint, version string) {
 	t.counters.podResources.limited.WithLabelValues(known(endpoint, endpoints), known(version, apiVersions)).Inc()
 }

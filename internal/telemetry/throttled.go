@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Throttled is what the kernel counts of one cgroup since it was made (cpu.stat).
+// Throttled has the kernel's counts for one cgroup since it was made (cpu.stat).
 type Throttled struct {
 	// Cgroup is its name, unique while it exists.
 	Cgroup string
-	// OfPod tells a pod's cgroup from a container's.
+	// OfPod is true for a pod's cgroup, false for a container's.
 	OfPod              bool
 	Periods, Throttled uint64
 	Time               time.Duration
@@ -26,17 +26,16 @@ var (
 		"Time for which threads were throttled, of the same cgroups; a pod's includes its shared containers.", "cgroup")
 )
 
-// NewThrottling adds counters of throttled exclusive containers. sample returns their cgroups and those of
-// their pods, as they are now; it is called at every scrape, by one goroutine at a time. It is called
-// once at most.
+// NewThrottling adds counters of throttled exclusive containers. sample returns the present counts of their cgroups and
+// of their pods' cgroups; each scrape calls it, one goroutine at a time. NewThrottling is called once at most.
 //
-// What was counted before a cgroup was first seen does not count: it may be from a time when its
-// quota was right. The last periods before a cgroup ends may be missed.
+// Counts from before a cgroup was first seen are left out: they may be from a time when its quota was right. The last
+// periods before a cgroup ends may be missed.
 func (t *Telemetry) NewThrottling(sample func() []Throttled) {
 	t.registry.MustRegister(&throttling{sample: sample, last: map[string]Throttled{}, sums: map[bool]*Throttled{false: {}, true: {}}})
 }
 
-// throttling adds up what cgroups count that come and go.
+// throttling adds up the counts of cgroups that come and go.
 type throttling struct {
 	sample func() []Throttled
 
@@ -56,23 +55,7 @@ func (t *throttling) Describe(to chan<- *prometheus.Desc) {
 func (t *throttling) Collect(to chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.advance(t.sample())
-	for ofPod, sum := range t.sums {
-		level := "container"
-		if ofPod {
-			level = "pod"
-		}
-		set := func(d *prometheus.Desc, value float64) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, level)
-		}
-		set(throttledPeriods, float64(sum.Throttled))
-		set(throttledOf, float64(sum.Periods))
-		set(throttledSeconds, sum.Time.Seconds())
-	}
-}
-
-// advance adds what is new, and forgets the cgroups that are gone.
-func (t *throttling) advance(sample []Throttled) {
+	sample := t.sample()
 	now := make(map[string]Throttled, len(sample))
 	for _, s := range sample {
 		now[s.Cgroup] = s
@@ -86,4 +69,16 @@ func (t *throttling) advance(sample []Throttled) {
 		sum.Time += s.Time - before.Time
 	}
 	t.last = now
+	for ofPod, sum := range t.sums {
+		level := "container"
+		if ofPod {
+			level = "pod"
+		}
+		set := func(d *prometheus.Desc, value float64) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, level)
+		}
+		set(throttledPeriods, float64(sum.Throttled))
+		set(throttledOf, float64(sum.Periods))
+		set(throttledSeconds, sum.Time.Seconds())
+	}
 }

@@ -29,9 +29,9 @@ func TestThrottling(t *testing.T) {
 		{[]telemetry.Throttled{of("/a", true, 101, 84), of("/a/1", false, 3, 2)}, "pod 4 of 12, 4 s; container 5 of 11, 5 s"},
 	} {
 		sample = step.sample
-		families := scrape(t, rig.handler)
+		hintSets := scrape(t, rig.handler)
 		value := func(name, level string) float64 {
-			for _, m := range families[name].GetMetric() {
+			for _, m := range hintSets[name].GetMetric() {
 				if m.GetLabel()[0].GetValue() == level {
 					return m.GetCounter().GetValue()
 				}

@@ -54,7 +54,7 @@ func rangeText(r []int) string {
 }
 
 // progression is how many of n elements are evenly spaced from the first one on. same
-// tells whether the step after element a is the step after element b.
+// reports whether the step after element a is the step after element b.
 func progression(n int, same func(a, b int) bool) int {
 	if n < 2 {
 		return n
@@ -88,7 +88,7 @@ func cores(units []machine.Unit) string {
 		if size > 1 || len(sizes) > 1 {
 			text += " of " + strconv.Itoa(size)
 			if i == 0 {
-				text += plural(size, " thread")
+				text += Plural(size, " thread")
 			}
 			text += " (" + siblings(bySize[size]) + ")"
 		}
@@ -150,8 +150,20 @@ func core(threads []int) string {
 	return strings.Join(words, "+")
 }
 
-// plural adds an s to a word unless there is one of what it names.
-func plural(n int, word string) string {
+// Count is a number with what it counts: "1 CPU", "3 CPUs".
+func Count(n int, word string) string { return strconv.Itoa(n) + " " + Plural(n, word) }
+
+// Number is a number for reading: "2,620".
+func Number(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// Plural adds an s to a word unless there is one of what it names.
+func Plural(n int, word string) string {
 	if n == 1 {
 		return word
 	}

@@ -1,13 +1,17 @@
+// Package view has the answers of the planner as documents for programs, with their JSON, and as
+// text for people: a plan, an explanation, a report on a node, a machine. It decides nothing: it
+// reads a state, the trace of a plan, and what internal/explain found. Functions are pure.
 package view
 
 import (
 	"cmp"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/quirk"
 )
 
 // Plan is the answer to a list of pods, as a document: what `paddock plan -o json` prints and
@@ -17,6 +21,8 @@ type Plan struct {
 	Policy  string     `json:"policy"`
 	Pods    []PlanPod  `json:"pods"`
 	Node    NodeTotals `json:"node"`
+	// Kubelet is present where the answer of a kubelet was asked for.
+	Kubelet *Kubelet `json:"kubelet,omitempty"`
 	// Explanations are in the order of the pods; absent unless asked for.
 	Explanations []Explanation `json:"explanations,omitempty"`
 }
@@ -27,9 +33,9 @@ type PlanPod struct {
 	UID      string `json:"uid"`
 	QoS      string `json:"qos"`
 	Admitted bool   `json:"admitted"`
-	// Known pods were on the node before and keep what they have.
+	// Known pods were on the node before and keep their assignments.
 	Known bool `json:"known,omitempty"`
-	// Estimated tells that its request was read from cgroup numbers; its container "*" stands for all.
+	// Estimated pods have a request that was read from cgroup numbers; container "*" is all of theirs.
 	Estimated bool `json:"estimated,omitempty"`
 	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
 	Pool       string      `json:"poolCPUs,omitempty"`
@@ -37,10 +43,17 @@ type PlanPod struct {
 	NUMANodes  []int       `json:"numaNodes,omitempty"`
 	Quota      string      `json:"quota,omitempty"`
 	// Offline are the CPUs among them that are offline: the pod is degraded.
-	Offline    string          `json:"offlineCPUs,omitempty"`
+	Offline string `json:"offlineCPUs,omitempty"`
+	// Remote is how far the farthest of its devices is if it is not near: "another NUMA node" or "another
+	// socket".
+	Remote     string          `json:"remote,omitempty"`
 	Containers []PlanContainer `json:"containers,omitempty"`
-	Notes      []string        `json:"notes,omitempty"`
-	Refusal    *PlanRefusal    `json:"refusal,omitempty"`
+	// Resize is what a resize changed.
+	Resize *PlanResize `json:"resize,omitempty"`
+	Notes  []string    `json:"notes,omitempty"`
+	// Quirks are the faults by which a kubelet answers otherwise, where its answer was asked for.
+	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
+	Rejection *PlanRejection `json:"refusal,omitempty"`
 }
 
 // PlanContainer is what one container gets.
@@ -48,7 +61,7 @@ type PlanContainer struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`      // init, sidecar or app
 	Isolation string `json:"isolation"` // host, pod or container
-	// CPUs is empty where the container runs on the node's shared pool.
+	// CPUs is empty where the container runs on the node shared pool.
 	CPUs      string `json:"cpus,omitempty"`
 	NUMANodes []int  `json:"numaNodes,omitempty"`
 	// RunsOn is where the container runs while none of its CPUs is online.
@@ -56,11 +69,13 @@ type PlanContainer struct {
 	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
 	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
 	Memory          []PlanBlock `json:"memory,omitempty"`
-	// Devices are ids by resource.
-	Devices map[string][]string `json:"devices,omitempty"`
+	// Devices are ids by resource, of the devices that Paddock chose. AllDevices are these and those that
+	// others chose, with their NUMA nodes.
+	Devices    map[string][]string `json:"devices,omitempty"`
+	AllDevices []explain.Device    `json:"allDevices,omitempty"`
 	// Quota is "lifted", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
 	Quota string `json:"quota,omitempty"`
-	// Shares says why the container has no CPUs of its own.
+	// Shares is why the container has no CPUs of its own.
 	Shares string `json:"shares,omitempty"`
 	// Affinity is what the Topology Manager chose; absent where it was not asked.
 	Affinity *PlanAffinity `json:"affinity,omitempty"`
@@ -79,8 +94,8 @@ type PlanBlock struct {
 	NUMANodes []int  `json:"numaNodes"`
 }
 
-// PlanRefusal is why a pod was refused, with the account.
-type PlanRefusal struct {
+// PlanRejection is why a pod was rejected, with the account.
+type PlanRejection struct {
 	Reason    string        `json:"reason"`
 	Rule      string        `json:"rule"`
 	Container string        `json:"container,omitempty"`
@@ -90,7 +105,7 @@ type PlanRefusal struct {
 	Nodes     []PlanAccount `json:"nodes,omitempty"`
 }
 
-// PlanAccount is one NUMA node's part of a refusal's account.
+// PlanAccount is one NUMA node's part of a rejection's account.
 type PlanAccount struct {
 	Node    int          `json:"numaNode"`
 	Total   int64        `json:"total"`
@@ -98,11 +113,11 @@ type PlanAccount struct {
 	Holders []PlanHolder `json:"holders,omitempty"`
 }
 
-// PlanHolder is who holds some of a NUMA node's resource.
+// PlanHolder is a pod that some of a NUMA node's resource is assigned to.
 type PlanHolder struct {
 	Pod    string `json:"pod"`
 	Amount int64  `json:"amount"`
-	// NUMANodes is where the amount lies when it is on several NUMA nodes together.
+	// NUMANodes is where the amount is when it is on several NUMA nodes together.
 	NUMANodes []int `json:"numaNodes,omitempty"`
 }
 
@@ -147,22 +162,23 @@ type TypeTotal struct {
 func PlanOf(machineName, policy string, plans []*node.Plan, s *node.State) Plan {
 	p := Plan{Machine: machineName, Policy: policy, Pods: []PlanPod{}, Node: totals(s)}
 	for _, plan := range plans {
-		p.Pods = append(p.Pods, planPod(plan, s))
+		p.Pods = append(p.Pods, PodOf(plan, s))
 	}
 	return p
 }
 
-func planPod(p *node.Plan, s *node.State) PlanPod {
+// PodOf is the answer to one pod; s is the node after the plan.
+func PodOf(p *node.Plan, s *node.State) PlanPod {
 	out := PlanPod{
 		Pod: p.Pod.ID(), UID: p.Pod.UID, QoS: p.Pod.QoS.String(),
 		Admitted: p.Grant != nil, Known: p.Known, Notes: p.Trace.Notes, Estimated: p.Pod.Estimated,
 	}
-	if p.Refusal != nil {
-		out.Refusal = planRefusal(p.Refusal)
+	if p.Rejection != nil {
+		out.Rejection = planRejection(p.Rejection)
 		return out
 	}
 	g, m := p.Grant, s.Machine()
-	out.Pool, out.PoolMemory = g.Pool.String(), planBlocks(g.PoolMemory)
+	out.Pool, out.PoolMemory = g.Pool.String(), BlocksOf(g.PoolMemory)
 	if !g.Pool.IsEmpty() {
 		out.NUMANodes = m.NodesOf(g.Pool).Nodes()
 	}
@@ -170,12 +186,27 @@ func planPod(p *node.Plan, s *node.State) PlanPod {
 	if g.LiftsPodQuota(s.Policy()) {
 		out.Quota = "lifted"
 	}
+	for _, remark := range s.UnknownDevices(g) {
+		if !slices.Contains(out.Notes, remark) {
+			out.Notes = append(slices.Clone(out.Notes), remark)
+		}
+	}
 	if out.Offline = s.OfflineOf(g).String(); out.Offline != "" {
 		out.Notes = append(slices.Clone(out.Notes), degradedNote(s, g))
 	}
-	demand := s.Demand(&g.Pod)
+	if p.Before != nil {
+		out.Resize = resizeOf(p.Before, g)
+	}
+	if far := s.Farthest(g); far > node.Near {
+		out.Remote = far.String()
+	}
+	demand, devices := s.Demand(&g.Pod), explain.DevicesOf(s, g)
 	for i := range g.Containers {
-		out.Containers = append(out.Containers, planContainer(g, i, s, &demand.Containers[i]))
+		c := planContainer(g, i, s, &demand.Containers[i])
+		if devices != nil {
+			c.AllDevices = devices[i]
+		}
+		out.Containers = append(out.Containers, c)
 	}
 	return out
 }
@@ -183,8 +214,8 @@ func planPod(p *node.Plan, s *node.State) PlanPod {
 func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDemand) PlanContainer {
 	asked, got := g.Pod.Containers[i], g.Containers[i]
 	c := PlanContainer{
-		Name: asked.Name, Kind: asked.Lane.String(), Isolation: g.Isolation(i).String(),
-		CPUs: got.CPUs.String(), Memory: planBlocks(got.Memory),
+		Name: asked.Name, Kind: asked.Type.String(), Isolation: g.Isolation(i).String(),
+		CPUs: got.CPUs.String(), Memory: BlocksOf(got.Memory),
 	}
 	for _, h := range got.Devices {
 		if c.Devices == nil {
@@ -238,13 +269,28 @@ func quota(l node.Limit) string {
 	return milliCPUs(l.Milli)
 }
 
-func planBlocks(held []memory.Block) []PlanBlock {
+// BlocksOf are blocks of memory for a document, ordinary memory first.
+func BlocksOf(blocks []memory.Block) []PlanBlock {
 	var out []PlanBlock
-	for _, b := range held {
+	for _, b := range blocks {
 		out = append(out, PlanBlock{b.Type, b.Size, b.Nodes.Nodes()})
 	}
 	slices.SortStableFunc(out, func(a, b PlanBlock) int { return memoryFirst(a.Type) - memoryFirst(b.Type) })
 	return out
+}
+
+// SumOf adds up blocks of one type on the same NUMA nodes.
+func SumOf(blocks []memory.Block) []PlanBlock {
+	var sums []memory.Block
+	for _, b := range blocks {
+		at := slices.IndexFunc(sums, func(s memory.Block) bool { return s.Type == b.Type && s.Nodes == b.Nodes })
+		if at < 0 {
+			sums = append(sums, b)
+			continue
+		}
+		sums[at].Size += b.Size
+	}
+	return BlocksOf(sums)
 }
 
 // memoryFirst orders ordinary memory before huge pages.
@@ -255,8 +301,8 @@ func memoryFirst(typ string) int {
 	return 1
 }
 
-func planRefusal(r *node.Refusal) *PlanRefusal {
-	out := &PlanRefusal{
+func planRejection(r *node.Rejection) *PlanRejection {
+	out := &PlanRejection{
 		Reason: string(r.Reason), Rule: r.Rule, Container: r.Container,
 		Resource: r.Resource, Wanted: r.Wanted, Message: r.Detail,
 	}
@@ -292,7 +338,13 @@ func totals(s *node.State) NodeTotals {
 				total.Memory = append(total.Memory, TypeTotal{name, capacity[i].Types[k].Allocatable, usage[i].Free[k]})
 			}
 		}
-		total.Devices = deviceTotals(s.Devices(), n.ID)
+		for _, resource := range t.devices {
+			for _, c := range s.Devices().Counts(resource) {
+				if c.Node == n.ID {
+					total.Devices = append(total.Devices, DeviceTotal{resource, c.Total, c.Free})
+				}
+			}
+		}
 		t.NUMANodes = append(t.NUMANodes, total)
 		if group := usage[i].Group; group.Len() > 1 && group.Lowest() == n.ID {
 			t.Groups = append(t.Groups, group.Nodes())
@@ -300,16 +352,4 @@ func totals(s *node.State) NodeTotals {
 	}
 	slices.SortFunc(t.Groups, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
 	return t
-}
-
-func deviceTotals(u device.Usage, node int) []DeviceTotal {
-	var totals []DeviceTotal
-	for _, resource := range u.Inventory().Resources() {
-		for _, c := range u.Counts(resource) {
-			if c.Node == node {
-				totals = append(totals, DeviceTotal{resource, c.Total, c.Free})
-			}
-		}
-	}
-	return totals
 }

@@ -2,37 +2,54 @@ package view
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/terminal"
 )
 
 // Text prints the plan for people. Wide adds what is left out otherwise: every CPU, the
 // affinity, and why containers share.
-func (p Plan) Text(style Style, wide bool) string {
+func (p Plan) Text(style terminal.Style, wide bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s\n", style.Paint(Faint, "Machine"), style.Paint(Plain, p.Machine))
-	fmt.Fprintf(&out, "%s  %s\n\n", style.Paint(Faint, "Policy"), style.Paint(Plain, p.Policy))
-	if text := p.admitted(wide).Text(style); len(p.Pods) > 0 && p.anyAdmitted() {
-		out.WriteString(text)
-		out.WriteByte('\n')
+	admitted, resized := 0, ""
+	for _, pod := range p.Pods {
+		if pod.Admitted {
+			admitted++
+		}
+	}
+	if n := p.resized(); n > 0 {
+		resized = ", " + Number(n) + " of them resized"
+	}
+	out.WriteString(style.Paint(terminal.Strong, Number(admitted)+" admitted"+resized+", "+Number(len(p.Pods)-admitted)+" rejected") + "\n")
+	out.WriteString(head(style, p.Machine, p.Policy) + "\n")
+	if admitted > 0 {
+		table := style
+		if wide {
+			table.Width = 0 // Every row is one line, for who asked for a wide table.
+		}
+		out.WriteString(p.admitted(wide).Text(table) + "\n")
 	}
 	for _, pod := range p.Pods {
-		for _, note := range pod.Notes {
-			fmt.Fprintf(&out, "%s %s: %s\n", style.Paint(Warn, "note"), style.Paint(Strong, pod.Pod), style.Paint(Plain, note))
-		}
-		if pod.Refusal != nil {
-			out.WriteString(pod.refusal(style))
-			out.WriteByte('\n')
+		if pod.Resize != nil {
+			out.WriteString(pod.resizeText(style))
 		}
 	}
+	for _, note := range p.notes() {
+		out.WriteString(style.Paragraph("", "  ", note...))
+	}
+	for _, r := range p.rejections() {
+		out.WriteString(r.text(style, wide) + "\n")
+	}
 	out.WriteString(p.Node.text(style))
+	if p.Kubelet != nil {
+		out.WriteString(p.Kubelet.text(style, wide))
+	}
 	for _, e := range p.Explanations {
 		out.WriteByte('\n')
 		out.WriteString(e.Text(style, wide))
@@ -40,40 +57,48 @@ func (p Plan) Text(style Style, wide bool) string {
 	return out.String()
 }
 
-func (p Plan) anyAdmitted() bool {
-	for _, pod := range p.Pods {
-		if pod.Admitted {
-			return true
-		}
+// head names the machine and lists the policy.
+func head(style terminal.Style, machine, policy string) string {
+	t := terminal.Table{Columns: make([]terminal.Column, 2)}
+	t.Cells(terminal.Faint.Of("Machine"), terminal.Plain.Of(machine))
+	title := "Policy"
+	for _, part := range PolicyList(policy) {
+		t.Cells(terminal.Faint.Of(title), terminal.Plain.Of(part))
+		title = ""
 	}
-	return false
+	return t.Text(style)
 }
 
-func (p Plan) admitted(wide bool) *Table {
-	t := &Table{Columns: []Column{
-		{Title: "POD / CONTAINER"},
-		{Title: "KIND"},
-		{Title: "ISOLATION"},
-		{Title: "CPUS", Align: Right},
-		{Title: "CPU SET"},
-		{Title: "NUMA"},
-		{Title: "MEMORY"},
-		{Title: "QUOTA"},
-		{Title: "DEVICES"},
-		{Title: "AFFINITY"},
-		{Title: "SHARES BECAUSE"},
-	}}
+// PolicyList is a policy, as kubeletcfg.Describe has it, in lines: one for each manager. A sentence
+// before it is a line of its own.
+func PolicyList(policy string) []string {
+	return strings.Split(strings.Replace(policy, ": ", ":; ", 1), "; ")
+}
+
+func (p Plan) admitted(wide bool) *terminal.Table {
+	t := &terminal.Table{Columns: terminal.Columns("POD / CONTAINER", "KIND", "ISOLATION", ">CPUS", "CPU SET", "NUMA", "MEMORY", "QUOTA", "DEVICES", "AFFINITY", "SHARES BECAUSE")}
 	for _, pod := range p.Pods {
 		if !pod.Admitted {
 			continue
 		}
 		kind := pod.QoS
-		if pod.Known {
+		switch {
+		case pod.Known:
 			kind += ", admitted before"
+		case pod.Resize != nil:
+			kind += ", resized"
 		}
-		t.Cells(Cell{pod.Pod, Strong}, Cell{kind, Faint}, Cell{poolWord(pod), Faint},
-			Cell{Text: cpuCount(pod.Pool)}, Cell{Text: cpuText(pod.Pool, wide)}, Cell{Text: nodesText(pod.NUMANodes, memoryNodes(pod.PoolMemory))},
-			Cell{Text: blocksText(pod.PoolMemory)}, Cell{Text: quotaText(pod.Quota)})
+		var memory mask.Mask
+		for _, b := range pod.PoolMemory {
+			memory |= mask.Of(b.NUMANodes...)
+		}
+		pool := ""
+		if pod.Pool != "" || len(pod.PoolMemory) > 0 {
+			pool = "pool"
+		}
+		t.Cells(terminal.Strong.Of(pod.Pod), terminal.Faint.Of(kind), terminal.Faint.Of(pool),
+			terminal.Cell{Text: cpuCount(pod.Pool)}, terminal.Cell{Text: cpuText(pod.Pool, wide)}, terminal.Cell{Text: nodesText(pod.NUMANodes, memory.Nodes())},
+			terminal.Cell{Text: blocksText(pod.PoolMemory)}, terminal.Cell{Text: quotaText(pod.Quota)})
 		for _, c := range pod.Containers {
 			t.Cells(c.cells(wide)...)
 		}
@@ -81,35 +106,28 @@ func (p Plan) admitted(wide bool) *Table {
 	return t
 }
 
-func poolWord(p PlanPod) string {
-	if p.Pool != "" || len(p.PoolMemory) > 0 {
-		return "pool"
-	}
-	return ""
-}
-
-func (c PlanContainer) cells(wide bool) []Cell {
-	tone := Plain
+func (c PlanContainer) cells(wide bool) []terminal.Cell {
+	tone := terminal.Plain
 	if c.Isolation == "container" {
-		tone = Good
+		tone = terminal.Good
 	}
 	set := cpuText(c.CPUs, wide)
 	if c.CPUs == "" {
 		set = "shared"
 	}
-	cells := []Cell{
+	cells := []terminal.Cell{
 		{Text: "  " + c.Name},
 		{Text: c.Kind},
-		{c.Isolation, tone},
+		tone.Of(c.Isolation),
 		{Text: cpuCount(c.CPUs)},
 		{Text: set},
 		{Text: nodesText(c.NUMANodes, c.MemoryNUMANodes)},
 		{Text: blocksText(c.Memory)},
 		{Text: quotaText(c.Quota)},
-		{Text: devicesText(c.Devices)},
+		devicesCell(c.AllDevices, wide),
 	}
 	if wide {
-		cells = append(cells, Cell{Text: c.affinity()}, Cell{c.Shares, Faint})
+		cells = append(cells, terminal.Cell{Text: c.affinity()}, terminal.Faint.Of(c.Shares))
 	}
 	return cells
 }
@@ -135,17 +153,26 @@ func cpuCount(set string) string {
 	}
 	parsed, err := cpuset.Parse(set)
 	if err != nil {
-		return "?" // Not of our making; the set itself is printed beside it.
+		return "?" // The set itself is printed beside it.
 	}
 	return strconv.Itoa(parsed.Len())
 }
 
-func cpuText(set string, wide bool) string {
-	parsed, err := cpuset.Parse(set)
-	if wide || err != nil {
-		return set
+// ShortCPUs shortens a set in list format for reading; see CPUs.
+func ShortCPUs(list string) string {
+	set, err := cpuset.Parse(list)
+	if err != nil {
+		return list
 	}
-	return CPUs(parsed)
+	return CPUs(set)
+}
+
+// cpuText is a set in list format, shortened unless it is wide.
+func cpuText(list string, wide bool) string {
+	if wide {
+		return list
+	}
+	return ShortCPUs(list)
 }
 
 // nodesText is where the CPUs are, and where the memory is if that is elsewhere.
@@ -163,31 +190,12 @@ func nodesText(cpus, memory []int) string {
 
 func nodeList(nodes []int) string { return strings.Trim(mask.Of(nodes...).String(), "{}") }
 
-func memoryNodes(held []PlanBlock) []int {
-	var nodes mask.Mask
-	for _, b := range held {
-		nodes |= mask.Of(b.NUMANodes...)
-	}
-	return nodes.Nodes()
-}
-
-func blocksText(held []PlanBlock) string {
-	parts := make([]string, 0, len(held))
-	for _, b := range held {
-		parts = append(parts, amount(b.Type, b.Bytes))
+func blocksText(blocks []PlanBlock) string {
+	parts := make([]string, 0, len(blocks))
+	for _, b := range blocks {
+		parts = append(parts, explain.Amount{Resource: b.Type, Value: b.Bytes}.Text())
 	}
 	return strings.Join(parts, " + ")
-}
-
-// amount is a quantity with its resource: "16 CPUs", "8 GiB", "1 GiB hugepages-2Mi".
-func amount(resource string, n int64) string {
-	switch resource {
-	case request.CPU:
-		return count(int(n), "CPU")
-	case machine.Memory:
-		return request.RoundedBytes(n)
-	}
-	return number(resource, n) + " " + resource
 }
 
 func milliCPUs(milli int64) string {
@@ -205,29 +213,6 @@ func quotaText(quota string) string {
 	return quota
 }
 
-func (p PlanPod) refusal(style Style) string {
-	var out strings.Builder
-	r := p.Refusal
-	fmt.Fprintf(&out, "%s %s: %s\n", style.Paint(Bad, "rejected"), style.Paint(Strong, p.Pod), style.Paint(Bad, r.Reason))
-	who := ""
-	if r.Container != "" {
-		who = "container " + r.Container + ": "
-	}
-	fmt.Fprintf(&out, "  %s\n", style.Paint(Plain, who+r.Message+" ("+r.Rule+")"))
-	if len(r.Nodes) == 0 {
-		return out.String()
-	}
-	t := Table{Columns: []Column{{Title: "  NUMA NODE", Align: Right}, {Title: "FOR PODS", Align: Right}, {Title: "FREE", Align: Right}, {Title: "ASSIGNED TO"}}}
-	for _, n := range r.Nodes {
-		if n.Total == 0 {
-			continue
-		}
-		t.Row(strconv.Itoa(n.Node), number(r.Resource, n.Total), number(r.Resource, n.Free), holders(r.Resource, n.Holders))
-	}
-	out.WriteString(t.Text(style))
-	return out.String()
-}
-
 func number(resource string, n int64) string {
 	if request.IsMemory(resource) {
 		return request.RoundedBytes(n)
@@ -235,61 +220,53 @@ func number(resource string, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// maxHolders is how many pods are named for one NUMA node: the largest are what one can act on.
-const maxHolders = 4
-
-func holders(resource string, all []PlanHolder) string {
-	var parts []string
-	for i, h := range all {
-		if i == maxHolders {
-			parts = append(parts, fmt.Sprintf("and %d more pods", len(all)-i))
-			break
-		}
-		text := h.Pod + " " + number(resource, h.Amount)
-		if len(h.NUMANodes) > 0 {
-			text += " on " + nodeList(h.NUMANodes)
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
-}
-
-func (n NodeTotals) text(style Style) string {
+func (n NodeTotals) text(style terminal.Style) string {
 	var out strings.Builder
 	if n.ManagesCPUs {
-		shared := cpuText(n.SharedCPUs, false)
-		if shared == "" {
-			shared = style.Paint(Bad, "empty")
+		shared := terminal.Plain.Of(ShortCPUs(n.SharedCPUs))
+		if shared.Text == "" {
+			shared = terminal.Bad.Of("empty")
 		}
-		fmt.Fprintf(&out, "%s %s", style.Paint(Faint, "Node shared pool"), shared)
+		reserved := ""
 		if n.ReservedCPUs != "" {
-			fmt.Fprintf(&out, " (reserved for the system: %s)", cpuText(n.ReservedCPUs, false))
+			reserved = "(reserved for the system: " + ShortCPUs(n.ReservedCPUs) + ")"
 		}
-		out.WriteByte('\n')
+		out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of("Node shared pool"), shared, terminal.Plain.Of(reserved)))
 	}
 	out.WriteString(n.table().Text(style))
 	for _, group := range n.Groups {
-		fmt.Fprintf(&out, "%s\n", style.Paint(Faint, "NUMA nodes "+nodeList(group)+" serve memory together: no pod of one NUMA node fits there until they are free"))
+		out.WriteString(style.Paragraph("", "  ", terminal.Faint.Of("NUMA nodes "+nodeList(group)+" serve memory together: no pod of one NUMA node fits there until they are free")))
 	}
 	return out.String()
 }
 
 // table has a line for each NUMA node that has anything for pods.
-func (n NodeTotals) table() *Table {
-	t := &Table{Columns: []Column{{Title: "NUMA NODE", Align: Right}, {Title: "FREE CPUS", Align: Right}}}
+func (n NodeTotals) table() *terminal.Table {
+	t := &terminal.Table{Columns: terminal.Columns(">NUMA NODE", ">FREE CPUS")}
 	for _, name := range n.types {
-		t.Columns = append(t.Columns, Column{Title: "FREE " + strings.ToUpper(strings.TrimSuffix(name, unitOf(name))) + unitOf(name), Align: Right})
+		t.Columns = append(t.Columns, terminal.Column{Title: "FREE " + strings.ToUpper(strings.TrimSuffix(name, unitOf(name))) + unitOf(name), Align: terminal.Right})
 	}
 	for _, resource := range n.devices {
-		t.Columns = append(t.Columns, Column{Title: "FREE " + resource, Align: Right})
+		t.Columns = append(t.Columns, terminal.Column{Title: "FREE " + resource, Align: terminal.Right})
 	}
 	for _, node := range n.NUMANodes {
-		row := []string{strconv.Itoa(node.Node), node.freeCPUs()}
+		row := []string{strconv.Itoa(node.Node), ""}
+		if node.CPUs > 0 {
+			row[1] = fmt.Sprintf("%d of %d", node.FreeCPUs, node.CPUs)
+		}
 		for _, name := range n.types {
-			row = append(row, node.free(name))
+			free := ""
+			if at := slices.IndexFunc(node.Memory, func(t TypeTotal) bool { return t.Type == name && t.Total > 0 }); at >= 0 {
+				free = request.RoundedBytes(node.Memory[at].Free) + " of " + request.RoundedBytes(node.Memory[at].Total)
+			}
+			row = append(row, free)
 		}
 		for _, resource := range n.devices {
-			row = append(row, node.freeDevices(resource))
+			free := ""
+			if at := slices.IndexFunc(node.Devices, func(d DeviceTotal) bool { return d.Resource == resource }); at >= 0 {
+				free = fmt.Sprintf("%d of %d", node.Devices[at].Free, node.Devices[at].Total)
+			}
+			row = append(row, free)
 		}
 		if slices.ContainsFunc(row[1:], func(cell string) bool { return cell != "" }) {
 			t.Row(row...)
@@ -298,42 +275,8 @@ func (n NodeTotals) table() *Table {
 	return t
 }
 
-func (n NodeTotal) freeCPUs() string {
-	if n.CPUs == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d", n.FreeCPUs, n.CPUs)
-}
-
-func (n NodeTotal) free(typ string) string {
-	for _, t := range n.Memory {
-		if t.Type == typ && t.Total > 0 {
-			return request.RoundedBytes(t.Free) + " of " + request.RoundedBytes(t.Total)
-		}
-	}
-	return ""
-}
-
 // unitOf is the part of a huge page type that keeps its case: "2Mi" of "hugepages-2Mi".
 func unitOf(typ string) string {
 	_, size, _ := strings.Cut(typ, "-")
 	return size
-}
-
-func (n NodeTotal) freeDevices(resource string) string {
-	for _, d := range n.Devices {
-		if d.Resource == resource {
-			return fmt.Sprintf("%d of %d", d.Free, d.Total)
-		}
-	}
-	return ""
-}
-
-// devicesText is "nvidia.com/gpu gpu0,gpu1".
-func devicesText(devices map[string][]string) string {
-	var parts []string
-	for _, resource := range slices.Sorted(maps.Keys(devices)) {
-		parts = append(parts, resource+" "+strings.Join(devices[resource], ","))
-	}
-	return strings.Join(parts, "; ")
 }

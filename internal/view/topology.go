@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,13 +11,16 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/terminal"
 )
 
 // Topology is a machine to be shown.
 type Topology struct {
 	Name    string
 	Machine *machine.Machine
-	// Remarks are sentences that stand below it.
+	// PCI are the devices of the machine that pods use.
+	PCI []PCIDevice
+	// Remarks are sentences below it.
 	Remarks []string
 }
 
@@ -24,132 +28,77 @@ type Topology struct {
 // where they divide NUMA nodes. Where a NUMA node spans sockets, NUMA nodes come
 // first. Sets of CPUs and lists of cores are shortened to patterns, so the number of
 // lines does not depend on the number of CPUs.
-func (t Topology) Tree(style Style) string {
+func (t Topology) Tree(style terminal.Style) string {
 	var out strings.Builder
-	out.WriteString(t.summary(style) + "\n\n")
+	out.WriteString(t.summary(style) + "\n")
 	out.WriteString(t.tree().Text(style))
 	if matrix := t.distances(); matrix != nil {
 		out.WriteString("\n" + matrix.Text(style))
 	}
-	t.remarks(&out, style)
-	return out.String()
-}
-
-func (t Topology) remarks(out *strings.Builder, style Style) {
+	if len(t.PCI) > 0 {
+		out.WriteString("\n" + t.devices().Text(style))
+	}
 	if len(t.Remarks) > 0 {
 		out.WriteByte('\n')
 	}
 	for _, r := range t.Remarks {
-		out.WriteString(style.Paint(Warn, "note:") + " " + style.Paint(Plain, r) + "\n")
+		out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("note:"), terminal.Plain.Of(r)))
 	}
+	return out.String()
 }
 
-func (t Topology) summary(style Style) string {
+func (t Topology) summary(style terminal.Style) string {
 	m := t.Machine
 	var memory int64
 	for _, n := range m.Nodes() {
 		memory += n.Memory
 	}
 	counts := []string{
-		count(len(m.Sockets()), "socket"), count(len(m.Nodes()), "NUMA node"),
+		Count(len(m.Sockets()), "socket"), Count(len(m.Nodes()), "NUMA node"),
 	}
-	if t.showsUncores() {
-		counts = append(counts, count(len(m.Uncores()), "uncore cache"))
+	if levels := Levels(m); len(levels) == 3 {
+		counts = append(counts, Count(len(levels[2].Units), "uncore cache"))
 	}
-	counts = append(counts, count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"), request.RoundedBytes(memory))
-	return style.Paint(Strong, t.Name) + ": " + strings.Join(counts, ", ")
+	counts = append(counts, Count(len(m.Cores()), "core"), Count(len(m.CPUs()), "CPU"), request.RoundedBytes(memory))
+	return style.Paragraph("", "  ", terminal.Strong.Of(t.Name+":"), terminal.Plain.Of(strings.Join(counts, ", ")))
 }
 
-func count(n int, word string) string { return strconv.Itoa(n) + " " + plural(n, word) }
-
-// level is a kind of unit in the tree. name is "socket", "NUMA node" or "uncore cache".
-type level struct {
-	name  string
-	units []machine.Unit
-}
-
-// levels are the kinds of units from the outside to the inside.
-func (t Topology) levels() []level {
-	m := t.Machine
-	sockets, nodes := level{"socket", m.Sockets()}, level{"NUMA node", m.CPUNodes()}
-	levels := []level{sockets, nodes}
-	if slices.ContainsFunc(nodes.units, func(n machine.Unit) bool { return len(inside(sockets.units, n.CPUs)) > 1 }) {
-		levels = []level{nodes, sockets}
-	}
-	if t.showsUncores() {
-		levels = append(levels, level{"uncore cache", m.Uncores()})
-	}
-	return levels
-}
-
-// showsUncores tells whether uncore caches are something else than the sockets, which
-// take their place where none is reported, or the NUMA nodes.
-func (t Topology) showsUncores() bool {
-	same := func(a, b machine.Unit) bool { return a.CPUs.Equal(b.CPUs) }
-	sorted := func(units []machine.Unit) []machine.Unit {
-		units = slices.Clone(units)
-		slices.SortFunc(units, func(a, b machine.Unit) int { return a.CPUs.Lowest() - b.CPUs.Lowest() })
-		return units
-	}
-	uncores := sorted(t.Machine.Uncores())
-	return !slices.EqualFunc(uncores, sorted(t.Machine.Sockets()), same) &&
-		!slices.EqualFunc(uncores, sorted(t.Machine.CPUNodes()), same)
-}
-
-// inside are the units' parts that lie in cpus, without empty ones.
-func inside(units []machine.Unit, cpus cpuset.Set) []machine.Unit {
-	var parts []machine.Unit
-	for _, u := range units {
-		if part := u.CPUs.Intersection(cpus); !part.IsEmpty() {
-			parts = append(parts, machine.Unit{ID: u.ID, CPUs: part, Size: part.Len()})
-		}
-	}
-	return parts
-}
-
-func (t Topology) tree() *Table {
-	table := &Table{Columns: []Column{
-		{Title: "TOPOLOGY"},
-		{Title: "CPUS", Align: Right},
-		{Title: "CPU IDS"},
-		{Title: "CORES"},
-		{Title: "MEMORY", Align: Right},
-		{Title: "HUGE PAGES"},
-	}}
-	levels := t.levels()
-	for _, u := range levels[0].units {
+func (t Topology) tree() *terminal.Table {
+	table := &terminal.Table{Columns: terminal.Columns("TOPOLOGY", ">CPUS", "CPU IDS", "CORES", ">MEMORY", "HUGE PAGES")}
+	levels := Levels(t.Machine)
+	for _, u := range levels[0].Units {
 		t.branch(table, "", "", u, levels)
 	}
 	var empty mask.Mask
 	for _, n := range t.Machine.Nodes() {
 		switch {
-		case isEmpty(n):
+		case IsEmpty(n):
 			empty = empty.With(n.ID)
 		case n.CPUs.IsEmpty():
-			t.row(table, "", "NUMA node", machine.Unit{ID: n.ID}, t.memoryOnly(n))
+			t.row(table, "", NUMA, machine.Unit{ID: n.ID}, MemoryOnly(t.Machine, n))
 		}
 	}
 	if !empty.IsEmpty() {
-		text := plural(empty.Len(), "NUMA node") + " " + cpuset.Of(empty.Nodes()...).String()
-		table.Cells(Cell{text, Faint}, Cell{}, Cell{}, Cell{"neither CPUs nor memory", Faint})
+		text := Plural(empty.Len(), "NUMA node") + " " + cpuset.Of(empty.Nodes()...).String()
+		table.Cells(terminal.Faint.Of(text), terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of("neither CPUs nor memory"))
 	}
 	return table
 }
 
-// isEmpty tells of a NUMA node that only holds a place, for a GPU's instances or for
-// memory that may be plugged in. Some machines have dozens, so they are kept short.
-func isEmpty(n machine.Node) bool { return n.CPUs.IsEmpty() && n.Memory == 0 }
+// IsEmpty reports whether a NUMA node is only an id, for a GPU's instances or for memory
+// that may be plugged in. Some machines have dozens, so they are kept short.
+func IsEmpty(n machine.Node) bool { return n.CPUs.IsEmpty() && n.Memory == 0 }
 
 // branch adds a unit of the first level and, below it, its parts of the next one.
-// first and rest are what stands left of the unit's own line and of those below it.
-func (t Topology) branch(table *Table, first, rest string, u machine.Unit, levels []level) {
-	inner := inside(t.Machine.Cores(), u.CPUs)
+// first and rest are to the left of the unit's own line and of those below it.
+func (t Topology) branch(table *terminal.Table, first, rest string, u machine.Unit, levels []Level) {
+	inner := Inside(t.Machine.Cores(), u.CPUs)
 	if len(levels) == 1 {
-		t.row(table, first, levels[0].name, u, cores(inner))
+		t.row(table, first, levels[0].Kind, u, cores(inner))
 		return
 	}
-	t.row(table, first, levels[0].name, u, strconv.Itoa(len(inner)))
-	parts := inside(levels[1].units, u.CPUs)
+	t.row(table, first, levels[0].Kind, u, strconv.Itoa(len(inner)))
+	parts := Inside(levels[1].Units, u.CPUs)
 	for i, part := range parts {
 		fork, below := "├─ ", "│  "
 		if i == len(parts)-1 {
@@ -159,20 +108,21 @@ func (t Topology) branch(table *Table, first, rest string, u machine.Unit, level
 	}
 }
 
-func (t Topology) row(table *Table, indent, kind string, u machine.Unit, cores string) {
-	row := []Cell{{Text: indent + kind + " " + strconv.Itoa(u.ID)}, {}, {Text: CPUs(u.CPUs)}, {Text: cores}}
+func (t Topology) row(table *terminal.Table, indent string, kind Kind, u machine.Unit, cores string) {
+	row := []terminal.Cell{{Text: indent + string(kind) + " " + strconv.Itoa(u.ID)}, {}, {Text: CPUs(u.CPUs)}, {Text: cores}}
 	if u.Size > 0 {
 		row[1].Text = strconv.Itoa(u.Size)
 	} else {
-		row[3].Tone = Faint
+		row[3].Tone = terminal.Faint
 	}
 	switch kind {
-	case "socket":
-		row[0].Tone = Strong
-	case "NUMA node":
-		row[0].Tone = Accent
+	case Socket:
+		row[0].Tone = terminal.Strong
+	case NUMA:
+		row[0].Tone = terminal.Accent
 		n, _ := t.Machine.Node(u.ID)
-		row = append(row, Cell{Text: request.RoundedBytes(n.Memory)}, Cell{Text: pools(n)})
+		row = append(row, terminal.Cell{Text: request.RoundedBytes(n.Memory)}, terminal.Cell{Text: pools(n)})
+	case Uncore:
 	}
 	table.Cells(row...)
 }
@@ -188,16 +138,28 @@ func pools(n machine.Node) string {
 	return strings.Join(parts, ", ")
 }
 
-// memoryOnly says of a NUMA node without CPUs to which ones with CPUs it is nearest.
-func (t Topology) memoryOnly(n machine.Node) string {
-	near := t.nearest(n)
+// MemoryOnly names, for a NUMA node without CPUs, the nearest ones with CPUs.
+func MemoryOnly(m *machine.Machine, n machine.Node) string {
+	var near mask.Mask
+	best := 0
+	for _, with := range m.CPUNodes() {
+		distance := m.Distance(with.ID, n.ID)
+		switch {
+		case distance == 0: // Not known.
+		case near.IsEmpty(), distance < best:
+			near, best = mask.Of(with.ID), distance
+		case distance == best:
+			near = near.With(with.ID)
+		}
+	}
 	if near.IsEmpty() {
 		return "memory only"
 	}
-	return "memory only, nearest to " + plural(near.Len(), "node") + " " + list(near)
+	return "memory only, nearest to " + Plural(near.Len(), "node") + " " + NodeWords(near)
 }
 
-func list(nodes mask.Mask) string {
+// NodeWords lists NUMA nodes in a sentence: "0, 1, 2".
+func NodeWords(nodes mask.Mask) string {
 	var words []string
 	for n := range nodes.All() {
 		words = append(words, strconv.Itoa(n))
@@ -205,43 +167,75 @@ func list(nodes mask.Mask) string {
 	return strings.Join(words, ", ")
 }
 
-func (t Topology) nearest(n machine.Node) mask.Mask {
-	var near mask.Mask
-	best := 0
-	for _, with := range t.Machine.CPUNodes() {
-		distance := t.Machine.Distance(with.ID, n.ID)
-		switch {
-		case distance == 0:
-		case near.IsEmpty(), distance < best:
-			near, best = mask.Of(with.ID), distance
-		case distance == best:
-			near = near.With(with.ID)
-		}
-	}
-	return near
-}
-
 // distances is the matrix of NUMA distances, but for empty nodes; nil for one NUMA node
 // or where they are not known.
-func (t Topology) distances() *Table {
-	nodes := slices.DeleteFunc(slices.Clone(t.Machine.Nodes()), isEmpty)
+func (t Topology) distances() *terminal.Table {
+	nodes := slices.DeleteFunc(slices.Clone(t.Machine.Nodes()), IsEmpty)
 	if len(nodes) == 1 || !t.Machine.HasDistances() {
 		return nil
 	}
-	table := &Table{Columns: []Column{{Title: "DISTANCE", Align: Right}}}
+	table := &terminal.Table{Columns: terminal.Columns(">DISTANCE")}
 	for _, n := range nodes {
-		table.Columns = append(table.Columns, Column{Title: strconv.Itoa(n.ID), Align: Right})
+		table.Columns = append(table.Columns, terminal.Column{Title: strconv.Itoa(n.ID), Align: terminal.Right})
 	}
 	for _, from := range nodes {
-		row := []Cell{{Text: strconv.Itoa(from.ID), Tone: Faint}}
+		row := []terminal.Cell{{Text: strconv.Itoa(from.ID), Tone: terminal.Faint}}
 		for _, to := range nodes {
-			cell := Cell{Text: strconv.Itoa(t.Machine.Distance(from.ID, to.ID))}
+			cell := terminal.Cell{Text: strconv.Itoa(t.Machine.Distance(from.ID, to.ID))}
 			if from.ID == to.ID {
-				cell.Tone = Faint
+				cell.Tone = terminal.Faint
 			}
 			row = append(row, cell)
 		}
 		table.Cells(row...)
+	}
+	return table
+}
+
+// PCIDevice is a PCI device to be shown.
+type PCIDevice struct {
+	// Kind is such as GPU, ID the vendor's and the device's number, such as 10de:2330.
+	Address, Kind, ID string
+	// NUMANode is nil and Root empty where they are not known.
+	NUMANode *int
+	Root     string
+	// Physical is the address of the physical function of a virtual one.
+	Physical string
+}
+
+// devices lists the PCI devices by NUMA node and PCIe root, those without a NUMA node last. Virtual functions
+// are counted beside their physical one.
+func (t Topology) devices() *terminal.Table {
+	virtual := map[string]int{}
+	var physical []PCIDevice
+	for _, d := range t.PCI {
+		known := slices.ContainsFunc(t.PCI, func(p PCIDevice) bool { return p.Address == d.Physical })
+		if d.Physical != "" && known {
+			virtual[d.Physical]++
+		} else {
+			physical = append(physical, d)
+		}
+	}
+	numa := func(d PCIDevice) int {
+		if d.NUMANode == nil {
+			return mask.MaxNode + 1
+		}
+		return *d.NUMANode
+	}
+	slices.SortStableFunc(physical, func(a, b PCIDevice) int {
+		return cmp.Or(cmp.Compare(numa(a), numa(b)), cmp.Compare(a.Root, b.Root), cmp.Compare(a.Address, b.Address))
+	})
+	table := &terminal.Table{Columns: terminal.Columns(">NUMA", "PCIE ROOT", "DEVICE", "KIND", "VENDOR:DEVICE", ">VIRTUAL FUNCTIONS")}
+	for _, d := range physical {
+		node, functions := "-", ""
+		if d.NUMANode != nil {
+			node = strconv.Itoa(*d.NUMANode)
+		}
+		if n := virtual[d.Address]; n > 0 {
+			functions = strconv.Itoa(n)
+		}
+		table.Cells(terminal.Accent.Of(node), terminal.Cell{Text: orNone(d.Root)}, terminal.Cell{Text: d.Address},
+			terminal.Cell{Text: d.Kind, Tone: terminal.Strong}, terminal.Cell{Text: d.ID}, terminal.Cell{Text: functions})
 	}
 	return table
 }
@@ -251,32 +245,30 @@ func (t Topology) distances() *Table {
 // has no colours and no remarks.
 func (t Topology) Table() string {
 	m := t.Machine
-	table := &Table{Columns: []Column{
-		{Title: "NODE", Align: Right},
-		{Title: "SOCKETS"},
-		{Title: "UNCORES"},
-		{Title: "CORES", Align: Right},
-		{Title: "CPUS", Align: Right},
-		{Title: "CPUSET"},
-		{Title: "MEMORY", Align: Right},
-	}}
+	table := &terminal.Table{Columns: terminal.Columns(">NODE", "SOCKETS", "UNCORES", ">CORES", ">CPUS", "CPUSET", ">MEMORY")}
 	types := m.MemoryTypes()[1:]
 	for _, name := range types {
-		table.Columns = append(table.Columns, Column{Title: strings.ToUpper(name), Align: Right})
+		table.Columns = append(table.Columns, terminal.Column{Title: strings.ToUpper(name), Align: terminal.Right})
 	}
-	table.Columns = append(table.Columns, Column{Title: "DISTANCES"})
+	table.Columns = append(table.Columns, terminal.Column{Title: "DISTANCES"})
 	for _, n := range m.Nodes() {
 		row := []string{
-			strconv.Itoa(n.ID), ids(inside(m.Sockets(), n.CPUs)), ids(inside(m.Uncores(), n.CPUs)),
-			strconv.Itoa(len(inside(m.Cores(), n.CPUs))), strconv.Itoa(n.CPUs.Len()), orNone(n.CPUs.String()),
+			strconv.Itoa(n.ID), ids(Inside(m.Sockets(), n.CPUs)), ids(Inside(m.Uncores(), n.CPUs)),
+			strconv.Itoa(len(Inside(m.Cores(), n.CPUs))), strconv.Itoa(n.CPUs.Len()), orNone(n.CPUs.String()),
 			strconv.FormatInt(n.Memory, 10),
 		}
 		for _, name := range types {
 			row = append(row, pages(n, name))
 		}
-		table.Row(append(row, t.distancesFrom(n))...)
+		var distances []string
+		if m.HasDistances() {
+			for _, to := range m.Nodes() {
+				distances = append(distances, strconv.Itoa(m.Distance(n.ID, to.ID)))
+			}
+		}
+		table.Row(append(row, orNone(strings.Join(distances, ",")))...)
 	}
-	return table.Text(Style{})
+	return table.Text(terminal.Style{})
 }
 
 func ids(units []machine.Unit) string {
@@ -294,17 +286,6 @@ func pages(n machine.Node, name string) string {
 		}
 	}
 	return "-"
-}
-
-func (t Topology) distancesFrom(from machine.Node) string {
-	if !t.Machine.HasDistances() {
-		return "-"
-	}
-	var words []string
-	for _, to := range t.Machine.Nodes() {
-		words = append(words, strconv.Itoa(t.Machine.Distance(from.ID, to.ID)))
-	}
-	return strings.Join(words, ",")
 }
 
 func orNone(text string) string {

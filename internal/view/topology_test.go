@@ -1,7 +1,6 @@
 package view_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/golden"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what comes out into the golden files")
 
 // TestTopology prints the example machines and those of testdata/machines, tree and
 // table, and compares with testdata/topology.
@@ -38,25 +37,8 @@ func TestTopology(t *testing.T) {
 				t.Fatal(err)
 			}
 			shown := view.Topology{Name: name, Machine: found.Machine, Remarks: found.Remarks}
-			compare(t, filepath.Join("testdata/topology", name+".txt"), shown.Tree(view.Style{})+"\n"+shown.Table())
+			golden.Compare(t, filepath.Join("testdata/topology", name+".txt"), shown.Tree(terminal.Style{})+"\n"+shown.Table())
 		})
-	}
-}
-
-func compare(t *testing.T, golden, got string) {
-	t.Helper()
-	if *rewrite {
-		if err := os.WriteFile(golden, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
 
@@ -76,7 +58,7 @@ func TestTreeStaysShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := view.Topology{Name: "m", Machine: m}.Tree(view.Style{})
+		text := view.Topology{Name: "m", Machine: m}.Tree(terminal.Style{})
 		for line := range strings.Lines(text) {
 			if len(line) > 120 {
 				t.Errorf("%d cores a node: a line of %d bytes: %s", perNode, len(line), line)

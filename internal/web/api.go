@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/nodemap"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -16,7 +18,7 @@ import (
 type Moment struct {
 	Generation uint64    `json:"generation"`
 	At         time.Time `json:"at"`
-	// Change says what is different from the entry before.
+	// Change describes the difference from the entry before.
 	Change string `json:"change"`
 }
 
@@ -24,10 +26,12 @@ type Moment struct {
 type History struct {
 	Instance string   `json:"instance"`
 	Moments  []Moment `json:"moments"`
-	// Refusals counts all that there were.
-	Refusals int `json:"refusals"`
-	// Notice is why what is shown is not in force now.
+	// Rejections is the number of all rejections so far.
+	Rejections int `json:"refusals"`
+	// Notice is the reason why the map is not in force now.
 	Notice string `json:"notice,omitempty"`
+	// Warning is a problem that the map does not show.
+	Warning string `json:"warning,omitempty"`
 }
 
 // State is the answer to /api/state.
@@ -35,18 +39,20 @@ type State struct {
 	Instance string    `json:"instance"`
 	At       time.Time `json:"at"`
 	Summary  string    `json:"summary"`
-	view.Map
+	// Moves are the moves that are under way, in a sentence each.
+	Moves []string `json:"moves"`
+	nodemap.Map
 }
 
 // Pod is the answer to /api/pods/{uid}.
 type Pod struct {
-	view.MapPod
-	// Since is when it was admitted; absent where that is not known.
+	nodemap.Pod
+	// Since is the time of admission; absent if that is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// Anew tells that the decision is not known: the explanation is of what would be decided if the
-	// pod came to this state anew.
-	Anew        bool   `json:"anew,omitempty"`
-	Explanation string `json:"explanation"`
+	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision that would
+	// be made if the pod came to this state now.
+	DecisionUnknown bool   `json:"anew,omitempty"`
+	Explanation     string `json:"explanation"`
 }
 
 // fail answers with an error.
@@ -61,8 +67,8 @@ func answer(rw http.ResponseWriter, document any) {
 	_ = json.NewEncoder(rw).Encode(document) // An error is the reader's, who is gone.
 }
 
-// asked returns the moment that a request is about: that of its generation, or the last. If there is
-// none it has answered.
+// asked returns the moment of a request: that of its revision, or the last. If there is none, it has answered the
+// request.
 func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	last, there := w.now()
 	if !there {
@@ -81,16 +87,17 @@ func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	w.mu.Lock()
 	kept := w.history.kept()
 	w.mu.Unlock()
-	m, found := find(kept, generation)
-	if !found {
+	i := after(kept, generation)
+	if i == 0 || kept[i-1].state.Generation() != generation {
 		fail(rw, http.StatusNotFound, fmt.Sprintf("revision %d is not kept; the history goes from %d to %d",
 			generation, kept[0].state.Generation(), last.state.Generation()))
+		return moment{}, false
 	}
-	return m, found
+	return kept[i-1], true
 }
 
-func (w *Web) mapOf(m moment) view.Map {
-	return view.MapOf(w.config.Machine, w.config.Policy, m.state, m.slots)
+func (w *Web) mapOf(m moment) nodemap.Map {
+	return nodemap.Of(w.config.Machine, w.config.Policy, m.state, m.slots)
 }
 
 func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
@@ -98,45 +105,86 @@ func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	svg, err := w.picture(m)
+	as, ok := looked(rw, r)
+	if !ok {
+		return
+	}
+	svg, err := w.picture(m, as)
 	if err != nil {
 		fail(rw, http.StatusInternalServerError, err.Error())
 		return
 	}
+	drawn(rw, svg)
+}
+
+func drawn(rw http.ResponseWriter, svg []byte) {
 	rw.Header().Set("Content-Type", "image/svg+xml")
 	_, _ = rw.Write(svg)
 }
 
-// picture renders a moment, one at a time. What it returns is not to be changed.
-func (w *Web) picture(m moment) ([]byte, error) {
+// looked is how a request wants the map: ?colour=namespace, ?legend=no. If that is unknown it has
+// answered.
+func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
+	by, err := nodemap.ParseGrouping(r.URL.Query().Get("colour"))
+	if err != nil {
+		fail(rw, http.StatusBadRequest, "colour: "+err.Error())
+		return look{}, false
+	}
+	legend := r.URL.Query().Get("legend")
+	if legend != "" && legend != "no" {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown; want no, or nothing", legend))
+		return look{}, false
+	}
+	return look{by, legend == "no"}, true
+}
+
+// picture renders a moment, one at a time. The caller must not change the result.
+func (w *Web) picture(m moment, as look) ([]byte, error) {
 	w.drawing.Lock()
 	defer w.drawing.Unlock()
 	if w.rendered.state != m.state {
-		var svg bytes.Buffer
-		if err := w.mapOf(m).SVG(&svg, false); err != nil {
+		w.rendered = rendered{m.state, map[look][]byte{}}
+	}
+	if w.rendered.svg[as] == nil {
+		svg, err := w.draw(m, as)
+		if err != nil {
 			return nil, err
 		}
-		w.rendered = rendered{m.state, svg.Bytes()}
+		w.rendered.svg[as] = svg
 	}
-	return w.rendered.svg, nil
+	return w.rendered.svg[as], nil
+}
+
+func (w *Web) draw(m moment, as look) ([]byte, error) {
+	shown := w.mapOf(m).ColouredBy(as.by)
+	if as.folded {
+		shown = shown.WithoutLegend()
+	}
+	var svg bytes.Buffer
+	err := shown.SVG(&svg, false)
+	return svg.Bytes(), err
 }
 
 func (w *Web) serveState(rw http.ResponseWriter, r *http.Request) {
-	if m, ok := w.asked(rw, r); ok {
-		shown := w.mapOf(m)
-		answer(rw, State{Instance: w.instance, At: m.at, Summary: shown.Summary(), Map: shown})
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	if as, ok := looked(rw, r); ok {
+		shown := w.mapOf(m).ColouredBy(as.by)
+		answer(rw, State{Instance: w.instance, At: m.at, Summary: shown.Summary(), Moves: shown.Moves(), Map: shown})
 	}
 }
 
 func (w *Web) serveHistory(rw http.ResponseWriter, _ *http.Request) {
 	w.now()
 	w.mu.Lock()
-	kept, count := w.history.kept(), w.refusals.count
+	kept, count := w.history.kept(), w.rejections.count
 	w.mu.Unlock()
-	answer(rw, History{Instance: w.instance, Moments: documents(kept, 0), Refusals: count, Notice: w.notice()})
+	answer(rw, History{Instance: w.instance, Moments: documents(kept, 0), Rejections: count, Notice: w.notice().Text, Warning: w.notice().Warning})
 }
 
-// documents makes entries of the moments from that position on.
+// documents are the entries of the moments from that position on.
 func documents(kept []moment, from int) []Moment {
 	out := []Moment{}
 	for i := from; i < len(kept); i++ {
@@ -152,11 +200,11 @@ func documents(kept []moment, from int) []Moment {
 	return out
 }
 
-func (w *Web) serveRefusals(rw http.ResponseWriter, r *http.Request) {
+func (w *Web) serveRejections(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
-	list := w.refusals.list
+	list := w.rejections.list
 	w.mu.Unlock()
-	out := make([]Refused, 0, len(list))
+	out := make([]Rejected, 0, len(list))
 	for i := len(list) - 1; i >= 0 && r.Context().Err() == nil; i-- {
 		out = append(out, list[i].document())
 	}
@@ -170,35 +218,30 @@ func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
 	}
 	uid := r.PathValue("uid")
 	for _, p := range w.mapOf(m).Pods {
-		if p.UID == uid {
-			answer(rw, w.podAt(m, p))
-			return
+		if p.UID != uid {
+			continue
 		}
+		g, _ := m.state.Grant(uid)
+		from := w.origin(m.state, g)
+		answer(rw, Pod{
+			Pod: p, Since: from.since, DecisionUnknown: !from.decided,
+			Explanation: view.ExplanationOf(from.base, admissionOf(from.base, g), nil).Text(terminal.Style{}, false),
+		})
+		return
 	}
 	fail(rw, http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation()))
 }
 
-// podAt tells since when a pod holds what it holds, and why. Planning is a function of the
-// state that was asked, so the plan that admitted it is made again.
-func (w *Web) podAt(m moment, p view.MapPod) Pod {
-	g, _ := m.state.Grant(p.UID)
-	from := w.origin(m.state, g)
-	return Pod{
-		MapPod: p, Since: from.since, Anew: from.anew,
-		Explanation: view.ExplanationOf(from.base, from.base.Plan(g.Pod), nil).Text(view.Style{}, false),
-	}
-}
-
-// origin is how a pod was admitted. A grant of the same UID with another sequence is another admission.
+// origin is the admission of a pod. A grant of the same UID with another sequence is another admission.
 func (w *Web) origin(s *node.State, g *node.Grant) admittedAt {
 	w.mu.Lock()
 	admitted, seen := w.admitted[g.Pod.UID]
 	w.mu.Unlock()
 	switch {
 	case !seen || admitted.revision != g.Sequence:
-		return admittedAt{s.Release(g.Pod.UID), nil, true}
-	case admitted.base == nil:
-		return admittedAt{s.Release(g.Pod.UID), &admitted.at, true}
+		return admittedAt{s.Release(g.Pod.UID), nil, false}
+	case admitted.base == nil || g.Resized != 0: // The decision that admitted it was about another request.
+		return admittedAt{s.Release(g.Pod.UID), &admitted.at, false}
 	}
-	return admittedAt{admitted.base, &admitted.at, false}
+	return admittedAt{admitted.base, &admitted.at, true}
 }

@@ -1,128 +1,38 @@
 package web
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/paddock-project/paddock/internal/webui/webuitest"
 )
 
 // screenshots is a directory for pictures of the page, to be looked at.
 var screenshots = flag.String("screenshots", "", "write pictures of the page into this directory")
 
-// requireBrowser is the environment variable that makes a browser that is not there a failure.
-const requireBrowser = "PADDOCK_REQUIRE_BROWSER"
-
 // patience is how long anything may take; tests on a busy machine are no benchmark.
-const patience = 20 * time.Second
+const patience = webuitest.Patience
 
-// browser is a page in a headless Chromium, which has a directory of its own for what it remembers.
+// browser is a page in a browser.
 type browser struct {
-	t          *testing.T
-	ctx        context.Context
-	complaints chan string
+	*webuitest.Browser
+	t *testing.T
 }
 
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		if os.Getenv(requireBrowser) != "" {
-			t.Fatalf("there is no Chromium, and %s is set", requireBrowser)
-		}
-		t.Skip("there is no Chromium")
-	}
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.NoFirstRun, chromedp.WindowSize(1500, 1000), chromedp.WSURLReadTimeout(patience),
-	}
-	for _, name := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync"} {
-		options = append(options, chromedp.Flag(name, true))
-	}
-	allocator, cancelAllocator := chromedp.NewExecAllocator(t.Context(), options...)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx)
-		cancel()
-		cancelAllocator()
-	})
-	b := &browser{t: t, ctx: ctx, complaints: make(chan string, 100)}
-	chromedp.ListenTarget(ctx, func(event any) {
-		if entry, is := event.(*log.EventEntryAdded); is && entry.Entry.Source == log.SourceSecurity || is && entry.Entry.Source == log.SourceJavascript {
-			b.complaints <- entry.Entry.Text
-		}
-	})
-	b.run(log.Enable())
-	return b
+	return &browser{webuitest.New(t), t}
 }
 
-// run does something in the page.
-func (b *browser) run(actions ...chromedp.Action) {
-	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// await waits until an expression is true in the page, and tells how long that took.
-func (b *browser) await(expression string) time.Duration {
-	b.t.Helper()
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	if err := chromedp.Run(ctx, chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond))); err != nil {
-		var body string
-		_ = chromedp.Run(b.ctx, chromedp.Evaluate("document.body.innerText", &body))
-		b.t.Fatalf("%s: %v; the page says:\n%s", expression, err, body)
-	}
-	return time.Since(begin)
-}
-
-// picture writes a screenshot if they are wanted.
-func (b *browser) picture(name string) {
-	b.t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	var data []byte
-	b.run(chromedp.FullScreenshot(&data, 100))
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), data, 0o666); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// quiet fails where the page did what its policy forbids, or broke.
-func (b *browser) quiet() {
-	b.t.Helper()
-	for {
-		select {
-		case text := <-b.complaints:
-			if !strings.Contains(text, "net::ERR_") { // A server that is away is part of the tests.
-				b.t.Errorf("the page complains: %s", text)
-			}
-		default:
-			return
-		}
-	}
-}
+func (b *browser) picture(name string) { b.Picture(*screenshots, name) }
 
 const cells = `document.querySelectorAll('#map .cpu')`
 
@@ -135,36 +45,36 @@ func TestPage(t *testing.T) {
 	r := newRig(t)
 	server := r.serve()
 	r.admit("first", 1)
-	b.run(chromedp.Navigate(server.URL))
-	b.await(cells + `.length === 8 && document.getElementById('connection').textContent === 'live'`)
-	b.await(tags + ` === 'A1'`)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(cells + `.length === 8 && document.getElementById('connection').textContent === 'live'`)
+	b.Await(tags + ` === 'A1'`)
 
 	// An admission shows without a reload, and what has the focus keeps it.
-	b.run(chromedp.Evaluate(`document.getElementById('cpu2').focus(); document.activeElement.mine = true`, nil))
+	b.Run(chromedp.Evaluate(`document.getElementById('cpu2').focus(); document.activeElement.mine = true`, nil))
 	r.admit("second", 2)
-	t.Logf("an admission is seen after %v", b.await(tags+` === 'A1 B1 B1' || `+tags+` === 'A1   B1 B1' || `+tags+`.split('B1').length === 3`))
-	b.await(`document.activeElement.id === 'cpu2' && document.activeElement.mine === true`)
+	t.Logf("an admission is seen after %v", b.Await(tags+` === 'A1 B1 B1' || `+tags+` === 'A1   B1 B1' || `+tags+`.split('B1').length === 3`))
+	b.Await(`document.activeElement.id === 'cpu2' && document.activeElement.mine === true`)
 
 	// With the keyboard: to a neighbour, and who has it.
-	b.run(chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.Enter))
-	b.await(`document.activeElement.id === 'cpu1' && document.getElementById('details-body').textContent.includes('CPU 1, core 1')`)
+	b.Run(chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.Enter))
+	b.Await(`document.activeElement.id === 'cpu1' && document.getElementById('details-body').textContent.includes('CPU 1, core 1')`)
 
 	// With the mouse: who, since when and why.
-	b.run(chromedp.Click("#cpu0 rect", chromedp.ByQuery))
-	b.await(`['default/first', 'Since', 'admitted default/first', 'Align'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
+	b.Run(chromedp.Click("#cpu0 rect", chromedp.ByQuery))
+	b.Await(`['default/first', 'Since', 'admitted default/first', 'Align'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
 
-	// A refusal comes by itself, with its account.
+	// A rejection comes by itself, with its account.
 	r.admit("large", 9)
-	b.await(`document.querySelectorAll('#refusals details').length === 1 && document.getElementById('refusals').textContent.includes('default/large')`)
-	b.run(chromedp.Click("#refusals summary", chromedp.ByQuery))
-	b.await(`[...document.querySelectorAll('#refusals .proposals li')].some((p) => p.textContent === 'ask for 5 CPUs instead of 9 in container c CPUs on NUMA nodes 0-1')`)
+	b.Await(`document.querySelectorAll('#refusals button').length === 1 && document.getElementById('refusals').textContent.includes('default/large')`)
+	b.Run(chromedp.Click("#refusals button", chromedp.ByQuery))
+	b.Await(`[...document.querySelectorAll('#why .proposals li')].some((p) => p.textContent.startsWith('ask for 5 CPUs instead of 9 in container c CPUs on NUMA nodes 0-1'))`)
 	b.picture("page")
-	b.quiet()
+	b.Quiet()
 }
 
-// TestPageRefusal: what would admit a pod is asked for when its refusal is opened, with the keyboard as
-// well, and of the others nothing; the refusal stays open and keeps the focus when it comes again.
-func TestPageRefusal(t *testing.T) {
+// TestPageRejection: what would admit a pod is asked for when its rejection is opened, with the keyboard as
+// well, and of the others nothing; the view stays open and the focus where it is when it comes again.
+func TestPageRejection(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
 	server := r.serve()
@@ -172,31 +82,86 @@ func TestPageRefusal(t *testing.T) {
 	evil := `<img src=x onerror="document.title='owned'">` + strings.Repeat("n", 253)
 	r.admit("other", 9)
 	r.admit(evil, 6)
-	b.run(chromedp.Navigate(server.URL))
-	b.await(`document.querySelectorAll('#refusals details').length === 2 && !document.querySelector('.proposals')`)
-	b.run(chromedp.Focus("#refusals summary", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter))
-	const status = `(document.querySelector('#refusals [role=status]') || {textContent: ''}).textContent`
-	b.await(`document.querySelectorAll('.proposals').length === 1 && /^\d changes would admit it/.test(` + status + `)`)
-	b.await(`document.querySelector('.remedies').textContent.includes('without default/first') && document.querySelector('.remedies').textContent.includes('Tried, in ')`)
-	b.await(`!document.querySelector('img') && document.documentElement.scrollWidth <= window.innerWidth`)
-	b.picture("refusal")
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(`document.querySelectorAll('#refusals button').length === 2 && !document.querySelector('.proposals')`)
+	b.Run(chromedp.Evaluate(`document.querySelector('#refusals button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
+	const status = `(document.querySelector('#why [role=status]') || {textContent: ''}).textContent`
+	b.Await(`document.querySelectorAll('.proposals').length === 1 && /^\d changes would admit it/.test(` + status + `)`)
+	b.Await(`document.activeElement.id === 'why' && document.getElementById('why').textContent.includes('without default/first') && document.getElementById('why').textContent.includes('Tried, in ')`)
+	b.Await(`!document.querySelector('img') && document.documentElement.scrollWidth <= window.innerWidth`)
+	b.picture("rejection")
 
 	r.admit(evil, 6)
-	const first = `document.querySelector('#refusals > details')`
-	b.await(first + `.textContent.includes('(2 times)') && ` + first + `.open && document.activeElement === ` + first + `.querySelector('summary')`)
-	b.await(`document.querySelectorAll('.proposals').length === 1`)
+	const first = `document.querySelector('#refusals button')`
+	b.Run(chromedp.Evaluate(`document.querySelector('#refusals button').focus()`, nil))
+	b.Await(first + `.textContent.includes('(2 times)') && !document.getElementById('why').hidden && document.activeElement === ` + first)
+	b.Await(`document.querySelectorAll('.proposals').length === 1`)
 
 	r.release("first")
-	b.run(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Enter))
-	b.await(status + ` === 'By now it would be admitted.'`)
-	b.await(`document.title === 'rig – Paddock'`)
+	b.Run(chromedp.KeyEvent(kb.Enter))
+	b.Await(status + ` === 'By now it would be admitted.'`)
+	b.Await(`document.title === 'rig – Paddock'`)
 
 	r.web.mu.Lock() // As when others have pushed it out, and the page has not heard of it yet.
-	r.web.refusals.list = nil
+	r.web.rejections.list = nil
 	r.web.mu.Unlock()
-	b.run(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Enter))
-	b.await(status + `.includes('is not kept')`)
-	b.quiet()
+	b.Run(chromedp.Evaluate(`document.querySelector('#refusals button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
+	b.Await(status + `.includes('is not kept')`)
+	b.Quiet()
+}
+
+// TestPageRemedy: the NUMA nodes that fail are marked with the reason, and each proposal shows the map as it
+// would be.
+func TestPageRemedy(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("first", 4)
+	r.admit("large", 6)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(tags + `.includes('A1') && document.querySelectorAll('#pods button').length === 1`) // What comes above moves what is to be clicked.
+	b.Run(chromedp.Click("#refusals button", chromedp.ByQuery))
+	b.Await(`document.querySelectorAll('#map .fails').length === 2 && [...document.querySelectorAll('#map .why')].some((w) => w.textContent.includes('free of 6 CPUs'))`)
+	b.picture("marked")
+	b.Run(chromedp.Click(`#why .show[data-proposal="1"]`, chromedp.ByQuery))
+	b.Await(`!document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-large"]:not(.dim)').length === 6 && !document.querySelector('#map .why')`)
+	b.Await(`document.querySelectorAll('#map .cpu.dim').length === 2 && !document.querySelector('#map .cpu[data-pod="uid-first"]')`)
+	b.picture("preview")
+	b.Run(chromedp.Click("#preview-close", chromedp.ByQuery))
+	b.Await(`document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-first"]').length === 4 && document.querySelectorAll('#map .fails').length === 2`)
+	b.Run(chromedp.KeyEvent(kb.Escape))
+	b.Await(`document.getElementById('why').hidden && !document.querySelector('#map .fails') && !document.querySelector('#map .why')`)
+	b.Quiet()
+}
+
+// TestPageMoves: a move under way is an arrow from place to place, and a sentence that a reader's device says; both come and
+// go with the events. The pod shows it as well, and going back in time the arrow is there again.
+func TestPageMoves(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("first", 2)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(tags + ` === 'A1 A1' && document.getElementById('moving').textContent === ''`)
+	r.move("first")
+	const sentence = "default/first is being moved from CPUs 0-1 to 2-3"
+	const says = `document.querySelector('[role=status]#moving').textContent`
+	const arrows = `document.querySelectorAll('#map .move.underway')`
+	t.Logf("a move is seen after %v", b.Await(says+` === '`+sentence+`.' && `+arrows+`.length === 1`))
+	const arrow = arrows + `[0]`
+	b.Await(arrow + `.getAttribute('role') === 'img' && ` + arrow + `.getAttribute('aria-label') === '` + sentence + `'`)
+	b.Await(`getComputedStyle(` + arrow + `.querySelector('path')).strokeDasharray !== 'none' && document.getElementById('arrowhead') !== null`)
+	b.Await(`document.getElementById('cpu2').getAttribute('aria-label').includes('the new place of pod default/first')`)
+	b.Await(`document.getElementById('moment').textContent.endsWith('began to move default/first') && document.getElementById('pods').textContent.includes('2 CPUs, being moved')`)
+	b.Run(chromedp.Click("#cpu3 rect", chromedp.ByQuery)) // The arrow is over it, and not in the way.
+	b.Await(`document.getElementById('details-body').textContent.includes('from CPUs 0-1 to 2-3; it has both until it is moved')`)
+	b.picture("moves")
+
+	r.moved("first", true)
+	b.Await(says + ` === '' && ` + arrows + `.length === 0 && document.getElementById('moment').textContent.endsWith(': moved default/first')`)
+	b.Run(chromedp.Click("#older", chromedp.ByQuery))
+	b.Await(arrows + `.length === 1 && ` + says + ` === '` + sentence + `.'`)
+	b.Quiet()
 }
 
 // TestPageSearch: what is found stays bright and listed, the rest does not.
@@ -207,17 +172,135 @@ func TestPageSearch(t *testing.T) {
 	evil := `<img src=x onerror="document.title='owned'">` + strings.Repeat("n", 253)
 	r.admit("plain", 1)
 	r.admit(evil, 1)
-	b.run(chromedp.Navigate(server.URL))
-	b.await(`document.querySelectorAll('#pods button').length === 2`)
-	b.run(chromedp.SendKeys("#search", "PLAI", chromedp.ByQuery))
-	b.await(`document.querySelectorAll('#pods button').length === 1 && document.querySelectorAll('#map .cpu:not(.dim)').length === 1`)
-	b.run(chromedp.KeyEvent(kb.Escape))
-	b.await(`document.querySelectorAll('#map .cpu.dim').length === 0`)
-	b.run(chromedp.Click("#pods li:last-child button", chromedp.ByQuery))
-	b.await(`document.getElementById('details-body').textContent.includes('<img src=x') && document.activeElement.id === 'details'`)
-	b.await(`document.title === 'rig – Paddock' && !document.querySelector('img') && document.documentElement.scrollWidth <= window.innerWidth`)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(`document.querySelectorAll('#pods button').length === 2`)
+	// From anywhere; the key is not typed as well.
+	b.Await(`!document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true, cancelable: true})) && document.activeElement.id === 'search' && document.activeElement.value === ''`)
+	b.Run(chromedp.SendKeys("#search", "PLAI", chromedp.ByQuery))
+	b.Await(`document.querySelectorAll('#pods button').length === 1 && document.querySelectorAll('#map .cpu:not(.dim)').length === 1`)
+	b.Await(`location.search === '?search=PLAI'`)
+	b.Run(chromedp.KeyEvent(kb.Escape))
+	b.Await(`document.querySelectorAll('#map .cpu.dim').length === 0 && location.search === ''`)
+	b.Run(chromedp.Click("#pods li:last-child button", chromedp.ByQuery))
+	b.Await(`document.getElementById('details-body').textContent.includes('<img src=x') && document.activeElement.id === 'details'`)
+	b.Await(`document.title === 'rig – Paddock' && !document.querySelector('img') && document.documentElement.scrollWidth <= window.innerWidth`)
 	b.picture("hostile")
-	b.quiet()
+	b.Quiet()
+}
+
+// TestPageSearchFindsRejected: the search goes over pods that were rejected as well, and over their reasons.
+func TestPageSearchFindsRejected(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("plain", 1)
+	r.admit("large", 9)
+	r.admit("huge", 40)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(`document.querySelectorAll('#refusals button').length === 2`)
+	b.Run(chromedp.SendKeys("#search", "hug", chromedp.ByQuery))
+	b.Await(`document.querySelectorAll('#refusals button').length === 1 && document.getElementById('refusals').textContent.includes('default/huge') && document.getElementById('refusals-count').textContent === '1 of 2'`)
+	b.Await(`document.querySelectorAll('#pods button').length === 0 && document.querySelectorAll('#map .cpu:not(.dim)').length === 0`)
+	b.Quiet()
+}
+
+// TestPageSharedPool: a pod of the node shared pool runs on the cells that no pod has.
+func TestPageSharedPool(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("own", 3)
+	r.admit("sharing", 0)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(`document.querySelectorAll('#pods button').length === 2`)
+	b.Run(chromedp.Click("#pods li:last-child button", chromedp.ByQuery))
+	b.Await(`document.getElementById('details-body').textContent.includes('default/sharing') && document.querySelectorAll('#map .cpu.dim').length === 3`)
+	b.Await(`document.querySelectorAll('#map .cpu:not(.dim)[data-pod=""]').length === 5`)
+	b.Quiet()
+}
+
+// TestPageGroups: pods are grouped and coloured by namespace and workload, groups and the legend fold, and
+// the address says so.
+func TestPageGroups(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	for _, name := range []string{"web-6d5f7c9b8-x7k2p", "web-6d5f7c9b8-b4k2z", "db-0"} {
+		r.admit(name, 1)
+	}
+	b.Run(chromedp.Navigate(server.URL + "/?group=workload&sort=name"))
+	b.Await(`document.querySelectorAll('#pods details').length === 2 && document.querySelectorAll('#pods button').length === 3`)
+	b.Await(`[...document.querySelectorAll('#pods summary')].map((s) => s.textContent.trim()).join('; ') === 'default/db 1 pod, 1 CPU; default/web 2 pods, 2 CPUs'`)
+	const fills = `[...document.querySelectorAll('#map .cpu')].filter((c) => c.dataset.pod.includes('web')).map((c) => c.querySelector('rect').className.baseVal)`
+	b.Await(`new Set(` + fills + `).size === 1`)
+	b.Run(chromedp.Click("#pods summary", chromedp.ByQuery))
+	r.admit("other", 1)
+	b.Await(`document.querySelectorAll('#pods details').length === 3 && !document.querySelector('#pods details').open`)
+
+	const legend = `document.querySelector('#map svg').textContent.includes('default/db-0 (uid')`
+	b.Await(legend)
+	b.Run(chromedp.Click("#legend", chromedp.ByQuery))
+	b.Await(`!` + legend + ` && document.getElementById('legend').getAttribute('aria-expanded') === 'false' && location.search.includes('legend=no')`)
+	b.Run(chromedp.SetValue("#group", "pod", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById('group').dispatchEvent(new Event('change'))`, nil))
+	b.Await(`new Set(` + fills + `).size === 2 && !document.querySelector('#pods details')`)
+	b.picture("groups")
+	b.Quiet()
+}
+
+// TestPageLink: the address leads to the same pod, revision and rejection, and says what is gone.
+func TestPageLink(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("a", 1)
+	r.admit("large", 9)
+	r.admit("b", 1)
+	b.Run(chromedp.Navigate(server.URL + "/?pod=uid-a&revision=1&rejection=uid-large"))
+	b.Await(`document.getElementById('details-body').textContent.includes('default/a') && document.body.classList.contains('past')`)
+	b.Await(`document.getElementById('why-title').textContent === 'Why default/large was rejected' && document.getElementById('moment').textContent.startsWith('Revision 1,')`)
+	b.Await(`['pod=uid-a', 'revision=1', 'rejection=uid-large'].every((p) => location.search.includes(p))`)
+
+	// The rejection is a mark on the slider, at the revision that it was decided on.
+	b.Await(`document.querySelectorAll('#marks .mark').length === 1 && document.querySelector('.mark').getAttribute('aria-label') === 'Rejected in revision 1: default/large'`)
+	// Times are for reading, with the zone in the tooltip.
+	b.Await(`document.querySelector('#moment time').textContent.match(/^now$|ago$/) && document.querySelector('#moment time').title.includes(' · 20')`)
+
+	b.Run(chromedp.Navigate(server.URL + "/?revision=77"))
+	b.Await(`document.getElementById('notice').textContent.startsWith('Revision 77 is not kept') && document.querySelectorAll('#map .cpu').length === 8`)
+	b.Quiet()
+}
+
+// TestPageLegend: the legend keeps its indentation when it is drawn again.
+func TestPageLegend(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(cells + `.length === 8`)
+	r.admit("a", 1)
+	b.Await(tags + ` === 'A1'`)
+	r.admit("b", 1)
+	b.Await(tags + `.includes('B1')`)
+	b.Await(`[...document.querySelectorAll('#map text[*|space]')].length > 3 && [...document.querySelectorAll('#map text')].filter((t) => t.getAttribute('xml:space')).every((t) => t.getAttributeNS('http://www.w3.org/XML/1998/namespace', 'space') === 'preserve')`)
+	b.Quiet()
+}
+
+// TestPagePhone: on a narrow screen the details come to the lower edge, over the map.
+func TestPagePhone(t *testing.T) {
+	b := newBrowser(t)
+	r := newRig(t)
+	server := r.serve()
+	r.admit("a", 2)
+	b.Run(chromedp.EmulateViewport(400, 800), chromedp.Navigate(server.URL))
+	b.Await(tags + `.includes('A1')`)
+	b.Run(chromedp.Evaluate(`document.querySelector('#cpu0').dispatchEvent(new MouseEvent('click', {bubbles: true}))`, nil))
+	const box = `document.getElementById('details').getBoundingClientRect()`
+	b.Await(`document.getElementById('details-body').textContent.includes('default/a') && ` + box + `.bottom <= window.innerHeight + 1 && ` + box + `.top > window.innerHeight / 2 - 10`)
+	b.picture("phone")
+	b.Run(chromedp.Click("#details-close", chromedp.ByQuery))
+	b.Await(`!document.getElementById('details').classList.contains('open')`)
+	b.Await(`document.documentElement.scrollWidth <= window.innerWidth`)
+	b.Quiet()
 }
 
 // TestPageHistory: the slider goes back, new events do not take one away, and Live leads back.
@@ -227,16 +310,16 @@ func TestPageHistory(t *testing.T) {
 	server := r.serve()
 	r.admit("a", 1)
 	r.admit("b", 1)
-	b.run(chromedp.Navigate(server.URL))
-	b.await(tags + `.includes('B1')`)
-	b.run(chromedp.Focus("#slider", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft))
-	b.await(`document.getElementById('moment').textContent.startsWith('Revision 1,') && !` + tags + `.includes('B1')`)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(tags + `.includes('B1')`)
+	b.Run(chromedp.Focus("#slider", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft))
+	b.Await(`document.getElementById('moment').textContent.startsWith('Revision 1,') && !` + tags + `.includes('B1')`)
 	r.admit("c", 1)
-	b.await(`document.getElementById('slider').max === '3' && document.getElementById('slider').value === '1' && document.body.classList.contains('past')`)
+	b.Await(`document.getElementById('slider').max === '3' && document.getElementById('slider').value === '1' && document.body.classList.contains('past')`)
 	b.picture("past")
-	b.run(chromedp.Click("#live", chromedp.ByQuery))
-	b.await(tags + `.includes('C1') && !document.body.classList.contains('past')`)
-	b.quiet()
+	b.Run(chromedp.Click("#live", chromedp.ByQuery))
+	b.Await(tags + `.includes('C1') && !document.body.classList.contains('past')`)
+	b.Quiet()
 }
 
 // TestPageSurvivesARestart: the page says that it has lost the agent, and goes on with the next one.
@@ -252,12 +335,12 @@ func TestPageSurvivesARestart(t *testing.T) {
 	address := listener.Addr().String()
 	first := &http.Server{Handler: r.web.Handler(t.Context(), http.NotFoundHandler()), ReadHeaderTimeout: patience}
 	go func() { _ = first.Serve(listener) }()
-	b.run(chromedp.Navigate("http://" + address))
-	b.await(tags + ` === 'A1'`)
+	b.Run(chromedp.Navigate("http://" + address))
+	b.Await(tags + ` === 'A1'`)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b.await(`document.getElementById('connection').className === 'off'`)
+	b.Await(`document.getElementById('connection').className === 'off' && document.getElementById('picture').classList.contains('lost') && document.getElementById('lost').textContent.includes('does not answer')`)
 	again := newRig(t)
 	again.admit("new-1", 1)
 	again.admit("new-2", 1)
@@ -267,8 +350,8 @@ func TestPageSurvivesARestart(t *testing.T) {
 	second := &http.Server{Handler: again.web.Handler(t.Context(), http.NotFoundHandler()), ReadHeaderTimeout: patience}
 	go func() { _ = second.Serve(listener) }()
 	t.Cleanup(func() { _ = second.Close() })
-	b.await(`document.getElementById('connection').className === 'on' && document.getElementById('pods').textContent.includes('default/new-2') && ` + tags + `.includes('B1')`)
-	b.quiet()
+	b.Await(`document.getElementById('connection').className === 'on' && document.getElementById('lost').hidden && document.getElementById('pods').textContent.includes('default/new-2') && ` + tags + `.includes('B1')`)
+	b.Quiet()
 }
 
 // TestPageFull: 250 pods on 512 CPUs are all there, and one more is seen.
@@ -279,15 +362,15 @@ func TestPageFull(t *testing.T) {
 	for i := range 250 {
 		r.admit(fmt.Sprintf("pod-%03d-%s", i, strings.Repeat("n", i)), 2)
 	}
-	b.run(chromedp.Navigate(server.URL))
-	b.await(cells + `.length === 512 && document.querySelectorAll('#pods button').length === 250`)
-	b.await(`new Set([...` + cells + `].map((c) => c.dataset.pod)).size === 251`)
+	b.Run(chromedp.Navigate(server.URL))
+	b.Await(cells + `.length === 512 && document.querySelectorAll('#pods button').length === 250`)
+	b.Await(`new Set([...` + cells + `].map((c) => c.dataset.pod)).size === 251`)
 	r.release("pod-000-")
 	r.admit("one-more", 2)
-	t.Logf("an admission is seen after %v", b.await(`document.getElementById('pods').textContent.includes('default/one-more') && document.getElementById('cpu0').dataset.pod === 'uid-one-more'`))
-	b.await(`document.documentElement.scrollWidth <= window.innerWidth`)
+	t.Logf("an admission is seen after %v", b.Await(`document.getElementById('pods').textContent.includes('default/one-more') && document.getElementById('cpu0').dataset.pod === 'uid-one-more'`))
+	b.Await(`document.documentElement.scrollWidth <= window.innerWidth`)
 	b.picture("full")
-	b.quiet()
+	b.Quiet()
 }
 
 // TestPageDark: the dark page is as complete; it is here to be looked at.
@@ -298,8 +381,8 @@ func TestPageDark(t *testing.T) {
 	for i := range 3 {
 		r.admit(fmt.Sprintf("p%d", i), 2)
 	}
-	b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}), chromedp.Navigate(server.URL))
-	b.await(cells + `.length === 8 && getComputedStyle(document.body).backgroundColor === 'rgb(20, 22, 26)'`)
+	b.Run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}), chromedp.Navigate(server.URL))
+	b.Await(cells + `.length === 8 && getComputedStyle(document.body).backgroundColor === 'rgb(20, 22, 26)'`)
 	b.picture("dark")
-	b.quiet()
+	b.Quiet()
 }

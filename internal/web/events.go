@@ -2,49 +2,51 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/paddock-project/paddock/internal/webui"
 )
 
 const (
-	// lookEvery is how often a stream looks for changes that nobody told of, and beatEvery how
-	// many looks it is silent at most, so that both sides notice when the other is gone.
+	// lookEvery is how often a stream looks for changes without an event, and beatEvery the largest number of
+	// looks without a message, so that both sides notice when the other is gone.
 	lookEvery = time.Second
 	beatEvery = 15
-	// breath is the time between two events: what happens meanwhile comes together.
+	// breath is the time between two events: changes during that time are one event.
 	breath = 50 * time.Millisecond
-	// retry is after what time a page tries again when it has lost the agent.
+	// retry is the time after which a page that lost the agent tries again.
 	retry = 500 * time.Millisecond
-	// sendTime is how long a reader may take for an event.
-	sendTime = 10 * time.Second
 )
 
-// Hello is the first event of a stream: from here on it tells what changes. A page asks for
-// everything then.
+// Hello is the first event of a stream. All later changes have events, so a page reads everything now.
 type Hello struct {
 	Instance string `json:"instance"`
 }
 
-// Change is an event "change": the entries that are new in the history, and how many refusals there
-// were in all.
+// Change is an event "change": the new entries of the history, and the number of all rejections so far.
 type Change struct {
-	Moments  []Moment `json:"moments"`
-	Refusals int      `json:"refusals"`
+	Moments    []Moment `json:"moments"`
+	Rejections int      `json:"refusals"`
 }
 
-// Notice is an event "notice": why what is shown is not in force from now on; empty: it is.
+// Notice is an event "notice": the reason why the map is not in force from now on; empty: it is.
 type Notice struct {
 	Text string `json:"text"`
+	// Warning is a problem that the map does not show from now on; empty: none.
+	Warning string `json:"warning,omitempty"`
 }
 
-// notice is Config's.
-func (w *Web) notice() string {
-	if w.config.Notice == nil {
-		return ""
+// notice is the present one.
+func (w *Web) notice() (n Notice) {
+	if w.config.Notice != nil {
+		n.Text = w.config.Notice()
 	}
-	return w.config.Notice()
+	if w.config.Warning != nil {
+		n.Warning = w.config.Warning()
+	}
+	return n
 }
 
 // serveEvents streams until the reader or the agent ends.
@@ -61,26 +63,22 @@ func (w *Web) serveEvents(ctx context.Context, rw http.ResponseWriter, r *http.R
 	defer cancel()
 	stop := context.AfterFunc(r.Context(), cancel)
 	defer stop()
-	s := stream{rw: rw, control: http.NewResponseController(rw), now: w.config.Now}
-	rw.Header().Set("Content-Type", "text/event-stream")
-	rw.Header().Set("X-Accel-Buffering", "no")
-	// A server's limit for reading a request is no limit for a stream.
-	_ = s.control.SetReadDeadline(time.Time{})
+	s := webui.NewStream(rw, w.config.Now, retry)
 	w.follow(ctx, s)
 }
 
-// follow sends what changes.
-func (w *Web) follow(ctx context.Context, s stream) {
+// follow sends the changes.
+func (w *Web) follow(ctx context.Context, s webui.Stream) {
 	w.now()
 	seen, changed := w.seen(), w.watch()
-	if s.send("hello", Hello{w.instance}) != nil {
+	if s.Send("hello", Hello{w.instance}) != nil {
 		return
 	}
-	look, silent, noticed := w.config.After(lookEvery), 0, ""
+	look, silent, noticed := w.config.After(lookEvery), 0, Notice{}
 	for {
 		if now := w.notice(); now != noticed {
 			noticed = now
-			if s.send("notice", Notice{now}) != nil {
+			if s.Send("notice", now) != nil {
 				return
 			}
 		}
@@ -94,7 +92,7 @@ func (w *Web) follow(ctx context.Context, s stream) {
 				continue
 			}
 			silent = 0
-			if s.write(": still there\n\n") != nil {
+			if s.Beat() != nil {
 				return
 			}
 			continue
@@ -111,7 +109,7 @@ func (w *Web) follow(ctx context.Context, s stream) {
 			continue
 		}
 		seen, silent = next, 0
-		if s.send("change", change) != nil {
+		if s.Send("change", change) != nil {
 			return
 		}
 	}
@@ -120,7 +118,7 @@ func (w *Web) follow(ctx context.Context, s stream) {
 // position is how far a reader has read.
 type position struct {
 	generation uint64
-	refusals   int
+	rejections int
 }
 
 func (w *Web) watch() <-chan struct{} {
@@ -132,44 +130,21 @@ func (w *Web) watch() <-chan struct{} {
 func (w *Web) seen() position {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := position{refusals: w.refusals.count}
+	p := position{rejections: w.rejections.count}
 	if last := w.history.last(); last.state != nil {
 		p.generation = last.state.Generation()
 	}
 	return p
 }
 
-// since is what is new behind a position, and the position behind that.
+// since has the changes after a position, and the new position.
 func (w *Web) since(p position) (Change, position) {
 	w.mu.Lock()
-	kept, count := w.history.kept(), w.refusals.count
+	kept, count := w.history.kept(), w.rejections.count
 	w.mu.Unlock()
 	next := position{p.generation, count}
 	if len(kept) > 0 {
 		next.generation = kept[len(kept)-1].state.Generation()
 	}
 	return Change{documents(kept, after(kept, p.generation)), count}, next
-}
-
-// stream is a reader of events.
-type stream struct {
-	rw      http.ResponseWriter
-	control *http.ResponseController
-	now     func() time.Time
-}
-
-func (s stream) send(event string, document any) error {
-	data, err := json.Marshal(document)
-	if err != nil {
-		return err
-	}
-	return s.write(fmt.Sprintf("retry: %d\nevent: %s\ndata: %s\n\n", retry.Milliseconds(), event, data))
-}
-
-func (s stream) write(text string) error {
-	_ = s.control.SetWriteDeadline(s.now().Add(sendTime))
-	if _, err := s.rw.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.control.Flush()
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// Explained is the answer about one pod, to /api/explain and to /api/refusals/{number}: how it stands, in
-// Standing, and the decision about it. Of a pod that is held, Answer is what it holds. Of one that
-// was refused, the decision is the one that would be made on the node as it is now, with what
-// would admit it; where it would be admitted by now, the one that refused it.
+// Explained is the answer about one pod, to "/api/explain" and to "/api/refusals/{number}": Standing has its situation,
+// and the rest the decision. For an admitted pod, Answer has its assignments. For a rejected pod, the decision is
+// the one that would be made on the present node, with its remedies. If the present node would admit the pod, it is
+// the decision that rejected it.
 type Explained struct {
 	view.Explanation
-	Held bool `json:"held"`
-	// Since is when it was admitted; absent where that is not known, or never was.
+	Assigned bool `json:"held"`
+	// Since is the time of admission; absent if that is not known, or if the pod was not admitted.
 	Since           *time.Time `json:"since,omitempty"`
 	SinceGeneration uint64     `json:"sinceGeneration,omitempty"`
-	// Anew tells that the decision is not known: the explanation is of what would be decided if the
-	// pod came to the node anew.
-	Anew bool `json:"anew,omitempty"`
-	// Refused is the newest refusal of a pod of that name.
-	Refused *RefusedWhen `json:"refused,omitempty"`
-	// WouldAdmit tells that a pod that was refused would be admitted by now.
+	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision that would
+	// be made if the pod came to the node now.
+	DecisionUnknown bool `json:"anew,omitempty"`
+	// Rejected is the newest rejection of a pod of that name.
+	Rejected *RejectedWhen `json:"refused,omitempty"`
+	// WouldAdmit is true if the present node would admit the rejected pod.
 	WouldAdmit bool `json:"wouldAdmit,omitempty"`
 }
 
-// RefusedWhen is when a pod was refused, for the same reason each time.
-type RefusedWhen struct {
+// RejectedWhen are the times at which a pod was rejected for the same reason.
+type RejectedWhen struct {
 	Number int       `json:"number"`
 	UID    string    `json:"uid"`
 	Reason string    `json:"reason"`
@@ -44,17 +44,17 @@ type RefusedWhen struct {
 	Times  int       `json:"times"`
 }
 
-// searched are the remedies that were asked for last.
+// searched are the remedies of the last search.
 type searched struct {
 	state    *node.State
-	number   int // of the refusal
+	number   int // of the rejection
 	remedies explain.Remedies
 }
 
 const (
 	// maxName is longer than the name of any pod.
 	maxName = 1024
-	// maxNear is how many names are offered for one that is not there.
+	// maxNear is how many similar names are suggested for an unknown one.
 	maxNear = 3
 )
 
@@ -69,48 +69,65 @@ func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
 		return
 	}
-	grants := grantsOf(m.state, name)
+	var grants []*node.Grant // The newest first: there are two while a new pod takes the name of another.
+	for _, g := range m.state.Grants() {
+		if g.Pod.ID() == name {
+			grants = append(grants, g)
+		}
+	}
+	slices.SortFunc(grants, func(a, b *node.Grant) int { return cmp.Compare(b.Sequence, a.Sequence) })
 	w.mu.Lock()
-	list := w.refusals.list
+	list := w.rejections.list
 	w.mu.Unlock()
-	i := newest(list, name)
+	i := len(list) - 1
+	for i >= 0 && list[i].pod.ID() != name {
+		i--
+	}
 	switch {
 	case len(grants) > 0:
-		answer(rw, w.heldOf(m, grants, list[:i+1]))
+		answer(rw, w.admittedOf(m, grants, list[:i+1]))
 	case i >= 0:
-		w.serveRefused(rw, r, m, list[i])
+		w.serveRejected(rw, r, m, list[i])
 	default:
 		fail(rw, http.StatusNotFound, unknown(m.state, list, name))
 	}
 }
 
-// serveRefusal explains one entry of the list of refusals.
-func (w *Web) serveRefusal(rw http.ResponseWriter, r *http.Request) {
+// serveRejection explains one entry of the list of rejections.
+func (w *Web) serveRejection(rw http.ResponseWriter, r *http.Request) {
+	if m, n, ok := w.askedRejection(rw, r); ok {
+		w.serveRejected(rw, r, m, n)
+	}
+}
+
+// askedRejection is the entry that a request is about, and the node as it is. If there is none it has
+// answered.
+func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, rejection, bool) {
 	text := r.PathValue("number")
 	number, err := strconv.Atoi(text)
 	if err != nil {
 		fail(rw, http.StatusBadRequest, fmt.Sprintf("rejection %q is not a number", text))
-		return
+		return moment{}, rejection{}, false
 	}
 	m, there := w.now()
 	if !there {
 		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
-		return
+		return moment{}, rejection{}, false
 	}
 	w.mu.Lock()
-	list := w.refusals.list
+	list := w.rejections.list
 	w.mu.Unlock()
-	i := slices.IndexFunc(list, func(n refusal) bool { return n.number == number })
+	i := slices.IndexFunc(list, func(n rejection) bool { return n.number == number })
 	if i < 0 {
-		fail(rw, http.StatusNotFound, fmt.Sprintf("rejection %d is not kept; only the last %d are, and a repeated rejection only once", number, maxRefusals))
-		return
+		fail(rw, http.StatusNotFound, fmt.Sprintf("rejection %d is not kept; only the last %d are, and a repeated rejection only once", number, maxRejections))
+		return moment{}, rejection{}, false
 	}
-	w.serveRefused(rw, r, m, list[i])
+	return m, list[i], true
 }
 
-// serveRefused answers about a refusal. Nothing is made for a reader who has gone.
-func (w *Web) serveRefused(rw http.ResponseWriter, r *http.Request, m moment, n refusal) {
-	explained, err := w.refusedOf(r.Context(), m, n)
+// serveRejected answers about a rejection. For a reader who has gone, it does nothing.
+func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n rejection) {
+	explained, err := w.rejectedOf(r.Context(), m, n)
 	switch {
 	case r.Context().Err() != nil:
 	case err != nil:
@@ -120,60 +137,76 @@ func (w *Web) serveRefused(rw http.ResponseWriter, r *http.Request, m moment, n 
 	}
 }
 
-// grantsOf are the pods of a name, the newest first. There are two while one takes the place of
-// another.
-func grantsOf(s *node.State, name string) []*node.Grant {
-	var out []*node.Grant
-	for _, g := range s.Grants() {
-		if g.Pod.ID() == name {
-			out = append(out, g)
+// admissionOf is the plan that gave a pod its place. Planning on the same state gives that, unless a scheduler chose the
+// place, which is planned as it did then. A note has the CPUs that the node would have chosen.
+func admissionOf(base *node.State, g *node.Grant) *node.Plan {
+	own := base.Plan(g.Pod)
+	if own.Grant == nil || own.Known || own.Grant.CPUs().Equal(g.CPUs()) {
+		return own
+	}
+	// What init containers left is gone from the grant. The sizes follow from the request.
+	admitted := *g
+	admitted.Containers = slices.Clone(g.Containers)
+	for i := range admitted.Containers {
+		c := &admitted.Containers[i]
+		c.Memory = slices.Clone(own.Grant.Containers[i].Memory)
+		for k := range c.Memory {
+			c.Memory[k].Nodes = c.MemoryNodes
 		}
 	}
-	slices.SortFunc(out, func(a, b *node.Grant) int { return cmp.Compare(b.Sequence, a.Sequence) })
-	return out
-}
-
-// newest is the position of the last refusal of a pod of that name, or -1.
-func newest(list []refusal, name string) int {
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].pod.ID() == name {
-			return i
-		}
+	handed, err := base.PlanGrant(g.Pod, &admitted)
+	if err != nil {
+		return own
 	}
-	return -1
+	handed.Trace.Notes = append(handed.Trace.Notes, fmt.Sprintf("its place was handed over: by itself the node would have chosen CPUs %s", own.Grant.CPUs()))
+	return handed
 }
 
-// heldOf explains the first of the grants. If there are refusals, the last one is of that name.
-func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explained {
+// admittedOf explains the first of the grants. If there are rejections, the last one is of that name.
+func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection) Explained {
 	g := grants[0]
 	from := w.origin(m.state, g)
-	plan := from.base.Plan(g.Pod)
+	plan := admissionOf(from.base, g)
 	e := view.ExplanationOf(m.state, m.state.Plan(g.Pod), nil)
 	e.Machine, e.Policy = w.config.Machine, w.config.Policy
-	e.Why, e.Answer.Notes = explain.Of(from.base, plan), append(e.Answer.Notes, plan.Trace.Notes...)
-	out := Explained{Explanation: e, Held: true, Since: from.since, SinceGeneration: g.Sequence, Anew: from.anew}
-	if !from.anew {
-		out.say("since %s, revision %d; this is the decision that admitted it", stamp(*from.since), g.Sequence)
-	} else {
-		at := ""
-		if from.since != nil {
-			at = stamp(*from.since) + ", "
+	e.Why = explain.Of(from.base, plan)
+	for _, note := range plan.Trace.Notes {
+		if !slices.Contains(e.Answer.Notes, note) {
+			e.Answer.Notes = append(e.Answer.Notes, note)
 		}
-		out.say("since %srevision %d, before this agent started: %s", at, g.Sequence, holds(m.state, g))
+	}
+	out := Explained{Explanation: e, Assigned: true, Since: from.since, SinceGeneration: g.Sequence, DecisionUnknown: !from.decided}
+	at := ""
+	if from.since != nil {
+		at = stamp(*from.since) + ", "
+	}
+	switch {
+	case from.decided:
+		out.say("since %srevision %d; this is the decision that admitted it", at, g.Sequence)
+	case g.Resized != 0:
+		out.say("since %srevision %d, and resized or moved in revision %d: %s", at, g.Sequence, g.Resized, assignment(m.state, g))
+		out.say("this is how the pod would be decided if it came now, on the node as it is without it")
+	default:
+		out.say("since %srevision %d, before this agent started: %s", at, g.Sequence, assignment(m.state, g))
 		out.say("that decision is not known any more; this is how it would be decided on the node as it is now")
-		if plan.Refusal != nil {
+		if plan.Rejection != nil {
 			out.Why.Picks = nil
-			out.say("decided now, it would be rejected: %v", plan.Refusal)
+			out.say("decided now, it would be rejected: %v", plan.Rejection)
+		}
+	}
+	if w.config.Veto != nil {
+		if why := w.config.Veto(g.Pod.UID); why != "" {
+			out.say("its last resize was rejected, and it keeps what it has: %s", why)
 		}
 	}
 	for _, other := range grants[1:] {
-		out.say("another pod of that name, UID %s, was admitted in revision %d: %s", other.Pod.UID, other.Sequence, holds(m.state, other))
+		out.say("another pod of that name, UID %s, was admitted in revision %d: %s", other.Pod.UID, other.Sequence, assignment(m.state, other))
 	}
-	if len(refusals) == 0 {
+	if len(rejections) == 0 {
 		return out
 	}
-	n := refusals[len(refusals)-1]
-	out.Refused = n.when()
+	n := rejections[len(rejections)-1]
+	out.Rejected = n.when()
 	who := "it"
 	if n.pod.UID != g.Pod.UID {
 		who = "another pod of that name, UID " + n.pod.UID + ","
@@ -182,51 +215,61 @@ func (w *Web) heldOf(m moment, grants []*node.Grant, refusals []refusal) Explain
 	return out
 }
 
-// refusedOf explains a refusal on the node as it is now. The error is the context's.
-func (w *Web) refusedOf(ctx context.Context, m moment, n refusal) (Explained, error) {
-	now := m.state
-	if s := w.config.Snapshot(); s != nil {
-		now = without(s.State, s.Unreleased)
-	}
+// rejectedOf explains a rejection on the present node. The error is the context's.
+func (w *Web) rejectedOf(ctx context.Context, m moment, n rejection) (Explained, error) {
+	now := w.current(m)
 	plan := now.Plan(n.pod)
 	var out Explained
 	switch {
-	case plan.Refusal != nil:
+	case plan.Rejection != nil:
 		remedies, err := w.remedies(ctx, now, n)
 		if err != nil {
 			return out, err
 		}
 		out.Explanation = view.ExplanationOf(now, plan, &remedies)
-	case n.refusal != nil:
+	case n.rejection != nil:
 		out.Explanation = n.explanation()
 	default: // It fitted, and could not be written.
 		out.Explanation = view.ExplanationOf(now, plan, nil)
 		out.Answer.Admitted, out.Answer.Known, out.Why.Picks = false, false, nil
 	}
-	out.Machine, out.Policy, out.Refused = w.config.Machine, w.config.Policy, n.when()
+	out.Machine, out.Policy, out.Rejected = w.config.Machine, w.config.Policy, n.when()
 	if n.before() {
 		out.say("rejected %s, before this agent started", n.often())
 	} else {
 		out.say("rejected %s", n.often())
 	}
-	if plan.Refusal == nil || n.refusal == nil || n.refusal.Error() != plan.Refusal.Error() {
+	if plan.Rejection == nil || n.rejection == nil || n.rejection.Error() != plan.Rejection.Error() {
 		out.say("the reason was: %s", n.reason())
 	}
 	switch {
 	case plan.Known:
-		out.say("it was admitted after that, in revision %d: %s", plan.Grant.Sequence, holds(now, plan.Grant))
-	case plan.Refusal == nil:
+		out.say("it was admitted after that, in revision %d: %s", plan.Grant.Sequence, assignment(now, plan.Grant))
+	case plan.Rejection == nil:
 		out.WouldAdmit = true
-		out.say("on the node as it is now it would be admitted: %s", holds(now, plan.Grant))
+		out.say("on the node as it is now it would be admitted: %s", assignment(now, plan.Grant))
 	default:
 		out.say("this is how it is decided on the node as it is now, revision %d", now.Generation())
 	}
 	return out, nil
 }
 
-// remedies looks for what would admit a pod, unless that is what was asked for last. It waits for one of
-// the places for searches. The error is the context's.
-func (w *Web) remedies(ctx context.Context, s *node.State, n refusal) (explain.Remedies, error) {
+// current is the node without pods that are gone.
+func (w *Web) current(m moment) *node.State {
+	s := w.config.Snapshot()
+	if s == nil {
+		return m.state
+	}
+	now := s.State
+	for _, uid := range s.Unreleased {
+		now = now.Release(uid)
+	}
+	return now
+}
+
+// remedies searches for changes that would admit a pod, unless the last search was the same. It waits for one of the
+// places for searches. The error is the context's.
+func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (explain.Remedies, error) {
 	w.finding.Lock()
 	last := w.searched
 	w.finding.Unlock()
@@ -249,43 +292,35 @@ func (w *Web) remedies(ctx context.Context, s *node.State, n refusal) (explain.R
 	return found, nil
 }
 
-// without is the state that pods which are gone do not burden any more.
-func without(s *node.State, gone []string) *node.State {
-	for _, uid := range gone {
-		s = s.Release(uid)
-	}
-	return s
-}
-
-// say adds a sentence about how the pod stands.
+// say adds a sentence about the pod's situation.
 func (e *Explained) say(format string, args ...any) {
 	e.Standing = append(e.Standing, fmt.Sprintf(format, args...))
 }
 
-// stamp is a time as sentences have it.
+// stamp is the text of a time.
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-func (n refusal) when() *RefusedWhen {
-	return &RefusedWhen{Number: n.number, UID: n.pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
+func (n rejection) when() *RejectedWhen {
+	return &RejectedWhen{Number: n.number, UID: n.pod.UID, Reason: n.reason(), First: n.first, Last: n.last, Times: n.times}
 }
 
-// often says when a pod was refused: "3 times since …, last at …".
-func (n refusal) often() string {
+// often is the text of when a pod was rejected: "3 times since …, last at …".
+func (n rejection) often() string {
 	if n.times == 1 {
 		return "at " + stamp(n.last)
 	}
 	return fmt.Sprintf("%d times since %s, last at %s", n.times, stamp(n.first), stamp(n.last))
 }
 
-func (n refusal) reason() string {
-	if n.refusal != nil {
-		return n.refusal.Error()
+func (n rejection) reason() string {
+	if n.rejection != nil {
+		return n.rejection.Error()
 	}
 	return n.err.Error()
 }
 
-// holds says what a pod has, in a few words.
-func holds(s *node.State, g *node.Grant) string {
+// assignment is a short text about a pod's CPUs.
+func assignment(s *node.State, g *node.Grant) string {
 	cpus := g.CPUs()
 	if cpus.IsEmpty() {
 		return "no CPUs of its own"
@@ -293,28 +328,28 @@ func holds(s *node.State, g *node.Grant) string {
 	return fmt.Sprintf("CPUs %s on NUMA %s", cpus, strings.Trim(s.Machine().NodesOf(cpus).String(), "{}"))
 }
 
-// unknown says what is known where the name is not.
-func unknown(s *node.State, list []refusal, name string) string {
+// unknown is the answer for a name that is not known.
+func unknown(s *node.State, list []rejection, name string) string {
 	var names []string
 	for _, g := range s.Grants() {
 		names = append(names, g.Pod.ID())
 	}
-	refused := map[string]bool{}
+	rejected := map[string]bool{}
 	for _, n := range list {
-		if id := n.pod.ID(); !refused[id] {
-			refused[id] = true
+		if id := n.pod.ID(); !rejected[id] {
+			rejected[id] = true
 			names = append(names, id)
 		}
 	}
-	text := fmt.Sprintf("no pod %q is on this node or was rejected lately; pods here: %d, rejected lately: %d", name, len(s.Grants()), len(refused))
+	text := fmt.Sprintf("no pod %q is on this node or was rejected lately; pods here: %d, rejected lately: %d", name, len(s.Grants()), len(rejected))
 	if near := nearest(names, name); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return text
 }
 
-// nearest are the names most like one: the same name in another namespace, then those that begin alike,
-// for at least half of its length.
+// nearest are the most similar names: the same name in another namespace, then those with the same beginning, for at
+// least half of its length.
 func nearest(names []string, name string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)

@@ -15,7 +15,9 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -46,54 +48,84 @@ func TestExplainHeld(t *testing.T) {
 	}
 	r.release("a")
 	e := r.explained("default/b")
-	want := view.ExplanationOf(before, plan, nil).Text(view.Style{}, true)
+	want := view.ExplanationOf(before, plan, nil).Text(terminal.Style{}, true)
 	_, way, _ := strings.Cut(want, "\n")
-	got := e.Text(view.Style{}, true)
-	if !e.Held || e.Anew || e.Since == nil || e.Refused != nil || !strings.HasSuffix(got, way) || !strings.Contains(got, "admitted default/b\n") {
+	got := e.Text(terminal.Style{}, true)
+	if !e.Assigned || e.DecisionUnknown || e.Since == nil || e.Rejected != nil || !strings.HasSuffix(got, way) || !strings.Contains(got, "admitted default/b\n") {
 		t.Errorf("got %+v\n%s\nwant the way\n%s", e, got, way)
 	}
 	e.stands(t, ", revision 2; this is the decision that admitted it")
 
 	restarted := &rig{t: t, engine: r.engine, web: New(r.web.config)}
 	e = restarted.explained("default/b")
-	if !e.Held || !e.Anew || e.Since != nil || e.Answer.Containers[0].CPUs != plan.Grant.CPUs().String() {
+	if !e.Assigned || !e.DecisionUnknown || e.Since != nil || e.Answer.Containers[0].CPUs != plan.Grant.CPUs().String() {
 		t.Errorf("after a restart: %+v", e)
 	}
 	e.stands(t, "since revision 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is not known any more")
 }
 
-// TestExplainRefused: what would admit it, on the node as it is; whether it would be admitted by now;
+// TestExplainHanded: a pod whose place a scheduler chose is explained with that place, and with the node's own choice.
+func TestExplainHanded(t *testing.T) {
+	r := newRig(t)
+	full, err := r.engine.State().Apply(r.engine.State().Plan(pod("other", 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := full.Plan(pod("b", 3)).Grant
+	r.config.Plan = func(s *node.State, asked request.Pod) (*node.Plan, *node.State) {
+		plan, err := s.PlanGrant(asked, elsewhere)
+		if err != nil {
+			t.Error(err)
+		}
+		return plan, s
+	}
+	r.engine = engine.New(r.engine.State(), r.config)
+	plan, err := r.engine.Admit(t.Context(), pod("b", 3))
+	if err != nil || !plan.Grant.CPUs().Equal(elsewhere.CPUs()) {
+		t.Fatal(plan, err)
+	}
+	e := r.explained("default/b")
+	got := e.Text(terminal.Style{}, true)
+	if cpus := plan.Grant.CPUs().String(); e.Answer.Containers[0].CPUs != cpus || e.Why.Picks[0].CPUs != cpus {
+		t.Errorf("it has CPUs %s, and the explanation is\n%s", cpus, got)
+	}
+	if own := "by itself the node would have chosen CPUs " + full.Grants()[0].CPUs().String(); !strings.Contains(got, own) {
+		t.Errorf("no note %q in\n%s", own, got)
+	}
+}
+
+// TestExplainRejected: what would admit it, on the node as it is; whether it would be admitted by now;
 // and that it was.
-func TestExplainRefused(t *testing.T) {
+func TestExplainRejected(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
 	r.admit("large", 6)
 	r.admit("large", 6)
 	e := r.explained("default/large")
-	if e.Held || e.WouldAdmit || e.Refused == nil || e.Refused.Times != 2 || e.Answer.Refusal == nil || e.Remedies == nil {
+	if e.Assigned || e.WouldAdmit || e.Rejected == nil || e.Rejected.Times != 2 || e.Answer.Rejection == nil || e.Remedies == nil {
 		t.Fatalf("%+v", e)
 	}
 	e.stands(t, "rejected 2 times since ", "on the node as it is now")
-	text := e.Text(view.Style{}, false)
-	for _, want := range []string{"Machine rig\n", "rejected default/large: ", "  without default/a ", "  ask for 5 CPUs instead of 6 in container c ", "tried, in "} {
+	text := e.Text(terminal.Style{}, false)
+	for _, want := range []string{"Machine  rig\n", "rejected default/large: ", "  without default/a ", "  ask for 5 CPUs instead of 6 in container c ", "tried, in "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}
 	}
-	number := fmt.Sprintf("/api/refusals/%d", e.Refused.Number)
-	if same := read[Explained](r, number); same.Text(view.Style{}, true) != e.Text(view.Style{}, true) {
-		t.Errorf("%s: %s", number, same.Text(view.Style{}, true))
+	number := fmt.Sprintf("/api/refusals/%d", e.Rejected.Number)
+	if same := read[Explained](r, number); same.Text(terminal.Style{}, true) != e.Text(terminal.Style{}, true) {
+		t.Errorf("%s: %s", number, same.Text(terminal.Style{}, true))
 	}
 
 	r.release("a")
 	e = r.explained("default/large")
-	if e.Held || !e.WouldAdmit || e.Remedies != nil || e.Answer.Refusal == nil {
+	if e.Assigned || !e.WouldAdmit || e.Remedies != nil || e.Answer.Rejection == nil {
 		t.Errorf("when there is room: %+v", e)
 	}
 	e.stands(t, "the reason was: ", "it would be admitted: CPUs 0-5 on NUMA 0-1")
 
 	r.admit("large", 6)
-	if e = r.explained("default/large"); !e.Held || e.Refused == nil {
+	if e = r.explained("default/large"); !e.Assigned || e.Rejected == nil {
 		t.Errorf("when it is admitted: %+v", e)
 	}
 	e.stands(t, "this is the decision that admitted it", "it was rejected 2 times since ")
@@ -107,23 +139,23 @@ func TestExplainNotWritten(t *testing.T) {
 	r.admit("unlucky", 1)
 	r.disk.broken.Store(false)
 	e := r.explained("default/unlucky")
-	if e.Held || !e.WouldAdmit || e.Answer.Admitted || !strings.Contains(e.Text(view.Style{}, false), "not admitted default/unlucky\n") {
+	if e.Assigned || !e.WouldAdmit || e.Answer.Admitted || !strings.Contains(e.Text(terminal.Style{}, false), "not admitted default/unlucky\n") {
 		t.Errorf("%+v", e)
 	}
 	e.stands(t, "no space left on device")
 }
 
-// TestExplainTwoOfAName: one is held, one was refused, as when a pod is made anew.
+// TestExplainTwoOfAName: one is admitted, one was rejected, as when a pod is created again.
 func TestExplainTwoOfAName(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 5)
 	again := pod("a", 5)
 	again.UID = "uid-again"
-	if plan, err := r.engine.Admit(t.Context(), again); err != nil || plan.Refusal == nil {
+	if plan, err := r.engine.Admit(t.Context(), again); err != nil || plan.Rejection == nil {
 		t.Fatal(plan, err)
 	}
 	e := r.explained("default/a")
-	if !e.Held || e.Answer.UID != "uid-a" || e.Refused == nil || e.Refused.UID != "uid-again" {
+	if !e.Assigned || e.Answer.UID != "uid-a" || e.Rejected == nil || e.Rejected.UID != "uid-again" {
 		t.Errorf("%+v", e)
 	}
 	e.stands(t, "another pod of that name, UID uid-again, was rejected at ")
@@ -175,10 +207,10 @@ func TestExplainUnknown(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatAreNotKept: the number of a refusal that others have pushed out.
-func TestRefusalsThatAreNotKept(t *testing.T) {
+// TestRejectionsThatAreNotKept: the number of a rejection that others have pushed out.
+func TestRejectionsThatAreNotKept(t *testing.T) {
 	r := newRig(t)
-	for i := range maxRefusals + 1 {
+	for i := range maxRejections + 1 {
 		r.admit(fmt.Sprintf("l%d", i), 9)
 	}
 	if answer := r.get("/api/refusals/1"); answer.Code != http.StatusNotFound {
@@ -191,7 +223,7 @@ func TestRefusalsThatAreNotKept(t *testing.T) {
 
 // slow makes searches last until their reader has gone, and tells of each that began and ended.
 func (r *rig) slow(names ...string) (began, ended chan string) {
-	began, ended = make(chan string, 2*maxRefusals), make(chan string, 2*maxRefusals)
+	began, ended = make(chan string, 2*maxRejections), make(chan string, 2*maxRejections)
 	quick := r.web.search
 	r.web.search = func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
 		if !slices.Contains(names, pod.Name) {
@@ -280,15 +312,15 @@ func TestSearchesEndWithTheAgent(t *testing.T) {
 func TestSearchesAreBounded(t *testing.T) {
 	r := newRig(t)
 	var names []string
-	for i := range maxRefusals {
+	for i := range maxRejections {
 		names = append(names, fmt.Sprintf("l%d", i))
 		r.admit(names[i], 9)
 	}
 	began, _ := r.slow(names...)
 	ctx, leave := context.WithCancel(t.Context())
-	answers := make(chan *httptest.ResponseRecorder, maxRefusals)
+	answers := make(chan *httptest.ResponseRecorder, maxRejections)
 	h := r.web.Handler(t.Context(), http.NotFoundHandler())
-	for i := range maxRefusals {
+	for i := range maxRejections {
 		go func() {
 			recorder := httptest.NewRecorder()
 			h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("/api/refusals/%d", i+1), nil))
@@ -302,7 +334,7 @@ func TestSearchesAreBounded(t *testing.T) {
 		t.Error("small is rejected")
 	}
 	leave()
-	for range maxRefusals {
+	for range maxRejections {
 		if made := <-answers; made.Body.Len() > 0 {
 			t.Fatalf("for nobody: %s", made.Body)
 		}
@@ -317,18 +349,18 @@ func TestEstimatedPodIsMarked(t *testing.T) {
 	r := newRig(t)
 	guess := pod("guess", 0)
 	guess.Estimated = true
-	guess.Containers = []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}}
+	guess.Containers = []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}}
 	if _, err := r.engine.Admit(t.Context(), guess); err != nil {
 		t.Fatal(err)
 	}
 	r.admit("known", 1)
-	text := r.explained("default/guess").Text(view.Style{}, false)
+	text := r.explained("default/guess").Text(terminal.Style{}, false)
 	for _, want := range []string{"Guaranteed, plain; estimated from cgroup numbers; ", "note " + node.EstimatedNote, "what it asks for is not known"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
 		}
 	}
-	if text := r.explained("default/known").Text(view.Style{}, true); strings.Contains(text, "estimated") {
+	if text := r.explained("default/known").Text(terminal.Style{}, true); strings.Contains(text, "estimated") {
 		t.Errorf("of a pod that is known this is said:\n%s", text)
 	}
 	for path, want := range map[string]string{"/api/pods/uid-guess": `"estimated":true`, "/api/state": `"estimated":true`, "/api/map.svg": "shared pool, estimated from cgroup numbers", "/page.js": "p.estimated ?"} {
@@ -339,4 +371,23 @@ func TestEstimatedPodIsMarked(t *testing.T) {
 	if shown := r.get("/api/pods/uid-known").Body.String(); strings.Contains(shown, "estimated") {
 		t.Errorf("a pod that is known is shown as %s", shown)
 	}
+}
+
+// TestExplainResized: the decision that admitted a pod is not that about its present size. The sentence with which its last
+// resize was rejected is said.
+func TestExplainResized(t *testing.T) {
+	r := newRig(t)
+	veto := ""
+	r.web.config.Veto = func(string) string { return veto }
+	r.admit("a", 2)
+	if _, err := r.engine.Resize(t.Context(), pod("a", 3)); err != nil {
+		t.Fatal(err)
+	}
+	e := r.explained("default/a")
+	e.stands(t, "revision 1, and resized or moved in revision 2: ", "this is how the pod would be decided if it came now")
+	if !e.DecisionUnknown || e.Since == nil || e.Answer.Rejection != nil {
+		t.Errorf("got %+v", e)
+	}
+	veto = "paddock rejects the resize of the pod default/a: Infeasible: no"
+	r.explained("default/a").stands(t, "its last resize was rejected, and it keeps what it has: "+veto)
 }

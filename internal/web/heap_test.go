@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -26,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	wide := func(name string, cpus, containers int) request.Pod {
 		p := pod(name, cpus)
 		for i := range containers - 1 {
-			p.Containers = append(p.Containers, request.Container{Name: fmt.Sprintf("c%d", i), Lane: request.App})
+			p.Containers = append(p.Containers, request.Container{Name: fmt.Sprintf("c%d", i), Type: request.App})
 		}
 		return p
 	}
@@ -77,9 +78,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestRefusalKeepsItsAccount: the explanation of a refusal that is made later, without the pods that were there
+// TestRejectionKeepsItsAccount: the explanation of a rejection that is made later, without the pods that were there
 // then, is the one that would have been made at once.
-func TestRefusalKeepsItsAccount(t *testing.T) {
+func TestRejectionKeepsItsAccount(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
 	before := r.engine.State()
@@ -87,10 +88,10 @@ func TestRefusalKeepsItsAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := view.ExplanationOf(before, plan, nil).Text(view.Style{}, false)
+	want := view.ExplanationOf(before, plan, nil).Text(terminal.Style{}, false)
 	r.release("a")
 	r.fill(100)
-	list := read[[]Refused](r, "/api/refusals")
+	list := read[[]Rejected](r, "/api/refusals")
 	if len(list) != 1 || list[0].Explanation != want || !strings.Contains(want, "default/a 3") {
 		t.Errorf("got %+v\nwant the explanation\n%s", list, want)
 	}

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/nodemap"
 )
 
 const (
 	// Kept is how many states are kept at most.
 	Kept = 1000
-	// maxHistoryBytes is about how much memory they may need; the last is always kept. A node with 250
+	// maxHistoryBytes is about the memory that they may need; the last is always kept. A node with 250
 	// pods of four containers stays below it with Kept states.
 	maxHistoryBytes = 16 << 20
 )
@@ -21,18 +21,18 @@ const (
 // moment is a state in the history.
 type moment struct {
 	state *node.State
-	// slots are the pods' places in the palette; see view.NextSlots.
+	// slots are the pods' places in the palette; see nodemap.NextSlots.
 	slots []int32
 	at    time.Time
-	// bytes is about what it needs besides what it has in common with the moment before.
+	// bytes is about the memory that it needs and does not share with the moment before.
 	bytes int
 }
 
-// history are the states that were, ascending by generation.
+// history are the last states, ascending by generation.
 type history struct {
 	moments []moment
-	// Moments before first are not kept any more: readers may have slices of them, so that they stay
-	// until the list is copied. size is the bytes of those that are kept, gone of the others.
+	// Moments before first are not kept any more. Readers may have slices of them, so they stay until the list is
+	// copied. size is the bytes of the kept moments, gone of the others.
 	first      int
 	size, gone int
 }
@@ -43,7 +43,7 @@ func (h *history) add(s *node.State, at time.Time) bool {
 	if last.state != nil && s.Generation() <= last.state.Generation() {
 		return false
 	}
-	m := moment{state: s, slots: view.NextSlots(last.state, last.slots, s), at: at, bytes: stateBytes(last.state, s)}
+	m := moment{state: s, slots: nodemap.NextSlots(last.state, last.slots, s), at: at, bytes: stateBytes(last.state, s)}
 	h.moments = append(h.moments, m)
 	h.size += m.bytes
 	for n := len(h.moments) - 1; h.first < n && (n-h.first >= Kept || h.size > maxHistoryBytes); h.first++ {
@@ -56,8 +56,8 @@ func (h *history) add(s *node.State, at time.Time) bool {
 	return true
 }
 
-// stateBytes is about what a state needs besides what it shares with the one before it: its list of
-// grants with the slots, and the grants that are new.
+// stateBytes is about the memory that a state needs and does not share with the one before it: its list of grants
+// with the slots, and the new grants.
 func stateBytes(before, s *node.State) int {
 	var old []*node.Grant
 	if before != nil {
@@ -87,16 +87,7 @@ func (h *history) kept() []moment {
 	return slices.Clip(h.moments[h.first:])
 }
 
-// find returns the moment of a generation.
-func find(moments []moment, generation uint64) (moment, bool) {
-	i := after(moments, generation)
-	if i == 0 || moments[i-1].state.Generation() != generation {
-		return moment{}, false
-	}
-	return moments[i-1], true
-}
-
-// after is the position of the first moment of a later generation.
+// after is the position of the first moment of a later revision.
 func after(moments []moment, generation uint64) int {
 	i, _ := slices.BinarySearchFunc(moments, generation, func(m moment, g uint64) int {
 		if m.state.Generation() <= g {
@@ -110,39 +101,65 @@ func after(moments []moment, generation uint64) int {
 // maxNames is how many pods a change names.
 const maxNames = 3
 
-// changeText says what became different between two states; before is nil for the first one.
+// The words for what became of pods.
+const (
+	wasAdmitted = "admitted "
+	wasReleased = "released "
+	beganToMove = "began to move "
+	wasMoved    = "moved "
+	moveEnded   = "gave up moving "
+	wasResized  = "resized "
+	gaveBack    = "gave back a part: "
+)
+
+// changeOf is the word for what became of a pod that was there before.
+func changeOf(old, g *node.Grant) string {
+	switch {
+	case g.Moving != nil && old.Moving == nil:
+		return beganToMove
+	case g.Moving == nil && old.Moving != nil && g.SameAssignments(old.Moving):
+		return wasMoved
+	case g.Moving == nil && old.Moving != nil:
+		return moveEnded
+	case g.Resized != old.Resized && !g.Pod.Equal(old.Pod):
+		return wasResized
+	}
+	return gaveBack
+}
+
+// changeText describes the difference between two states; before is nil for the first one.
 func changeText(before, s *node.State) string {
 	if before == nil {
 		return "the first state that was seen, with " + strconv.Itoa(len(s.Grants())) + " pods"
 	}
-	var came, went, other []string
+	became := map[string][]string{}
+	note := func(word string, g *node.Grant) { became[word] = append(became[word], g.Pod.ID()) }
 	old := before.Grants()
 	for _, g := range s.Grants() {
 		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
-			went, old = append(went, old[0].Pod.ID()), old[1:]
+			note(wasReleased, old[0])
+			old = old[1:]
 		}
 		if len(old) == 0 || old[0].Pod.UID != g.Pod.UID {
-			came = append(came, g.Pod.ID())
+			note(wasAdmitted, g)
 			continue
 		}
 		if old[0] != g {
-			other = append(other, g.Pod.ID())
+			note(changeOf(old[0], g), g)
 		}
 		old = old[1:]
 	}
 	for _, g := range old {
-		went = append(went, g.Pod.ID())
+		note(wasReleased, g)
 	}
 	var parts []string
-	for _, p := range []struct {
-		word string
-		pods []string
-	}{{"admitted ", came}, {"released ", went}, {"gave back a part: ", other}} {
-		if n := len(p.pods); n > maxNames {
-			p.pods = append(p.pods[:maxNames:maxNames], "and "+strconv.Itoa(n-maxNames)+" more")
+	for _, word := range []string{wasAdmitted, wasReleased, beganToMove, wasMoved, moveEnded, wasResized, gaveBack} {
+		pods := became[word]
+		if n := len(pods); n > maxNames {
+			pods = append(pods[:maxNames:maxNames], "and "+strconv.Itoa(n-maxNames)+" more")
 		}
-		if len(p.pods) > 0 {
-			parts = append(parts, p.word+strings.Join(p.pods, ", "))
+		if len(pods) > 0 {
+			parts = append(parts, word+strings.Join(pods, ", "))
 		}
 	}
 	if parts == nil {

@@ -8,24 +8,29 @@ import (
 	"github.com/paddock-project/paddock/internal/journal"
 )
 
-// Journal is what is to be known of the decisions after a restart. The edition grows with every
-// change of it.
+// Journal has the decisions that must be known after a restart. The edition grows with each change.
 func (w *Web) Journal() (j journal.Journal, edition uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, a := range w.admitted {
 		j.Admissions = append(j.Admissions, journal.Admission{UID: uid, At: a.at, Revision: a.revision})
 	}
-	for _, n := range w.refusals.list {
-		j.Rejections = append(j.Rejections, n.entry())
+	for _, n := range w.rejections.list {
+		r := journal.Rejection{
+			Number: n.number, Pod: n.pod, Revision: n.generation, Rejection: n.rejection, First: n.first, Last: n.last, Times: n.times,
+		}
+		if n.err != nil {
+			r.Error = n.err.Error()
+		}
+		j.Rejections = append(j.Rejections, r)
 	}
 	return j, w.edition
 }
 
-// Edited has an element when the journal was changed since somebody took one.
+// Edited has an element when the journal has changed since the last one was taken.
 func (w *Web) Edited() <-chan struct{} { return w.edited }
 
-// edit notes a change of the journal. It is called with mu held.
+// edit notes a change of the journal. The caller has locked mu.
 func (w *Web) edit() {
 	w.edition++
 	select {
@@ -34,9 +39,9 @@ func (w *Web) edit() {
 	}
 }
 
-// Restore adds what an agent before this one knew: its rejections, and the admissions of the pods that s has
-// by the same grant. It is called before anything is decided. How these decisions were made is not
-// known, since the machine and the policy may be different now.
+// Restore adds the rejections of an earlier agent, and the admissions of the pods that have the same grant in s. It
+// is called before any decision. It is not known how these decisions were made, because the machine and the policy
+// may be different now.
 func (w *Web) Restore(j journal.Journal, s *node.State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,43 +51,27 @@ func (w *Web) Restore(j journal.Journal, s *node.State) {
 		}
 	}
 	for _, r := range j.Rejections {
-		w.refusals.keep(restored(r))
+		n := rejection{ // It has no base.
+			pod: r.Pod, generation: r.Revision, rejection: r.Rejection, first: r.First, last: r.Last, times: r.Times, number: r.Number,
+		}
+		if r.Rejection == nil {
+			n.err = errors.New(r.Error)
+		}
+		w.rejections.keep(n)
 	}
 }
 
-// entry is a refusal as the journal has it.
-func (n refusal) entry() journal.Rejection {
-	r := journal.Rejection{
-		Number: n.number, Pod: n.pod, Revision: n.generation, Refusal: n.refusal, First: n.first, Last: n.last, Times: n.times,
-	}
-	if n.err != nil {
-		r.Error = n.err.Error()
-	}
-	return r
-}
+// before is true if an earlier agent made the decision: its steps are not known.
+func (n rejection) before() bool { return n.base == nil }
 
-// restored is a refusal of the journal. It has no base.
-func restored(r journal.Rejection) refusal {
-	n := refusal{
-		pod: r.Pod, generation: r.Revision, refusal: r.Refusal, first: r.First, last: r.Last, times: r.Times, number: r.Number,
-	}
-	if r.Refusal == nil {
-		n.err = errors.New(r.Error)
-	}
-	return n
-}
-
-// before tells that an agent before this one made the decision: the way to it is not known.
-func (n refusal) before() bool { return n.base == nil }
-
-// decidedBefore is what there is to say about it.
+// decidedBefore is the text for such a decision.
 const decidedBefore = "this was decided before the agent was restarted: the account is the one of that time, the steps of the decision are not kept"
 
-// admittedAt is when and how a pod was admitted, as far as that is known.
+// admittedAt is the admission of a pod, as far as it is known.
 type admittedAt struct {
-	// base is the state that was asked; where that is not known, the state without the pod.
+	// base is the state that the decision is based on; if that is not known, the present state without the pod.
 	base *node.State
-	// since is nil where nothing is known of the admission, anew true where the decision is not known.
-	since *time.Time
-	anew  bool
+	// since is nil if the time is not known. decided is true if the decision is known.
+	since   *time.Time
+	decided bool
 }

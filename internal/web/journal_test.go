@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/journal"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/terminal"
 )
 
 // restart is the rig with a web that has the journal of the one before, in bytes.
@@ -51,61 +51,61 @@ func TestExplainAfterARestart(t *testing.T) {
 	for _, name := range []string{"a", "large", "unlucky"} {
 		then[name] = r.explained("default/" + name)
 	}
-	shown := read[[]Refused](r, "/api/refusals")
+	shown := read[[]Rejected](r, "/api/refusals")
 	r = r.restart()
 	a := r.explained("default/a")
-	if !a.Held || !a.Anew || a.Since == nil || !a.Since.Equal(*then["a"].Since) {
+	if !a.Assigned || !a.DecisionUnknown || a.Since == nil || !a.Since.Equal(*then["a"].Since) {
 		t.Errorf("since %v, want %v", a.Since, then["a"].Since)
 	}
 	a.stands(t, "since "+stamp(*a.Since)+", revision 1, before this agent started: CPUs 0-2", "is not known any more")
-	if p := read[Pod](r, "/api/pods/uid-a"); p.Since == nil || !p.Since.Equal(*a.Since) || !p.Anew {
+	if p := read[Pod](r, "/api/pods/uid-a"); p.Since == nil || !p.Since.Equal(*a.Since) || !p.DecisionUnknown {
 		t.Errorf("the page: %+v", p)
 	}
 
 	large := r.explained("default/large")
-	if diff := cmp.Diff(then["large"].Refused, large.Refused, cmpopts.EquateApproxTime(0)); diff != "" || large.Remedies == nil {
+	if diff := cmp.Diff(then["large"].Rejected, large.Rejected, cmpopts.EquateApproxTime(0)); diff != "" || large.Remedies == nil {
 		t.Errorf("%v\n%s", large.Remedies, diff)
 	}
-	large.stands(t, "rejected 2 times since "+stamp(large.Refused.First), ", before this agent started")
+	large.stands(t, "rejected 2 times since "+stamp(large.Rejected.First), ", before this agent started")
 	unlucky := r.explained("default/unlucky")
 	unlucky.stands(t, "no space left on device", ", before this agent started")
 
-	again := read[[]Refused](r, "/api/refusals")
-	if diff := cmp.Diff(shown, again, cmpopts.EquateApproxTime(0), cmpopts.IgnoreFields(Refused{}, "Explanation")); diff != "" {
+	again := read[[]Rejected](r, "/api/refusals")
+	if diff := cmp.Diff(shown, again, cmpopts.EquateApproxTime(0), cmpopts.IgnoreFields(Rejected{}, "Explanation")); diff != "" {
 		t.Error(diff)
 	}
 	for i, n := range again {
-		if n.Refusal != nil && (!strings.Contains(n.Explanation, "decided before the agent was restarted") || !strings.Contains(n.Explanation, "default/a 3")) {
+		if n.Rejection != nil && (!strings.Contains(n.Explanation, "decided before the agent was restarted") || !strings.Contains(n.Explanation, "default/a 3")) {
 			t.Errorf("entry %d has no account:\n%s", i, n.Explanation)
 		}
 	}
 }
 
-// TestRefusedAgainAfterARestart: times and the first one go on, numbers too, and the way is known again; what has
+// TestRejectedAgainAfterARestart: times and the first one go on, numbers too, and the way is known again; what has
 // room by now would be admitted.
-func TestRefusedAgainAfterARestart(t *testing.T) {
+func TestRejectedAgainAfterARestart(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
 	r.admit("large", 6)
 	r.admit("late", 6)
-	first := r.explained("default/large").Refused
+	first := r.explained("default/large").Rejected
 	old := r
 	r = r.restart()
 	plan := r.engine.State().Plan(pod("large", 6))
 	r.web.Decided(engine.Decision{Plan: plan, Base: r.engine.State()})
 	large := r.explained("default/large")
-	if large.Refused.Times != 2 || !large.Refused.First.Equal(first.First) || large.Refused.Number != 3 || strings.Contains(strings.Join(large.Standing, "\n"), "before this agent") {
-		t.Errorf("%+v, %q, after %+v", large.Refused, large.Standing, first)
+	if large.Rejected.Times != 2 || !large.Rejected.First.Equal(first.First) || large.Rejected.Number != 3 || strings.Contains(strings.Join(large.Standing, "\n"), "before this agent") {
+		t.Errorf("%+v, %q, after %+v", large.Rejected, large.Standing, first)
 	}
-	if text := read[[]Refused](r, "/api/refusals")[0].Explanation; strings.Contains(text, "restarted") {
+	if text := read[[]Rejected](r, "/api/refusals")[0].Explanation; strings.Contains(text, "restarted") {
 		t.Errorf("the new decision is shown as the one before:\n%s", text)
 	}
 	old.release("a")
 	late := r.explained("default/late")
-	if !late.WouldAdmit || late.Answer.Refusal == nil || late.Answer.Admitted || late.Held {
+	if !late.WouldAdmit || late.Answer.Rejection == nil || late.Answer.Admitted || late.Assigned {
 		t.Errorf("%+v", late)
 	}
-	text := late.Text(view.Style{}, true)
+	text := late.Text(terminal.Style{}, true)
 	for _, want := range []string{"rejected default/late: ", decidedBefore, "it would be admitted: CPUs 0-5 on NUMA 0-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
@@ -165,7 +165,7 @@ func TestEdited(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	odd := pod("odd", 1<<40)
-	odd.Kind, odd.Containers[0].Lane = request.PodLevel, request.Init
+	odd.Kind, odd.Containers[0].Type = request.PodLevel, request.Init
 	odd.Containers[0].Memory = request.Amounts{{Resource: "memory", Value: 1 << 62}, {Resource: "x", Value: 1 << 62}}
 	odd.Containers = append(odd.Containers, odd.Containers[0], odd.Containers[0])
 	for _, p := range []request.Pod{pod("plain", 3), odd} {
@@ -208,7 +208,41 @@ func (w *Web) serveAll(t *testing.T) {
 			t.Fatalf("%s: %d", path, answer.Code)
 		}
 	}
-	for _, n := range w.refusals.list {
+	for _, n := range w.rejections.list {
 		w.config.Snapshot().State.Plan(n.pod)
+	}
+}
+
+// TestUnknownDevices: the account of a pod has which of its devices are not known, why, and what to do, whether it was
+// admitted or rejected, on the page and in the answer, also after a restart.
+func TestUnknownDevices(t *testing.T) {
+	r := newRig(t)
+	for name, cpus := range map[string]int{"a": 2, "large": 9} {
+		p := pod(name, cpus)
+		p.DevicesUnknown, p.Containers[0].Claims = "no answer within 1s", []string{"train"}
+		p.Containers[0].Given = []request.Given{{Resource: "example.com/nic", Name: "nic0"}}
+		if _, err := r.engine.Admit(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"the devices of claim train (container c) are not known: no answer within 1s. CPUs and memory are not aligned with them. When the cause is gone, create the pod again",
+		"device nic0 of example.com/nic (container c): the NUMA node is not known, so CPUs and memory are not aligned with it. The device plugin has to report it",
+	}
+	for _, when := range []string{"at once", "after a restart"} {
+		for _, name := range []string{"a", "large"} {
+			if diff := cmp.Diff(want, r.explained("default/"+name).Answer.Notes); diff != "" {
+				t.Errorf("%s, %s:\n%s", name, when, diff)
+			}
+		}
+		if diff := cmp.Diff(want, read[Pod](r, "/api/pods/uid-a").Notes); diff != "" {
+			t.Errorf("the page, %s:\n%s", when, diff)
+		}
+		for _, n := range read[[]Rejected](r, "/api/refusals") {
+			if !strings.Contains(strings.Join(strings.Fields(n.Explanation), " "), "note "+want[0]) {
+				t.Errorf("the rejection, %s:\n%s", when, n.Explanation)
+			}
+		}
+		r = r.restart()
 	}
 }

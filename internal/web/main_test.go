@@ -36,6 +36,7 @@ type rig struct {
 	t      *testing.T
 	disk   disk
 	engine *engine.Engine
+	config engine.Config
 	web    *Web
 	server *httptest.Server
 	clock  time.Time
@@ -70,9 +71,10 @@ func newRigOf(t *testing.T, cores int) *rig {
 		Now:      time.Now, After: time.After,
 	})
 	now := func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock }
-	r.engine = engine.New(s, engine.Config{
+	r.config = engine.Config{
 		Store: &r.disk, Encode: func(*node.State) ([]byte, error) { return nil, nil }, Now: now, Observer: r.web, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	r.engine = engine.New(s, r.config)
 	if err := r.engine.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func (r *rig) serve() *httptest.Server {
 func pod(name string, cpus int) request.Pod {
 	return request.Pod{
 		UID: "uid-" + name, Namespace: "default", Name: name, QoS: request.Guaranteed,
-		Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: cpus, Equivalent: true}},
+		Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus, Equivalent: true}},
 	}
 }
 
@@ -104,6 +106,27 @@ func (r *rig) admit(name string, cpus int) bool {
 	r.t.Helper()
 	plan, err := r.engine.Admit(r.t.Context(), pod(name, cpus))
 	return err == nil && plan.Grant != nil
+}
+
+// move begins a move of a pod to other CPUs.
+func (r *rig) move(name string) {
+	r.t.Helper()
+	err := r.engine.Move(r.t.Context(), "uid-"+name, func(s *node.State) (*node.State, error) {
+		g, _ := s.Grant("uid-" + name)
+		return s.BeginMove(s.Release(g.Pod.UID).Reserving(g).Replan(g).Grant)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// moved ends a move.
+func (r *rig) moved(name string, done bool) {
+	r.t.Helper()
+	err := r.engine.Move(r.t.Context(), "uid-"+name, func(s *node.State) (*node.State, error) { return s.EndMove("uid-"+name, done), nil })
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func (r *rig) release(name string) {

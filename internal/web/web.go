@@ -1,71 +1,78 @@
-// Package web serves the live map of a node: one page, the numbers behind it, and a stream of what
-// changes.
+// Package web serves the live map of a node: one page, its numbers, and a stream of changes.
 //
-// It is told of every state that was written (engine.Observer), keeps the last of them, as many as Kept
-// and maxHistoryBytes allow, and never changes anything: there is no way to ask for it. What is
-// costly is made when a page asks for it, and the engine never waits for it: the picture once for each
-// state; the search for what would admit a rejected pod in one of maxSearches places, so that a
-// slow one holds up no other page, and only as long as its reader waits. An explanation is not stored:
-// of each decision the web keeps the pod and the state before it without its grants (node.State.Bare), of
-// rejections the account too, and planning again gives the same answer. So what is kept of a decision
-// does not grow with the pods on the node, and keeps none of them.
+// It gets every written state (engine.Observer) and keeps the last ones, as many as Kept and maxHistoryBytes
+// allow. No request changes anything. The engine never waits for it: expensive answers are computed when a page
+// asks for them. The picture is drawn once for each state. The search for remedies of a rejected pod runs in one of
+// maxSearches places, so that a slow search delays no other page, and ends when its reader has gone. Explanations
+// are not stored. The web keeps the pod of each decision and the state before it without its grants
+// (node.State.Bare), and for rejections the account. Planning again gives the same answer. So the memory for a
+// decision does not grow with the pods on the node.
 //
-// What outlives a restart is the journal: rejections with their accounts, and when pods were admitted. The
-// agent writes it and hands it in again; see Journal and Restore.
+// The journal survives a restart: rejections with their accounts, and the times of admission. The agent writes it
+// and passes it in again; see Journal and Restore.
 //
-// The page is part of the program and loads nothing from elsewhere; its content security policy
-// allows nothing else. It names pods, so it is for those who are on the node: internal/access
-// guards it, and everything else that is served at the same address.
+// The page is part of the program and loads nothing from other hosts; its content security policy allows nothing
+// else. It names pods, so it is for clients on the node: internal/access guards it, and everything else that is
+// served at the same address.
 package web
 
 import (
 	"context"
 	"crypto/rand"
 	"embed"
+	"io"
 	"io/fs"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/paddock-project/paddock/docs/rules"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/nodemap"
+	"github.com/paddock-project/paddock/internal/webui"
 )
 
 //go:embed page
 var page embed.FS
 
-// maxStreams is how many pages can follow at a time.
+// maxStreams is how many pages can follow the changes at a time.
 const maxStreams = 32
 
-// Config is what the map is of.
+// Config is the web's environment.
 type Config struct {
-	// Machine and Policy are what people call them.
+	// Machine and Policy are names for people.
 	Machine, Policy string
-	// Snapshot is the state as it is now, nil while there is none. It must not wait and may be called
-	// at any time by several goroutines.
+	// Snapshot is the present state; nil while there is none. It must not wait, and several goroutines may
+	// call it at any time.
 	Snapshot func() *engine.Snapshot
-	// Notice returns why what is shown is not in force, empty if it is: another manager assigns CPUs on this
-	// node. It must not wait and may be called at any time by
-	// several goroutines. Nil: it always is.
+	// Notice returns the reason why the map is not in force, for example another manager that assigns CPUs on
+	// this node; empty: it is. It must not wait, and several goroutines may call it at any time. Nil: the map is
+	// always in force.
 	Notice func() string
+	// Warning returns a problem that the map does not show, for example a manifest that cannot be used; empty:
+	// none. It has the same limits as Notice. Nil: there is never one.
+	Warning func() string
+	// Veto returns why the last resize of a pod was rejected, by its UID; empty: it was not. It has the same limits as
+	// Notice. Nil: no resize is ever rejected.
+	Veto func(uid string) string
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 }
 
-// Web observes the engine and serves what it saw. It is safe for use by several goroutines.
+// Web observes the engine and serves the map. It is safe for use by several goroutines.
 type Web struct {
 	config Config
-	// instance tells pages that the program was started anew.
+	// instance shows pages that the program was restarted.
 	instance string
 	streams  chan struct{}
 
-	mu       sync.Mutex // held for moments only: the engine waits for it
-	history  history
-	refusals refusals
+	mu         sync.Mutex // only for short times: the engine waits for it
+	history    history
+	rejections rejections
 	// admitted are the decisions about the pods that are there, by UID.
 	admitted map[string]admission
 	changed  chan struct{} // closed with the next change
@@ -79,31 +86,37 @@ type Web struct {
 	// searches has a place for each search that may run at a time; search is explain.Search.
 	searches chan struct{}
 	search   func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
-	finding  sync.Mutex // held for moments only
+	finding  sync.Mutex // only for short times
 	searched searched
 }
 
-// maxSearches is how many searches for remedies run at a time. Each is bounded, ends when its reader has
-// gone, and computes on one CPU.
+// maxSearches is how many searches for remedies run at a time. Each is limited, ends when its reader has gone, and
+// uses one CPU.
 const maxSearches = 4
 
-// admission is when a pod was admitted, by the sequence of its grant, and the state that was asked, without
-// its grants: nil where that was before a restart.
+// admission is the time at which a pod was admitted, the sequence of its grant, and the state that the decision is
+// based on, without its grants: nil for a decision before a restart.
 type admission struct {
 	base     *node.State
 	at       time.Time
 	revision uint64
 }
 
-// rendered is the picture that was asked for last.
+// rendered are the pictures of the state that was asked for last.
 type rendered struct {
 	state *node.State
-	svg   []byte
+	svg   map[look][]byte
+}
+
+// look is how a picture is drawn.
+type look struct {
+	by     nodemap.Grouping
+	folded bool
 }
 
 var _ engine.Observer = (*Web)(nil)
 
-// New is a Web that saw nothing yet.
+// New returns a Web without a state.
 func New(c Config) *Web {
 	return &Web{
 		config: c, instance: rand.Text(), streams: make(chan struct{}, maxStreams),
@@ -115,8 +128,7 @@ func New(c Config) *Web {
 	}
 }
 
-// Handler serves the page and what it needs, and leaves everything else to next. Streams end with
-// ctx.
+// Handler serves the page and its data, and passes all other requests to next. Streams end with ctx.
 func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
@@ -126,27 +138,34 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	static := func(name string) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, files, name) }
 	}
-	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, harden(h)) }
+	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, webui.Harden(h)) }
 	handle("GET /{$}", static("index.html"))
-	handle("GET /page.js", static("page.js"))
-	handle("GET /page.css", static("page.css"))
+	for _, name := range []string{"page.css", "page.js", "pods.js", "rejections.js"} {
+		handle("GET /"+name, static(name))
+	}
+	handle("GET /text.js", webui.ServeTextJS)
 	handle("GET /map.css", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = rw.Write([]byte(view.MapStyle))
+		_, _ = rw.Write([]byte(nodemap.StyleSheet))
 	})
 	handle("GET /api/map.svg", w.serveMap)
+	handle("GET /api/map", w.servePrinted)
+	handle("GET /api/report", until(ctx, w.serveReport))
+	handle("GET /api/defragment", until(ctx, w.serveDefragment))
 	handle("GET /api/state", w.serveState)
 	handle("GET /api/history", w.serveHistory)
-	handle("GET /api/refusals", w.serveRefusals)
-	handle("GET /api/refusals/{number}", until(ctx, w.serveRefusal))
+	handle("GET /api/refusals", w.serveRejections)
+	handle("GET /api/refusals/{number}", until(ctx, w.serveRejection))
+	handle("GET /api/refusals/{number}/map.svg", until(ctx, w.servePreview))
 	handle("GET /api/explain", until(ctx, w.serveExplain))
 	handle("GET /api/pods/{uid}", w.servePod)
+	handle("GET /rules/{id}", serveRule)
 	handle("GET /events", func(rw http.ResponseWriter, r *http.Request) { w.serveEvents(ctx, rw, r) })
 	mux.Handle("/", next)
 	return mux
 }
 
-// until ends the context of requests with ctx as well.
+// until ends the context of requests when ctx ends.
 func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		both, cancel := context.WithCancel(r.Context())
@@ -157,19 +176,21 @@ func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// harden sets what a browser may do with an answer.
-func harden(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		h := rw.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "+
-			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(rw, r)
-	})
+// serveRule prints a rule of the rule book, for reading.
+func serveRule(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	found, missing := rules.Find(r.PathValue("id"))
+	if len(found) == 0 {
+		if len(missing) == 0 {
+			missing = []string{r.PathValue("id")}
+		}
+		rw.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(rw, rules.Unknown(missing)+"\n") // An error is the reader's, who is gone.
+		return
+	}
+	for _, rule := range found {
+		_, _ = io.WriteString(rw, rule.String()+"\n") // As above.
+	}
 }
 
 // Wrote is engine.Observer's: a state was written.
@@ -181,7 +202,7 @@ func (w *Web) Wrote(write engine.Write) {
 	}
 }
 
-// Released is engine.Observer's: a pod is gone, as the state says that was written before.
+// Released is engine.Observer's: a pod is gone. The state that was written before shows that already.
 func (w *Web) Released(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,14 +212,14 @@ func (w *Web) Released(uid string) {
 	}
 }
 
-// Decided is engine.Observer's: a pod was admitted, which Wrote told already, or not.
+// Decided is engine.Observer's: a pod was admitted, which Wrote has reported already, or rejected.
 func (w *Web) Decided(d engine.Decision) {
 	at := w.config.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case d.Err != nil || d.Plan.Refusal != nil:
-		w.refusals.add(d, at)
+	case d.Err != nil || d.Plan.Rejection != nil:
+		w.rejections.add(d, at)
 		w.edit()
 		w.wake()
 	case !d.Plan.Known:
@@ -207,21 +228,21 @@ func (w *Web) Decided(d engine.Decision) {
 	}
 }
 
-// record keeps a state if it is newer than the last one. It is called with mu held.
+// record keeps a state if it is newer than the last one. The caller has locked mu.
 func (w *Web) record(s *node.State, at time.Time) {
 	if w.history.add(s, at) {
 		w.wake()
 	}
 }
 
-// wake tells those who follow. It is called with mu held.
+// wake wakes the streams. The caller has locked mu.
 func (w *Web) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// now looks at the state as it is: some changes are not written at once. It returns the last
-// moment of the history, and false while there is none.
+// now records the present state, because some changes are not written at once. It returns the last moment of the
+// history, and false while there is none.
 func (w *Web) now() (moment, bool) {
 	s := w.config.Snapshot()
 	w.mu.Lock()

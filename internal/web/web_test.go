@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/terminal"
 	"github.com/paddock-project/paddock/internal/view"
 )
 
@@ -91,21 +92,21 @@ func TestPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := view.ExplanationOf(before, plan, nil).Text(view.Style{}, false)
+	want := view.ExplanationOf(before, plan, nil).Text(terminal.Style{}, false)
 	r.release("a")
 	p := read[Pod](r, "/api/pods/uid-b")
-	if p.Anew || p.Since == nil || p.Explanation != want || p.CPUs != plan.Grant.CPUs().String() {
+	if p.DecisionUnknown || p.Since == nil || p.Explanation != want || p.CPUs != plan.Grant.CPUs().String() {
 		t.Errorf("got %+v\nwant the explanation\n%s", p, want)
 	}
 	r.fill(Kept / 2) // The generation that admitted it is not kept any more, but why is.
-	if p = read[Pod](r, "/api/pods/uid-b"); p.Anew || p.Since == nil || p.Explanation != want {
+	if p = read[Pod](r, "/api/pods/uid-b"); p.DecisionUnknown || p.Since == nil || p.Explanation != want {
 		t.Errorf("after %d generations: %+v", Kept, p)
 	}
 	if len(r.web.admitted) != 1 {
 		t.Errorf("%d admissions are kept for one pod", len(r.web.admitted))
 	}
 	restarted := &rig{t: t, engine: r.engine, web: New(r.web.config)}
-	if p = read[Pod](restarted, "/api/pods/uid-b"); !p.Anew || p.Since != nil || !strings.Contains(p.Explanation, "admitted default/b") {
+	if p = read[Pod](restarted, "/api/pods/uid-b"); !p.DecisionUnknown || p.Since != nil || !strings.Contains(p.Explanation, "admitted default/b") {
 		t.Errorf("after a restart: %+v", p)
 	}
 	if answer := r.get("/api/pods/nobody"); answer.Code != http.StatusNotFound {
@@ -113,8 +114,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestRefusals: the newest first, with the account, and one entry for the same again.
-func TestRefusals(t *testing.T) {
+// TestRejections: the newest first, with the account, and one entry for the same again.
+func TestRejections(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
 	for range 3 {
@@ -123,29 +124,42 @@ func TestRefusals(t *testing.T) {
 	r.disk.broken.Store(true)
 	r.admit("unlucky", 1)
 	r.disk.broken.Store(false)
-	list := read[[]Refused](r, "/api/refusals")
-	if len(list) != 2 || list[0].Pod != "default/unlucky" || !strings.Contains(list[0].Error, "no space left") || list[0].Refusal != nil {
+	list := read[[]Rejected](r, "/api/refusals")
+	if len(list) != 2 || list[0].Pod != "default/unlucky" || !strings.Contains(list[0].Error, "no space left") || list[0].Rejection != nil {
 		t.Fatalf("%+v", list)
 	}
 	large := list[1]
-	if large.Times != 3 || large.Refusal == nil || large.Refusal.Rule == "" || len(large.Refusal.Nodes) != 2 ||
-		large.Refusal.Nodes[0].Holders[0].Pod != "default/a" || !strings.Contains(large.Explanation, "rejected default/large") {
+	if large.Times != 3 || large.Rejection == nil || large.Rejection.Rule == "" || len(large.Rejection.Nodes) != 2 ||
+		large.Rejection.Nodes[0].Holders[0].Pod != "default/a" || !strings.Contains(large.Explanation, "rejected default/large") {
 		t.Errorf("%+v", large)
 	}
-	for i := range 2 * maxRefusals {
+	for i := range 2 * maxRejections {
 		r.admit(fmt.Sprintf("l%d", i), 9)
 	}
-	if n := len(read[[]Refused](r, "/api/refusals")); n != maxRefusals {
+	if n := len(read[[]Rejected](r, "/api/refusals")); n != maxRejections {
 		t.Errorf("%d refusals are kept", n)
 	}
 }
 
 // TestReadOnly: there is no way to change anything, every answer has the policy, and what is not ours
 // goes to the next handler.
+// TestRule: the page links to the rule of a rejection.
+func TestRule(t *testing.T) {
+	r := newRig(t)
+	if answer := r.get("/rules/R-HINT-62"); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), "topologyManagerPolicy restricted") {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	for _, id := range []string{"R-HINT-" + "999", "something"} {
+		if answer := r.get("/rules/" + id); answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "there is no rule "+id) {
+			t.Errorf("%d %s", answer.Code, answer.Body)
+		}
+	}
+}
+
 func TestReadOnly(t *testing.T) {
 	r := newRig(t)
 	h := r.web.Handler(t.Context(), http.HandlerFunc(next))
-	for _, path := range []string{"/", "/page.js", "/page.css", "/map.css", "/api/map.svg", "/api/state", "/api/history", "/api/refusals"} {
+	for _, path := range []string{"/", "/page.js", "/pods.js", "/rejections.js", "/text.js", "/page.css", "/map.css", "/api/map.svg", "/api/state", "/api/history", "/api/refusals"} {
 		answer := r.get(path)
 		policy := answer.Header().Get("Content-Security-Policy")
 		if answer.Code != http.StatusOK || !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
@@ -162,7 +176,7 @@ func TestReadOnly(t *testing.T) {
 	if got := r.get("/metrics").Body.String(); got != "next" {
 		t.Errorf("/metrics: %s", got)
 	}
-	for _, name := range []string{"index.html", "page.js", "page.css"} {
+	for _, name := range []string{"index.html", "page.css", "page.js", "pods.js", "rejections.js"} {
 		text, err := page.ReadFile("page/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -232,8 +246,8 @@ func TestEvents(t *testing.T) {
 	r.admit("a", 2)
 	r.fill(100)
 	r.admit("large", 9)
-	generation, refusals := uint64(0), 0
-	for generation < 201 || refusals < 1 {
+	generation, rejections := uint64(0), 0
+	for generation < 201 || rejections < 1 {
 		name, data = e.next()
 		var change Change
 		if err := json.Unmarshal([]byte(data), &change); err != nil || name != "change" {
@@ -245,16 +259,16 @@ func TestEvents(t *testing.T) {
 			}
 			generation = m.Generation
 		}
-		refusals = change.Refusals
+		rejections = change.Rejections
 	}
 }
 
 // TestNotice: a stream and the history say why what is shown is not in force, and that it is again.
 func TestNotice(t *testing.T) {
 	r := newRig(t)
-	var aside atomic.Bool
+	var unmanaged atomic.Bool
 	r.web.config.Notice = func() string {
-		if aside.Load() {
+		if unmanaged.Load() {
 			return "the kubelet manages this node"
 		}
 		return ""
@@ -265,7 +279,7 @@ func TestNotice(t *testing.T) {
 		t.Fatal(name, data)
 	}
 	for _, want := range []bool{true, false} {
-		aside.Store(want)
+		unmanaged.Store(want)
 		r.admit("a", 1) // It makes the stream look at once.
 		r.web.Released("a")
 		for {

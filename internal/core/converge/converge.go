@@ -1,9 +1,9 @@
-// Package converge compares what containers run on with what they should run on, and says
-// which updates make the two equal, in which order.
+// Package converge compares what containers run on with what they should run on, and returns the
+// updates that make the two equal, in order.
 //
-// It serves every edge that meets running containers: a runtime that synchronises, the
-// reconcile loop, the replies to an admission that shrank the node's shared pool. It decides
-// nothing about who gets what: that is node's.
+// All code that changes running containers uses it: a runtime that synchronizes, the reconcile loop,
+// and the replies to an admission that shrank the node shared pool. Package node decides what
+// containers should run on.
 package converge
 
 import (
@@ -26,7 +26,7 @@ type Setting struct {
 	Quota node.Quota
 }
 
-// Equal tells whether both are the same.
+// Equal reports whether both are the same.
 func (s Setting) Equal(t Setting) bool {
 	return s.CPUs.Equal(t.CPUs) && s.Mems == t.Mems && s.Quota == t.Quota
 }
@@ -44,20 +44,20 @@ type Update struct {
 	Before, After      Setting
 }
 
-// Shrinks tells whether the container gives up CPUs that it runs on, and grows nowhere.
+// Shrinks reports whether the container gives up CPUs that it runs on, and grows nowhere.
 func (u Update) Shrinks() bool {
 	return !u.Before.CPUs.IsEmpty() && u.Before.CPUs.Contains(u.After.CPUs)
 }
 
 // Report is the result of a comparison.
 type Report struct {
-	// Updates are in the order in which they are to be made: whoever gives CPUs up comes
-	// before anyone who may get them (cpu-manager design, Appendix A), then by pod and container.
+	// Updates are in the order in which they are to be made: containers that give up CPUs
+	// come before those that may get them (cpu-manager design, Appendix A), then by pod and container.
 	Updates []Update
-	// Stranded containers should run on the node's shared pool, which is empty. Nobody can say
-	// so to a runtime, where an empty set means "no change"; they stay where they are.
+	// Stranded containers should run on the node shared pool, which is empty. They stay where they
+	// are: for a runtime, an empty set means "no change".
 	Stranded []Observed
-	// Strangers belong to pods that hold no grant, or are no container of theirs.
+	// Strangers are containers of pods without a grant, or containers that their grant does not have.
 	Strangers []Observed
 }
 
@@ -68,7 +68,7 @@ func Desired(s *node.State, g *node.Grant, i int) Setting {
 	return Setting{CPUs: cpus, Mems: mems, Quota: s.Quota(g, i)}
 }
 
-// Compare holds running containers against the state.
+// Compare compares running containers with the state.
 func Compare(s *node.State, observed []Observed) Report {
 	var r Report
 	at := places{}
@@ -87,7 +87,16 @@ func Compare(s *node.State, observed []Observed) Report {
 			r.Stranded = append(r.Stranded, o)
 			continue
 		}
-		after := merge(o.Setting, want)
+		after := o.Setting
+		if !want.CPUs.IsEmpty() {
+			after.CPUs = want.CPUs
+			if want.Quota != node.KeepQuota {
+				after.Quota = want.Quota
+			}
+		}
+		if !want.Mems.IsEmpty() {
+			after.Mems = want.Mems
+		}
 		if !after.Equal(o.Setting) {
 			r.Updates = append(r.Updates, Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
 		}
@@ -128,21 +137,6 @@ func Order(updates []Update) {
 	slices.SortStableFunc(updates, func(a, b Update) int {
 		return cmp.Or(order(a)-order(b), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Container, b.Container), strings.Compare(a.ID, b.ID))
 	})
-}
-
-// merge is what the container has, with what is managed in its place.
-func merge(has, want Setting) Setting {
-	after := has
-	if !want.CPUs.IsEmpty() {
-		after.CPUs = want.CPUs
-		if want.Quota != node.KeepQuota {
-			after.Quota = want.Quota
-		}
-	}
-	if !want.Mems.IsEmpty() {
-		after.Mems = want.Mems
-	}
-	return after
 }
 
 // order is the phase of an update: 0 gives up CPUs, 1 moves, 2 only gets more.

@@ -14,7 +14,7 @@ import (
 )
 
 // state is a machine of four cores on one NUMA node, CPU 0 reserved. Pod "own" has CPU 1 for its
-// container app and none for log; pod "other" runs on the node's shared pool.
+// container app and none for log; pod "other" runs on the node shared pool.
 func state(t *testing.T, strict bool, ownCPUs int) *node.State {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
@@ -32,12 +32,12 @@ func state(t *testing.T, strict bool, ownCPUs int) *node.State {
 		t.Fatal(err)
 	}
 	for _, pod := range []request.Pod{
-		{UID: "own", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "app", Lane: request.App, CPUs: ownCPUs}, {Name: "log", Lane: request.App}}},
-		{UID: "other", Name: "other", Containers: []request.Container{{Name: "c", Lane: request.App}}},
+		{UID: "own", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "app", Type: request.App, CPUs: ownCPUs}, {Name: "log", Type: request.App}}},
+		{UID: "other", Name: "other", Containers: []request.Container{{Name: "c", Type: request.App}}},
 	} {
 		plan := s.Plan(pod)
-		if s, err = s.Apply(plan); err != nil || plan.Refusal != nil {
-			t.Fatal(err, plan.Refusal)
+		if s, err = s.Apply(plan); err != nil || plan.Rejection != nil {
+			t.Fatal(err, plan.Rejection)
 		}
 	}
 	return s
@@ -170,7 +170,7 @@ func TestCompareManyContainers(t *testing.T) {
 	pod := request.Pod{UID: "many", Name: "many", QoS: request.Guaranteed}
 	var containers []converge.Observed
 	for i := range 40 {
-		c := request.Container{Name: fmt.Sprintf("c%02d", i), Lane: request.App}
+		c := request.Container{Name: fmt.Sprintf("c%02d", i), Type: request.App}
 		cpus := "0,3"
 		if i == 33 {
 			c.CPUs, cpus = 1, "0-3"

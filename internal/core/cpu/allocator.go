@@ -11,7 +11,10 @@ import (
 // the machine's CPUs and has at least need of them.
 func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.Set {
 	a := newAllocator(m, available, need)
-	steps := [...]func(){a.takeNodes, a.takeSockets}
+	steps := [...]func(){
+		func() { a.takeWhole(a.nodeOrder(), m.CPUNodes(), ownSize) },
+		func() { a.takeWhole(a.socketOrder(), m.Sockets(), max(1, m.CPUsPerSocket())) },
+	}
 	if !a.numaFirst {
 		slices.Reverse(steps[:])
 	}
@@ -26,12 +29,20 @@ func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.
 		}
 	}
 	if o.DistributeAcrossCores {
-		a.takeSpread()
+		// One socket after the other, by ascending id (R-CPU-46).
+		for _, s := range a.socketOrder() {
+			a.takeFree(m.Sockets()[s].CPUs)
+		}
 		return a.taken.Set()
 	}
-	if a.takeCores(); a.need > 0 {
-		a.takeThreads()
+	// Whole cores, by ascending id in each group: cores that are entirely free have equal counts, so
+	// R-CPU-41 orders them by id.
+	for _, group := range a.coreGroups() {
+		if a.takeWhole(group, m.Cores(), coreSize(m)); a.need == 0 {
+			return a.taken.Set()
+		}
 	}
+	a.takeThreads()
 	return a.taken.Set()
 }
 
@@ -43,39 +54,25 @@ type allocator struct {
 	need int
 
 	free, taken cpuset.Builder
-	// The free CPUs of each level, as a count by unit.
-	nodes, sockets, uncores, cores []int32
-	numaFirst                      bool // R-CPU-42
+	// The free CPUs of each level that units are ordered by, as a count by unit. Cores have no counts: a
+	// request looks at few of them.
+	nodes, sockets, uncores []int32
+	numaFirst               bool // R-CPU-42
 }
 
 func newAllocator(m *machine.Machine, available cpuset.Set, need int) *allocator {
 	a := &allocator{m: m, at: m.Index(), need: need}
 	a.numaFirst = m.NumSockets() >= len(m.CPUNodes())
 	a.free.AddSet(available)
-	nodes, sockets, uncores := len(m.CPUNodes()), len(m.Sockets()), len(m.Uncores())
-	counts := make([]int32, nodes+sockets+uncores+len(m.Cores()))
-	a.nodes, counts = counts[:nodes], counts[nodes:]
-	a.sockets, counts = counts[:sockets], counts[sockets:]
-	a.uncores, a.cores = counts[:uncores], counts[uncores:]
-	for id := range available.All() {
-		a.count(id, 1)
+	counts := make([]int32, len(m.CPUNodes())+len(m.Sockets()))
+	a.nodes, a.sockets = counts[:len(m.CPUNodes())], counts[len(m.CPUNodes()):]
+	for i := range a.nodes {
+		a.nodes[i] = int32(available.IntersectionLen(m.CPUNodes()[i].CPUs))
+	}
+	for i := range a.sockets {
+		a.sockets[i] = int32(available.IntersectionLen(m.Sockets()[i].CPUs))
 	}
 	return a
-}
-
-func (a *allocator) count(id int, by int32) {
-	p := a.at.Places[id]
-	a.nodes[p.Node] += by
-	a.sockets[p.Socket] += by
-	a.uncores[p.Uncore] += by
-	a.cores[p.Core] += by
-}
-
-func (a *allocator) take(id int) {
-	a.free.Remove(id)
-	a.taken.Add(id)
-	a.count(id, -1)
-	a.need--
 }
 
 // takeFree takes free CPUs of set, lowest first, until the need is met.
@@ -85,7 +82,12 @@ func (a *allocator) takeFree(set cpuset.Set) {
 			return
 		}
 		if a.free.Has(id) {
-			a.take(id)
+			a.free.Remove(id)
+			a.taken.Add(id)
+			p := &a.at.Places[id]
+			a.nodes[p.Node]--
+			a.sockets[p.Socket]--
+			a.need--
 		}
 	}
 }
@@ -93,50 +95,33 @@ func (a *allocator) takeFree(set cpuset.Set) {
 // takeWhole takes every unit of the list that is entirely free and not larger than the need
 // (R-CPU-44). Where size is not ownSize, a unit must have that size. It is an average, which on
 // uneven machines can differ from every unit.
-func (a *allocator) takeWhole(list []int32, units []machine.Unit, free []int32, size int) {
+func (a *allocator) takeWhole(list []int32, units []machine.Unit, size int) {
 	for _, i := range list {
 		u := &units[i]
-		if int(free[i]) == u.Size && u.Size <= a.need && (size == ownSize || size == u.Size) {
+		if u.Size <= a.need && (size == ownSize || size == u.Size) && a.free.Contains(u.CPUs) {
 			a.takeFree(u.CPUs)
 		}
 	}
 }
 
-// ownSize tells takeWhole to accept units of any size. It is 0 because no unit and no average has
+// with ownSize takeWhole accepts units of any size. It is 0 because no unit and no average has
 // that size.
 const ownSize = 0
-
-func (a *allocator) takeNodes() {
-	a.takeWhole(a.nodeOrder(), a.m.CPUNodes(), a.nodes, ownSize)
-}
-
-func (a *allocator) takeSockets() {
-	a.takeWhole(a.socketOrder(), a.m.Sockets(), a.sockets, max(1, a.m.CPUsPerSocket()))
-}
-
-// takeCores takes whole cores, by ascending id in each group: cores that are entirely free have
-// equal counts, so R-CPU-41 orders them by id.
-func (a *allocator) takeCores() {
-	size := coreSize(a.m)
-	for _, group := range a.coreGroups() {
-		a.takeWhole(group, a.m.Cores(), a.cores, size)
-		if a.need == 0 {
-			return
-		}
-	}
-}
 
 // takeThreads takes single CPUs, of the cores with the fewest free ones first (R-CPU-45). It
 // takes all of a core before the next one, so the counts of the cores to come do not change.
 func (a *allocator) takeThreads() {
+	var counts []int // free CPUs by core of the group
 	for _, group := range a.coreGroups() {
-		most := int32(0)
+		counts = counts[:0]
+		most := 0
 		for _, c := range group {
-			most = max(most, a.cores[c])
+			n := a.free.IntersectionLen(a.m.Cores()[c].CPUs)
+			counts, most = append(counts, n), max(most, n)
 		}
-		for free := int32(1); free <= most; free++ {
-			for _, c := range group {
-				if a.cores[c] != free {
+		for free := 1; free <= most; free++ {
+			for i, c := range group {
+				if counts[i] != free {
 					continue
 				}
 				if a.takeFree(a.m.Cores()[c].CPUs); a.need == 0 {
@@ -144,12 +129,5 @@ func (a *allocator) takeThreads() {
 				}
 			}
 		}
-	}
-}
-
-// takeSpread takes the CPUs of one socket after the other, by ascending id (R-CPU-46).
-func (a *allocator) takeSpread() {
-	for _, s := range a.socketOrder() {
-		a.takeFree(a.m.Sockets()[s].CPUs)
 	}
 }

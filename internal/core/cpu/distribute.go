@@ -30,28 +30,24 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 	machineGroups := ceilDiv(ceilDiv(len(m.CPUs()), group), len(m.CPUNodes()))
 	groups := need / group
 	for k := ceilDiv(groups, machineGroups); k <= min(groups, len(nodes)); k++ {
-		shares := newSplit(free, group, groups, k).best()
+		split := split{free: free, group: group, k: k, even: groups / k * group, rest: groups % k}
+		shares := split.best()
 		if shares == nil {
 			continue
 		}
-		return takeShares(m, packed, available, nodes, shares)
+		// Each part of a share is packed on the CPUs that are left after the parts before it (R-CPU-58).
+		var taken cpuset.Builder
+		for _, s := range shares {
+			local := available.Intersection(m.CPUNodes()[nodes[s.node]].CPUs)
+			for _, n := range s.parts() {
+				part := pack(m, packed, local, n)
+				local = local.Difference(part)
+				taken.AddSet(part)
+			}
+		}
+		return taken.Set()
 	}
 	return pack(m, packed, available, need)
-}
-
-// takeShares takes the share of each NUMA node, each part of a share packed on the CPUs that are
-// left after the parts before it (R-CPU-58).
-func takeShares(m *machine.Machine, o Options, available cpuset.Set, nodes []int32, shares []share) cpuset.Set {
-	var taken cpuset.Builder
-	for _, s := range shares {
-		local := available.Intersection(m.CPUNodes()[nodes[s.node]].CPUs)
-		for _, n := range s.parts() {
-			part := pack(m, o, local, n)
-			local = local.Difference(part)
-			taken.AddSet(part)
-		}
-	}
-	return taken.Set()
 }
 
 // share is what one NUMA node gives: an even part, the same for all, and some groups of

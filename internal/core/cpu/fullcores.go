@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
@@ -36,6 +38,13 @@ func PhysicalOf(m *machine.Machine, set cpuset.Set) cpuset.Set {
 		}
 	}
 	return b.Set()
+}
+
+// SplitsCores reports whether a set has a part of a core where Take would not split one for a request that
+// CheckFullCores allows: if all cores have as many CPUs as the average. On other machines Take may.
+func SplitsCores(m *machine.Machine, set cpuset.Set) bool {
+	other := func(core machine.Unit) bool { return core.Size != coreSize(m) }
+	return !slices.ContainsFunc(m.Cores(), other) && !PhysicalOf(m, set).Equal(set)
 }
 
 // coreSize is the average number of CPUs per core, at least 1: a machine may report

@@ -34,7 +34,18 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	if free+reused < request {
 		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
 	}
-	preferred := fewestNodes(m, request)
+	// How many NUMA nodes the request needs on the empty machine, reserved CPUs included (R-HINT-26),
+	// or all of them if these are too small.
+	var buffer [mask.MaxNode + 1]int
+	sizes := buffer[:0]
+	for _, n := range nodes {
+		sizes = append(sizes, n.Size)
+	}
+	slices.SortFunc(sizes, func(a, b int) int { return cmp.Compare(b, a) })
+	preferred := 0
+	for left := request; left > 0 && preferred < len(sizes); preferred++ {
+		left -= sizes[preferred]
+	}
 	return hint.Set{
 		Resource:   resource,
 		Kind:       hint.Fits,
@@ -55,23 +66,6 @@ func scarce(request, free, reused int) string {
 		text += fmt.Sprintf(" and %d can be reused", reused)
 	}
 	return text
-}
-
-// fewestNodes is the size of a preferred mask: how many NUMA nodes the request needs on the empty
-// machine, reserved CPUs included (R-HINT-26), or all of them if these are too small.
-func fewestNodes(m *machine.Machine, request int) int {
-	var buffer [mask.MaxNode + 1]int
-	sizes := buffer[:0]
-	for _, n := range m.CPUNodes() {
-		sizes = append(sizes, n.Size)
-	}
-	slices.SortFunc(sizes, func(a, b int) int { return cmp.Compare(b, a) })
-	for i, size := range sizes {
-		if request -= size; request <= 0 {
-			return i + 1
-		}
-	}
-	return len(sizes)
 }
 
 // socketRule is align-by-socket: masks on exactly as many sockets as the preferred size needs are

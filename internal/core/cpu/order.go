@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
@@ -71,20 +70,11 @@ func (a *allocator) within(outer []int32, parts [][]machine.Part, free []int32) 
 	for _, o := range outer {
 		start := len(list)
 		for _, p := range parts[o] {
-			if free[p.Unit] > 0 && a.hasFree(p.CPUs) && !slices.Contains(list, p.Unit) {
+			if free[p.Unit] > 0 && a.free.Intersects(p.CPUs) && !slices.Contains(list, p.Unit) {
 				list = append(list, p.Unit)
 			}
 		}
 		sortByFree(list[start:], free)
 	}
 	return list
-}
-
-func (a *allocator) hasFree(set cpuset.Set) bool {
-	for id := range set.All() {
-		if a.free.Has(id) {
-			return true
-		}
-	}
-	return false
 }

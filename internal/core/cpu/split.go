@@ -37,10 +37,6 @@ type split struct {
 	rest  int // groups in the remainder, always fewer than k
 }
 
-func newSplit(free []int, group, groups, k int) *split {
-	return &split{free: free, group: group, k: k, even: groups / k * group, rest: groups % k}
-}
-
 // best returns the shares of X in the order of NUMA nodes, or nil if no k NUMA nodes have enough.
 func (s *split) best() []share {
 	largest := s.largest()
@@ -127,23 +123,19 @@ func (s *split) bounds(largest []int) []int64 {
 			given[0] = level + 1
 		}
 		for range s.rest - given[0] {
-			s.giveOne(largest, given)
+			most, at := -1, 0
+			for i, node := range largest {
+				if left := s.free[node] - given[i]*s.group; left > most && s.spare(node) > given[i] {
+					most, at = left, i
+				}
+			}
+			given[at]++
 		}
 		for i, node := range largest {
 			bounds[level] += s.gain(node, given[i])
 		}
 	}
 	return bounds
-}
-
-func (s *split) giveOne(nodes, given []int) {
-	most, at := -1, 0
-	for i, node := range nodes {
-		if left := s.free[node] - given[i]*s.group; left > most && s.spare(node) > given[i] {
-			most, at = left, i
-		}
-	}
-	given[at]++
 }
 
 // remainder returns Z as indexes of X: of the largest ones with enough gain the first. levels are

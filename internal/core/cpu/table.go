@@ -128,8 +128,12 @@ func (t *table) first(count int, enough int64) []int {
 		if len(picked) == count {
 			break
 		}
+		most := int64(none) // The most gain of a pick with item i.
 		with := t.after(i, reached)
-		if t.reaches(i+1, count-len(picked)-1, with, enough) {
+		for s, gained := range with {
+			most = max(most, gained+t.at(i+1, count-len(picked)-1, s/2, s%2))
+		}
+		if most >= enough {
 			picked, reached = append(picked, i), with
 			continue
 		}
@@ -165,14 +169,4 @@ func (t *table) after(i int, reached []int64) []int64 {
 		}
 	}
 	return with
-}
-
-// reaches tells whether count of the items from i on can complete a pick to enough gain.
-func (t *table) reaches(i, count int, reached []int64, enough int64) bool {
-	for s, gained := range reached {
-		if gained+t.at(i, count, s/2, s%2) >= enough {
-			return true
-		}
-	}
-	return false
 }

@@ -20,7 +20,7 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 	if free := available.Len(); n > free {
 		return cpuset.Set{}, &NotEnoughError{Requested: n, Available: free}
 	}
-	if o.DistributeAcrossNUMA {
+	if o.Method() == Distributed {
 		return distribute(m, o, available, n), nil
 	}
 	return pack(m, o, available, n), nil
@@ -45,7 +45,7 @@ func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, h
 	if !hasMask {
 		return Take(m, o, pool, n)
 	}
-	aligned := pool.Intersection(reach(m, o, nodes))
+	aligned := pool.Intersection(Local(m, o, nodes))
 	first, err := Take(m, o, aligned, min(n, aligned.Len()))
 	if err != nil {
 		return cpuset.Set{}, err
@@ -55,19 +55,4 @@ func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, h
 		return cpuset.Set{}, err
 	}
 	return first.Union(rest), nil
-}
-
-// reach returns all CPUs that count as aligned with the NUMA nodes.
-func reach(m *machine.Machine, o Options, nodes mask.Mask) cpuset.Set {
-	local := m.CPUsOf(nodes)
-	if !o.AlignBySocket {
-		return local
-	}
-	var b cpuset.Builder
-	for _, s := range m.Sockets() {
-		if s.CPUs.Intersects(local) {
-			b.AddSet(s.CPUs)
-		}
-	}
-	return b.Set()
 }

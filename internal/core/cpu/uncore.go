@@ -6,10 +6,15 @@ import "github.com/paddock-project/paddock/internal/core/cpuset"
 // is at least the size of an average one, then a part of one cache that meets the whole rest
 // (R-CPU-61). It may take nothing (R-CPU-64).
 func (a *allocator) takeUncores() {
+	// Counted once: a cache of which CPUs were taken is either used up or the last one.
+	a.uncores = make([]int32, len(a.m.Uncores()))
+	for id := range a.free.All() {
+		a.uncores[a.at.Places[id].Uncore]++
+	}
 	average := a.m.CPUsPerUncore()
 	for _, u := range a.uncoreOrder() {
 		if a.need >= average {
-			a.takeWhole(a.uncoreOrder(), a.m.Uncores(), a.uncores, ownSize)
+			a.takeWhole(a.uncoreOrder(), a.m.Uncores(), ownSize)
 		}
 		if a.need == 0 {
 			return
@@ -32,11 +37,12 @@ func (a *allocator) takeFromUncore(u int32) {
 		if cores == 0 {
 			break
 		}
-		if a.cores[c] == 0 {
+		cpus := a.m.Cores()[c].CPUs
+		if !a.free.Intersects(cpus) {
 			continue
 		}
 		cores--
-		for id := range a.m.Cores()[c].CPUs.All() {
+		for id := range cpus.All() {
 			if a.free.Has(id) {
 				chosen.Add(id)
 				size++

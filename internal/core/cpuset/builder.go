@@ -1,10 +1,21 @@
 package cpuset
 
-// Has tells whether id was added and not removed.
+import "iter"
+
+// Has reports whether id was added and not removed.
 func (b *Builder) Has(id int) bool { return Set{b.words}.Has(id) }
 
-// Intersects tells whether a CPU of s was added and not removed.
+// Intersects reports whether a CPU of s was added and not removed.
 func (b *Builder) Intersects(s Set) bool { return Set{b.words}.Intersects(s) }
+
+// Contains reports whether every CPU of s was added and not removed.
+func (b *Builder) Contains(s Set) bool { return Set{b.words}.Contains(s) }
+
+// IntersectionLen is how many CPUs of s were added and not removed.
+func (b *Builder) IntersectionLen(s Set) int { return Set{b.words}.IntersectionLen(s) }
+
+// All yields the ids that were added and not removed, in ascending order.
+func (b *Builder) All() iter.Seq[int] { return Set{b.words}.All() }
 
 // Remove takes id out of the set that is built; an id that is not in it is ignored.
 func (b *Builder) Remove(id int) {

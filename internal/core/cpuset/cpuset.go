@@ -1,4 +1,4 @@
-// Package cpuset holds sets of CPUs as bit sets.
+// Package cpuset provides sets of CPUs as bit sets.
 //
 // A Set is a value: no method changes its receiver, and two sets may share
 // memory without either noticing. The text form is the kernel's list format
@@ -28,7 +28,7 @@ const wordBits = 64
 // Set is an immutable set of CPU ids 0..MaxID. The zero value is the empty set.
 // Sets are compared with Equal.
 type Set struct {
-	// words holds CPU n in bit n%64 of word n/64. The last word is never 0, so
+	// CPU n is bit n%64 of word n/64. The last word is never 0, so
 	// equal sets have equal words.
 	words []uint64
 }
@@ -112,18 +112,18 @@ func (s Set) Len() int {
 	return n
 }
 
-// IsEmpty tells whether s has no CPU.
+// IsEmpty reports whether s has no CPU.
 func (s Set) IsEmpty() bool { return len(s.words) == 0 }
 
-// Has tells whether CPU id is in s.
+// Has reports whether CPU id is in s.
 func (s Set) Has(id int) bool {
 	return id >= 0 && id/wordBits < len(s.words) && s.words[id/wordBits]>>(id%wordBits)&1 == 1
 }
 
-// Equal tells whether both sets hold the same CPUs.
+// Equal reports whether both sets have the same CPUs.
 func (s Set) Equal(t Set) bool { return slices.Equal(s.words, t.words) }
 
-// Contains tells whether every CPU of sub is in s.
+// Contains reports whether every CPU of sub is in s.
 func (s Set) Contains(sub Set) bool {
 	if len(sub.words) > len(s.words) {
 		return false
@@ -136,7 +136,7 @@ func (s Set) Contains(sub Set) bool {
 	return true
 }
 
-// Intersects tells whether the sets have a CPU in common.
+// Intersects reports whether the sets have a CPU in common.
 func (s Set) Intersects(t Set) bool {
 	for i := range min(len(s.words), len(t.words)) {
 		if s.words[i]&t.words[i] != 0 {
@@ -271,7 +271,7 @@ func (s Set) next(id int, flip uint64) int {
 	return -1
 }
 
-// Parse reads the list format. Elements may overlap and stand in any order; blanks,
+// Parse reads the list format. Elements may overlap and be in any order; blanks,
 // backward ranges and ids above MaxID are errors that name the element.
 func Parse(text string) (Set, error) {
 	var b Builder

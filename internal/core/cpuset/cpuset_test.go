@@ -47,7 +47,7 @@ func TestParseAcceptsDisorder(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		" ":            `element " "`,
 		"0,":           `element ""`,

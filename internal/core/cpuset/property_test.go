@@ -157,7 +157,7 @@ func TestTextFormIsKubernetes(t *testing.T) {
 	})
 }
 
-// TestParseAgreesWithKubernetes: whatever both accept means the same, and what we refuse
+// TestParseAgreesWithKubernetes: whatever both accept means the same, and what we reject
 // beyond Kubernetes are signs and ids that are too large.
 func TestParseAgreesWithKubernetes(t *testing.T) {
 	element := rapid.Custom(func(t *rapid.T) string {

@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// NotEnoughError tells that Allocate found too few devices.
+// NotEnoughError reports that Allocate found too few devices.
 type NotEnoughError struct {
 	Resource string
-	// Wanted is how many were asked for, Available how many could be had: free and healthy,
-	// or reusable. Total counts devices of any health, Unhealthy those that are not held.
+	// Wanted is how many were asked for, Available how many are available: free and healthy,
+	// or reusable. Total counts devices of any health, Unhealthy those that are not assigned.
 	Wanted                      int64
 	Available, Unhealthy, Total int
 }
@@ -23,8 +23,8 @@ func (e *NotEnoughError) Error() string {
 		return fmt.Sprintf("%d %s are asked for, this node has no such device", e.Wanted, e.Resource)
 	}
 	text := fmt.Sprintf("%d %s are asked for, %d of %d are available", e.Wanted, e.Resource, e.Available, e.Total)
-	if held := e.Total - e.Available - e.Unhealthy; held > 0 {
-		text += fmt.Sprintf(", %d assigned", held)
+	if assigned := e.Total - e.Available - e.Unhealthy; assigned > 0 {
+		text += fmt.Sprintf(", %d assigned", assigned)
 	}
 	if e.Unhealthy > 0 {
 		text += fmt.Sprintf(", %d unhealthy", e.Unhealthy)
@@ -43,7 +43,7 @@ func (u Usage) shortage(resource string, request int64, reusable []string) *NotE
 	available := u.free(i).without(kept).len() + kept.len()
 	e.Available, e.Total = available, len(r.devices)
 	for at, d := range r.devices {
-		if !d.Healthy && !u.held[i].has(at) && !kept.has(at) {
+		if !d.Healthy && !u.assigned[i].has(at) && !kept.has(at) {
 			e.Unhealthy++
 		}
 	}
@@ -73,9 +73,9 @@ func localityOf(nodes, aligned mask.Mask) locality {
 }
 
 // Allocate picks n devices for a container and returns their ids, ascending. Reusable ones
-// go first, so that the pod holds no more than it has to, then free healthy ones. The
+// go first, so that the pod gets no more than necessary, then free healthy ones. The
 // reference puts devices that are local to the aligned NUMA nodes before those elsewhere,
-// and devices without NUMA node last; within that it takes any. Here the order is settled:
+// and devices without NUMA node last; within that it takes any. Here the order is fixed:
 //
 //  1. devices whose NUMA nodes are all aligned before those that reach beyond: no part of
 //     the traffic leaves the aligned nodes;
@@ -106,7 +106,7 @@ func (u Usage) Allocate(resource string, n int64, aligned hint.Choice, reusable 
 // takeNearest adds up to n of the devices to chosen, in the order of Allocate, and returns how many it
 // lacked.
 func (r *resource) takeNearest(chosen set, n int64, devices set, aligned hint.Choice) int64 {
-	if !aligned.HasMask {
+	if !aligned.HasMask || devices.len() == 0 {
 		return takeLowest(chosen, n, devices)
 	}
 	near := slices.Clone(r.places)
@@ -115,7 +115,9 @@ func (r *resource) takeNearest(chosen set, n int64, devices set, aligned hint.Ch
 	for n > 0 && len(near) > 0 {
 		alike := newSet(len(r.devices))
 		for first := rank(near[0]); len(near) > 0 && rank(near[0]) == first; near = near[1:] {
-			alike.addCommon(near[0].devices, devices)
+			for i, word := range near[0].devices[:min(len(near[0].devices), len(devices))] {
+				alike[i] |= word & devices[i]
+			}
 		}
 		n = takeLowest(chosen, n, alike)
 	}

@@ -40,8 +40,8 @@ type resource struct {
 	name    string
 	devices []Device // ascending by id
 	healthy set
-	// universe are the NUMA nodes of all devices, whatever their health.
-	universe mask.Mask
+	// candidates are the NUMA nodes of all devices, whatever their health.
+	candidates mask.Mask
 	// ever is what each NUMA node would offer if all devices were free and healthy.
 	ever hint.Need
 	// places are the devices by NUMA nodes, so that a node with thousands of them is decided about
@@ -67,27 +67,20 @@ func NewInventory(m *machine.Machine, resources map[string][]Device) (*Inventory
 		}
 		r := resource{name: name, devices: slices.Clone(resources[name])}
 		slices.SortFunc(r.devices, func(a, b Device) int { return strings.Compare(a.ID, b.ID) })
-		if err := r.check(m); err != nil {
-			return nil, invalid("resource %s: %w", name, err)
+		for i, d := range r.devices {
+			switch unknown := d.Nodes &^ m.NodeMask(); {
+			case d.ID == "":
+				return nil, invalid("resource %s: a device has no id", name)
+			case i > 0 && r.devices[i-1].ID == d.ID:
+				return nil, invalid("resource %s: device %q is listed twice", name, d.ID)
+			case !unknown.IsEmpty():
+				return nil, invalid("resource %s: device %q is on NUMA nodes %s, the machine has no %s, only %s", name, d.ID, d.Nodes, unknown, m.NodeMask())
+			}
 		}
 		r.index()
 		inv.resources = append(inv.resources, r)
 	}
 	return inv, nil
-}
-
-func (r *resource) check(m *machine.Machine) error {
-	for i, d := range r.devices {
-		switch unknown := d.Nodes &^ m.NodeMask(); {
-		case d.ID == "":
-			return errors.New("a device has no id")
-		case i > 0 && r.devices[i-1].ID == d.ID:
-			return fmt.Errorf("device %q is listed twice", d.ID)
-		case !unknown.IsEmpty():
-			return fmt.Errorf("device %q is on NUMA nodes %s, the machine has no %s, only %s", d.ID, d.Nodes, unknown, m.NodeMask())
-		}
-	}
-	return nil
 }
 
 func (r *resource) index() {
@@ -99,7 +92,7 @@ func (r *resource) index() {
 		if d.Healthy {
 			r.healthy.add(i)
 		}
-		r.universe |= d.Nodes
+		r.candidates |= d.Nodes
 		at, found := known[d.Nodes]
 		if !found {
 			at, known[d.Nodes] = len(r.places), len(r.places)
@@ -137,7 +130,7 @@ func (inv *Inventory) Device(resource, id string) (Device, bool) {
 	return Device{}, false
 }
 
-// Has tells whether the node has the resource at all, with devices or without.
+// Has reports whether the node has the resource at all, with devices or without.
 func (inv *Inventory) Has(resource string) bool { return inv.find(resource) >= 0 }
 
 // find returns the position of a resource, or -1.

@@ -16,12 +16,12 @@ type literal struct {
 	preferred int
 }
 
-func literalHints(devices []Device, held, reusable []string, request int) literal {
+func literalHints(devices []Device, assigned, reusable []string, request int) literal {
 	var universe mask.Mask
 	var available []Device
 	for _, d := range devices {
 		universe |= d.Nodes
-		if d.Healthy && !slices.Contains(held, d.ID) {
+		if d.Healthy && !slices.Contains(assigned, d.ID) {
 			available = append(available, d)
 		}
 	}

@@ -18,9 +18,9 @@ const (
 
 const quotaPrefix = "requests."
 
-// CheckName says what is wrong with the name of a device resource, nil if nothing. It must
-// be an extended resource's: a DNS domain that does not end in kubernetes.io, a slash, and a name
-// of letters, digits, '-', '_' and '.' that begins and ends with a letter or digit.
+// CheckName checks the name of a device resource. It must be an extended resource's: a DNS domain that
+// does not end in kubernetes.io, a slash, and a name of letters, digits, '-', '_' and '.' that begins
+// and ends with a letter or digit.
 func CheckName(resource string) error {
 	domain, name, found := strings.Cut(resource, "/")
 	switch {
@@ -34,26 +34,20 @@ func CheckName(resource string) error {
 		return fmt.Errorf("its domain has %d characters, more than %d", len(domain), maxDomain)
 	case len(name) > maxName:
 		return fmt.Errorf("the name after the slash has %d characters, more than %d", len(name), maxName)
-	case !isName(name):
+	case !isWord(name, func(c byte) bool { return isLowerOrDigit(c) || c >= 'A' && c <= 'Z' }, "-_."):
 		return fmt.Errorf("%q is no name of letters, digits, '-', '_' and '.': %s", name, wantedForm)
 	}
 	for label := range strings.SplitSeq(domain, ".") {
-		if !isLabel(label) {
+		if len(label) > maxLabel || !isWord(label, isLowerOrDigit, "-") {
 			return fmt.Errorf("%q is no DNS domain in lower case: %s", domain, wantedForm)
 		}
 	}
 	return nil
 }
 
-func isName(s string) bool {
-	return isWord(s, func(c byte) bool { return isLowerOrDigit(c) || c >= 'A' && c <= 'Z' }, "-_.")
-}
-
-func isLabel(s string) bool { return len(s) <= maxLabel && isWord(s, isLowerOrDigit, "-") }
-
 func isLowerOrDigit(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// isWord tells whether s is not empty, of letters and inner characters, and has no inner
+// isWord reports whether s is not empty, of letters and inner characters, and has no inner
 // character at an end.
 func isWord(s string, letter func(byte) bool, inner string) bool {
 	for i := range len(s) {

@@ -38,10 +38,10 @@ type failer interface {
 // world is a machine with devices of one resource, some held by others, some held by the
 // pod itself and reusable.
 type world struct {
-	machine        *machine.Machine
-	devices        []Device // ascending by id
-	usage          Usage
-	held, reusable []string
+	machine            *machine.Machine
+	devices            []Device // ascending by id
+	usage              Usage
+	assigned, reusable []string
 }
 
 func aWorld(t *rapid.T) world {
@@ -62,9 +62,9 @@ func aWorld(t *rapid.T) world {
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "held") {
 		case 0:
-			w.held = append(w.held, d.ID)
+			w.assigned = append(w.assigned, d.ID)
 		case 1:
-			w.held, w.reusable = append(w.held, d.ID), append(w.reusable, d.ID)
+			w.assigned, w.reusable = append(w.assigned, d.ID), append(w.reusable, d.ID)
 		}
 		w.devices = append(w.devices, d)
 	}
@@ -72,7 +72,7 @@ func aWorld(t *rapid.T) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.usage, err = NewUsage(inv).Take(gpu, w.held); err != nil {
+	if w.usage, err = NewUsage(inv).Take(gpu, w.assigned); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -88,7 +88,7 @@ func TestHintsAreTheRule(t *testing.T) {
 		w := aWorld(t)
 		n := rapid.IntRange(1, 13).Draw(t, "request")
 		f := w.usage.Hints(gpu, int64(n), w.reusable)
-		want := literalHints(w.devices, w.held, w.reusable, n)
+		want := literalHints(w.devices, w.assigned, w.reusable, n)
 		if f.Kind != want.kind {
 			t.Fatalf("kind %s (%s), want %s", f.Kind, f.Why, want.kind)
 		}
@@ -202,7 +202,7 @@ func TestHintsPromiseAllocateDelivers(t *testing.T) {
 func TestTakeAndReturnAreInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
-		before := w.usage.Held()
+		before := w.usage.Assigned()
 		free := w.usage.Free(gpu)
 		ids := free[:rapid.IntRange(0, len(free)).Draw(t, "taken")]
 		taken, err := w.usage.Take(gpu, ids)
@@ -218,9 +218,9 @@ func TestTakeAndReturnAreInverse(t *testing.T) {
 			}
 		}
 		if back := taken.Return(gpu, ids); !back.Equal(w.usage) || !back.Return(gpu, ids).Equal(w.usage) {
-			t.Fatalf("%v after %q came back", back.Held(), ids)
+			t.Fatalf("%v after %q came back", back.Assigned(), ids)
 		}
-		if after := w.usage.Held(); len(after) != len(before) || len(after) > 0 && !slices.Equal(after[0].IDs, before[0].IDs) {
+		if after := w.usage.Assigned(); len(after) != len(before) || len(after) > 0 && !slices.Equal(after[0].IDs, before[0].IDs) {
 			t.Fatalf("a usage changed: %v was %v", after, before)
 		}
 	})
@@ -241,8 +241,8 @@ func TestCountsAddUp(t *testing.T) {
 				c := want[n]
 				c.Node = n
 				c.Total++
-				if slices.Contains(w.held, d.ID) {
-					c.Held++
+				if slices.Contains(w.assigned, d.ID) {
+					c.Assigned++
 				}
 				if slices.Contains(free, d.ID) {
 					c.Free++
@@ -275,27 +275,27 @@ func TestReuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		u, reuse := NewUsage(inv), Reuse(nil)
-		lanes := rapid.SliceOfN(rapid.SampledFrom([]request.Lane{request.Init, request.Sidecar}), 0, 4).Draw(t, "inits")
-		lanes = append(lanes, rapid.SampledFrom([][]request.Lane{{request.App}, {request.App, request.App}}).Draw(t, "apps")...)
+		containerTypes := rapid.SliceOfN(rapid.SampledFrom([]request.ContainerType{request.Init, request.Sidecar}), 0, 4).Draw(t, "inits")
+		containerTypes = append(containerTypes, rapid.SampledFrom([][]request.ContainerType{{request.App}, {request.App, request.App}}).Draw(t, "apps")...)
 		var running []string // devices of containers that run until the pod ends
 		sidecars, most, apps := 0, 0, 0
-		for _, lane := range lanes {
+		for _, containerType := range containerTypes {
 			n := rapid.IntRange(0, 4).Draw(t, "devices")
 			ids, err := u.Allocate(gpu, int64(n), hint.Choice{Mask: aMask(t, machineOf(t, 0, 1, 2, 3)), HasMask: true}, reuse.IDs(gpu))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(running, id) }) {
-				t.Fatalf("%q for a %s container while %q are in use", ids, lane, running)
+				t.Fatalf("%q for a %s container while %q are in use", ids, containerType, running)
 			}
 			if u, err = u.Take(gpu, reuse.New(gpu, ids)); err != nil {
 				t.Fatal(err)
 			}
-			reuse = reuse.After(lane, gpu, ids)
+			reuse = reuse.After(containerType, gpu, ids)
 			if left := reuse.IDs(gpu); !slices.IsSorted(left) || len(slices.Compact(slices.Clone(left))) != len(left) {
 				t.Fatalf("%q can be reused", left)
 			}
-			switch lane {
+			switch containerType {
 			case request.Init:
 				most = max(most, sidecars+n)
 			case request.Sidecar:
@@ -305,7 +305,7 @@ func TestReuse(t *testing.T) {
 			}
 		}
 		if want := max(most, sidecars+apps); len(devices)-len(u.Free(gpu)) != want {
-			t.Fatalf("%s hold %v, want %d", lanes, u.Held(), want)
+			t.Fatalf("%s hold %v, want %d", containerTypes, u.Assigned(), want)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // Reuse is the devices of a pod's standard init containers that its later containers may
 // have: they end before those start. It is ascending by resource, lives as long as the planning
 // of one pod, and is never changed in place.
-type Reuse []Held
+type Reuse []Assigned
 
 // IDs are the devices of a resource that can be reused, ascending.
 func (r Reuse) IDs(resource string) []string {
@@ -20,21 +20,21 @@ func (r Reuse) IDs(resource string) []string {
 	return nil
 }
 
-// New are those of ids that are not reused: what Take is to be told of.
+// New are those of ids that are not reused, for Take.
 func (r Reuse) New(resource string, ids []string) []string {
 	return less(ids, r.IDs(resource))
 }
 
-// After is what can be reused once a container of that lane has ids: a standard init
-// container leaves them to whoever comes later, a sidecar and an app container keep them.
-func (r Reuse) After(lane request.Lane, resource string, ids []string) Reuse {
+// After is what can be reused once a container of that container type has ids: a standard init
+// container leaves them to later containers; a sidecar and an app container keep them.
+func (r Reuse) After(containerType request.ContainerType, resource string, ids []string) Reuse {
 	i, found := r.find(resource)
 	var had []string
 	if found {
 		had = r[i].IDs
 	}
 	var left []string
-	if lane == request.Init {
+	if containerType == request.Init {
 		left = slices.Concat(had, ids)
 		slices.Sort(left)
 		left = slices.Compact(left)
@@ -51,11 +51,11 @@ func (r Reuse) After(lane request.Lane, resource string, ids []string) Reuse {
 	case len(left) == 0:
 		return out
 	}
-	return slices.Insert(out, i, Held{Resource: resource, IDs: left})
+	return slices.Insert(out, i, Assigned{Resource: resource, IDs: left})
 }
 
 func (r Reuse) find(resource string) (int, bool) {
-	return slices.BinarySearchFunc(r, resource, func(h Held, name string) int { return strings.Compare(h.Resource, name) })
+	return slices.BinarySearchFunc(r, resource, func(h Assigned, name string) int { return strings.Compare(h.Resource, name) })
 }
 
 // less is ids without others.

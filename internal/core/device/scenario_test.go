@@ -22,7 +22,7 @@ import (
 //	                             → the hint set, and what best-effort makes of it alone
 //	allocate RESOURCE n=N [on=LIST] [reusable=(IDS)]
 //	                             → the ids; on= is the aligned mask
-//	pod RESOURCE policy=POLICY   a line for each container: lane, number; aligned one by one
+//	pod RESOURCE policy=POLICY   a line for each container: container type, number; aligned one by one
 //	counts RESOURCE              → the account of each NUMA node
 //
 // After a change of behaviour: go test -rewrite, and read the diff.
@@ -68,7 +68,7 @@ func (p *player) run() (string, error) {
 	case "counts":
 		var b strings.Builder
 		for _, c := range p.usage.Counts(p.resource()) {
-			fmt.Fprintf(&b, "NUMA node %d: %d devices, %d assigned, %d free\n", c.Node, c.Total, c.Held, c.Free)
+			fmt.Fprintf(&b, "NUMA node %d: %d devices, %d assigned, %d free\n", c.Node, c.Total, c.Assigned, c.Free)
 		}
 		return b.String(), nil
 	}
@@ -135,12 +135,12 @@ func (p *player) move() (string, error) {
 			return "", err
 		}
 	}
-	return p.held(), nil
+	return p.assigned(), nil
 }
 
-func (p *player) held() string {
+func (p *player) assigned() string {
 	var b strings.Builder
-	for _, h := range p.usage.Held() {
+	for _, h := range p.usage.Assigned() {
 		fmt.Fprintf(&b, "held: %s %s\n", h.Resource, strings.Join(h.IDs, " "))
 	}
 	if b.Len() == 0 {
@@ -166,7 +166,7 @@ func (p *player) pod() (string, error) {
 	var policy string
 	p.d.ScanArgs(p.t, "policy", &policy)
 	policies := map[string]hint.Policy{"best-effort": hint.BestEffort, "restricted": hint.Restricted, "single-numa-node": hint.SingleNUMANode}
-	lanes := map[string]request.Lane{"init": request.Init, "sidecar": request.Sidecar, "app": request.App}
+	containerTypes := map[string]request.ContainerType{"init": request.Init, "sidecar": request.Sidecar, "app": request.App}
 	resource, usage, reuse := p.resource(), p.usage, Reuse(nil)
 	var b strings.Builder
 	for line := range strings.Lines(p.d.Input) {
@@ -187,9 +187,9 @@ func (p *player) pod() (string, error) {
 		if usage, err = usage.Take(resource, reuse.New(resource, ids)); err != nil {
 			return "", err
 		}
-		reuse = reuse.After(lanes[words[0]], resource, ids)
+		reuse = reuse.After(containerTypes[words[0]], resource, ids)
 		fmt.Fprintf(&b, "%s: %s preferred=%t: %s\n", words[0], c.Mask, c.Preferred, strings.Join(ids, " "))
 	}
 	p.usage = usage
-	return b.String() + p.held(), nil
+	return b.String() + p.assigned(), nil
 }

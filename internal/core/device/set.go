@@ -36,13 +36,6 @@ func (s set) common(t set) (lowest, count int) {
 	return lowest, count
 }
 
-// addCommon adds what is in both sets.
-func (s set) addCommon(a, b set) {
-	for i := range min(len(s), len(a), len(b)) {
-		s[i] |= a[i] & b[i]
-	}
-}
-
 // without is s less t; t may be shorter.
 func (s set) without(t set) set {
 	out := make(set, len(s))

@@ -11,24 +11,24 @@ import (
 // ErrNotFree is wrapped by the errors of Take.
 var ErrNotFree = errors.New("device cannot be taken")
 
-// Held is what somebody holds of one resource.
-type Held struct {
+// Assigned is the devices of one resource that a container or pod has.
+type Assigned struct {
 	Resource string
 	IDs      []string // ascending
 }
 
-// Usage is which devices of an inventory are held: a value, every change makes a new one,
+// Usage is which devices of an inventory are assigned: a value, every change makes a new one,
 // which shares what was not touched. The zero Usage knows no device.
 type Usage struct {
 	inventory *Inventory
-	held      []set // parallel to inventory.resources
+	assigned  []set // parallel to inventory.resources
 }
 
-// NewUsage is the usage of a node on which nobody holds anything.
+// NewUsage is the usage of a node on which no device is assigned.
 func NewUsage(inv *Inventory) Usage {
-	u := Usage{inventory: inv, held: make([]set, len(inv.Resources()))}
-	for i := range u.held {
-		u.held[i] = newSet(len(inv.resources[i].devices))
+	u := Usage{inventory: inv, assigned: make([]set, len(inv.Resources()))}
+	for i := range u.assigned {
+		u.assigned[i] = newSet(len(inv.resources[i].devices))
 	}
 	return u
 }
@@ -36,8 +36,8 @@ func NewUsage(inv *Inventory) Usage {
 // Inventory is what the usage is of.
 func (u Usage) Inventory() *Inventory { return u.inventory }
 
-// Take makes devices held, whatever their health: what is held may have become unhealthy
-// since. It is an error, and nothing is taken, when a device is not known, held already,
+// Take assigns devices, whatever their health: an assigned device may have become unhealthy. It is an
+// error, and nothing is taken, when a device is not known, assigned already,
 // or named twice.
 func (u Usage) Take(resource string, ids []string) (Usage, error) {
 	if len(ids) == 0 {
@@ -47,23 +47,23 @@ func (u Usage) Take(resource string, ids []string) (Usage, error) {
 	if i < 0 {
 		return u, fmt.Errorf("%w: this node has no %s", ErrNotFree, resource)
 	}
-	held := slices.Clone(u.held[i])
+	assigned := slices.Clone(u.assigned[i])
 	for _, id := range ids {
 		at := u.inventory.resources[i].position(id)
 		switch {
 		case at < 0:
 			return u, fmt.Errorf("%w: this node has no device %q of %s", ErrNotFree, id, resource)
-		case u.held[i].has(at):
+		case u.assigned[i].has(at):
 			return u, fmt.Errorf("%w: device %q of %s is assigned already", ErrNotFree, id, resource)
-		case held.has(at):
+		case assigned.has(at):
 			return u, fmt.Errorf("%w: device %q of %s is named twice", ErrNotFree, id, resource)
 		}
-		held.add(at)
+		assigned.add(at)
 	}
-	return u.with(i, held), nil
+	return u.with(i, assigned), nil
 }
 
-// Return gives devices back. Those that are not held, and those that are not known any
+// Return takes devices back. Those that are not assigned, and those that are not known any
 // more, are passed over: the containers of a pod may name a device several times that one
 // left to the other.
 func (u Usage) Return(resource string, ids []string) Usage {
@@ -71,35 +71,35 @@ func (u Usage) Return(resource string, ids []string) Usage {
 	if i < 0 || len(ids) == 0 {
 		return u
 	}
-	return u.with(i, u.held[i].without(u.inventory.resources[i].pick(ids)))
+	return u.with(i, u.assigned[i].without(u.inventory.resources[i].pick(ids)))
 }
 
-func (u Usage) with(i int, held set) Usage {
-	u.held = slices.Clone(u.held)
-	u.held[i] = held
+func (u Usage) with(i int, assigned set) Usage {
+	u.assigned = slices.Clone(u.assigned)
+	u.assigned[i] = assigned
 	return u
 }
 
-// Held lists what is held, ascending by resource; resources of which nothing is held are
+// Assigned lists what is assigned, ascending by resource; resources of which nothing is assigned are
 // left out.
-func (u Usage) Held() []Held {
-	var out []Held
-	for i := range u.held {
-		if r := &u.inventory.resources[i]; u.held[i].len() > 0 {
-			out = append(out, Held{Resource: r.name, IDs: r.ids(u.held[i])})
+func (u Usage) Assigned() []Assigned {
+	var out []Assigned
+	for i := range u.assigned {
+		if r := &u.inventory.resources[i]; u.assigned[i].len() > 0 {
+			out = append(out, Assigned{Resource: r.name, IDs: r.ids(u.assigned[i])})
 		}
 	}
 	return out
 }
 
-// Equal tells whether the same devices are held, by name.
+// Equal reports whether the same devices are assigned, by name.
 func (u Usage) Equal(v Usage) bool {
-	return slices.EqualFunc(u.Held(), v.Held(), func(a, b Held) bool {
+	return slices.EqualFunc(u.Assigned(), v.Assigned(), func(a, b Assigned) bool {
 		return a.Resource == b.Resource && slices.Equal(a.IDs, b.IDs)
 	})
 }
 
-// Free are the healthy devices of a resource that nobody holds, ascending by id.
+// Free are the healthy devices of a resource that are not assigned, ascending by id.
 func (u Usage) Free(resource string) []string {
 	i := u.inventory.find(resource)
 	if i < 0 {
@@ -108,9 +108,9 @@ func (u Usage) Free(resource string) []string {
 	return u.inventory.resources[i].ids(u.free(i))
 }
 
-func (u Usage) free(i int) set { return u.inventory.resources[i].healthy.without(u.held[i]) }
+func (u Usage) free(i int) set { return u.inventory.resources[i].healthy.without(u.assigned[i]) }
 
-// NoNode stands in a Count for devices that report no NUMA node.
+// NoNode is the Node of a Count of devices that report no NUMA node.
 const NoNode = -1
 
 // Count is how many devices of a resource one NUMA node is local to. A device on several
@@ -118,9 +118,9 @@ const NoNode = -1
 type Count struct {
 	// Node is the id of the NUMA node, or NoNode.
 	Node int
-	// Total counts devices of any health. Free ones are healthy and held by nobody; what
-	// is neither free nor held is unhealthy.
-	Total, Held, Free int
+	// Total counts devices of any health. Free ones are healthy and not assigned; what is
+	// neither free nor assigned is unhealthy.
+	Total, Assigned, Free int
 }
 
 // Counts has one entry for each NUMA node with devices of the resource, ascending by id,
@@ -136,8 +136,8 @@ func (u Usage) Counts(resource string) []Count {
 	for at, d := range r.devices {
 		tally := func(c *Count) {
 			c.Total++
-			if u.held[i].has(at) {
-				c.Held++
+			if u.assigned[i].has(at) {
+				c.Assigned++
 			}
 			if free.has(at) {
 				c.Free++
@@ -150,8 +150,8 @@ func (u Usage) Counts(resource string) []Count {
 			tally(&without)
 		}
 	}
-	counts := make([]Count, 0, r.universe.Len()+1)
-	for n := range r.universe.All() {
+	counts := make([]Count, 0, r.candidates.Len()+1)
+	for n := range r.candidates.All() {
 		nodes[n].Node = n
 		counts = append(counts, nodes[n])
 	}

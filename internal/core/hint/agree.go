@@ -7,10 +7,13 @@ import "github.com/paddock-project/paddock/internal/core/mask"
 // size, so that a budget that ends in between leaves a mask of the right size.
 func (m *merger) agree() {
 	for i := range m.sets {
-		m.wanted = max(m.wanted, narrowest(&m.Search, &m.sets[i]))
+		if s := &m.sets[i]; !s.fitsOn(m.wanted) { // One set that needs many NUMA nodes spares the search for the others.
+			size, _ := narrowest(m.Search, s)
+			m.wanted = max(m.wanted, size)
+		}
 	}
 	m.closed = make([]int, len(m.sets))
-	m.branch(0, m.rules.Nodes, (*merger).measure)
+	m.branch(0, m.rules.Nodes)
 	if m.Over() {
 		if m.best.Len() != m.wanted {
 			m.best = 0
@@ -18,32 +21,37 @@ func (m *merger) agree() {
 		return
 	}
 	if m.best != 0 {
-		m.branch(0, m.rules.Nodes, (*merger).refine)
+		m.refining = true
+		m.branch(0, m.rules.Nodes)
 	}
 }
 
-// branch visits the ways in which sets from i on can choose between their explicit
+// branch measures or refines the ways in which sets from i on can choose between their explicit
 // masks and their upward closed part, cutting nodes as it goes. To choose an explicit mask
 // twice changes nothing, and another copy that chooses from the closed part can only reach
 // more. So a set has one branch for each choice of at most as many explicit masks as it has
 // copies, with all other copies in the closed part or none.
-func (m *merger) branch(i int, nodes mask.Mask, visit func(*merger, mask.Mask)) {
+func (m *merger) branch(i int, nodes mask.Mask) {
 	if nodes.IsEmpty() || !m.Spend(1) {
 		return
 	}
 	if i == len(m.sets) {
-		visit(m, nodes)
+		if m.refining {
+			m.refine(nodes)
+		} else {
+			m.measure(nodes)
+		}
 		return
 	}
 	s := &m.sets[i]
 	m.closed[i] = s.copies()
-	m.branch(i+1, nodes&s.Candidates, visit)
-	m.explicit(i, 0, s.copies(), nodes, visit)
+	m.branch(i+1, nodes&s.Candidates)
+	m.explicit(i, 0, s.copies(), nodes)
 }
 
 // explicit lets set i choose explicit masks from the given one on, for as many copies
 // as are left.
-func (m *merger) explicit(i, from, copies int, nodes mask.Mask, visit func(*merger, mask.Mask)) {
+func (m *merger) explicit(i, from, copies int, nodes mask.Mask) {
 	s := &m.sets[i]
 	for e := from; e < len(s.Explicit); e++ {
 		cut := nodes & s.Explicit[e]
@@ -51,11 +59,11 @@ func (m *merger) explicit(i, from, copies int, nodes mask.Mask, visit func(*merg
 			continue
 		}
 		m.closed[i] = 0
-		m.branch(i+1, cut, visit)
+		m.branch(i+1, cut)
 		if copies > 1 {
 			m.closed[i] = copies - 1
-			m.branch(i+1, cut&s.Candidates, visit)
-			m.explicit(i, e+1, copies-1, cut, visit)
+			m.branch(i+1, cut&s.Candidates)
+			m.explicit(i, e+1, copies-1, cut)
 		}
 	}
 }
@@ -71,6 +79,18 @@ func (m *merger) measure(nodes mask.Mask) {
 		if m.best == 0 || rank(n, m.wanted) < rank(m.best.Len(), m.wanted) {
 			m.best = nodes
 		}
+		return
+	}
+	// One set takes the NUMA nodes that it requires, often those of given devices, and each other one all its
+	// candidates. The search finds such a mask too, and costs more.
+	for i := range m.sets {
+		s := &m.sets[i]
+		if m.closed[i] > 0 && s.Required.Len() == m.wanted && nodes.Contains(s.Required) && s.fits(s.Required) &&
+			(m.best.Len() != m.wanted || s.Required < m.best) {
+			m.best = s.Required
+		}
+	}
+	if m.best.Len() == m.wanted {
 		return
 	}
 	m.build(nodes)

@@ -158,7 +158,7 @@ func (m *testbed) mem(types int, n int64) Set {
 	}
 	for _, g := range m.groups {
 		f.Candidates &^= g
-		if need.metBy(g) {
+		if need.Offered(g) >= need.Amount {
 			f.Explicit = append(f.Explicit, g)
 		}
 	}

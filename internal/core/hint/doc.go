@@ -50,7 +50,7 @@
 // each list and copy in the second. Package search answers that.
 //
 // Its budget of steps bounds the time (DefaultBudget). If it ends when a mask of the right kind
-// and size is known, that mask is the choice, and Choice.Unproven says that an equal one may be
+// and size is known, that mask is the choice, and Choice.Unproven means that an equal one may be
 // closer or lower. If none is known, Choice.Unsolved is set: only best-effort admits, with all
 // NUMA nodes.
 package hint

@@ -17,7 +17,8 @@ const DefaultBudget = 1_000_000
 
 // merger is one Merge.
 type merger struct {
-	search.Search
+	// Search is 2.5 KiB, and nil where no set has a preference.
+	*search.Search
 	rules Rules
 	// sets are those that have masks, cut to the machine.
 	sets []Set
@@ -27,32 +28,56 @@ type merger struct {
 	// number of copies of each set that choose a mask from its upward closed part.
 	wanted int
 	closed []int
+	// refining: the size is known, and the fittest mask of that size is looked for.
+	refining bool
 }
 
 // Merge chooses the mask on which all sets agree best (R-HINT-50…63), exactly as if every
 // combination of their masks were compared. The order of the sets does not matter. NUMA nodes
 // outside rules.Nodes are ignored. The sets are only read.
 func Merge(sets []Set, rules Rules) Choice {
-	m := merger{rules: rules}
-	if m.Budget = rules.Budget; m.Budget <= 0 {
-		m.Budget = DefaultBudget
-	}
 	c := Choice{Mask: rules.Nodes}
+	if rules.Policy == SingleNUMANode {
+		c.alone(sets, rules.Nodes)
+		return c
+	}
+	m := merger{rules: rules}
 	satisfiable := m.read(sets)
-	switch {
-	case len(m.sets) == 0:
+	if len(m.sets) == 0 {
 		c.Preferred = satisfiable
-	case rules.Policy == SingleNUMANode:
-		if n := m.single(); satisfiable && n != 0 {
-			c.Mask, c.Preferred = n, true
-		}
-	default:
+	} else {
 		m.decide(&c, satisfiable)
 	}
-	c.Steps = m.Steps()
-	c.HasMask = rules.Policy != SingleNUMANode || c.Mask != rules.Nodes
+	c.HasMask = true
 	c.Admit = c.Preferred || rules.Policy == BestEffort
 	return c
+}
+
+// alone chooses the lowest NUMA node that all sets prefer by itself (R-HINT-63).
+func (c *Choice) alone(sets []Set, nodes mask.Mask) {
+	if !slices.ContainsFunc(sets, func(s Set) bool { return s.Kind != Any }) {
+		c.Preferred, c.Admit = true, true
+		return
+	}
+	for n := range nodes.All() {
+		if one := mask.Of(n); allPrefer(sets, one) {
+			c.Mask, c.Preferred, c.Admit, c.HasMask = one, true, true, one != nodes
+			return
+		}
+	}
+}
+
+// allPrefer reports whether every set that has a preference has a and prefers it.
+func allPrefer(sets []Set, a mask.Mask) bool {
+	for i := range sets {
+		s := &sets[i]
+		switch {
+		case s.Kind == Any:
+		case s.Kind == None, !s.fits(a) && !slices.Contains(s.Explicit, a), !s.Prefers(a): // Has, without a copy.
+			return false
+		}
+	}
+	return true
 }
 
 // read fills m.sets; false when a set cannot be satisfied.
@@ -75,23 +100,13 @@ func (m *merger) read(sets []Set) bool {
 	return satisfiable
 }
 
-// single is the lowest NUMA node that all sets prefer by itself (R-HINT-63).
-func (m *merger) single() mask.Mask {
-	for n := range m.rules.Nodes.All() {
-		if m.allPrefer(mask.Of(n)) {
-			return mask.Of(n)
-		}
-	}
-	return 0
-}
-
-func (m *merger) allPrefer(a mask.Mask) bool {
-	return !slices.ContainsFunc(m.sets, func(s Set) bool { return !s.Prefers(a) || !s.Has(a) })
-}
-
 // decide runs the first phase, and the second one if it is still of use: restricted rejects
 // whatever is not preferred, so it needs no mask.
 func (m *merger) decide(c *Choice, satisfiable bool) {
+	m.Search = &search.Search{Budget: m.rules.Budget}
+	if m.Budget <= 0 {
+		m.Budget = DefaultBudget
+	}
 	if satisfiable {
 		m.prefer()
 	}
@@ -99,6 +114,7 @@ func (m *merger) decide(c *Choice, satisfiable bool) {
 	if !c.Preferred && !m.Over() && m.rules.Policy == BestEffort {
 		m.agree()
 	}
+	c.Steps = m.Steps()
 	switch {
 	case m.best != 0:
 		c.Mask, c.Unproven = m.best, m.Over()

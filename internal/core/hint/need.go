@@ -22,18 +22,6 @@ type SharedOffer struct {
 	Amount int64
 }
 
-// metBy tells whether m offers enough. Most needs are met by a few NUMA nodes.
-func (n *Need) metBy(m mask.Mask) bool {
-	var sum int64
-	for id := range m.All() {
-		if sum >= n.Amount {
-			return true
-		}
-		sum = search.Add(sum, n.offer(id))
-	}
-	return sum >= n.Amount || n.Offered(m) >= n.Amount
-}
-
 // Offered is what the NUMA nodes of m offer together. It stops at the largest int64, which no
 // amount exceeds.
 func (n *Need) Offered(m mask.Mask) int64 {
@@ -45,6 +33,15 @@ func (n *Need) Offered(m mask.Mask) int64 {
 		if shared.Nodes&m != 0 {
 			sum = search.Add(sum, max(shared.Amount, 0))
 		}
+	}
+	return sum
+}
+
+// sum is what the NUMA nodes of m offer by themselves, each cut to the amount.
+func (n *Need) sum(m mask.Mask) int64 {
+	var sum int64
+	for id := range m.All() {
+		sum = search.Add(sum, min(n.offer(id), n.Amount))
 	}
 	return sum
 }

@@ -10,7 +10,7 @@ func (m *merger) prefer() {
 	for i := range m.sets {
 		nodes &= m.sets[i].Candidates
 		for _, e := range m.sets[i].Explicit {
-			if m.allPrefer(e) {
+			if allPrefer(m.sets, e) {
 				m.consider(e)
 			}
 		}

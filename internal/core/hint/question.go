@@ -12,27 +12,33 @@ import (
 // It is exact unless DefaultBudget steps are not enough, which takes dozens of NUMA nodes
 // that differ in several resources. Then it is a lower bound.
 func MinSize(candidates mask.Mask, needs []Need) (int, bool) {
-	s := Set{Kind: Fits, Candidates: candidates, Needs: needs}
-	if !s.fits(candidates) {
+	size, ok := narrowest(&search.Search{Budget: DefaultBudget}, &Set{Kind: Fits, Candidates: candidates, Needs: needs})
+	if !ok {
 		return 0, false
 	}
-	return narrowest(&search.Search{Budget: DefaultBudget}, &s), true
+	return size, true
 }
 
-// narrowest is the size of the smallest mask of a set that is cut and not empty.
-func narrowest(in *search.Search, s *Set) int {
+// narrowest is the size of the smallest mask of a set, and false if the upward closed part of the
+// set has no mask: the size is then that of the smallest explicit one.
+func narrowest(in *search.Search, s *Set) (int, bool) {
 	least := mask.MaxNode + 1
 	for _, m := range s.Explicit {
 		least = min(least, m.Len())
 	}
 	if s.Candidates == 0 {
-		return least
+		return least, false
+	}
+	if len(s.Touch) == 0 && len(s.Needs) == 0 && s.Candidates.Contains(s.Required) {
+		return min(least, max(1, s.Required.Len())), true
 	}
 	in.Problem.Reset(s.Candidates)
 	in.Problem.AddBin(s.Candidates&^s.Required, false)
-	constrain(&in.Problem, s, s.Candidates)
+	if !constrain(&in.Problem, s, s.Candidates) {
+		return least, false
+	}
 	in.Problem.Finish()
-	return in.Fewest(least)
+	return in.Fewest(least), true
 }
 
 // constrain makes the last bin lose no more than the upward closed part of the set can spare,
@@ -72,31 +78,28 @@ func spare(p *search.Problem, n *Need, candidates mask.Mask) bool {
 	if n.Amount <= 0 {
 		return true
 	}
-	var total, atStake int64
-	count := func(nodes mask.Mask, offer int64) {
-		total = search.Add(total, offer)
-		if p.Nodes().Contains(nodes) {
-			atStake = search.Add(atStake, offer)
-		}
-	}
-	for x := range candidates.All() {
-		count(1<<x, min(n.offer(x), n.Amount))
+	inside := p.Nodes() & candidates
+	atStake := n.sum(inside)
+	total := atStake
+	if candidates != inside {
+		total = search.Add(total, n.sum(candidates&^inside))
 	}
 	for _, s := range n.Shared {
 		if touched := s.Nodes & candidates; touched != 0 {
-			count(touched, min(max(s.Amount, 0), n.Amount))
+			offer := min(max(s.Amount, 0), n.Amount)
+			total = search.Add(total, offer)
+			if p.Nodes().Contains(touched) {
+				atStake = search.Add(atStake, offer)
+			}
 		}
 	}
-	if total < n.Amount {
-		return false
-	}
 	slack := total - n.Amount
-	if atStake <= slack {
-		return true
+	if slack < 0 || atStake <= slack {
+		return slack >= 0
 	}
-	p.AddDimension(slack)
-	for x := range (p.Nodes() & candidates).All() {
-		p.AddLoad(1<<x, min(n.offer(x), n.Amount))
+	loads := p.AddDimension(slack)
+	for x := range inside.All() {
+		loads[x] = min(n.offer(x), n.Amount)
 	}
 	for _, s := range n.Shared {
 		if touched := s.Nodes & candidates; touched != 0 && p.Nodes().Contains(touched) {

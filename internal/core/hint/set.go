@@ -61,7 +61,7 @@ type SocketRule struct {
 	Sockets []mask.Mask
 }
 
-// Has tells whether m is a mask of the set. A Set of kind Any has every mask that is not
+// Has reports whether m is a mask of the set. A Set of kind Any has every mask that is not
 // empty, one of kind None has none.
 func (s Set) Has(m mask.Mask) bool {
 	switch s.Kind {
@@ -74,7 +74,16 @@ func (s Set) Has(m mask.Mask) bool {
 	return s.fits(m) || slices.Contains(s.Explicit, m) && !m.IsEmpty()
 }
 
-// IsEmpty tells whether the set is of kind Fits and has no mask. Merge treats it as None.
+// MustTouch leaves only masks in the set that have one of these NUMA nodes: those of a device that is kept.
+func (s *Set) MustTouch(nodes mask.Mask) {
+	if nodes.Len() == 1 {
+		s.Required |= nodes
+	} else if !slices.Contains(s.Touch, nodes) {
+		s.Touch = append(s.Touch, nodes)
+	}
+}
+
+// IsEmpty reports whether the set is of kind Fits and has no mask. Merge treats it as None.
 func (s Set) IsEmpty() bool {
 	if s.Kind != Fits || s.fits(s.Candidates) {
 		return false
@@ -82,8 +91,8 @@ func (s Set) IsEmpty() bool {
 	return !slices.ContainsFunc(s.Explicit, func(m mask.Mask) bool { return !m.IsEmpty() })
 }
 
-// fits tells whether m is in the upward closed part.
-func (s Set) fits(m mask.Mask) bool {
+// fits reports whether m is in the upward closed part.
+func (s *Set) fits(m mask.Mask) bool {
 	if m.IsEmpty() || !s.Candidates.Contains(m) || !m.Contains(s.Required) {
 		return false
 	}
@@ -93,11 +102,19 @@ func (s Set) fits(m mask.Mask) bool {
 		}
 	}
 	for i := range s.Needs {
-		if !s.Needs[i].metBy(m) {
+		// Most needs are met by a few NUMA nodes.
+		if n := &s.Needs[i]; n.sum(m) < n.Amount && n.Offered(m) < n.Amount {
 			return false
 		}
 	}
 	return true
+}
+
+// fitsOn reports whether the lowest candidates, with those that are required, are a mask of this size in the
+// upward closed part. Another mask of the size may be in it where they are not.
+func (s *Set) fitsOn(size int) bool {
+	lowest := s.Required | (s.Candidates &^ s.Required).First(size-s.Required.Len())
+	return lowest.Len() == size && s.fits(lowest)
 }
 
 // within cuts the set to the NUMA nodes of a machine. If its upward closed part is empty, it has
@@ -118,7 +135,7 @@ func (s Set) within(nodes mask.Mask) Set {
 	return s
 }
 
-// Prefers tells whether a hint of the set with mask m is preferred.
+// Prefers reports whether a hint of the set with mask m is preferred.
 func (s Set) Prefers(m mask.Mask) bool {
 	if m.Len() == s.Preferred || s.Sockets == nil {
 		return m.Len() == s.Preferred

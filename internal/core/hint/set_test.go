@@ -107,8 +107,9 @@ func TestOfferedIsWhatCounts(t *testing.T) {
 		nodes := drawNodes(t, largest())
 		need := drawNeed(t, nodes)
 		m := drawSubset(t, nodes, "mask")
-		if got := need.Offered(m) >= need.Amount; got != need.metBy(m) {
-			t.Fatalf("%v offers %d of %+v, and metBy says otherwise", m, need.Offered(m), need)
+		set := Set{Kind: Fits, Candidates: nodes, Needs: []Need{need}}
+		if want := need.Offered(m) >= need.Amount && !m.IsEmpty(); set.Has(m) != want {
+			t.Fatalf("%v offers %d of %+v, and Has is %t", m, need.Offered(m), need, !want)
 		}
 	})
 }

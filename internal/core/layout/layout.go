@@ -1,4 +1,4 @@
-// Package layout is the arithmetic of a pod's budget: who gets how much of it.
+// Package layout is the arithmetic of a pod's budget: how much of it each container gets.
 //
 // It knows one resource at a time, as claims in the order in which containers start,
 // and nothing of CPUs, bytes or NUMA nodes: the same walk serves CPUs, memory and huge
@@ -9,7 +9,7 @@ import "github.com/paddock-project/paddock/internal/core/request"
 
 // Claim is what one container wants of one resource.
 type Claim struct {
-	Lane request.Lane
+	Type request.ContainerType
 	// Exclusive containers get Amount to themselves, which may be 0; the others share.
 	Exclusive bool
 	Amount    int64
@@ -18,7 +18,7 @@ type Claim struct {
 	Indifferent bool
 }
 
-// Budget is what containers need together when nobody states a budget for the pod: init
+// Budget is what containers need together if the pod has no budget of its own: init
 // containers run one after the other and are reused, sidecars and apps add up (R-DEM-41).
 func Budget(claims []Claim) int64 {
 	var sidecars, peak, apps int64
@@ -26,7 +26,7 @@ func Budget(claims []Claim) int64 {
 		if !c.Exclusive {
 			continue
 		}
-		switch c.Lane {
+		switch c.Type {
 		case request.Sidecar:
 			sidecars += c.Amount
 		case request.Init:
@@ -58,7 +58,7 @@ type Piece struct {
 	Amount int64
 }
 
-// Empty tells whether a container that shares would find its pool empty (R-DEM-61, R-DEM-62).
+// Empty reports whether a container that shares would find its pool empty (R-DEM-61, R-DEM-62).
 type Empty int
 
 // The ways a pool can be empty.
@@ -78,9 +78,9 @@ type Layout struct {
 	// Rest is what the sharing sidecars and apps share.
 	Rest  int64
 	Empty Empty
-	// Overdrawn tells that an exclusive claim does not fit into what its predecessors left.
-	// The API server refuses such a pod (R-DEM-94); one that comes all the same must be
-	// refused before anything is taken. Amounts are then not meaningful.
+	// Overdrawn reports that an exclusive claim does not fit into what its predecessors left.
+	// The API server rejects such a pod (R-DEM-94); one that comes all the same must be
+	// rejected before anything is taken. Amounts are then not meaningful.
 	Overdrawn bool
 }
 
@@ -94,10 +94,10 @@ func Divide(budget int64, claims []Claim) Layout {
 		case c.Exclusive:
 			l.Pieces[i] = Piece{Slice, c.Amount}
 			l.Overdrawn = l.Overdrawn || c.Amount > left
-			if c.Lane != request.Init {
+			if c.Type != request.Init {
 				left -= c.Amount
 			}
-		case c.Lane == request.Init:
+		case c.Type == request.Init:
 			l.Pieces[i] = Piece{WholePool, left}
 			if left <= 0 && !c.Indifferent && l.Empty == NotEmpty {
 				l.Empty = EmptyForInit

@@ -18,7 +18,7 @@ import (
 //	divide budget=N   → the pieces of a pool, one a container
 //	budget            → what containers need together
 //
-// A line for each container: its lane, and what it wants exclusively, "shares", or "indifferent" for
+// A line for each container: its container type, and what it wants exclusively, "shares", or "indifferent" for
 // one that shares and has no use for the resource. After a change: go test -rewrite, and read the diff.
 func TestDivisions(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -40,15 +40,15 @@ func TestDivisions(t *testing.T) {
 
 func parseClaims(t *testing.T, d *datadriven.TestData) []layout.Claim {
 	t.Helper()
-	lanes := map[string]request.Lane{"init": request.Init, "sidecar": request.Sidecar, "app": request.App}
+	containerTypes := map[string]request.ContainerType{"init": request.Init, "sidecar": request.Sidecar, "app": request.App}
 	var claims []layout.Claim
 	for line := range strings.Lines(d.Input) {
 		words := strings.Fields(line)
-		lane, ok := lanes[words[0]]
+		containerType, ok := containerTypes[words[0]]
 		if !ok || len(words) != 2 {
 			d.Fatalf(t, "%q: want a lane and an amount", line)
 		}
-		c := layout.Claim{Lane: lane}
+		c := layout.Claim{Type: containerType}
 		switch words[1] {
 		case "shares":
 		case "indifferent":
@@ -69,7 +69,7 @@ func describe(claims []layout.Claim, l layout.Layout) string {
 	var b strings.Builder
 	for i, p := range l.Pieces {
 		part := map[layout.Part]string{layout.Slice: "slice", layout.WholePool: "whole pool", layout.Rest: "rest"}[p.Part]
-		fmt.Fprintf(&b, "%-7s  %-10s  %d\n", claims[i].Lane, part, p.Amount)
+		fmt.Fprintf(&b, "%-7s  %-10s  %d\n", claims[i].Type, part, p.Amount)
 	}
 	if l.Overdrawn {
 		return "overdrawn\n"
@@ -100,11 +100,11 @@ func drawClaims(t *rapid.T) []layout.Claim {
 	for i := range claims {
 		switch {
 		case i >= inits:
-			claims[i].Lane = request.App
+			claims[i].Type = request.App
 		case rapid.Bool().Draw(t, "sidecar"):
-			claims[i].Lane = request.Sidecar
+			claims[i].Type = request.Sidecar
 		default:
-			claims[i].Lane = request.Init
+			claims[i].Type = request.Init
 		}
 	}
 	return claims
@@ -146,10 +146,10 @@ func live(budget int64, claims []layout.Claim) layout.Layout {
 			return l
 		case c.Exclusive:
 			l.Pieces[i] = layout.Piece{Part: layout.Slice, Amount: c.Amount}
-			if c.Lane != request.Init {
+			if c.Type != request.Init {
 				p.take(c.Amount)
 			}
-		case c.Lane == request.Init:
+		case c.Type == request.Init:
 			l.Pieces[i] = layout.Piece{Part: layout.WholePool, Amount: p.free()}
 			sharedInit = sharedInit || p.free() == 0 && !c.Indifferent
 		default:

@@ -14,7 +14,10 @@ import (
 func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
 	d := Description{Nodes: make([]NodeDescription, len(m.nodes))}
 	for i, n := range m.nodes {
-		d.Nodes[i] = NodeDescription{ID: n.ID, Memory: n.Memory, HugePages: n.HugePages, Distances: m.distancesOf(n.ID)}
+		d.Nodes[i] = NodeDescription{ID: n.ID, Memory: n.Memory, HugePages: n.HugePages}
+		if m.distances != nil {
+			d.Nodes[i].Distances = m.distances[n.ID]
+		}
 	}
 	at := map[int]int{}
 	for i, n := range m.nodes {
@@ -28,12 +31,22 @@ func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
 		}
 		uncore := NoUncore
 		if c.Uncore != c.Socket {
-			uncore = c.Uncore // The id of a socket stands for "not reported" as well: the same unit comes of it.
+			uncore = c.Uncore // The id of the socket means "not reported" as well, and gives the same unit.
 		}
 		d.Nodes[i].Cores = append(d.Nodes[i].Cores, CoreDescription{Socket: c.Socket, Uncore: uncore, Threads: core.CPUs.IDs()})
-		d.CPUs += core.CPUs.Union(m.coreOf(core.CPUs)).Len()
+		whole := core.CPUs // With the threads of its core on m, online or not.
+		for id := range core.CPUs.All() {
+			if c, known := m.CPU(id); known {
+				whole = whole.Union(m.cores[m.places.Places[c.ID].Core].CPUs)
+			}
+		}
+		d.CPUs += whole.Len()
 	}
-	return New(d)
+	n, err := New(d)
+	if n != nil {
+		n.shortDistances = m.shortDistances
+	}
+	return n, err
 }
 
 // Without is m without some CPUs, as WithCPUs makes it. The error is ErrInvalid when none is left.
@@ -48,25 +61,4 @@ func (m *Machine) Without(cpus cpuset.Set) (*Machine, error) {
 		}
 	}
 	return m.WithCPUs(&left)
-}
-
-// coreOf are the CPUs of all cores that own one of the threads.
-func (m *Machine) coreOf(threads cpuset.Set) cpuset.Set {
-	var b cpuset.Builder
-	for id := range threads.All() {
-		if c, known := m.CPU(id); known {
-			b.AddSet(m.cores[m.places.Places[c.ID].Core].CPUs)
-		}
-	}
-	return b.Set()
-}
-
-// distancesOf is the row of a NUMA node, by id; nil where distances are unknown.
-func (m *Machine) distancesOf(id int) []int {
-	if m.distances == nil {
-		return nil
-	}
-	row := make([]int, m.nodeMask.Highest()+1)
-	copy(row, m.distances[id])
-	return row
 }

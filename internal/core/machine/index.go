@@ -7,24 +7,23 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// Place is where a CPU lies, as positions in Cores, Uncores, CPUNodes and Sockets.
+// Place is where a CPU is, as positions in Cores, Uncores, CPUNodes and Sockets.
 type Place struct{ Core, Uncore, Node, Socket int32 }
 
-// Part is what one unit has of another: the CPUs that both own.
+// Part is what one unit has of another: the CPUs of both.
 type Part struct {
 	Unit int32 // position in the list of its kind
 	CPUs cpuset.Set
 }
 
-// Index says how the units of a machine lie within each other. Units are named by
-// their position in Cores, Uncores, CPUNodes and Sockets; as these lists ascend by id,
-// so do positions. The slices are the machine's own.
+// Index is how the units of a machine are nested. It names units by their position in Cores, Uncores,
+// CPUNodes and Sockets. These lists ascend by id, and so do positions. The slices are the machine's own.
 //
-// A NUMA node may own parts of several sockets and a socket parts of several NUMA
-// nodes; a core has one of each.
+// A NUMA node may have parts of several sockets, and a socket parts of several NUMA nodes; a core is
+// in one of each.
 type Index struct {
 	// Places is indexed by CPU id, up to the highest; entries of ids that are no CPU
-	// hold -1 four times.
+	// are -1 four times.
 	Places []Place
 	// The cores of each socket, NUMA node and uncore cache.
 	SocketCores, NodeCores, UncoreCores [][]int32

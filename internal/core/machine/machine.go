@@ -52,7 +52,7 @@ type CoreDescription struct {
 	Uncore int
 }
 
-// NoUncore stands for "no uncore cache reported"; the socket then takes its place
+// NoUncore means "no uncore cache reported"; the socket then takes its place
 // (R-CPU-1).
 const NoUncore = -1
 
@@ -94,8 +94,10 @@ type Machine struct {
 	uncores   []Unit
 	cores     []Unit
 	distances [][]int // by node id, both; nil where not reported
-	types     []string
-	places    Index
+	// shortDistances: see ShortDistances.
+	shortDistances bool
+	types          []string
+	places         Index
 
 	reportedCPUs, reportedSockets int
 }
@@ -187,8 +189,12 @@ func (m *Machine) NodesOf(cpus cpuset.Set) mask.Mask {
 	return nodes
 }
 
-// HasDistances tells whether the distance of every pair of NUMA nodes is known.
+// HasDistances reports whether the distance of every pair of NUMA nodes is known.
 func (m *Machine) HasDistances() bool { return m.distances != nil }
+
+// ShortDistances reports whether the distances were listed by position and an id is beyond the end of the
+// list, as the kernel lists them where ids have gaps. Who looks them up by id fails there.
+func (m *Machine) ShortDistances() bool { return m.shortDistances }
 
 // Distance is the ACPI SLIT distance from NUMA node a to b, by id; 0 where
 // distances are unknown.

@@ -156,9 +156,9 @@ func TestHugePageType(t *testing.T) {
 	}
 }
 
-// refused are the ways in which a description can be wrong, each as a change of dual, and the
+// rejected are the ways in which a description can be wrong, each as a change of dual, and the
 // words by which the error must name the place.
-var refused = map[string]struct {
+var rejected = map[string]struct {
 	change func(d *machine.Description)
 	names  string
 }{
@@ -201,8 +201,8 @@ func distances(d *machine.Description, row []int) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
-	for name, c := range refused {
+func TestRejects(t *testing.T) {
+	for name, c := range rejected {
 		d := dual()
 		c.change(&d)
 		m, err := machine.New(d)

@@ -38,7 +38,13 @@ func New(d Description) (*Machine, error) {
 	if len(m.cpus) == 0 {
 		return nil, invalid("no NUMA node lists a CPU")
 	}
-	if err := cmp.Or(m.checkDuplicates(), m.checkSums(), m.setDistances(described)); err != nil {
+	slices.SortFunc(m.cpus, func(a, b CPU) int { return cmp.Compare(a.ID, b.ID) })
+	for i := 1; i < len(m.cpus); i++ {
+		if a, b := m.cpus[i-1], m.cpus[i]; a.ID == b.ID {
+			return nil, invalid("thread %d is listed twice, on NUMA nodes %d and %d", a.ID, a.Node, b.Node)
+		}
+	}
+	if err := cmp.Or(m.checkSums(), m.setDistances(described)); err != nil {
 		return nil, err
 	}
 	m.index()
@@ -80,7 +86,7 @@ func (m *Machine) addNode(d NodeDescription) error {
 	return nil
 }
 
-// checkSums lets everybody add amounts over NUMA nodes without a thought of overflow.
+// checkSums makes sure that amounts can be added over all NUMA nodes without overflow.
 func (m *Machine) checkSums() error {
 	left := int64(math.MaxInt64)
 	for _, n := range m.nodes {
@@ -121,16 +127,6 @@ func (m *Machine) addCores(d NodeDescription) (cpuset.Set, error) {
 		}
 	}
 	return all.Set(), nil
-}
-
-func (m *Machine) checkDuplicates() error {
-	slices.SortFunc(m.cpus, func(a, b CPU) int { return cmp.Compare(a.ID, b.ID) })
-	for i := 1; i < len(m.cpus); i++ {
-		if a, b := m.cpus[i-1], m.cpus[i]; a.ID == b.ID {
-			return invalid("thread %d is listed twice, on NUMA nodes %d and %d", a.ID, a.Node, b.Node)
-		}
-	}
-	return nil
 }
 
 // index derives everything that lookups need.
@@ -197,7 +193,7 @@ func (m *Machine) setDistances(described []NodeDescription) error {
 		for position, other := range described {
 			at := other.ID
 			if len(d.Distances) <= m.nodeMask.Highest() {
-				at = position
+				at, m.shortDistances = position, true
 			}
 			if at >= len(d.Distances) {
 				return invalid("NUMA node %d lists %d distances for %d NUMA nodes", d.ID, len(d.Distances), len(described))

@@ -1,8 +1,8 @@
-// Package mask holds sets of NUMA nodes.
+// Package mask provides sets of NUMA nodes.
 //
-// A Mask is a value of 64 bits: bit n stands for the NUMA node whose id is n
+// A Mask is a value of 64 bits: bit n is the NUMA node whose id is n
 // (R-HINT-1). Node ids of 64 and above cannot be represented; machine.New
-// refuses them, so that no other package has to.
+// rejects them, so that no other package has to.
 package mask
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// MaxNode is the largest NUMA node id that a Mask can hold.
+// MaxNode is the largest NUMA node id that a Mask can have.
 const MaxNode = 63
 
 // ErrSyntax is wrapped by every error that Parse returns.
@@ -44,16 +44,16 @@ func (m Mask) With(n int) Mask {
 // Without returns m less n.
 func (m Mask) Without(n int) Mask { return m &^ (1 << uint(n)) }
 
-// Has tells whether n is in m; ids outside 0..63 never are.
+// Has reports whether n is in m; ids outside 0..63 never are.
 func (m Mask) Has(n int) bool { return n >= 0 && n <= MaxNode && m>>uint(n)&1 == 1 }
 
 // Len is the number of NUMA nodes in m.
 func (m Mask) Len() int { return bits.OnesCount64(uint64(m)) }
 
-// IsEmpty tells whether m has no node.
+// IsEmpty reports whether m has no node.
 func (m Mask) IsEmpty() bool { return m == 0 }
 
-// Contains tells whether every node of sub is in m.
+// Contains reports whether every node of sub is in m.
 func (m Mask) Contains(sub Mask) bool { return sub&^m == 0 }
 
 // Lowest is the smallest id in m, or -1 for the empty set.

@@ -36,7 +36,7 @@ func TestTextForm(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"{":            "want a NUMA node id",
 		"}":            "want a NUMA node id",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
@@ -30,7 +29,7 @@ type NodeCapacity struct {
 	Types []TypeCapacity
 }
 
-// TypeCapacity is in bytes. Listed tells whether the NUMA node reports the type at all,
+// TypeCapacity is in bytes. Listed reports whether the NUMA node reports the type at all,
 // if only with zero pages (R-MEM-12); the amounts of others are 0.
 type TypeCapacity struct {
 	Listed                             bool
@@ -90,17 +89,10 @@ func (c *Capacity) nodeCapacity(m *machine.Machine, n machine.Node, reserved map
 		}
 		if table.Allocatable < 0 {
 			return node, fmt.Errorf("%w: NUMA node %d has %d bytes of %s for pods and huge pages, of which %d are huge pages and %d reserved: reserve less",
-				ErrReservation, n.ID, table.Total, name, pagesWithin(t, huge), table.SystemReserved)
+				ErrReservation, n.ID, table.Total, name, table.Total-table.SystemReserved-table.Allocatable, table.SystemReserved)
 		}
 	}
 	return node, nil
-}
-
-func pagesWithin(typ int, huge int64) int64 {
-	if typ == 0 {
-		return huge
-	}
-	return 0
 }
 
 // Types are the machine's memory types; see machine.MemoryTypes.
@@ -110,16 +102,3 @@ func (c *Capacity) Types() []string { return c.types }
 func (c *Capacity) Nodes() []NodeCapacity { return c.nodes }
 
 func (c *Capacity) typeIndex(name string) int { return slices.Index(c.types, name) }
-
-// preferredSize is the smallest number of NUMA nodes that could ever hold the amounts, or
-// the number of all of them (R-HINT-32, step 2).
-func (c *Capacity) preferredSize(wants []want) int {
-	needs := make([]hint.Need, len(wants))
-	for i, w := range wants {
-		needs[i] = hint.Need{Resource: c.types[w.typ], Amount: w.bytes, Offer: c.allocatable[w.typ]}
-	}
-	if size, ok := hint.MinSize(c.all, needs); ok {
-		return size
-	}
-	return c.all.Len()
-}

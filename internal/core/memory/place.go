@@ -28,16 +28,16 @@ func (r Reuse) get(nodes mask.Mask, typ string) int64 {
 	return 0
 }
 
-// After is what can be reused once a container of that lane has its blocks: a standard
+// After is what can be reused once a container of that container type has its blocks: a standard
 // init container adds them, any other uses them up.
-func (r Reuse) After(lane request.Lane, blocks []Block) Reuse {
+func (r Reuse) After(containerType request.ContainerType, blocks []Block) Reuse {
 	r = slices.Clone(r)
 	for _, b := range blocks {
 		i := slices.IndexFunc(r, func(x reusable) bool { return x.nodes == b.Nodes && x.typ == b.Type })
 		switch {
-		case lane == request.Init && i < 0:
+		case containerType == request.Init && i < 0:
 			r = append(r, reusable{b.Nodes, b.Type, b.Size})
-		case lane == request.Init:
+		case containerType == request.Init:
 			r[i].bytes = max(r[i].bytes, b.Size)
 		case i >= 0:
 			r[i].bytes = max(0, r[i].bytes-b.Size)
@@ -74,7 +74,7 @@ func (c *Capacity) wants(amounts request.Amounts) ([]want, string) {
 }
 
 // Hints describes the masks on which the amounts fit (R-HINT-32). A request for nothing,
-// and one that fits nowhere, say nothing (R-HINT-34): the second is found out by Place.
+// and one that fits nowhere, give no hints (R-HINT-34); Place reports the second.
 // A type that the machine does not have is unsatisfiable.
 func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
 	f := hint.Set{Resource: request.Memory}
@@ -95,7 +95,14 @@ func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
 }
 
 func (u Usage) hints(wants []want, reuse Reuse) hint.Set {
-	f := hint.Set{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.preferredSize(wants)}
+	f := hint.Set{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.all.Len()}
+	ever := make([]hint.Need, len(wants)) // what all NUMA nodes offer without any pod
+	for i, w := range wants {
+		ever[i] = hint.Need{Resource: u.capacity.types[w.typ], Amount: w.bytes, Offer: u.capacity.allocatable[w.typ]}
+	}
+	if size, ok := hint.MinSize(u.capacity.all, ever); ok {
+		f.Preferred = size // R-HINT-32, step 2
+	}
 	for i, n := range u.nodes {
 		if n.assignments == 0 {
 			f.Candidates = f.Candidates.With(u.capacity.nodes[i].ID)
@@ -177,7 +184,7 @@ const (
 	GroupConflict
 )
 
-// PlacementError tells why Place refused.
+// PlacementError is why Place rejected.
 type PlacementError struct {
 	Cause Cause
 	// Type is the first type that is short, Wanted the bytes of it; Nodes the aligned NUMA
@@ -199,7 +206,7 @@ func (e *PlacementError) Error() string {
 		return fmt.Sprintf("%s fit only on more NUMA nodes than preferred: NUMA nodes %s have %s free", e.wanted(), e.Nodes, request.Bytes(e.Free))
 	case GroupConflict:
 	}
-	return fmt.Sprintf("NUMA nodes %s are aligned, but some of them already serve memory in another group, or as single NUMA nodes, and cannot join (R-MEM-22)", e.Nodes)
+	return fmt.Sprintf("NUMA nodes %s are aligned, but some of them already serve memory in another group, or as single NUMA nodes, and cannot join", e.Nodes)
 }
 
 func (e *PlacementError) wanted() string { return request.Bytes(e.Wanted) + " of " + e.Type }
@@ -269,4 +276,45 @@ func (u Usage) placementError(cause Cause, wants []want, nodes mask.Mask) error 
 		e.Type, e.Wanted, e.Free = u.capacity.types[wants[i].typ], wants[i].bytes, u.freeOn(nodes, wants[i].typ)
 	}
 	return e
+}
+
+// Fits reports whether the amounts fit on exactly these NUMA nodes, by the rule of groups too.
+func (u Usage) Fits(nodes mask.Mask, amounts request.Amounts) bool {
+	wants, missing := u.capacity.wants(amounts)
+	return missing == "" && u.fits(nodes, wants, nil)
+}
+
+// HintsAround is Hints with the masks alone that contain within: the NUMA nodes that a pod has already. If
+// there is none, the request is unsatisfiable (R-RSZ-13).
+func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
+	f := u.Hints(amounts, nil)
+	if f.Kind == hint.Fits {
+		f.Required |= within
+		f.Explicit = slices.DeleteFunc(f.Explicit, func(m mask.Mask) bool { return !m.Contains(within) })
+	}
+	if f.Kind == hint.Any && len(amounts) > 0 || f.IsEmpty() {
+		return hint.Set{Resource: f.Resource, Kind: hint.None, Why: fmt.Sprintf("no set of NUMA nodes around NUMA nodes %s has enough memory", within)}
+	}
+	return f
+}
+
+// PlaceAround is Place for a pod that has the NUMA nodes of within and keeps them: on these and the aligned
+// ones where there is room, else on the narrowest extension (R-RSZ-13). The error is a *PlacementError.
+func (u Usage) PlaceAround(amounts request.Amounts, aligned hint.Choice, within mask.Mask) (mask.Mask, error) {
+	wants, missing := u.capacity.wants(amounts)
+	if missing != "" {
+		w, _ := amounts.Get(missing)
+		return 0, &PlacementError{Cause: NoSuchType, Type: missing, Wanted: w, Nodes: u.capacity.all}
+	}
+	if aligned.HasMask {
+		within |= aligned.Mask
+	}
+	if u.fits(within, wants, nil) {
+		return within, nil
+	}
+	best, ok := u.narrowest(wants, nil, within)
+	if !ok {
+		return 0, u.placementError(NoExtension, wants, within)
+	}
+	return best.Mask, nil
 }

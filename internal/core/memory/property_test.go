@@ -25,7 +25,7 @@ type world struct {
 	t        *rapid.T
 	capacity *memory.Capacity
 	usage    memory.Usage
-	held     [][]memory.Block
+	assigned [][]memory.Block
 	reuse    memory.Reuse
 	// left is what reuse must say, kept by hand: by mask and type.
 	left map[mask.Mask]map[string]int64
@@ -102,8 +102,8 @@ func (w *world) drawChoice() hint.Choice {
 
 // step places and books something, as an init container's memory or not, or releases something.
 func (w *world) step() {
-	if len(w.held) > 0 && rapid.IntRange(0, 3).Draw(w.t, "release") == 3 {
-		w.release(rapid.IntRange(0, len(w.held)-1).Draw(w.t, "which"))
+	if len(w.assigned) > 0 && rapid.IntRange(0, 3).Draw(w.t, "release") == 3 {
+		w.release(rapid.IntRange(0, len(w.assigned)-1).Draw(w.t, "which"))
 		return
 	}
 	amounts, choice := w.drawAmounts(), w.drawChoice()
@@ -120,19 +120,19 @@ func (w *world) step() {
 		blocks[i] = memory.Block{Type: a.Resource, Size: a.Value, Nodes: nodes}
 	}
 	w.usage = w.usage.Charge(blocks, nil)
-	w.held = append(w.held, blocks)
-	w.remember(rapid.SampledFrom([]request.Lane{request.Init, request.App}).Draw(w.t, "lane"), blocks)
+	w.assigned = append(w.assigned, blocks)
+	w.remember(rapid.SampledFrom([]request.ContainerType{request.Init, request.App}).Draw(w.t, "lane"), blocks)
 }
 
 // remember is R-MEM-40.
-func (w *world) remember(lane request.Lane, blocks []memory.Block) {
-	w.reuse = w.reuse.After(lane, blocks)
+func (w *world) remember(containerType request.ContainerType, blocks []memory.Block) {
+	w.reuse = w.reuse.After(containerType, blocks)
 	for _, b := range blocks {
 		if w.left[b.Nodes] == nil {
 			w.left[b.Nodes] = map[string]int64{}
 		}
 		old := w.left[b.Nodes][b.Type]
-		if lane == request.Init {
+		if containerType == request.Init {
 			w.left[b.Nodes][b.Type] = max(old, b.Size)
 		} else {
 			w.left[b.Nodes][b.Type] = max(0, old-b.Size)
@@ -141,8 +141,8 @@ func (w *world) remember(lane request.Lane, blocks []memory.Block) {
 }
 
 func (w *world) release(i int) {
-	w.usage = w.usage.Release(w.held[i])
-	w.held = slices.Delete(w.held, i, i+1)
+	w.usage = w.usage.Release(w.assigned[i])
+	w.assigned = slices.Delete(w.assigned, i, i+1)
 }
 
 // literal is R-HINT-32 word for word: the masks on which the amounts fit, and the size of a preferred one.
@@ -275,8 +275,8 @@ func TestReleaseUndoesCharge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.checkSums()
-		for len(w.held) > 0 {
-			w.release(rapid.IntRange(0, len(w.held)-1).Draw(t, "which"))
+		for len(w.assigned) > 0 {
+			w.release(rapid.IntRange(0, len(w.assigned)-1).Draw(t, "which"))
 			w.checkSums()
 		}
 		if fresh := memory.NewUsage(w.capacity); !w.usage.Equal(fresh) || !fresh.Equal(w.usage) {
@@ -292,11 +292,11 @@ func TestUsageFollowsFromTheBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		again := memory.NewUsage(w.capacity)
-		for _, blocks := range rapid.Permutation(w.held).Draw(t, "order") {
+		for _, blocks := range rapid.Permutation(w.assigned).Draw(t, "order") {
 			again = again.Charge(blocks, nil)
 		}
 		if got, want := w.usage.Nodes(), again.Nodes(); !reflect.DeepEqual(got, want) || !again.Equal(w.usage) {
-			t.Fatalf("%v make %+v, and after other blocks came and went %+v", w.held, want, got)
+			t.Fatalf("%v make %+v, and after other blocks came and went %+v", w.assigned, want, got)
 		}
 	})
 }
@@ -304,7 +304,7 @@ func TestUsageFollowsFromTheBlocks(t *testing.T) {
 // checkSums holds the books against the blocks, type by type and group by group, and a fresh start.
 func (w *world) checkSums() {
 	again := memory.NewUsage(w.capacity)
-	for _, blocks := range w.held {
+	for _, blocks := range w.assigned {
 		again = again.Charge(blocks, nil)
 	}
 	if !again.Equal(w.usage) {
@@ -315,16 +315,16 @@ func (w *world) checkSums() {
 			if n.Free[t] < 0 || n.Reserved[t] < 0 || n.Free[t]+n.Reserved[t] != w.capacity.Nodes()[i].Types[t].Allocatable {
 				w.t.Fatalf("NUMA node %d: %d reserved and %d free of %s", n.ID, n.Reserved[t], n.Free[t], name)
 			}
-			var held int64
-			for _, blocks := range w.held {
+			var assigned int64
+			for _, blocks := range w.assigned {
 				for _, b := range blocks {
 					if b.Type == name && b.Nodes == n.Group {
-						held += b.Size
+						assigned += b.Size
 					}
 				}
 			}
-			if all := w.allocatable(n.Group, t); w.usage.Free(n.Group, name) != all-held {
-				w.t.Fatalf("group %s: %d free of %s, want %d-%d", n.Group, w.usage.Free(n.Group, name), name, all, held)
+			if all := w.allocatable(n.Group, t); w.usage.Free(n.Group, name) != all-assigned {
+				w.t.Fatalf("group %s: %d free of %s, want %d-%d", n.Group, w.usage.Free(n.Group, name), name, all, assigned)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Block is memory of one type on a set of NUMA nodes, held by a container or a pod.
+// Block is memory of one type on a set of NUMA nodes, assigned to a container or a pod.
 type Block struct {
 	Type  string
 	Size  int64 // bytes
@@ -18,9 +18,9 @@ type Block struct {
 //
 // It depends on the blocks that are charged and on nothing else: not on their order, and not on
 // blocks that came and went between. What it keeps are sums for each set of NUMA nodes; how the
-// bytes of a set lie on its NUMA nodes follows from the sums, by one rule (layOut). The reference
-// keeps that split and changes it with every block, so that there it depends on the history of
-// the node.
+// bytes of a set are spread over its NUMA nodes follows from the sums, by one rule (layOut). The reference
+// keeps that split and changes it with every block, so its result depends on the history of the
+// node.
 type Usage struct {
 	capacity *Capacity
 	sums     []sum       // ascending by width, then by mask: one for each set of NUMA nodes in use
@@ -138,7 +138,7 @@ func (c *Capacity) add(sums []sum, b Block, blocks int, bytes int64) []sum {
 	return slices.Insert(sums, i, s)
 }
 
-// Equal tells whether two usages of the same machine are the same.
+// Equal reports whether two usages of the same machine are the same.
 func (u Usage) Equal(v Usage) bool {
 	return len(u.nodes) == len(v.nodes) && slices.EqualFunc(u.sums, v.sums, func(a, b sum) bool {
 		return a.nodes == b.nodes && a.blocks == b.blocks && slices.Equal(a.bytes, b.bytes)
@@ -150,7 +150,7 @@ type NodeUsage struct {
 	ID          int
 	Assignments int
 	Group       mask.Mask
-	// Reserved and Free are bytes held and free, parallel to Capacity.Types.
+	// Reserved and Free are bytes assigned and free, parallel to Capacity.Types.
 	Reserved, Free []int64
 }
 
@@ -166,7 +166,7 @@ func (u Usage) Nodes() []NodeUsage {
 	return out
 }
 
-// Serving tells how the NUMA nodes of m serve memory now: together, in groups that may reach beyond m, or
+// Serving returns how the NUMA nodes of m serve memory now: together, in groups that may reach beyond m, or
 // one by one. Neither joins another group (R-MEM-22).
 func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 	for i, n := range u.nodes {
@@ -190,7 +190,7 @@ func (u Usage) Free(nodes mask.Mask, typ string) int64 {
 	return max(0, u.freeOn(nodes, t))
 }
 
-// Overdrawn is how many bytes of a type more are held on the NUMA nodes than there are.
+// Overdrawn is how many more bytes of a type are assigned on the NUMA nodes than they have.
 func (u Usage) Overdrawn(nodes mask.Mask, typ string) int64 {
 	t := u.capacity.typeIndex(typ)
 	if t < 0 {
@@ -206,10 +206,8 @@ func (u Usage) free(node, t int) int64 {
 
 func (u Usage) freeOn(nodes mask.Mask, t int) int64 {
 	var sum int64
-	for i := range u.nodes {
-		if nodes.Has(u.capacity.nodes[i].ID) {
-			sum += u.free(i, t)
-		}
+	for id := range (nodes & u.capacity.all).All() {
+		sum += u.free(u.capacity.index[id], t)
 	}
 	return sum
 }

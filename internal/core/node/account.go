@@ -16,23 +16,23 @@ type NodeAccount struct {
 	Node int
 	// Total is what pods could ever have there, Free what they could have now.
 	Total, Free int64
-	// Unhealthy devices are neither free nor held.
+	// Unhealthy devices are neither free nor assigned.
 	Unhealthy int64
-	// Holders have the rest, the largest first. Bytes held by a group of NUMA
-	// nodes are booked on its lowest nodes first.
+	// Holders have the rest, the largest first. Bytes of a group of NUMA nodes count on its lowest
+	// NUMA nodes first.
 	Holders []Holder
 }
 
-// Holder is a pod that holds Amount of a resource on a NUMA node.
+// Holder is a pod that is assigned Amount of a resource on a NUMA node.
 type Holder struct {
 	Pod    string // namespace/name
 	Amount int64
-	// Nodes is where the amount lies when it is not on this NUMA node alone.
+	// Nodes is where the amount is if it is not on this NUMA node alone.
 	Nodes mask.Mask
 }
 
-// account says for every NUMA node how much of a resource is free, and who holds the rest: the
-// pods that are there, and what the refused pod itself had taken before it failed.
+// account lists, for every NUMA node, how much of a resource is free and which pods have the rest,
+// including what the rejected pod itself took before it failed.
 func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	if resource == request.CPU {
 		return s.accountCPU(d)
@@ -52,9 +52,16 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	add := func(pod string, blocks []memory.Block) {
 		for _, b := range blocks {
 			for i := range accounts {
-				if b.Type == resource && b.Nodes.Has(accounts[i].Node) && b.Size > 0 {
-					accounts[i].hold(pod, b)
+				a := &accounts[i]
+				if b.Type != resource || !b.Nodes.Has(a.Node) || b.Size <= 0 {
+					continue
 				}
+				// The containers of a pod have a block each: what is on the same NUMA nodes adds up.
+				k := slices.IndexFunc(a.Holders, func(h Holder) bool { return h.Pod == pod && h.Nodes == b.Nodes })
+				if k < 0 {
+					k, a.Holders = len(a.Holders), append(a.Holders, Holder{Pod: pod, Nodes: b.Nodes})
+				}
+				a.Holders[k].Amount += b.Size
 			}
 		}
 	}
@@ -66,29 +73,18 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	return largestFirst(accounts)
 }
 
-// hold adds a block of a pod, whose containers have one each, to what the pod holds.
-func (a *NodeAccount) hold(pod string, b memory.Block) {
-	for i := range a.Holders {
-		if h := &a.Holders[i]; h.Pod == pod && h.Nodes == b.Nodes {
-			h.Amount += b.Size
-			return
-		}
-	}
-	a.Holders = append(a.Holders, Holder{Pod: pod, Amount: b.Size, Nodes: b.Nodes})
-}
-
 func (s *State) accountCPU(d *draft) []NodeAccount {
 	accounts := make([]NodeAccount, 0, len(s.machine.CPUNodes()))
 	allocatable, available := s.AllocatableCPUs(), d.available()
 	own := Grant{Pod: d.pod, Pool: d.pool, Containers: d.containers}
-	held := make([]cpuset.Set, len(s.grants))
+	assigned := make([]cpuset.Set, len(s.grants))
 	for i, g := range s.grants {
-		held[i] = g.CPUs()
+		assigned[i] = g.CPUs()
 	}
 	for _, n := range s.machine.CPUNodes() {
 		a := NodeAccount{Node: n.ID, Total: int64(allocatable.IntersectionLen(n.CPUs)), Free: int64(available.IntersectionLen(n.CPUs))}
 		for i, g := range s.grants {
-			if k := int64(held[i].IntersectionLen(n.CPUs)); k > 0 {
+			if k := int64(assigned[i].IntersectionLen(n.CPUs)); k > 0 {
 				a.Holders = append(a.Holders, Holder{Pod: g.Pod.ID(), Amount: k, Nodes: mask.Of(n.ID)})
 			}
 		}
@@ -100,7 +96,7 @@ func (s *State) accountCPU(d *draft) []NodeAccount {
 	return largestFirst(accounts)
 }
 
-// largestFirst orders the holders: the largest are what one can act on.
+// largestFirst sorts the holders. Users can act on the largest ones.
 func largestFirst(accounts []NodeAccount) []NodeAccount {
 	for _, a := range accounts {
 		slices.SortStableFunc(a.Holders, func(x, y Holder) int {

@@ -25,12 +25,12 @@ func TestBareDecidesAlike(t *testing.T) {
 		pod := timingPod(true)
 		pod.BudgetCPUs = budget + 10
 		want, got := s.Plan(pod), bare.Plan(pod)
-		if (budget == 600) != (want.Refusal != nil) {
-			t.Fatalf("budget %d: %v", budget, want.Refusal)
+		if (budget == 600) != (want.Rejection != nil) {
+			t.Fatalf("budget %d: %v", budget, want.Rejection)
 		}
-		if want.Refusal != nil {
-			for i := range want.Refusal.Nodes {
-				want.Refusal.Nodes[i].Holders = nil
+		if want.Rejection != nil {
+			for i := range want.Rejection.Nodes {
+				want.Rejection.Nodes[i].Holders = nil
 			}
 		}
 		if !reflect.DeepEqual(got, want) {

@@ -23,8 +23,8 @@ func BenchmarkAdmitContainers(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
 						plan := s.Plan(pod)
-						if plan.Refusal != nil {
-							b.Fatal(plan.Refusal)
+						if plan.Rejection != nil {
+							b.Fatal(plan.Rejection)
 						}
 						if _, err := s.Apply(plan); err != nil {
 							b.Fatal(err)
@@ -90,11 +90,11 @@ func podOf(kind string, n int) request.Pod {
 		pod.BudgetMemory = request.Amounts{{Resource: machine.Memory, Value: 64 * gib}}
 	}
 	for i := range n {
-		c := request.Container{Name: fmt.Sprintf("c%04d", i), Lane: request.App}
+		c := request.Container{Name: fmt.Sprintf("c%04d", i), Type: request.App}
 		exclusive := i%max(1, n/400) == 0 && i/max(1, n/400) < 400
 		switch {
 		case kind == "inits" && i < n/2:
-			c.Lane, exclusive = request.Init, true
+			c.Type, exclusive = request.Init, true
 		case kind == "devices":
 			c.Devices = request.Amounts{{Resource: "example.com/vf", Value: 1}}
 		}

@@ -144,7 +144,7 @@ func residents(m *machine.Machine, fill string) []*node.Grant {
 		g := &node.Grant{
 			Pod: request.Pod{
 				UID: fmt.Sprintf("resident-%02d", n.ID), Namespace: "default", Name: fmt.Sprintf("resident-%02d", n.ID), QoS: request.Guaranteed,
-				Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: cpus}},
+				Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus}},
 			},
 			Sequence: uint64(i + 1), Containers: make([]node.ContainerGrant, 1),
 		}
@@ -179,11 +179,11 @@ func largePods(m *machine.Machine) []request.Pod {
 			},
 			Containers: []request.Container{
 				{
-					Name: "app", Lane: request.App, CPUs: cpus / 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true,
+					Name: "app", Type: request.App, CPUs: cpus / 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true,
 					HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"},
 					Devices:   request.Amounts{{Resource: "example.com/gpu", Value: int64(max(1, tenths/9))}, {Resource: "example.com/nic", Value: 1}},
 				},
-				{Name: "log", Lane: request.App, HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"}},
+				{Name: "log", Type: request.App, HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"}},
 			},
 		})
 	}

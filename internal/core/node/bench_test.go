@@ -44,16 +44,16 @@ func benchmarkAdmit(b *testing.B, numa int, policy node.TopologyPolicy, huge boo
 	for i := range pods {
 		plan := state.Plan(resident(i))
 		var err error
-		if state, err = state.Apply(plan); err != nil || plan.Refusal != nil {
-			b.Fatal(err, plan.Refusal)
+		if state, err = state.Apply(plan); err != nil || plan.Rejection != nil {
+			b.Fatal(err, plan.Rejection)
 		}
 	}
 	pod := timingPod(huge)
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := state.Plan(pod)
-		if plan.Refusal != nil {
-			b.Fatal(plan.Refusal)
+		if plan.Rejection != nil {
+			b.Fatal(plan.Rejection)
 		}
 		if _, err := state.Apply(plan); err != nil {
 			b.Fatal(err)
@@ -113,10 +113,10 @@ func timingPod(huge bool) request.Pod {
 		UID: "pod", Namespace: "default", Name: "pod", QoS: request.Guaranteed, Kind: request.PodLevel,
 		BudgetCPUs: 16, BudgetCPUMilli: 16000, BudgetMemory: budget, CPULimit: 16000,
 		Containers: []request.Container{
-			{Name: "sidecar", Lane: request.Sidecar, CPUs: 2, Memory: memory(2 * gib), Equivalent: true},
-			{Name: "init", Lane: request.Init},
-			{Name: "app", Lane: request.App, CPUs: 8, Memory: memory(8 * gib), Equivalent: true},
-			{Name: "log", Lane: request.App},
+			{Name: "sidecar", Type: request.Sidecar, CPUs: 2, Memory: memory(2 * gib), Equivalent: true},
+			{Name: "init", Type: request.Init},
+			{Name: "app", Type: request.App, CPUs: 8, Memory: memory(8 * gib), Equivalent: true},
+			{Name: "log", Type: request.App},
 		},
 	}
 }
@@ -127,7 +127,7 @@ func resident(i int) request.Pod {
 	return request.Pod{
 		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Kind: request.PodLevel,
 		BudgetCPUs: 1, BudgetCPUMilli: 1000, BudgetMemory: request.Amounts{{Resource: "memory", Value: 64 * mib}},
-		Containers: []request.Container{{Name: "c", Lane: request.App}},
+		Containers: []request.Container{{Name: "c", Type: request.App}},
 	}
 }
 

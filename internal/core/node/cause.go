@@ -2,7 +2,7 @@ package node
 
 import "github.com/paddock-project/paddock/internal/core/request"
 
-// Reason is the short word that a refused pod's status shows. Users know most of them from the
+// Reason is the short word that a rejected pod's status shows. Users know most of them from the
 // kubelet.
 type Reason string
 
@@ -16,10 +16,14 @@ const (
 	// TopologySearchLimit is Paddock's own: the search for NUMA nodes used up its steps
 	// without finding any answer (docs/rules/hints-search.md, Budget).
 	TopologySearchLimit Reason = "TopologySearchLimit"
+	// Infeasible and Deferred are those of a resize, as in the condition PodResizePending: it is not possible
+	// on this node, or not before other pods are gone (R-RSZ-20).
+	Infeasible Reason = "Infeasible"
+	Deferred   Reason = "Deferred"
 )
 
 // Cause is why a pod was rejected. What depends on a rejection depends on its cause; the reason and the
-// rule of a refusal follow from it and are for people.
+// rule of a rejection follow from it and are for people.
 type Cause int
 
 const (
@@ -29,6 +33,10 @@ const (
 	ResourcesOff
 	// NotAligned: the Topology Manager policy admits none of the sets of NUMA nodes.
 	NotAligned
+	// GivenApart: the given devices are near more NUMA nodes than the Topology Manager policy admits.
+	GivenApart
+	// GivenElsewhere: what the pod asks for does not fit on the NUMA nodes of its given devices.
+	GivenElsewhere
 	// SearchLimit: the search for NUMA nodes used up its steps without finding any answer.
 	SearchLimit
 	// PoolEmpty: exclusive containers leave nothing of the pod's pool to a container that shares.
@@ -53,12 +61,26 @@ const (
 	MemoryNotThere
 	// MemoryNotTogether: no set of NUMA nodes has enough memory for the containers together.
 	MemoryNotTogether
-	// MemoryOutside: the memory would lie on more than the aligned NUMA nodes.
+	// MemoryOutside: the memory would be on more than the aligned NUMA nodes.
 	MemoryOutside
 	// TooFewDevices are free.
 	TooFewDevices
 	// StateFull: the state would pass the bound of the state file.
 	StateFull
+	// NotHere: the pod to resize has no grant.
+	NotHere
+	// NotResizable: the change is of something that Kubernetes resizes in no pod.
+	NotResizable
+	// OtherPolicy: the pod was admitted under a policy that gave it other assignments.
+	OtherPolicy
+	// Crossing: a container or pool would begin or cease to have something of its own.
+	Crossing
+	// BelowBaseline: the pod would have fewer CPUs than it was admitted with.
+	BelowBaseline
+	// SlicesApart: the pool is large enough, but not without moving slices of containers.
+	SlicesApart
+	// BeingMoved: the pod is being moved, and is resized afterwards.
+	BeingMoved
 )
 
 // names are what people read of the cause: the reason, and the rule that rejected.
@@ -78,6 +100,8 @@ func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, strin
 		NoCause:           {},
 		ResourcesOff:      {PodLevelResourcesNotSupported, "R-DEM-2"},
 		NotAligned:        {TopologyAffinityError, alignment},
+		GivenApart:        {TopologyAffinityError, alignment},
+		GivenElsewhere:    {TopologyAffinityError, alignment},
 		SearchLimit:       {TopologySearchLimit, alignment},
 		PoolEmpty:         {EmptyPodSharedPoolError, pool},
 		PoolNotAligned:    {TopologyAffinityError, "R-DEM-64"},
@@ -93,6 +117,13 @@ func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, strin
 		MemoryOutside:     {TopologyAffinityError, alignment},
 		TooFewDevices:     {UnexpectedAdmissionError, "R-HINT-42"},
 		StateFull:         {UnexpectedAdmissionError, "R-ST-2"},
+		NotHere:           {Infeasible, "R-RSZ-1"},
+		NotResizable:      {Infeasible, "R-RSZ-2"},
+		OtherPolicy:       {Infeasible, "R-RSZ-3"},
+		Crossing:          {Infeasible, "R-RSZ-4"},
+		BelowBaseline:     {Infeasible, "R-RSZ-5"},
+		SlicesApart:       {Infeasible, "R-RSZ-18"},
+		BeingMoved:        {Deferred, "R-MOV-10"},
 	}
 	return names[c].reason, names[c].rule
 }

@@ -10,17 +10,21 @@ import (
 )
 
 // ErrInvariant is wrapped by every error of Check and by the errors of Apply and Restore for a
-// grant that cannot stand.
+// grant that is not valid.
 var ErrInvariant = errors.New("assignments contradict each other")
 
 func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvariant, fmt.Errorf(format, args...))
 }
 
-// Check proves the whole state: every CPU, online or not, is held by at most one pod, and in the shared
-// pool, or reserved, if it is online and held by none; containers lie within their pool; slices of containers that run at the same time are
-// disjoint, and so are their devices; what a pod has can come of what it asks for (checkShape); the
-// memory books are the sum of the grants, and the devices held are those of the grants.
+// Check proves the invariants of the whole state:
+//
+//   - every CPU, online or not, is assigned to at most one pod; an online CPU without a pod is in the
+//     node shared pool or reserved;
+//   - the CPUs of containers are within their pool;
+//   - slices of containers that run at the same time are disjoint, and so are their devices;
+//   - what a pod has can follow from what it asks for (checkShape);
+//   - the memory accounting is the sum of the grants, and the assigned devices are those of the grants.
 func (s *State) Check() error {
 	fresh, err := New(s.machine, s.policy)
 	if err != nil {
@@ -29,13 +33,13 @@ func (s *State) Check() error {
 	if fresh, err = fresh.WithDevices(s.devices.Inventory()); err != nil {
 		return err
 	}
-	free := s.machine.AllCPUs().Union(assigned(s.grants)) // What is offline as well.
+	free := s.machine.AllCPUs().Union(assigned(s.grants)) // Also those that are offline.
 	for i, g := range s.grants {
 		if i > 0 && s.grants[i-1].Pod.UID >= g.Pod.UID {
 			return broken("grants are not in order at pod %s", g.Pod.ID())
 		}
-		if g.Sequence > s.generation {
-			return broken("pod %s was admitted in revision %d of a state of revision %d", g.Pod.ID(), g.Sequence, s.generation)
+		if latest := max(g.Sequence, g.Resized); latest > s.generation {
+			return broken("pod %s was admitted in revision %d of a state of revision %d", g.Pod.ID(), latest, s.generation)
 		}
 		if err := fresh.checkGrant(g, free); err != nil {
 			return fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
@@ -58,13 +62,13 @@ func (s *State) Check() error {
 	return nil
 }
 
-// checkGrant proves that g can stand with CPUs out of free.
+// checkGrant proves that g is valid if the CPUs of free are free.
 func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	if len(g.Containers) != len(g.Pod.Containers) {
 		return broken("%d containers are granted, the pod has %d", len(g.Containers), len(g.Pod.Containers))
 	}
-	if g.Sequence > MaxGeneration {
-		return broken("it was admitted in revision %d, and the last one is %d", g.Sequence, uint64(MaxGeneration))
+	if latest := max(g.Sequence, g.Resized); latest > MaxGeneration {
+		return broken("it was admitted in revision %d, and the last one is %d", latest, uint64(MaxGeneration))
 	}
 	if missing := g.CPUs().Difference(free); !missing.IsEmpty() {
 		return s.brokenCPUs(missing)
@@ -87,10 +91,21 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	if err := checkShape(g); err != nil {
 		return err
 	}
-	return checkSlices(g)
+	if err := checkSlices(g); err != nil || g.Moving == nil {
+		return err
+	}
+	place := *g.Moving
+	if place.Moving != nil || len(place.Containers) != len(g.Containers) {
+		return broken("it is being moved to a place with %d containers, and has %d, or to two places", len(place.Containers), len(g.Containers))
+	}
+	place.Pod = g.Pod
+	if err := s.checkGrant(&place, free); err != nil {
+		return fmt.Errorf("the place to which it is being moved: %w", err)
+	}
+	return nil
 }
 
-// brokenCPUs says why a pod cannot hold the CPUs.
+// brokenCPUs explains why a pod cannot have the CPUs.
 func (s *State) brokenCPUs(cpus cpuset.Set) error {
 	absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs)
 	switch others := assigned(s.grants); {
@@ -119,34 +134,27 @@ func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 	return nil
 }
 
-// checkSlices proves that nobody else of the pod runs on an exclusive container's CPUs while
-// it runs. A standard init container may stand on CPUs of any container that starts later, and
-// an exclusive one on those of a sidecar that shares (R-CPU-92, R-CPU-96).
+// checkSlices proves that no other container of the pod runs on an exclusive container's CPUs at the
+// same time. A standard init container may have CPUs of any container that starts later, and an
+// exclusive one CPUs of a sidecar that shares (R-CPU-92, R-CPU-96).
 func checkSlices(g *Grant) error {
 	var exclusive, shared cpuset.Builder // CPUs of the sidecars and apps so far
 	for i := range g.Containers {
 		c, cpus := &g.Pod.Containers[i], g.Containers[i].CPUs
-		if exclusive.Intersects(cpus) || c.Lane != request.Init && c.Exclusive() && shared.Intersects(cpus) {
-			return brokenSlices(g, i)
+		if exclusive.Intersects(cpus) || c.Type != request.Init && c.Exclusive() && shared.Intersects(cpus) {
+			for k := range i {
+				a, cpus := &g.Pod.Containers[k], cpus.Intersection(g.Containers[k].CPUs)
+				if a.Type != request.Init && (a.Exclusive() || c.Type != request.Init && c.Exclusive()) && !cpus.IsEmpty() {
+					return broken("containers %s and %s both have CPUs %s", a.Name, c.Name, cpus)
+				}
+			}
 		}
 		switch {
-		case c.Lane == request.Init:
+		case c.Type == request.Init:
 		case c.Exclusive():
 			exclusive.AddSet(cpus)
 		default:
 			shared.AddSet(cpus)
-		}
-	}
-	return nil
-}
-
-// brokenSlices names the first container that must not share CPUs with container i and does.
-func brokenSlices(g *Grant, i int) error {
-	for k := range i {
-		a, b := &g.Pod.Containers[k], &g.Pod.Containers[i]
-		if collide(a, b) && g.Containers[k].CPUs.Intersects(g.Containers[i].CPUs) {
-			return broken("containers %s and %s both have CPUs %s", a.Name, b.Name,
-				g.Containers[k].CPUs.Intersection(g.Containers[i].CPUs))
 		}
 	}
 	return nil
@@ -161,25 +169,14 @@ func checkDevices(g *Grant) error {
 		for _, h := range c.Devices {
 			for _, id := range h.IDs {
 				container := g.Pod.Containers[i]
-				if other, held := holders[name{h.Resource, id}]; held {
+				if other, taken := holders[name{h.Resource, id}]; taken {
 					return broken("containers %s and %s both have device %q of %s", other, container.Name, id, h.Resource)
 				}
-				if container.Lane != request.Init {
+				if container.Type != request.Init {
 					holders[name{h.Resource, id}] = container.Name
 				}
 			}
 		}
 	}
 	return nil
-}
-
-// collide tells whether a and the later b must not have a CPU in common.
-func collide(a, b *request.Container) bool {
-	switch {
-	case a.Lane == request.Init:
-		return false
-	case b.Lane == request.Init:
-		return a.Exclusive()
-	}
-	return a.Exclusive() || b.Exclusive()
 }

@@ -31,7 +31,7 @@ type Demand struct {
 	// Together is what is aligned as one on the paths AsOne and AsPool: what the containers need at
 	// the worst moment, or the pod-level budget.
 	Together Ask
-	// FractionalCPUs tells that the pod gets no CPUs because its pod-level cpu request is not a
+	// FractionalCPUs reports that the pod gets no CPUs because its pod-level cpu request is not a
 	// whole number (R-DEM-40, Q-9).
 	FractionalCPUs bool
 }
@@ -40,6 +40,17 @@ type Demand struct {
 type Ask struct {
 	CPUs            int
 	Memory, Devices request.Amounts
+	// Given are devices that others chose, by what they are of; CPUs and memory are aligned with them.
+	// They are set in what is aligned: in the containers on path ByContainer, together on the paths
+	// AsOne and AsPool.
+	Given []GivenDevices
+}
+
+// GivenDevices are the given devices of one extended resource or driver, each once, in the order of
+// request.Given.Compare. They are the request's own.
+type GivenDevices struct {
+	Of      string
+	Devices []*request.Given
 }
 
 // Amount is how much is asked for of one resource.
@@ -49,6 +60,11 @@ func (a *Ask) Amount(resource request.Resource) int64 {
 	}
 	if n, asked := a.Devices.Get(resource); asked {
 		return n
+	}
+	for i := range a.Given {
+		if a.Given[i].Of == resource {
+			return int64(len(a.Given[i].Devices))
+		}
 	}
 	n, _ := a.Memory.Get(resource)
 	return n
@@ -164,8 +180,8 @@ func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.A
 	return nil, Qualifies
 }
 
-// Demand is what a pod asks for on this node. Devices that the inventory does not have are somebody
-// else's.
+// Demand is what a pod asks for on this node. Devices that the inventory does not have are not
+// Paddock's, and neither are those of a resource of which the container has given devices (R-DEV-6).
 func (s *State) Demand(pod *request.Pod) Demand {
 	p, inventory := &s.policy, s.devices.Inventory()
 	d := Demand{Path: p.path(pod), Containers: make([]ContainerDemand, len(pod.Containers))}
@@ -175,9 +191,13 @@ func (s *State) Demand(pod *request.Pod) Demand {
 		asks.Memory, asks.MemoryBasis = p.pinnedMemory(pod, c)
 		asks.Sharing = c.Sharing
 		for _, a := range c.Devices {
-			if a.Value > 0 && inventory.Has(a.Resource) {
+			given := func(g request.Given) bool { return g.Resource == a.Resource }
+			if a.Value > 0 && inventory.Has(a.Resource) && !slices.ContainsFunc(c.Given, given) {
 				asks.Devices = append(asks.Devices, a)
 			}
+		}
+		if d.Path == ByContainer {
+			asks.Given = givenDevices(pod.Containers[i : i+1])
 		}
 	}
 	switch d.Path {
@@ -191,33 +211,74 @@ func (s *State) Demand(pod *request.Pod) Demand {
 			d.Together.Memory = pod.BudgetMemory
 		}
 	case AsOne:
-		d.Together = Ask{CPUs: int(d.sum(pod, request.CPU)), Memory: d.memorySum(pod), Devices: d.deviceSum(pod)}
+		d.Together = Ask{CPUs: int(d.sum(pod, request.CPU)), Devices: d.deviceSum(pod)}
+		for i := range d.Containers {
+			if pod.Containers[i].Type == request.App { // Types that no app container asks for are left out (R-DEM-50).
+				d.Together.Memory = d.add(d.Together.Memory, pod, d.Containers[i].Memory)
+			}
+		}
 	case Unaligned, ByContainer:
 	}
+	if d.Path == AsPool || d.Path == AsOne {
+		d.Together.Given = givenDevices(pod.Containers)
+	}
 	return d
+}
+
+// givenDevices groups the given devices of containers by what they are of. A device that claims or
+// containers share counts once.
+func givenDevices(containers []request.Container) []GivenDevices {
+	count := 0
+	for i := range containers {
+		count += len(containers[i].Given)
+	}
+	if count == 0 {
+		return nil
+	}
+	// Each list is in order already, so this merges them.
+	var buffer [8][]request.Given
+	lists := buffer[:0]
+	for i := range containers {
+		if given := containers[i].Given; len(given) > 0 {
+			lists = append(lists, given)
+		}
+	}
+	all := make([]*request.Given, 0, count)
+	for range count {
+		least := -1
+		for i, list := range lists {
+			if len(list) > 0 && (least < 0 || list[0].CompareDevice(&lists[least][0]) < 0) {
+				least = i
+			}
+		}
+		if g := &lists[least][0]; len(all) == 0 || g.CompareDevice(all[len(all)-1]) != 0 {
+			all = append(all, g)
+		}
+		lists[least] = lists[least][1:]
+	}
+	groups := make([]GivenDevices, 0, 2) // GPUs and NICs
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Of() == all[0].Of() {
+			n++
+		}
+		groups = append(groups, GivenDevices{Of: all[0].Of(), Devices: all[:n:n]})
+		all = all[n:]
+	}
+	return groups
 }
 
 // sum is what the containers need together of a resource at the worst moment (R-DEM-41).
 func (d *Demand) sum(pod *request.Pod, resource request.Resource) int64 {
 	claims := make([]layout.Claim, len(d.Containers))
 	for i := range d.Containers {
-		claims[i] = layout.Claim{Lane: pod.Containers[i].Lane, Exclusive: true, Amount: d.Containers[i].Amount(resource)}
+		claims[i] = layout.Claim{Type: pod.Containers[i].Type, Exclusive: true, Amount: d.Containers[i].Amount(resource)}
 	}
 	return layout.Budget(claims)
 }
 
-// memorySum leaves out types that no app container asks for (R-DEM-50).
-func (d *Demand) memorySum(pod *request.Pod) (sum request.Amounts) {
-	for i := range d.Containers {
-		if pod.Containers[i].Lane == request.App {
-			sum = d.add(sum, pod, d.Containers[i].Memory)
-		}
-	}
-	return sum
-}
-
-// deviceSum is like memory, with init containers, and whatever the kind of pod: devices cannot be
-// asked for at pod level (R-HINT-40, R-DEM-80).
+// deviceSum is what the containers need together of each device resource, whatever the kind of pod:
+// devices cannot be asked for at pod level (R-HINT-40, R-DEM-80).
 func (d *Demand) deviceSum(pod *request.Pod) (sum request.Amounts) {
 	for i := range d.Containers {
 		sum = d.add(sum, pod, d.Containers[i].Devices)
@@ -240,7 +301,7 @@ func PoolClaims(pod *request.Pod, resource request.Resource) []layout.Claim {
 	claims := make([]layout.Claim, len(pod.Containers))
 	for i := range pod.Containers {
 		c, claim := &pod.Containers[i], &claims[i]
-		claim.Lane = c.Lane
+		claim.Type = c.Type
 		if resource == request.CPU {
 			claim.Amount, claim.Exclusive = int64(c.CPUs), c.Exclusive()
 			continue

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// WithDevices is the node with this inventory in place of its own. Devices that a grant holds
-// and the inventory lacks stay with the grant: they are out of the books until an inventory has
-// them again. It is an error when two pods hold one device.
+// WithDevices is the state with another inventory. Devices that a grant has and the inventory does
+// not have stay with the grant; they do not count as taken until an inventory has them again. It is
+// an error if two pods have one device.
 func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 	n := s.next()
 	n.devices = device.NewUsage(inv)
@@ -27,12 +27,12 @@ func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 	return n, nil
 }
 
-// Devices is which devices are held.
+// Devices are the devices that are assigned.
 func (s *State) Devices() device.Usage { return s.devices }
 
-// takeDevices takes those of held that the inventory knows.
-func takeDevices(u device.Usage, held []device.Held) (device.Usage, error) {
-	for _, h := range held {
+// takeDevices takes those of assigned that the inventory has.
+func takeDevices(u device.Usage, assigned []device.Assigned) (device.Usage, error) {
+	for _, h := range assigned {
 		known := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool {
 			_, ok := u.Inventory().Device(h.Resource, id)
 			return !ok
@@ -45,21 +45,21 @@ func takeDevices(u device.Usage, held []device.Held) (device.Usage, error) {
 	return u, nil
 }
 
-func returnDevices(u device.Usage, held []device.Held) device.Usage {
-	for _, h := range held {
+func returnDevices(u device.Usage, assigned []device.Assigned) device.Usage {
+	for _, h := range assigned {
 		u = u.Return(h.Resource, h.IDs)
 	}
 	return u
 }
 
-// Devices are all devices that the pod holds, ascending by resource and id.
-func (g *Grant) Devices() []device.Held {
-	var all []device.Held
+// Devices are all devices of the pod, ascending by resource and id.
+func (g *Grant) Devices() []device.Assigned {
+	var all []device.Assigned
 	for k := range g.Containers {
 		for _, h := range g.Containers[k].Devices {
-			i, found := slices.BinarySearchFunc(all, h.Resource, func(x device.Held, name string) int { return strings.Compare(x.Resource, name) })
+			i, found := slices.BinarySearchFunc(all, h.Resource, func(x device.Assigned, name string) int { return strings.Compare(x.Resource, name) })
 			if !found {
-				all = slices.Insert(all, i, device.Held{Resource: h.Resource})
+				all = slices.Insert(all, i, device.Assigned{Resource: h.Resource})
 			}
 			all[i].IDs = append(all[i].IDs, h.IDs...)
 		}
@@ -71,14 +71,21 @@ func (g *Grant) Devices() []device.Held {
 	return all
 }
 
-// noteOtherDevices says which resources are not decided about.
+// noteOtherDevices notes the resources of which no inventory is known, and the given devices with
+// which nothing can be aligned (R-DEV-4).
 func (d *draft) noteOtherDevices() {
 	var others []string
 	for _, c := range d.pod.Containers {
 		for _, a := range c.Devices {
-			if !d.devices.Inventory().Has(a.Resource) && !slices.Contains(others, a.Resource) {
+			noted := d.pod.DevicesUnknown != "" || slices.ContainsFunc(c.Given, func(g request.Given) bool { return g.Resource == a.Resource })
+			if !noted && !d.devices.Inventory().Has(a.Resource) && !slices.Contains(others, a.Resource) {
 				others = append(others, a.Resource)
 			}
+		}
+	}
+	if d.demand.Path != Unaligned {
+		for _, text := range UnknownDevices(&d.pod, d.s.machine.NodeMask()) {
+			d.note(text)
 		}
 	}
 	if len(others) > 0 {
@@ -87,41 +94,54 @@ func (d *draft) noteOtherDevices() {
 }
 
 // allocateDevices gives container i its devices: reusable ones, then near ones.
-func (d *draft) allocateDevices(i int, choice hint.Choice) *Refusal {
+func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
 	for _, a := range d.demand.Containers[i].Devices {
 		d.trace.Stage = StageDevices
-		ids, err := d.devices.Allocate(a.Resource, a.Value, choice, d.reusableDevices.IDs(a.Resource))
+		var ids []string
+		var err error
+		if d.handed != nil {
+			var rejection *Rejection
+			if ids, rejection = d.handedDevices(i, a.Resource, int(a.Value), choice); rejection != nil {
+				return rejection
+			}
+		} else {
+			ids, err = d.devices.Allocate(a.Resource, a.Value, choice, d.reusableDevices.IDs(a.Resource))
+		}
 		if err == nil {
 			d.devices, err = d.devices.Take(a.Resource, d.reusableDevices.New(a.Resource, ids))
 		}
 		if err != nil {
-			return d.refuseDevice(i, a, err)
+			r := &Rejection{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
+			if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
+				r.Nodes = d.s.account(a.Resource, d)
+			}
+			return d.reject(TooFewDevices, r)
 		}
-		d.reusableDevices = d.reusableDevices.After(d.pod.Containers[i].Lane, a.Resource, ids)
-		d.containers[i].Devices = append(d.containers[i].Devices, device.Held{Resource: a.Resource, IDs: ids})
+		d.reusableDevices = d.reusableDevices.After(d.pod.Containers[i].Type, a.Resource, ids)
+		d.containers[i].Devices = append(d.containers[i].Devices, device.Assigned{Resource: a.Resource, IDs: ids})
 	}
 	return nil
 }
 
-func (d *draft) refuseDevice(i int, a request.Amount, err error) *Refusal {
-	r := &Refusal{Container: d.pod.Containers[i].Name, Resource: a.Resource, Wanted: a.Value, Detail: err.Error()}
-	if short := (*device.NotEnoughError)(nil); errors.As(err, &short) {
-		r.Nodes = d.s.account(a.Resource, d)
-	}
-	return d.refuse(TooFewDevices, r)
-}
-
 // accountDevices is the account of a device resource. Devices that report no NUMA node are in the
-// refusal's text only.
+// rejection's text only.
 func (s *State) accountDevices(resource string, d *draft) []NodeAccount {
 	var accounts []NodeAccount
 	for _, c := range d.devices.Counts(resource) {
 		if c.Node == device.NoNode {
 			continue
 		}
-		a := NodeAccount{Node: c.Node, Total: int64(c.Total), Free: int64(c.Free), Unhealthy: int64(c.Total - c.Free - c.Held)}
-		add := func(pod string, held []device.Held) {
-			if n := s.devicesOn(resource, c.Node, held); n > 0 {
+		a := NodeAccount{Node: c.Node, Total: int64(c.Total), Free: int64(c.Free), Unhealthy: int64(c.Total - c.Free - c.Assigned)}
+		add := func(pod string, assigned []device.Assigned) {
+			var n int64
+			for _, h := range assigned {
+				for _, id := range h.IDs {
+					if found, ok := s.devices.Inventory().Device(resource, id); ok && h.Resource == resource && found.Nodes.Has(c.Node) {
+						n++
+					}
+				}
+			}
+			if n > 0 {
 				a.Holders = append(a.Holders, Holder{Pod: pod, Amount: n, Nodes: mask.Of(c.Node)})
 			}
 		}
@@ -133,16 +153,4 @@ func (s *State) accountDevices(resource string, d *draft) []NodeAccount {
 		accounts = append(accounts, a)
 	}
 	return largestFirst(accounts)
-}
-
-func (s *State) devicesOn(resource string, node int, held []device.Held) int64 {
-	var n int64
-	for _, h := range held {
-		for _, id := range h.IDs {
-			if found, ok := s.devices.Inventory().Device(resource, id); ok && h.Resource == resource && found.Nodes.Has(node) {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -14,14 +14,14 @@ import (
 
 const gpu = "example.com/gpu"
 
-// holder is a grant of devices alone: one container for each lane.
-func holder(name string, lanes []request.Lane, ids ...[]string) *node.Grant {
+// holder is a grant of devices alone: one container for each container type.
+func holder(name string, containerTypes []request.ContainerType, ids ...[]string) *node.Grant {
 	g := &node.Grant{Pod: request.Pod{UID: name, Namespace: "default", Name: name}}
-	for i, lane := range lanes {
-		asks := request.Container{Name: string(rune('a' + i)), Lane: lane}
+	for i, containerType := range containerTypes {
+		asks := request.Container{Name: string(rune('a' + i)), Type: containerType}
 		c := node.ContainerGrant{}
 		if len(ids[i]) > 0 {
-			c.Devices = []device.Held{{Resource: gpu, IDs: ids[i]}}
+			c.Devices = []device.Assigned{{Resource: gpu, IDs: ids[i]}}
 			asks.Devices = request.Amounts{{Resource: gpu, Value: int64(len(ids[i]))}}
 		}
 		g.Pod.Containers, g.Containers = append(g.Pod.Containers, asks), append(g.Containers, c)
@@ -32,7 +32,7 @@ func holder(name string, lanes []request.Lane, ids ...[]string) *node.Grant {
 // TestNoDeviceHasTwoHolders: what can be shared is what a standard init container leaves behind.
 func TestNoDeviceHasTwoHolders(t *testing.T) {
 	x, y := []string{"x"}, []string{"y"}
-	apps := []request.Lane{request.App, request.App}
+	apps := []request.ContainerType{request.App, request.App}
 	for _, c := range []struct {
 		name   string
 		grants []*node.Grant
@@ -40,11 +40,11 @@ func TestNoDeviceHasTwoHolders(t *testing.T) {
 	}{
 		{"each its own", []*node.Grant{holder("p", apps, x, y)}, ""},
 		{"one app of another", []*node.Grant{holder("p", apps, x, x)}, `containers a and b both have device "x"`},
-		{"left by an init container", []*node.Grant{holder("p", []request.Lane{request.Init, request.App}, x, x)}, ""},
-		{"left by an init container to an init container", []*node.Grant{holder("p", []request.Lane{request.Init, request.Init}, x, x)}, ""},
-		{"left by a sidecar", []*node.Grant{holder("p", []request.Lane{request.Sidecar, request.App}, x, x)}, `containers a and b both have device "x"`},
-		{"of a sidecar that runs", []*node.Grant{holder("p", []request.Lane{request.Sidecar, request.Init, request.App}, x, x, y)}, `containers a and b both have device "x"`},
-		{"left to two", []*node.Grant{holder("p", []request.Lane{request.Init, request.App, request.App}, x, x, x)}, `containers b and c both have device "x"`},
+		{"left by an init container", []*node.Grant{holder("p", []request.ContainerType{request.Init, request.App}, x, x)}, ""},
+		{"left by an init container to an init container", []*node.Grant{holder("p", []request.ContainerType{request.Init, request.Init}, x, x)}, ""},
+		{"left by a sidecar", []*node.Grant{holder("p", []request.ContainerType{request.Sidecar, request.App}, x, x)}, `containers a and b both have device "x"`},
+		{"of a sidecar that runs", []*node.Grant{holder("p", []request.ContainerType{request.Sidecar, request.Init, request.App}, x, x, y)}, `containers a and b both have device "x"`},
+		{"left to two", []*node.Grant{holder("p", []request.ContainerType{request.Init, request.App, request.App}, x, x, x)}, `containers b and c both have device "x"`},
 		{"of two pods", []*node.Grant{holder("p", apps, x, nil), holder("q", apps, y, x)}, `pod default/q: assignments contradict each other: device cannot be taken: device "x"`},
 		{"gone", []*node.Grant{holder("p", apps, []string{"z"}, nil)}, ""},
 	} {

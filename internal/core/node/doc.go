@@ -1,27 +1,27 @@
-// Package node decides what a pod gets on a node, and is the record of what all pods got.
+// Package node decides what a pod gets on a Kubernetes node, and records what all pods got.
 //
 // # Admission
 //
 // The flow of one admission is
 //
 //	State.Demand(pod) → Demand   what the pod asks of the managers, and on which path
-//	State.Plan(pod)   → Plan     a grant with its delta and trace, or a refusal with its account
+//	State.Plan(pod)   → Plan     a grant with its delta and trace, or a rejection with its account
 //	State.Apply(plan) → State    the next state
 //
-// A State is an immutable value with a generation. Plan changes nothing; everything that
-// an admission takes is collected in a draft that is thrown away when any step refuses,
-// so there is no undo code and a refusal changes nothing. Apply refuses a
-// plan made for another generation. Planning a pod that is known is the identity: its grant
-// stands.
+// A State is an immutable value with a generation. Plan changes nothing: a draft collects everything
+// that an admission takes, and is dropped if any step rejects the pod. So there is no undo code, and
+// a rejection changes nothing. Apply rejects a plan that was made for another
+// generation. A plan for a known pod returns its grant.
 //
-// The truth are the grants. The node's shared pool and the memory books follow from them: Restore
-// builds a state from grants alone, for a machine and a policy that may have changed since,
-// and Check compares what is kept with what follows.
+// The grants define the state. The node shared pool and the memory accounting follow from them:
+// Restore builds a state from grants alone, for a machine and a policy that may have changed since,
+// and Check compares the pool and the accounting with the grants.
 //
-// A grant also stands when CPUs of it go offline. The machine of a state has the CPUs that are online,
-// and OnMachine gives the same grants on another machine. A CPU that a grant has and the machine
-// lacks is offline: it stays assigned, no other pod gets it, and Cgroup says what containers run on
-// without it. Nothing is recorded, so nothing needs to be undone when it comes back.
+// A grant does not change when its CPUs go offline. The machine of a state has the CPUs that are
+// online, and OnMachine makes the state with the same grants on another machine. A CPU that a grant
+// has and the machine does not have is offline: it stays assigned, no other pod gets it, and Cgroup
+// returns what containers run on without it. Nothing is recorded, so nothing needs to be undone when
+// the CPU comes back.
 //
 // The paths through an admission (docs/rules/demand.md, section 10) are
 //
@@ -29,6 +29,13 @@
 //	none             –          each container by itself           the same
 //	other            container  each container aligned by itself   the same
 //	other            pod        one pool, aligned as one, divided  aligned as one, each container by itself
+//
+// # Resize
+//
+// State.Resize is Plan for a pod that has a grant and asks for other amounts (docs/rules/resize.md). Its plan has
+// the whole next grant, and Apply puts it in the place of the old one. The CPUs of the admission, the
+// baseline, are in the grant while it has more. A resize is never a move: nothing leaves a container that grows,
+// and nothing joins one that shrinks.
 //
 // # Trace
 //
@@ -43,7 +50,7 @@
 //	Requests    how often the CPU manager and the memory manager were asked
 //	Cause       why the pod was rejected
 //
-// Code depends on the types Basis, Outcome, Stage and Cause. The reason and the rule id of a refusal follow
+// Code depends on the types Basis, Outcome, Stage and Cause. The reason and the rule id of a rejection follow
 // from its cause, in one table, and are for people: no code compares rule ids. The planner needs nearly
 // all of a trace itself, so recording it costs no more than a few words a container. Package explain
 // turns a trace into sentences. A sentence that the planner needs too is a method here.

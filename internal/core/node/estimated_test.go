@@ -23,7 +23,7 @@ func TestEstimatedPod(t *testing.T) {
 	pod := request.Pod{
 		UID: "u", Namespace: "n", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
 		BudgetCPUs: 2, BudgetCPUMilli: 2000, CPULimit: 2000, BudgetMemory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}},
-		Containers: []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}},
+		Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
 	}
 	for scope, want := range map[node.Scope]string{node.PodScope: "0-1", node.ContainerScope: ""} {
 		policy := node.Policy{
@@ -35,8 +35,8 @@ func TestEstimatedPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		plan := s.Plan(pod)
-		if s, err = s.Apply(plan); err != nil || plan.Refusal != nil {
-			t.Fatal(err, plan.Refusal)
+		if s, err = s.Apply(plan); err != nil || plan.Rejection != nil {
+			t.Fatal(err, plan.Rejection)
 		}
 		if !strings.Contains(strings.Join(plan.Trace.Notes, "\n"), node.EstimatedNote) {
 			t.Errorf("scope %s: it is not said: %q", scope, plan.Trace.Notes)

@@ -49,6 +49,51 @@ func (h *history) plugIn() {
 	}
 }
 
+// give says which devices others can choose for pods.
+func (h *history) give() {
+	ids := h.state().Machine().NodeMask().Nodes()
+	h.given = map[string]int{"c.io/fpga": h.intn(1, 5, "fpgas"), "driver.c.io": h.intn(1, 5, "devices")}
+	var lines []string
+	for _, of := range []string{"c.io/fpga", "driver.c.io"} {
+		line := of
+		for i := range h.given[of] {
+			line += fmt.Sprintf(" x%d", i)
+			if near := h.intn(0, 5, "near"); near > 0 {
+				line += fmt.Sprint("@", ids[h.intn(0, len(ids)-1, "node")])
+			}
+		}
+		lines = append(lines, line)
+	}
+	h.do("given", lines...)
+}
+
+// givenLines say which devices the containers in the lines of a pod were given.
+func (h *history) givenLines(containers []string) []string {
+	var lines []string
+	for _, line := range containers {
+		container := strings.Fields(line)[1]
+		for _, of := range []string{"c.io/fpga", "driver.c.io"} {
+			if h.given[of] == 0 || !h.chance(4, "given") {
+				continue
+			}
+			claim := ""
+			if of == "driver.c.io" {
+				claim = " claim=" + h.pick("claim", "a", "b")
+			}
+			var ids []string
+			for i := range h.given[of] {
+				if h.chance(2, "device") {
+					ids = append(ids, fmt.Sprintf("x%d", i))
+				}
+			}
+			if len(ids) > 0 {
+				lines = append(lines, "given "+container+" "+of+"="+strings.Join(ids, ",")+claim)
+			}
+		}
+	}
+	return lines
+}
+
 // deviceRequests are words for a container's line.
 func (h *history) deviceRequests() string {
 	var text string
@@ -65,22 +110,22 @@ func (h *history) checkDevices() {
 	s := h.state()
 	holders := map[string]string{}
 	for _, g := range s.Grants() {
-		for _, held := range g.Devices() {
-			for _, id := range held.IDs {
-				name := held.Resource + " " + id
+		for _, assigned := range g.Devices() {
+			for _, id := range assigned.IDs {
+				name := assigned.Resource + " " + id
 				if other, taken := holders[name]; taken {
 					h.fatalf("%s and %s hold %s", other, g.Pod.Name, name)
 				}
-				if _, known := s.Devices().Inventory().Device(held.Resource, id); known {
+				if _, known := s.Devices().Inventory().Device(assigned.Resource, id); known {
 					holders[name] = g.Pod.Name
 				}
 			}
 		}
 	}
 	booked := map[string]bool{}
-	for _, held := range s.Devices().Held() {
-		for _, id := range held.IDs {
-			booked[held.Resource+" "+id] = true
+	for _, assigned := range s.Devices().Assigned() {
+		for _, id := range assigned.IDs {
+			booked[assigned.Resource+" "+id] = true
 		}
 	}
 	if want := slices.Sorted(maps.Keys(holders)); !slices.Equal(want, slices.Sorted(maps.Keys(booked))) {
@@ -94,10 +139,10 @@ func (h *history) checkDeviceShape(g *node.Grant) {
 	inv := h.state().Devices().Inventory()
 	for i, c := range g.Containers {
 		got := map[string]int{}
-		for _, held := range c.Devices {
-			got[held.Resource] = len(held.IDs)
-			for _, id := range held.IDs {
-				if d, known := inv.Device(held.Resource, id); !known || !d.Healthy {
+		for _, assigned := range c.Devices {
+			got[assigned.Resource] = len(assigned.IDs)
+			for _, id := range assigned.IDs {
+				if d, known := inv.Device(assigned.Resource, id); !known || !d.Healthy {
 					h.fatalf("%s/%s has device %s, which is not there or unhealthy", g.Pod.Name, g.Pod.Containers[i].Name, id)
 				}
 			}
@@ -108,9 +153,9 @@ func (h *history) checkDeviceShape(g *node.Grant) {
 			}
 		}
 	}
-	for _, held := range g.Devices() {
-		if want := devicesTogether(g.Pod, held.Resource); len(held.IDs) != want {
-			h.fatalf("%s holds %v, and needs %d at its worst moment", g.Pod.Name, held, want)
+	for _, assigned := range g.Devices() {
+		if want := devicesTogether(g.Pod, assigned.Resource); len(assigned.IDs) != want {
+			h.fatalf("%s holds %v, and needs %d at its worst moment", g.Pod.Name, assigned, want)
 		}
 	}
 }
@@ -121,7 +166,7 @@ func devicesTogether(p request.Pod, resource string) int {
 	claims := make([]layout.Claim, len(p.Containers))
 	for i, c := range p.Containers {
 		n, _ := c.Devices.Get(resource)
-		claims[i] = layout.Claim{Lane: c.Lane, Amount: n, Exclusive: true}
+		claims[i] = layout.Claim{Type: c.Type, Amount: n, Exclusive: true}
 	}
 	return int(layout.Budget(claims))
 }
@@ -131,19 +176,19 @@ func devicesTogether(p request.Pod, resource string) int {
 func (h *history) checkDevicesAligned(g *node.Grant, i int, choice hint.Choice) {
 	inv := h.state().Devices().Inventory()
 	name := g.Pod.Name + "/" + g.Pod.Containers[i].Name
-	for _, held := range g.Containers[i].Devices {
-		for _, id := range held.IDs {
-			d, _ := inv.Device(held.Resource, id)
+	for _, assigned := range g.Containers[i].Devices {
+		for _, id := range assigned.IDs {
+			d, _ := inv.Device(assigned.Resource, id)
 			if !d.Nodes.IsEmpty() && choice.Mask&d.Nodes == 0 {
 				h.fatalf("%s is aligned to %s and has %s on %s", name, choice.Mask, id, d.Nodes)
 			}
 		}
-		wanted := len(held.IDs)
+		wanted := len(assigned.IDs)
 		if h.state().Policy().Scope == node.PodScope {
-			wanted = devicesTogether(g.Pod, held.Resource)
+			wanted = devicesTogether(g.Pod, assigned.Resource)
 		}
-		if want := fewestNodesWith(inv.Devices(held.Resource), wanted); want > 0 && choice.Mask.Len() != want {
-			h.fatalf("%s is aligned to %s, and %d NUMA nodes could have %d of %s", name, choice.Mask, want, wanted, held.Resource)
+		if want := fewestNodesWith(inv.Devices(assigned.Resource), wanted); want > 0 && choice.Mask.Len() != want {
+			h.fatalf("%s is aligned to %s, and %d NUMA nodes could have %d of %s", name, choice.Mask, want, wanted, assigned.Resource)
 		}
 	}
 }
@@ -170,7 +215,7 @@ func fewestNodesWith(devices []device.Device, wanted int) int {
 }
 
 // checkDeviceAccount: devices of a NUMA node are free, held or unhealthy.
-func (h *history) checkDeviceAccount(r *node.Refusal) {
+func (h *history) checkDeviceAccount(r *node.Rejection) {
 	inv := h.state().Devices().Inventory()
 	if !inv.Has(r.Resource) {
 		return
@@ -181,7 +226,7 @@ func (h *history) checkDeviceAccount(r *node.Refusal) {
 			sum += holder.Amount
 		}
 		for _, d := range inv.Devices(r.Resource) {
-			if d.Nodes.Has(n.Node) && !d.Healthy && !slices.ContainsFunc(h.state().Devices().Held(), func(x device.Held) bool {
+			if d.Nodes.Has(n.Node) && !d.Healthy && !slices.ContainsFunc(h.state().Devices().Assigned(), func(x device.Assigned) bool {
 				return x.Resource == r.Resource && slices.Contains(x.IDs, d.ID)
 			}) {
 				unhealthy++

@@ -20,6 +20,8 @@ type history struct {
 	tight bool
 	// starts is how many restarts were compared.
 	starts int
+	// given is how many devices others can choose, by resource and driver.
+	given map[string]int
 }
 
 // script is the history as a scenario file.
@@ -100,6 +102,9 @@ func start(t *rapid.T) *history {
 			if h.chance(2, "with devices") {
 				h.plugIn()
 			}
+			if h.chance(3, "with given devices") {
+				h.give()
+			}
 			return h
 		}
 	}
@@ -167,7 +172,7 @@ func (h *history) irregularMachine() {
 }
 
 // describePod describes a pod under a new name or, seldom, a known one anew. It returns the name, or
-// nothing when the API server would refuse the pod.
+// nothing when the API server would reject the pod.
 func (h *history) describePod() string {
 	name := fmt.Sprintf("p%d", h.pods)
 	if h.pods > 0 && h.chance(8, "known name") {
@@ -180,12 +185,13 @@ func (h *history) describePod() string {
 	var lines []string
 	cpus, mib, pages := 0, 0, 0
 	for i := range h.intn(0, 3, "inits") {
-		lane := h.pick("lane", "init", "sidecar")
-		lines = append(lines, h.container(lane, fmt.Sprintf("i%d", i), level, most, &cpus, &mib, &pages))
+		containerType := h.pick("lane", "init", "sidecar")
+		lines = append(lines, h.container(containerType, fmt.Sprintf("i%d", i), level, most, &cpus, &mib, &pages))
 	}
 	for i := range h.intn(1, 3, "apps") {
 		lines = append(lines, h.container("app", fmt.Sprintf("c%d", i), level, most, &cpus, &mib, &pages))
 	}
+	lines = append(lines, h.givenLines(lines)...)
 	words, limit := "pod "+name, ""
 	if level && h.chance(10, "burstable") {
 		limit = ".."
@@ -208,14 +214,14 @@ func (h *history) describePod() string {
 }
 
 // container is a line for one container. It adds to the sums what the pod level must at least have.
-func (h *history) container(lane, name string, level bool, most int, cpus, mib, pages *int) string {
+func (h *history) container(containerType, name string, level bool, most int, cpus, mib, pages *int) string {
 	kind := "whole"
 	if level {
 		kind = h.pick("kind", "shared", "whole", "whole", "fraction", "range")
 	} else if h.chance(5, "fraction") {
 		kind = "fraction"
 	}
-	text := lane + " " + name + h.deviceRequests()
+	text := containerType + " " + name + h.deviceRequests()
 	if kind == "shared" {
 		return text
 	}

@@ -75,7 +75,7 @@ func (m *model) checkContainer(p *modelPod, i int, c modelContainer) {
 			}
 		}
 		// A standard init container's bytes may be a later container's already.
-		if has != a.Value && (asks.Lane != request.Init || has > a.Value) {
+		if has != a.Value && (asks.Type != request.Init || has > a.Value) {
 			m.h.fatalf("%s has %d bytes of %s, and asks for %d", name, has, a.Resource, a.Value)
 		}
 	}
@@ -123,16 +123,16 @@ func (m *model) checkPool(p *modelPod) {
 func (m *model) live(p *modelPod) {
 	var sidecars []int
 	for i, c := range p.asks.Containers {
-		if c.Lane == request.Init {
+		if c.Type == request.Init {
 			m.moment(p, append(slices.Clone(sidecars), i))
 		}
-		if c.Lane == request.Sidecar {
+		if c.Type == request.Sidecar {
 			sidecars = append(sidecars, i)
 		}
 	}
 	running := slices.Clone(sidecars)
 	for i, c := range p.asks.Containers {
-		if c.Lane == request.App {
+		if c.Type == request.App {
 			running = append(running, i)
 		}
 	}
@@ -147,7 +147,7 @@ func (m *model) moment(p *modelPod, running []int) {
 		for id := range p.containers[i].cpus {
 			k, taken := owner[id]
 			// An exclusive init container may run on CPUs of a sidecar that shares (R-CPU-92).
-			beside := taken && asks.Lane == request.Init && !p.asks.Containers[k].Exclusive()
+			beside := taken && asks.Type == request.Init && !p.asks.Containers[k].Exclusive()
 			if taken && !beside && (asks.Exclusive() || p.asks.Containers[k].Exclusive()) {
 				m.h.fatalf("%s: containers %s and %s run on CPU %d at once", p.asks.Name, p.asks.Containers[k].Name, asks.Name, id)
 			}
@@ -220,7 +220,7 @@ func (m *model) sum(p *modelPod) request.Amounts {
 		app := false
 		for _, c := range p.asks.Containers {
 			n, asked := c.Memory.Get(typ)
-			switch c.Lane {
+			switch c.Type {
 			case request.Init:
 				worst = max(worst, sidecars+n)
 			case request.Sidecar:
@@ -270,7 +270,8 @@ func (m *model) checkFewestNodes(name string, amounts request.Amounts, blocks []
 }
 
 // checkRejection: a pod of one container without devices is rejected only where it does not fit, on a
-// node without options: anywhere for policy none, on one NUMA node for single-numa-node.
+// node without options: anywhere for policy none, on one NUMA node that its given devices are near for
+// single-numa-node.
 func (m *model) checkRejection(before *node.State, name, answer string) {
 	policy := before.Policy()
 	options := policy.CPU
@@ -297,7 +298,8 @@ func (m *model) checkRejection(before *node.State, name, answer string) {
 		}
 	case node.TopologySingleNUMANode:
 		for _, id := range ids {
-			if m.fitsCPUs(before, []int{id}, asks.CPUs) && m.fitsMemory(before, []int{id}, asks.Memory) {
+			remote := func(g request.Given) bool { return !g.Nodes.IsEmpty() && !g.Nodes.Has(id) }
+			if !slices.ContainsFunc(asks.Given, remote) && m.fitsCPUs(before, []int{id}, asks.CPUs) && m.fitsMemory(before, []int{id}, asks.Memory) {
 				m.h.fatalf("%s fits on NUMA node %d, and is rejected: %s", name, id, answer)
 			}
 		}

@@ -65,12 +65,19 @@ type modelPod struct {
 	memoryPool []modelBlock
 	containers []modelContainer
 	asks       request.Pod
+	// base and poolBase are the CPUs with which the containers and the pool were admitted, admitted is what was
+	// asked for then, under that policy.
+	policy   node.Policy
+	base     []map[int]bool
+	poolBase map[int]bool
+	admitted request.Pod
 }
 
 type modelContainer struct {
 	cpus    map[int]bool
 	memory  []modelBlock
 	devices map[string]bool // "resource id"
+	removed bool
 }
 
 // modelBlock is so many bytes of a type on a set of NUMA nodes.
@@ -106,6 +113,10 @@ func (m *model) follow(before *node.State, done int) {
 		switch b.Command.Name {
 		case "admit":
 			m.admit(before, name, b.Answer[0])
+		case "resize":
+			m.resize(name)
+		case "move":
+			m.move(name)
 		case "remove":
 			delete(m.pods, name)
 		case "remove-container":
@@ -126,21 +137,10 @@ func (m *model) admit(before *node.State, name, answer string) {
 	if !there {
 		m.h.fatalf("%s is admitted, and is not on the node", name)
 	}
-	p := &modelPod{asks: g.Pod, cpuPool: m.numbers(g.Pool)}
-	for _, b := range g.PoolMemory {
-		p.memoryPool = append(p.memoryPool, modelBlock{b.Type, b.Size, b.Nodes.Nodes()})
-	}
-	for _, c := range g.Containers {
-		own := modelContainer{cpus: m.numbers(c.CPUs), devices: map[string]bool{}}
-		for _, b := range c.Memory {
-			own.memory = append(own.memory, modelBlock{b.Type, b.Size, b.Nodes.Nodes()})
-		}
-		for _, held := range c.Devices {
-			for _, id := range held.IDs {
-				own.devices[held.Resource+" "+id] = true
-			}
-		}
-		p.containers = append(p.containers, own)
+	p := m.pod(g)
+	p.poolBase, p.admitted, p.policy = p.cpuPool, g.Pod, m.h.state().Policy()
+	for _, c := range p.containers {
+		p.base = append(p.base, c.cpus)
 	}
 	m.checkGiven(p)
 	m.pods[name] = p
@@ -151,12 +151,41 @@ func (m *model) admit(before *node.State, name, answer string) {
 	}
 }
 
+// pod is what a grant gives.
+func (m *model) pod(g *node.Grant) *modelPod {
+	p := &modelPod{asks: g.Pod, cpuPool: m.numbers(g.Pool)}
+	for _, b := range g.PoolMemory {
+		p.memoryPool = append(p.memoryPool, modelBlock{b.Type, b.Size, b.Nodes.Nodes()})
+	}
+	for _, c := range g.Containers {
+		own := modelContainer{cpus: m.numbers(c.CPUs), devices: map[string]bool{}}
+		for _, b := range c.Memory {
+			own.memory = append(own.memory, modelBlock{b.Type, b.Size, b.Nodes.Nodes()})
+		}
+		for _, assigned := range c.Devices {
+			for _, id := range assigned.IDs {
+				own.devices[assigned.Resource+" "+id] = true
+			}
+		}
+		if c.Removed {
+			own = modelContainer{removed: true}
+		}
+		p.containers = append(p.containers, own)
+	}
+	return p
+}
+
 func (p *modelPod) index(container string) int {
 	return slices.IndexFunc(p.asks.Containers, func(c request.Container) bool { return c.Name == container })
 }
 
+// remove changes nothing the second time, also if the memory of init containers has ended since.
 func (p *modelPod) remove(container string) {
-	p.containers[p.index(container)] = modelContainer{}
+	c := &p.containers[p.index(container)]
+	if c.removed {
+		return
+	}
+	*c = modelContainer{removed: true}
 	if !slices.ContainsFunc(p.containers, func(c modelContainer) bool { return len(c.cpus) > 0 }) {
 		p.cpuPool = nil
 	}
@@ -168,7 +197,7 @@ func (p *modelPod) remove(container string) {
 // created is R-MEM-63: the memory of standard init containers ends with the next container.
 func (p *modelPod) created(container string) {
 	for i := range p.index(container) {
-		if p.asks.Containers[i].Lane == request.Init {
+		if p.asks.Containers[i].Type == request.Init {
 			p.containers[i].memory = nil
 		}
 	}
@@ -307,7 +336,7 @@ func (m *model) compareMemory() {
 
 // compareDevices: a device belongs to one pod. Devices that are gone are nowhere but with their pod.
 func (m *model) compareDevices() {
-	want, held := map[string]bool{}, map[string]bool{}
+	want, assigned := map[string]bool{}, map[string]bool{}
 	for name, p := range m.pods {
 		for d := range p.devices() {
 			resource, id, _ := strings.Cut(d, " ")
@@ -320,12 +349,12 @@ func (m *model) compareDevices() {
 			want[d] = true
 		}
 	}
-	for _, x := range m.h.state().Devices().Held() {
+	for _, x := range m.h.state().Devices().Assigned() {
 		for _, id := range x.IDs {
-			held[x.Resource+" "+id] = true
+			assigned[x.Resource+" "+id] = true
 		}
 	}
-	if !maps.Equal(want, held) {
-		m.h.fatalf("devices %v are assigned, want %v", slices.Sorted(maps.Keys(held)), slices.Sorted(maps.Keys(want)))
+	if !maps.Equal(want, assigned) {
+		m.h.fatalf("devices %v are assigned, want %v", slices.Sorted(maps.Keys(assigned)), slices.Sorted(maps.Keys(want)))
 	}
 }

@@ -69,16 +69,16 @@ func (s *State) Degraded() []Degraded {
 	return all
 }
 
-// Displaced tells whether container i was assigned CPUs, alone or with its pod, and none of them is
+// Displaced reports whether container i was assigned CPUs, alone or with its pod, and none of them is
 // online.
 func (s *State) Displaced(g *Grant, i int) bool {
 	own := g.Containers[i].CPUs
 	return !own.IsEmpty() && !own.Intersects(s.machine.AllCPUs())
 }
 
-// RunsAlone tells whether container i runs on CPUs that no other container runs on: it was assigned
+// RunsAlone reports whether container i runs on CPUs that no other container runs on: it was assigned
 // some for itself, and at least one is online. Only such a container may run without CFS quota; one
-// that is displaced shares CPUs, and its quota holds again.
+// that is displaced shares CPUs, and its quota applies again.
 func (s *State) RunsAlone(g *Grant, i int) bool {
 	return g.Isolation(i) == ContainerIsolation && !s.Displaced(g, i)
 }
@@ -99,9 +99,14 @@ func (s *State) RunsAlone(g *Grant, i int) bool {
 // reserved and reservation is not strict.
 func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
 	own, mems := g.Containers[i].CPUs, g.Containers[i].MemoryNodes
+	if g.Moving != nil {
+		mems = g.bothMems(i)
+	}
 	online := s.machine.AllCPUs()
+	// The node shared pool can be empty only because reserved CPUs are offline.
+	lostPool := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.shared.IsEmpty() && !online.Contains(s.policy.ReservedCPUs)
 	switch {
-	case own.IsEmpty() && !s.lostPool():
+	case own.IsEmpty() && !lostPool:
 		return s.shared, mems
 	case own.Intersects(online):
 		return own.Intersection(online), mems
@@ -119,18 +124,12 @@ func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
 	return online, mems
 }
 
-// lostPool tells whether the node shared pool is empty only because reserved CPUs are offline.
-func (s *State) lostPool() bool {
-	return s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.shared.IsEmpty() &&
-		!s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
-}
-
 // slicesBeside are the CPUs that other containers of the pod have alone while container i runs. Before
 // the containers after it start, a standard init container has ended.
 func (g *Grant) slicesBeside(i int) cpuset.Set {
 	var b cpuset.Builder
 	for k := range g.Containers {
-		if k != i && g.Isolation(k) == ContainerIsolation && g.Pod.Containers[min(i, k)].Lane != request.Init {
+		if k != i && g.Isolation(k) == ContainerIsolation && g.Pod.Containers[min(i, k)].Type != request.Init {
 			b.AddSet(g.Containers[k].CPUs)
 		}
 	}

@@ -135,7 +135,7 @@ func (h *history) checkOnline() {
 		taken = taken.Union(g.CPUs())
 		for i, c := range g.Containers {
 			for id := range c.CPUs.All() {
-				if s.RunsAlone(g, i) && g.Pod.Containers[i].Lane != request.Init {
+				if s.RunsAlone(g, i) && g.Pod.Containers[i].Type != request.Init {
 					alone[id] = g.Pod.Name + "/" + g.Pod.Containers[i].Name
 				}
 			}
@@ -158,7 +158,7 @@ func (h *history) checkOnline() {
 				h.fatalf("%s has CPUs %s online and runs on %s", name, own, cpus)
 			case own.IsEmpty() && !s.Displaced(g, i) || own.IsEmpty() && s.RunsAlone(g, i):
 				h.fatalf("%s has no CPU left and is not displaced", name)
-			case own.IsEmpty() && !s.SharedCPUs().IsEmpty() && g.Pod.Containers[i].Lane != request.Init:
+			case own.IsEmpty() && !s.SharedCPUs().IsEmpty() && g.Pod.Containers[i].Type != request.Init:
 				for id := range cpus.All() {
 					if who := alone[id]; who != "" {
 						h.fatalf("%s has no CPU left and runs on CPU %d of %s", name, id, who)

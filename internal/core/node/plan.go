@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Plan is the answer to one pod: exactly one of Grant and Refusal is set.
+// Plan is the answer to one pod: exactly one of Grant and Rejection is set.
 type Plan struct {
 	// Base is the generation of the state that was asked.
 	Base uint64
@@ -19,10 +19,12 @@ type Plan struct {
 	// Grant is what the pod gets, or, when Known, already has.
 	Grant *Grant
 	Known bool
-	// Refusal says why the pod gets nothing.
-	Refusal *Refusal
-	Delta   Delta
-	Trace   Trace
+	// Before is the grant that Grant replaces, in the plan of a resize; nil: the pod is new.
+	Before *Grant
+	// Rejection is why the pod gets nothing.
+	Rejection *Rejection
+	Delta     Delta
+	Trace     Trace
 
 	usage   memory.Usage
 	devices device.Usage
@@ -30,15 +32,15 @@ type Plan struct {
 
 // Delta is what an admission changes for others.
 type Delta struct {
-	// SharedBefore and SharedAfter are the node's shared pool.
+	// SharedBefore and SharedAfter are the node shared pool.
 	SharedBefore, SharedAfter cpuset.Set
 }
 
 // Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
 // grant, whatever it asks for now.
 func (s *State) Plan(pod request.Pod) *Plan {
-	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
 	if g, known := s.Grant(pod.UID); known {
+		p := s.planOf(pod)
 		p.Grant, p.Known = g, true
 		p.Trace.Demand = s.Demand(&g.Pod)
 		p.Trace.Stage, p.Trace.Requests = StageEnd, p.Trace.Demand.requests()
@@ -47,10 +49,22 @@ func (s *State) Plan(pod request.Pod) *Plan {
 		}
 		return p
 	}
-	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace}
+	return s.draft(pod, nil)
+}
+
+func (s *State) planOf(pod request.Pod) *Plan {
+	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
+	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
+	return p
+}
+
+// draft plans a pod that is not known, by itself or, with h, as another planner did.
+func (s *State) draft(pod request.Pod, h *handed) *Plan {
+	p := s.planOf(pod)
+	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace, handed: h}
 	p.Trace.Demand = s.Demand(&pod)
 	d.demand, d.containers = &p.Trace.Demand, make([]ContainerGrant, len(pod.Containers))
-	if p.Refusal = d.plan(); p.Refusal != nil {
+	if p.Rejection = d.plan(); p.Rejection != nil {
 		p.Trace.Taken = d.containers
 		return p
 	}
@@ -64,12 +78,14 @@ func (s *State) Plan(pod request.Pod) *Plan {
 const EstimatedNote = "the request is estimated from cgroup numbers, because the pod's specification was not available: " +
 	"what the pod gets it gets as a whole, and no container has anything for itself"
 
-// draft collects what an admission takes. It is dropped as a whole on a refusal.
+// draft collects what an admission takes. It is dropped as a whole on a rejection.
 type draft struct {
 	s      *State
 	pod    request.Pod
 	demand *Demand
 	trace  *Trace
+	// resizing: what the pod must keep are its own assignments, not those of init containers.
+	resizing bool
 
 	shared  cpuset.Set
 	usage   memory.Usage
@@ -78,17 +94,20 @@ type draft struct {
 	reusableCPUs    cpuset.Set
 	reusableMemory  memory.Reuse
 	reusableDevices device.Reuse
-	// lenders are the standard init containers whose blocks are not all handed over yet.
+	// lenders are the standard init containers that still have memory for later containers.
 	lenders []int
 
 	pool       cpuset.Set
 	poolMemory []memory.Block
 	containers []ContainerGrant
+
+	// handed is the grant that the draft follows, made by another planner; nil: it plans by itself.
+	handed *handed
 }
 
-func (d *draft) plan() *Refusal {
+func (d *draft) plan() *Rejection {
 	if d.pod.Kind == request.Unmanaged && !d.s.policy.PodLevelResources {
-		return d.refuse(ResourcesOff, &Refusal{
+		return d.reject(ResourcesOff, &Rejection{
 			Detail: "the pod has pod-level resources and feature gate PodLevelResources is off: turn it on, or state resources for each container",
 		})
 	}
@@ -98,62 +117,68 @@ func (d *draft) plan() *Refusal {
 	}
 	switch d.demand.Path {
 	case Unaligned:
-		return d.planEach(func(int) (hint.Choice, *Refusal) { return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil })
+		return d.planEach(func(int) (hint.Choice, *Rejection) {
+			return hint.Choice{Mask: d.s.machine.NodeMask(), Admit: true}, nil
+		})
 	case ByContainer:
-		return d.planEach(d.alignContainer)
+		return d.planEach(func(i int) (hint.Choice, *Rejection) { // R-HINT-64
+			return d.merge(d.pod.Containers[i].Name, &d.demand.Containers[i].Ask, d.hintSets(&d.demand.Containers[i].Ask))
+		})
 	case AsPool:
 		return d.planPool()
 	case AsOne:
 	}
-	choice, refusal := d.alignSum()
-	if refusal != nil {
-		return refusal
+	choice, rejection := d.alignSum()
+	if rejection != nil {
+		return rejection
 	}
-	if refusal := d.planEach(func(int) (hint.Choice, *Refusal) { return choice, nil }); refusal != nil {
-		return refusal
+	if rejection := d.planEach(func(int) (hint.Choice, *Rejection) { return choice, nil }); rejection != nil {
+		return rejection
 	}
-	d.noteApart()
+	if d.trace.Alignments[0].Outcome == MemoryApart {
+		d.note("no set of NUMA nodes has enough memory for the containers together: each is placed by itself, and the pod is not aligned")
+	}
 	return nil
 }
 
 // planEach gives every container what it asks for, one after the other.
-func (d *draft) planEach(align func(i int) (hint.Choice, *Refusal)) *Refusal {
+func (d *draft) planEach(align func(i int) (hint.Choice, *Rejection)) *Rejection {
 	for i := range d.pod.Containers {
-		choice, refusal := align(i)
-		if refusal != nil {
-			return refusal
+		choice, rejection := align(i)
+		if rejection != nil {
+			return rejection
 		}
 		d.containers[i].Affinity = choice
-		if refusal := d.allocateDevices(i, choice); refusal != nil {
-			return refusal
+		if rejection := d.allocateDevices(i, choice); rejection != nil {
+			return rejection
 		}
-		if refusal := d.takeCPUs(i, choice); refusal != nil {
-			return refusal
+		if rejection := d.takeCPUs(i, choice); rejection != nil {
+			return rejection
 		}
-		if refusal := d.takeMemory(i, choice); refusal != nil {
-			return refusal
+		if rejection := d.takeMemory(i, choice); rejection != nil {
+			return rejection
 		}
 	}
 	return nil
 }
 
-// available are the CPUs that nobody has exclusively and the system does not keep.
+// available are the CPUs that are not exclusive to any container and not reserved.
 func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
 
 // takeCPUs is R-CPU-80…82 for one container.
-func (d *draft) takeCPUs(i int, choice hint.Choice) *Refusal {
+func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 	n := d.demand.Containers[i].CPUs
 	if n == 0 {
 		return nil
 	}
 	d.trace.Stage = StageCPU
 	d.trace.Requests.CPU++
-	set, refusal := d.allocateCPUs(d.pod.Containers[i].Name, n, choice)
-	if refusal != nil {
-		return refusal
+	set, rejection := d.allocateCPUs(d.pod.Containers[i].Name, n, choice)
+	if rejection != nil {
+		return rejection
 	}
 	d.containers[i].CPUs = set
-	if d.pod.Containers[i].Lane == request.Init {
+	if d.pod.Containers[i].Type == request.Init {
 		d.reusableCPUs = d.reusableCPUs.Union(set)
 	} else {
 		d.reusableCPUs = d.reusableCPUs.Difference(set)
@@ -163,55 +188,69 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *Refusal {
 
 // allocateCPUs takes n CPUs out of the shared pool, for a container or, with an empty name, for
 // the pod's pool.
-func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuset.Set, *Refusal) {
+func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
 	s := d.s
 	if s.policy.CPU.FullPCPUsOnly {
 		physical := d.shared.Difference(s.reservedPhysical).Len()
+		if d.handed != nil {
+			physical = n // takeHanded looks at the cores themselves, with those that init containers leave.
+		}
 		if err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n); err != nil {
-			return cpuset.Set{}, d.refuseCPU(container, n, err)
+			return cpuset.Set{}, d.rejectCPU(container, n, err)
 		}
 	}
 	from := d.available().Union(d.reusableCPUs)
 	if from.Len() < n {
-		return cpuset.Set{}, d.refuseCPU(container, n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
+		return cpuset.Set{}, d.rejectCPU(container, n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
+	}
+	if d.handed != nil {
+		set, rejection := d.takeHanded(container, n, choice)
+		d.shared = d.shared.Difference(set)
+		return set, rejection
 	}
 	set, err := cpu.Allocate(s.machine, s.policy.CPU, from, choice.Mask, choice.HasMask, n)
 	if err != nil {
-		return cpuset.Set{}, d.refuseCPU(container, n, err)
+		return cpuset.Set{}, d.rejectCPU(container, n, err)
 	}
 	d.shared = d.shared.Difference(set)
 	return set, nil
 }
 
 // takeMemory is R-MEM-30…41 for one container.
-func (d *draft) takeMemory(i int, choice hint.Choice) *Refusal {
+func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
 		return nil
 	}
 	d.trace.Stage = StageMemory
 	d.trace.Requests.Memory++
+	if d.handed != nil {
+		var rejection *Rejection
+		if choice, rejection = d.handedMemory(d.handed.grant.Containers[i].Memory, choice); rejection != nil {
+			return rejection
+		}
+	}
 	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
 	if err != nil {
-		return d.refuseMemory(d.pod.Containers[i].Name, err)
+		return d.rejectMemory(d.pod.Containers[i].Name, err)
 	}
 	if d.s.policy.Strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
-		return d.refuseOutside(d.pod.Containers[i].Name, want, choice.Mask, nodes)
+		return d.rejectOutside(d.pod.Containers[i].Name, want, choice.Mask, nodes)
 	}
 	blocks := make([]memory.Block, len(want))
 	for k, a := range want {
 		blocks[k] = memory.Block{Type: a.Resource, Size: a.Value, Nodes: nodes}
 	}
 	d.usage = d.usage.Charge(blocks, d.reusableMemory.Charged(blocks))
-	d.reusableMemory = d.reusableMemory.After(d.pod.Containers[i].Lane, blocks)
+	d.reusableMemory = d.reusableMemory.After(d.pod.Containers[i].Type, blocks)
 	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, nodes
 	d.shrinkInits(i, blocks)
 	return nil
 }
 
-// shrinkInits hands memory of earlier standard init containers over to container i, so that the
-// blocks of a pod add up to what it is charged for (R-MEM-41). Init containers that have handed over
-// all leave the list of lenders, so that the cost does not grow with their number. The blocks are
+// shrinkInits moves memory of earlier standard init containers to container i, so that the blocks of
+// a pod add up to what it is charged for (R-MEM-41). Init containers without memory leave the list
+// of lenders, so that the cost does not grow with their number. The blocks are
 // the draft's own: takeMemory made them.
 func (d *draft) shrinkInits(i int, blocks []memory.Block) {
 	for _, b := range blocks {
@@ -233,7 +272,7 @@ func (d *draft) shrinkInits(i int, blocks []memory.Block) {
 	d.lenders = slices.DeleteFunc(d.lenders, func(k int) bool {
 		return !slices.ContainsFunc(d.containers[k].Memory, func(b memory.Block) bool { return b.Size > 0 })
 	})
-	if d.pod.Containers[i].Lane == request.Init {
+	if d.pod.Containers[i].Type == request.Init {
 		d.lenders = append(d.lenders, i)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-//go:generate go tool stringer -type=TopologyPolicy,Scope,Isolation -linecomment -output=enum_string.go
+//go:generate go tool stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Cause -linecomment -output=enum_string.go
 
 // TopologyPolicy is the Topology Manager policy.
 type TopologyPolicy int
@@ -42,19 +42,18 @@ const (
 )
 
 // Policy is how a node decides: a KubeletConfiguration with its feature gates,
-// resolved for one machine by kubeletcfg. It holds no text to parse and no gate to ask.
+// resolved for one machine by kubeletcfg. It has no text to parse and no gate to read.
 type Policy struct {
 	Topology TopologyPolicy
 	Scope    Scope
 	// PreferClosest is prefer-closest-numa-nodes (R-HINT-53).
 	PreferClosest bool
 
-	// StaticCPU is cpuManagerPolicy static; otherwise nobody gets exclusive CPUs.
+	// StaticCPU is cpuManagerPolicy static; otherwise no container gets exclusive CPUs.
 	StaticCPU bool
 	CPU       cpu.Options
-	// ReservedCPUs are never given to anyone exclusively (R-CPU-22, R-CPU-23), also while they are
-	// offline and the machine does not have them. Empty
-	// unless StaticCPU.
+	// ReservedCPUs are never exclusive to a container (R-CPU-22, R-CPU-23), also while they are offline
+	// and the machine does not have them. Empty unless StaticCPU.
 	ReservedCPUs cpuset.Set
 
 	// StaticMemory is memoryManagerPolicy Static; otherwise memory is not managed.
@@ -69,11 +68,29 @@ type Policy struct {
 	// LiftQuota is the gate DisableCPUQuotaWithExclusiveCPUs: containers with CPUs of their
 	// own run without CFS quota (R-ST-80).
 	LiftQuota bool
-	// Quota says how far quotas are lifted, and what takes their place. No grant depends on it.
+	// Quota determines which CFS quotas are removed, and what replaces them. No grant depends on it.
 	Quota QuotaPolicy
+	// Moves are the moves of running pods that the node makes for a pod that would not fit otherwise.
+	Moves MovePolicy
 }
 
-// Strict tells whether the Topology Manager policy rejects what is not aligned.
+// MovePolicy is how far a node moves running pods (docs/rules/moves.md). The zero value moves none. No plan depends on
+// it.
+type MovePolicy struct {
+	// Pods is how many pods are moved for one pod at most, 0 to 2; 0: the policy is not dynamic.
+	Pods int
+	// All moves CPUs within their NUMA nodes also of pods without consent. A pod can opt out.
+	All bool
+	// Bytes is how much memory is moved between NUMA nodes for one pod at most.
+	Bytes int64
+	// AnyKernel moves memory also on kernels before 6.18, on which a move can stall the creation of containers.
+	AnyKernel bool
+}
+
+// MaxMoves is the largest MovePolicy.Pods: the planner looks for sets of at most two.
+const MaxMoves = 2
+
+// Strict reports whether the Topology Manager policy rejects what is not aligned.
 func (p *Policy) Strict() bool {
 	return p.Topology == TopologyRestricted || p.Topology == TopologySingleNUMANode
 }

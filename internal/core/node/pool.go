@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -9,29 +10,39 @@ import (
 )
 
 // planPool gives a pod-level pod one pool, aligned as one, and divides it (KEP-5526, Pod Scope).
-func (d *draft) planPool() *Refusal {
+func (d *draft) planPool() *Rejection {
 	d.trace.Divisions = make([]Division, 0, 1+len(d.demand.Together.Memory))
 	if d.demand.Together.CPUs > 0 {
 		d.divide(request.CPU, int64(d.demand.Together.CPUs))
 	}
 	if d.demand.FractionalCPUs {
-		d.note("the pod-level cpu request is not a whole number: neither the pod nor any container gets CPUs of its own (R-DEM-40)")
+		d.note("the pod-level cpu request is not a whole number: neither the pod nor any container gets CPUs of its own")
 	}
 	for _, budget := range d.demand.Together.Memory {
 		d.divide(budget.Resource, budget.Value)
 	}
-	choice, refusal := d.merge("", d.poolFamilies())
-	if refusal != nil {
-		return refusal
+	hintSets := d.hintSets(&d.demand.Together) // R-HINT-20, R-HINT-30
+	for _, v := range d.trace.Divisions {
+		// A budget that leaves a sharing container nothing is unsatisfiable for the Topology Manager
+		// (R-DEM-64). CPUs follow the devices, memory is the last.
+		if v.Fault == PoolEmpty && v.Resource == request.CPU {
+			hintSets[len(d.demand.Together.Given)+len(d.demand.Together.Devices)] = hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
+		} else if v.Fault == PoolEmpty {
+			hintSets[len(hintSets)-1] = hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
+		}
+	}
+	choice, rejection := d.merge("", &d.demand.Together, hintSets)
+	if rejection != nil {
+		return rejection
 	}
 	for i := range d.containers {
 		d.containers[i].Affinity = choice
-		if refusal := d.allocateDevices(i, choice); refusal != nil {
-			return refusal
+		if rejection := d.allocateDevices(i, choice); rejection != nil {
+			return rejection
 		}
 	}
-	if refusal := d.takePoolCPUs(choice); refusal != nil {
-		return refusal
+	if rejection := d.takePoolCPUs(choice); rejection != nil {
+		return rejection
 	}
 	return d.takePoolMemory(choice)
 }
@@ -49,7 +60,7 @@ func (d *draft) divide(resource request.Resource, budget int64) {
 }
 
 // takePoolCPUs takes the pool and cuts the slices (R-CPU-90…94).
-func (d *draft) takePoolCPUs(choice hint.Choice) *Refusal {
+func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 	if d.demand.Together.CPUs == 0 {
 		return nil
 	}
@@ -57,38 +68,32 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Refusal {
 	d.trace.Requests.CPU++
 	v := &d.trace.Divisions[0]
 	if v.Fault != NoCause {
-		return d.refuseDivision(v, v.Fault)
+		return d.rejectDivision(v, v.Fault)
 	}
-	pool, refusal := d.allocateCPUs("", int(v.Budget), choice)
-	if refusal != nil {
-		return refusal
+	pool, rejection := d.allocateCPUs("", int(v.Budget), choice)
+	if rejection != nil {
+		return rejection
 	}
 	d.pool = pool
-	return d.dividePool(v.Pieces)
-}
-
-// dividePool walks the containers in the order in which they start. left is the pool less the
-// slices of the sidecars and apps so far.
-func (d *draft) dividePool(pieces []layout.Piece) *Refusal {
-	left := d.pool
-	for i, piece := range pieces {
+	left := pool // less the slices of the sidecars and apps so far, in the order in which they start
+	for i, piece := range v.Pieces {
 		switch piece.Part {
 		case layout.WholePool:
 			d.containers[i].CPUs = left
 		case layout.Slice:
 			d.trace.Requests.CPU++
-			set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, int(piece.Amount))
-			if err != nil {
-				return d.refuseCPU(d.pod.Containers[i].Name, int(piece.Amount), err)
+			set, rejection := d.slice(d.pod.Containers[i].Name, int(piece.Amount), left)
+			if rejection != nil {
+				return rejection
 			}
 			d.containers[i].CPUs = set
-			if d.pod.Containers[i].Lane != request.Init {
+			if d.pod.Containers[i].Type != request.Init {
 				left = left.Difference(set)
 			}
 		case layout.Rest:
 		}
 	}
-	for i, piece := range pieces {
+	for i, piece := range v.Pieces {
 		if piece.Part == layout.Rest {
 			d.containers[i].CPUs = left
 		}
@@ -96,8 +101,20 @@ func (d *draft) dividePool(pieces []layout.Piece) *Refusal {
 	return nil
 }
 
+// slice takes the slice of a container out of what is left of the pool.
+func (d *draft) slice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
+	if d.handed != nil {
+		return d.takeHandedSlice(container, n, left)
+	}
+	set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, n)
+	if err != nil {
+		return set, d.rejectCPU(container, n, err)
+	}
+	return set, nil
+}
+
 // takePoolMemory takes the pool's memory once and shows every container its part (R-MEM-50…55).
-func (d *draft) takePoolMemory(choice hint.Choice) *Refusal {
+func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 	budget := d.demand.Together.Memory
 	if len(budget) == 0 {
 		return nil
@@ -107,15 +124,26 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Refusal {
 	divisions := d.trace.Divisions[len(d.trace.Divisions)-len(budget):]
 	for k := range divisions {
 		if v := &divisions[k]; v.Fault != NoCause {
-			return d.refuseDivision(v, v.Fault)
+			return d.rejectDivision(v, v.Fault)
 		}
 	}
-	if v := d.outsideBudget(); v != nil {
-		return d.refuseDivision(v, v.Fault)
+	for _, c := range d.pod.Containers {
+		for _, a := range c.Memory {
+			// A type that the pod-level budget lacks: defaulting and validation leave none.
+			if _, budgeted := d.pod.BudgetMemory.Get(a.Resource); !budgeted && a.Value > 0 {
+				return d.rejectDivision(&Division{Resource: a.Resource, Fault: PoolOverdrawn}, PoolOverdrawn)
+			}
+		}
+	}
+	if d.handed != nil {
+		var rejection *Rejection
+		if choice, rejection = d.handedMemory(d.handed.grant.PoolMemory, choice); rejection != nil {
+			return rejection
+		}
 	}
 	nodes, err := d.usage.Place(budget, choice, d.reusableMemory)
 	if err != nil {
-		return d.refuseMemory("", err)
+		return d.rejectMemory("", err)
 	}
 	d.poolMemory = make([]memory.Block, len(divisions))
 	for k, v := range divisions {
@@ -131,19 +159,6 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Refusal {
 			}
 		}
 		d.trace.Requests.Memory += min(1, len(d.demand.Containers[i].Memory))
-	}
-	return nil
-}
-
-// outsideBudget returns a type that an exclusive container wants and the pod-level budget lacks;
-// defaulting and validation leave none.
-func (d *draft) outsideBudget() *Division {
-	for _, c := range d.pod.Containers {
-		for _, a := range c.Memory {
-			if _, budgeted := d.pod.BudgetMemory.Get(a.Resource); !budgeted && a.Value > 0 {
-				return &Division{Resource: a.Resource, Fault: PoolOverdrawn}
-			}
-		}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestHistories(t *testing.T) {
 
 func (h *history) step() {
 	grants := h.state().Grants()
-	what := h.intn(0, 10, "step")
+	what := h.intn(0, 11, "step")
 	if what < 5 || len(grants) == 0 {
 		if name := h.describePod(); name != "" {
 			h.admit(name)
@@ -86,10 +86,12 @@ func (h *history) step() {
 		h.restart()
 	case 10:
 		h.plugIn()
+	case 11:
+		h.resize(g)
 	}
 }
 
-// admit plans twice and admits: a plan changes nothing and is always the same, and so does a refusal.
+// admit plans twice and admits: a plan changes nothing and is always the same, and so does a rejection.
 func (h *history) admit(name string) {
 	before := h.state()
 	_, known := before.Grant(name)
@@ -117,14 +119,14 @@ func (h *history) admit(name string) {
 	h.checkAligned(g)
 }
 
-// checkAccount: what a refusal says of the CPUs or devices of a NUMA node adds up: free, and held by
+// checkAccount: the account that a rejection gives of the CPUs or devices of a NUMA node adds up: free, and held by
 // somebody.
 func (h *history) checkAccount(name string) {
 	asked, err := h.n.Request(name)
 	if err != nil {
 		h.fatalf("%v", err)
 	}
-	r := h.state().Plan(asked).Refusal
+	r := h.state().Plan(asked).Rejection
 	if r == nil {
 		return
 	}
@@ -132,11 +134,11 @@ func (h *history) checkAccount(name string) {
 		h.fatalf("%s is refused without saying why: %+v", name, r)
 	}
 	for _, n := range r.Nodes {
-		held := n.Free
+		assigned := n.Free
 		for _, holder := range n.Holders {
-			held += holder.Amount
+			assigned += holder.Amount
 		}
-		if r.Resource == request.CPU && held != n.Total {
+		if r.Resource == request.CPU && assigned != n.Total {
 			h.fatalf("%s: NUMA node %d has %d CPUs, and the account says %+v", name, n.Node, n.Total, n)
 		}
 	}
@@ -177,7 +179,7 @@ func (h *history) sameBooks(a, b *node.State) {
 			a.SharedCPUs(), b.SharedCPUs(), a.Memory().Nodes(), b.Memory().Nodes())
 	}
 	if !a.Devices().Equal(b.Devices()) {
-		h.fatalf("other devices are held: %v and %v", a.Devices().Held(), b.Devices().Held())
+		h.fatalf("other devices are held: %v and %v", a.Devices().Assigned(), b.Devices().Assigned())
 	}
 }
 
@@ -201,14 +203,14 @@ func (h *history) checkCPUs() {
 		count(s.Policy().ReservedCPUs)
 	}
 	for _, g := range s.Grants() {
-		held := g.CPUs()
-		count(held)
-		if held.Intersects(s.Policy().ReservedCPUs) {
-			h.fatalf("%s holds reserved CPUs of %s", g.Pod.Name, held)
+		assigned := g.CPUs()
+		count(assigned)
+		if assigned.Intersects(s.Policy().ReservedCPUs) {
+			h.fatalf("%s holds reserved CPUs of %s", g.Pod.Name, assigned)
 		}
 		for i, c := range g.Containers {
-			if !held.Contains(c.CPUs) {
-				h.fatalf("%s/%s has CPUs %s outside its pod's %s", g.Pod.Name, g.Pod.Containers[i].Name, c.CPUs, held)
+			if !assigned.Contains(c.CPUs) {
+				h.fatalf("%s/%s has CPUs %s outside its pod's %s", g.Pod.Name, g.Pod.Containers[i].Name, c.CPUs, assigned)
 			}
 		}
 	}
@@ -288,7 +290,7 @@ func (h *history) checkFewest(g *node.Grant, i int, choice hint.Choice) {
 func together(p request.Pod) int {
 	worst, running := 0, 0
 	for _, c := range p.Containers {
-		if c.Lane == request.Init {
+		if c.Type == request.Init {
 			worst = max(worst, running+c.CPUs)
 			continue
 		}

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/explain"
@@ -38,8 +39,8 @@ func (h *history) checkProposals(name string) int {
 			h.fatalf("%s, and it cannot be done: %v", p.Text, err)
 		}
 		plan := s.Plan(asks)
-		if plan.Refusal != nil {
-			h.fatalf("%s, and it is rejected: %v", p.Text, plan.Refusal)
+		if plan.Rejection != nil {
+			h.fatalf("%s, and it is rejected: %v", p.Text, plan.Rejection)
 		}
 		next, err := s.Apply(plan)
 		if err == nil {
@@ -50,11 +51,11 @@ func (h *history) checkProposals(name string) int {
 		}
 		for _, g := range before.Grants() {
 			now, there := next.Grant(g.Pod.UID)
-			gone := false
+			gone, moved := false, slices.ContainsFunc(p.Moves, func(m explain.PodMove) bool { return m.UID == g.Pod.UID })
 			for _, a := range p.Without {
 				gone = gone || a.UID == g.Pod.UID
 			}
-			if there == gone || there && now != g {
+			if there == gone || there && now != g && !moved {
 				h.fatalf("%s, and pod %s is not as it was", p.Text, g.Pod.UID)
 			}
 		}

@@ -70,7 +70,7 @@ func (q Quota) String() string {
 	return strconv.FormatInt(int64(q), 10)
 }
 
-// QuotaPolicy says whose CFS quotas apply to pods with exclusive CPUs or with a pool. The zero
+// QuotaPolicy determines which CFS quotas apply to pods with exclusive CPUs or with a pool. The zero
 // value is the reference's rule (R-ST-80 to R-ST-83).
 type QuotaPolicy struct {
 	// Isolated takes the quota from every cgroup above exclusive containers, so that no sibling
@@ -86,12 +86,12 @@ type QuotaPolicy struct {
 // for a debugger, and one CPU at most that the node shared pool loses to it.
 const DefaultEphemeralMilli = 1000
 
-// LiftsQuota tells whether container i runs without CFS quota under the policy (R-ST-80).
+// LiftsQuota reports whether container i runs without CFS quota under the policy (R-ST-80).
 func (g *Grant) LiftsQuota(p Policy, i int) bool {
 	return p.LiftQuota && g.Isolation(i) == ContainerIsolation
 }
 
-// LiftsPodQuota tells whether the pod's cgroup has no CFS quota. As the reference has it, a
+// LiftsPodQuota reports whether the pod's cgroup has no CFS quota. As the reference has it, a
 // pod-level pod needs every container to be exclusive, any other a single one (R-ST-81).
 // With isolated quotas a single one is enough for both, and so is a pool: its cpuset is the
 // limit. A pod whose request is estimated keeps its quota: its containers are not known.
@@ -116,17 +116,19 @@ func (g *Grant) LiftsPodQuota(p Policy) bool {
 // exclusive CPUs gets back what the kubelet wrote, as soon as none of its containers needs the
 // cgroup without.
 func (g *Grant) PodQuota(p Policy) Quota {
-	switch {
-	case g.LiftsPodQuota(p):
+	if g.LiftsPodQuota(p) {
 		return NoQuota
-	case g.Pod.Kind == request.PodLevel && slices.ContainsFunc(g.indices(), func(i int) bool { return g.demoted(p, i) }):
-		return QuotaOf(g.Pod.CPULimit)
+	}
+	for i := range g.Containers {
+		if g.Pod.Kind == request.PodLevel && g.demoted(p, i) {
+			return QuotaOf(g.Pod.CPULimit)
+		}
 	}
 	return KeepQuota
 }
 
 // Quota is the CFS quota that container i should have. KeepQuota: what the kubelet wrote is right.
-// Containers inside their pod's pool keep theirs, as KEP-5526 says: the cpuset bounds them all
+// Containers inside their pod's pool keep theirs, as in KEP-5526: the cpuset bounds them all
 // together, and a quota of as many CPUs as the pod's limit, which the kubelet writes where a
 // container has no limit (R-ST-82), is never less than their cpuset.
 func (g *Grant) Quota(p Policy, i int) Quota {
@@ -138,7 +140,10 @@ func (g *Grant) Quota(p Policy, i int) Quota {
 	}
 	kubelet := g.kubeletQuota(i)
 	want := kubelet
-	if p.Quota.Isolated && g.LiftsPodQuota(p) && g.bounded(i) {
+	// A pod-level limit is divided among the containers on the node shared pool. The limits of a plain
+	// pod's containers are the pod's: there is nothing to divide.
+	bounded := g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0 && g.Containers[i].CPUs.IsEmpty()
+	if p.Quota.Isolated && g.LiftsPodQuota(p) && bounded {
 		want = g.share(i)
 	}
 	if want == kubelet && !g.demoted(p, i) {
@@ -208,7 +213,7 @@ func (g *Grant) kubeletQuota(i int) Quota {
 	return QuotaOf(g.Pod.CPULimit)
 }
 
-// KubeletQuota is what the kubelet wrote for container i, as far as its pod's request tells: KeepQuota
+// KubeletQuota is what the kubelet wrote for container i, as far as its pod's request shows: KeepQuota
 // where the policy leaves it as it is.
 func (g *Grant) KubeletQuota(p Policy, i int) Quota {
 	if g.Quota(p, i) == KeepQuota {
@@ -217,7 +222,7 @@ func (g *Grant) KubeletQuota(p Policy, i int) Quota {
 	return g.kubeletQuota(i)
 }
 
-// KubeletPodQuota is what the kubelet wrote for the pod's cgroup, as far as its request tells: its limit or, of
+// KubeletPodQuota is what the kubelet wrote for the pod's cgroup, as far as its request shows: its limit or, of
 // a pod without one, the sum of the limits of the containers that run at the same time, the most at any time.
 // KeepQuota where the policy leaves it as it is, or not every container has a limit.
 func (g *Grant) KubeletPodQuota(p Policy) Quota {
@@ -242,23 +247,17 @@ func (g *Grant) KubeletPodQuota(p Policy) Quota {
 	return QuotaOf(most)
 }
 
-// demoted tells whether container i was to have exclusive CPUs and has none, as after CPUs went
+// demoted reports whether container i was to have exclusive CPUs and has none, as after CPUs went
 // offline: a quota that was taken away must come back.
 func (g *Grant) demoted(p Policy, i int) bool {
 	asks, _ := p.exclusiveCPUs(&g.Pod, &g.Pod.Containers[i])
 	return p.LiftQuota && asks > 0 && !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()
 }
 
-// bounded tells whether container i runs on the node shared pool in a pod with a limit for all of
-// its containers. The limits of a plain pod's containers are the pod's: there is nothing to divide.
-func (g *Grant) bounded(i int) bool {
-	return g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0 && g.Containers[i].CPUs.IsEmpty()
-}
-
 // share is what container i may use of what the pod's limit leaves to those on the node shared
 // pool. Containers that run at the same time form a phase: a standard init container with the
 // sidecars before it, and in the end all sidecars and apps. Each phase is divided by itself, and
-// a container gets the least of its phases, so that the limit holds in every one of them.
+// a container gets the least of its phases, so that the limit is kept in all of them.
 func (g *Grant) share(i int) Quota {
 	least := Quota(mostQuota)
 	for _, phase := range g.phases() {
@@ -281,7 +280,7 @@ func (g *Grant) phases() [][]int {
 	var phases [][]int
 	var sidecars, last []int
 	for i, c := range g.Pod.Containers {
-		switch c.Lane {
+		switch c.Type {
 		case request.Init:
 			phases = append(phases, append(slices.Clone(sidecars), i))
 			continue
@@ -313,15 +312,6 @@ func (g *Grant) rest(phase []int, i int) (rest Quota, parts []part, at int) {
 		parts = append(parts, part{limit: QuotaOf(c.CPULimit), request: QuotaOf(c.CPURequest)})
 	}
 	return max(rest, 0), parts, at
-}
-
-// indices are the positions of the containers.
-func (g *Grant) indices() []int {
-	all := make([]int, len(g.Containers))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // part is a container that shares in a division. A limit or request of KeepQuota is not set.

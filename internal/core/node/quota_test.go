@@ -40,9 +40,9 @@ func mixed(t *rapid.T) request.Pod {
 	pod := request.Pod{UID: "u", Name: "p", Namespace: "n", QoS: request.Guaranteed, Kind: request.PodLevel}
 	var sidecars, most, last int64
 	for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
-		c := request.Container{Name: fmt.Sprint(i), Lane: request.Lane(rapid.IntRange(0, 2).Draw(t, "type"))}
-		if i > 0 && pod.Containers[i-1].Lane == request.App {
-			c.Lane = request.App
+		c := request.Container{Name: fmt.Sprint(i), Type: request.ContainerType(rapid.IntRange(0, 2).Draw(t, "type"))}
+		if i > 0 && pod.Containers[i-1].Type == request.App {
+			c.Type = request.App
 		}
 		if rapid.Bool().Draw(t, "exclusive") {
 			c.CPUs = rapid.IntRange(1, 4).Draw(t, "CPUs")
@@ -54,7 +54,7 @@ func mixed(t *rapid.T) request.Pod {
 				c.CPULimit = c.CPURequest + add
 			}
 		}
-		switch c.Lane {
+		switch c.Type {
 		case request.Init:
 			most = max(most, sidecars+c.CPURequest)
 		case request.Sidecar:
@@ -78,13 +78,13 @@ func running(pod request.Pod) [][]int {
 		switch {
 		case i == len(pod.Containers):
 			for k, c := range pod.Containers {
-				if c.Lane != request.Init {
+				if c.Type != request.Init {
 					phase = append(phase, k)
 				}
 			}
-		case pod.Containers[i].Lane == request.Init:
+		case pod.Containers[i].Type == request.Init:
 			for k := range i {
-				if pod.Containers[k].Lane == request.Sidecar {
+				if pod.Containers[k].Type == request.Sidecar {
 					phase = append(phase, k)
 				}
 			}
@@ -118,7 +118,7 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 		plan := empty.Plan(mixed(t))
 		s, err := empty.Apply(plan)
 		if err != nil || plan.Grant == nil {
-			t.Fatal(err, plan.Refusal)
+			t.Fatal(err, plan.Rejection)
 		}
 		g, exclusive := plan.Grant, false
 		for i, c := range g.Pod.Containers {
@@ -137,7 +137,7 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 		for _, phase := range phases {
 			checkPhase(t, s, g, phase)
 		}
-		if !slices.ContainsFunc(g.Pod.Containers, func(c request.Container) bool { return c.Lane == request.Init }) {
+		if !slices.ContainsFunc(g.Pod.Containers, func(c request.Container) bool { return c.Type == request.Init }) {
 			checkUsed(t, s, g)
 		}
 	})
@@ -208,11 +208,11 @@ func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 	s := many(t, node.ContainerScope)
 	p := s.Policy()
 	exclusive := func(name string) request.Container {
-		return request.Container{Name: name, Lane: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Equivalent: true}
+		return request.Container{Name: name, Type: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Equivalent: true}
 	}
 	g := *s.Plan(request.Pod{
 		UID: "u", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, CPULimit: 6000,
-		Containers: []request.Container{exclusive("a"), exclusive("b"), {Name: "log", Lane: request.App, Sharing: request.NotEquivalent}},
+		Containers: []request.Container{exclusive("a"), exclusive("b"), {Name: "log", Type: request.App, Sharing: request.NotEquivalent}},
 	}).Grant
 	shown := func() string {
 		return fmt.Sprint(g.Quota(p, 0), g.Quota(p, 1), g.Quota(p, 2), " pod ", g.PodQuota(p), " ephemeral ", g.EphemeralQuota(p))

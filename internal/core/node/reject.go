@@ -7,9 +7,9 @@ func (p *Plan) Rejected(cause Cause, detail string) *Plan {
 		return p
 	}
 	q := *p
-	r := &Refusal{Detail: detail}
+	r := &Rejection{Detail: detail}
 	r.Reason, r.Rule = cause.names(r.Resource, TopologyNone)
-	q.Grant, q.Refusal, q.Trace.Cause, q.Trace.Taken = nil, r, cause, p.Grant.Containers
+	q.Grant, q.Rejection, q.Trace.Cause, q.Trace.Taken = nil, r, cause, p.Grant.Containers
 	q.Delta.SharedAfter = q.Delta.SharedBefore
 	q.usage, q.devices = Plan{}.usage, Plan{}.devices
 	return &q

@@ -102,8 +102,8 @@ func (h *history) sameAnswer(a, b *node.Plan) {
 func (h *history) planText(p *node.Plan) string {
 	text := fmt.Sprintf("%v, shared %s then %s, divisions %+v, notes %q", p.Known, p.Delta.SharedBefore, p.Delta.SharedAfter,
 		p.Trace.Divisions, p.Trace.Notes)
-	if p.Refusal != nil {
-		account, err := json.Marshal(p.Refusal)
+	if p.Rejection != nil {
+		account, err := json.Marshal(p.Rejection)
 		if err != nil {
 			h.fatalf("%v", err)
 		}

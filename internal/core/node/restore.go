@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Restore is a node on which the pods hold the grants, all of them and by all rules. Grants may
-// come in any order. It is an error that names the pod when a grant does not hold here: CPUs
-// that are not there, reserved or held twice, memory that is not there, or what the pod asks for
+// Restore makes the state in which the pods have exactly these grants, by all rules. Grants may come
+// in any order. The error names the pod whose grant is not valid here: CPUs that do not exist, are
+// reserved or are assigned twice, memory that does not exist, or something that the pod asks for
 // and does not have.
 func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	s, err := New(m, p)
@@ -24,8 +24,15 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	}
 	for _, g := range byAdmission(grants) {
 		err := s.checkGrant(g, s.AvailableCPUs())
-		if err == nil {
-			err = s.checkRoom(g)
+		usage := s.usage
+		for _, b := range g.Charged() {
+			if err != nil {
+				break
+			}
+			if free := usage.Free(b.Nodes, b.Type); free < b.Size {
+				err = fmt.Errorf("it has %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, request.Bytes(free))
+			}
+			usage = usage.Charge([]memory.Block{b}, nil)
 		}
 		if lacks := s.lacks(g); err == nil && len(lacks) > 0 {
 			err = broken("%s", lacks[0])
@@ -43,9 +50,9 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 // Finding is what a change of the machine, of the policy or of the devices means for one pod.
 type Finding struct {
 	Pod, UID string
-	// Kept pods go on with what they hold; the others are not known any more.
+	// Kept pods keep their grants; the others are not in the state any more.
 	Kept bool
-	// What does not hold, and what a person can do about it.
+	// What is no longer valid, and what a person can do about it.
 	What, Do string
 }
 
@@ -58,11 +65,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("pod %s %s: %s: %s", f.Pod, verdict, f.What, f.Do)
 }
 
-// Adopt is Restore for running pods after anything may have changed: what still holds is kept, and
-// what cannot is told. A pod keeps CPUs that are reserved now, or that no policy gives out any more,
-// until it ends, and CPUs that are offline, which nobody else gets meanwhile: with all CPUs back the
-// state is the one of before. Memory that is not there any more leaves its NUMA nodes overdrawn. A
-// grant that contradicts itself is mended where no container that runs is moved by that. The error is about the machine, the policy and the inventory, never about a pod.
+// Adopt is Restore for running pods after any change: it keeps what is still valid, and returns a
+// finding for everything else. A pod keeps CPUs that are reserved now, or that no policy assigns any
+// more, until it ends. It keeps CPUs that are offline, and no other pod gets them: when all CPUs are
+// back, the state is the same as before. Memory that no longer exists leaves its NUMA nodes
+// overdrawn. A grant that contradicts itself is corrected if that moves no running container. The
+// error is about the machine, the policy and the inventory, never about a pod.
 func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant) (*State, []Finding, error) {
 	s, err := New(m, p)
 	if err != nil {
@@ -74,7 +82,7 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 	var findings []Finding
 	free := m.AllCPUs().Union(assigned(grants))
 	for _, old := range byAdmission(grants) {
-		tell := func(kept bool, what, do string) {
+		report := func(kept bool, what, do string) {
 			findings = append(findings, Finding{Pod: old.Pod.ID(), UID: old.Pod.UID, Kept: kept, What: what, Do: do})
 		}
 		g, mended := s.mended(old, free)
@@ -83,14 +91,14 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 			err = s.adopt(g)
 		}
 		if err != nil {
-			tell(false, strings.TrimPrefix(err.Error(), ErrInvariant.Error()+": "), "delete the pod, so that it is created again and planned on what is there now")
+			report(false, strings.TrimPrefix(err.Error(), ErrInvariant.Error()+": "), "delete the pod, so that it is created again and planned on what is there now")
 			continue
 		}
 		free = free.Difference(g.CPUs())
 		for _, what := range mended {
-			tell(true, what, "nothing, it is corrected; keep a copy of the state file for a report")
+			report(true, what, "nothing, it is corrected; keep a copy of the state file for a report")
 		}
-		s.tellChanges(g, func(what, do string) { tell(true, what, do) })
+		s.reportChanges(g, func(what, do string) { report(true, what, do) })
 	}
 	return s, findings, s.Check()
 }
@@ -102,18 +110,6 @@ func byAdmission(grants []*Grant) []*Grant {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Pod.UID, b.Pod.UID))
 	})
 	return ordered
-}
-
-// checkRoom proves that the NUMA nodes have what g holds.
-func (s *State) checkRoom(g *Grant) error {
-	usage := s.usage
-	for _, b := range g.Charged() {
-		if free := usage.Free(b.Nodes, b.Type); free < b.Size {
-			return fmt.Errorf("it has %s on NUMA nodes %s, which have %s free", amountText(b.Type, b.Size), b.Nodes, request.Bytes(free))
-		}
-		usage = usage.Charge([]memory.Block{b}, nil)
-	}
-	return nil
 }
 
 // adopt adds a grant to a state that is still being made.
@@ -128,13 +124,17 @@ func (s *State) adopt(g *Grant) error {
 	s.devices = devices
 	s.usage = s.usage.Charge(g.Charged(), nil)
 	s.shared = s.shared.Difference(g.CPUs())
-	s.generation = max(s.generation, g.Sequence)
+	s.generation = max(s.generation, g.Sequence, g.Resized)
 	s.insert(g)
 	return nil
 }
 
-// mended is what is left of a grant that contradicts itself, with a line for each correction.
+// mended returns a grant with its contradictions corrected, and a line for each correction.
 func (s *State) mended(g *Grant, free cpuset.Set) (*Grant, []string) {
+	if g.Moving != nil && s.checkGrant(g, free) != nil {
+		better, lines := s.mended(g.Staying(), free)
+		return better, append(lines, "it was being moved to a place that is not valid: it stays where it was")
+	}
 	better, lines := mend(g, false)
 	if len(lines) == 0 {
 		return g, nil
@@ -145,24 +145,24 @@ func (s *State) mended(g *Grant, free cpuset.Set) (*Grant, []string) {
 	return mend(g, true)
 }
 
-// tellChanges says what is odd about a grant that was kept.
-func (s *State) tellChanges(g *Grant, tell func(what, do string)) {
-	const anew = "delete the pod when that is acceptable, so that it is created again"
+// reportChanges reports what is unusual about a grant that was kept.
+func (s *State) reportChanges(g *Grant, report func(what, do string)) {
+	const restart = "delete the pod when that is acceptable, so that it is created again"
 	if offline := s.OfflineOf(g); !offline.IsEmpty() {
-		tell(fmt.Sprintf("CPUs %s are offline or gone", offline), "bring them online: the pod has them again then; if they are gone for good, "+anew)
+		report(fmt.Sprintf("CPUs %s are offline or gone", offline), "bring them online: the pod has them again then; if they are gone for good, "+restart)
 	}
 	if lacks := s.lacks(g); s.OfflineOf(g).IsEmpty() && len(lacks) > 0 {
-		tell(strings.Join(lacks, "; "), anew)
+		report(strings.Join(lacks, "; "), restart)
 	}
 	if reserved := g.CPUs().Intersection(s.policy.ReservedCPUs); !reserved.IsEmpty() {
-		tell(fmt.Sprintf("CPUs %s are reserved for the system now", reserved), anew)
+		report(fmt.Sprintf("CPUs %s are reserved for the system now", reserved), restart)
 	}
 	if !s.policy.StaticCPU && !g.CPUs().IsEmpty() {
-		tell(fmt.Sprintf("the CPU policy is none now, and other pods may use its CPUs %s", g.CPUs()), anew)
+		report(fmt.Sprintf("the CPU policy is none now, and other pods may use its CPUs %s", g.CPUs()), restart)
 	}
 	for _, b := range g.Charged() {
 		if over := s.usage.Overdrawn(b.Nodes, b.Type); over > 0 {
-			tell(fmt.Sprintf("NUMA nodes %s have %s less than is assigned there", b.Nodes, amountText(b.Type, over)), "nothing, if it is a few KiB that the kernel took; else "+anew)
+			report(fmt.Sprintf("NUMA nodes %s have %s less than is assigned there", b.Nodes, amountText(b.Type, over)), "nothing, if it is a few KiB that the kernel took; else "+restart)
 		}
 	}
 }

@@ -132,20 +132,20 @@ func grants(t *testing.T, w world) []*node.Grant {
 	for _, pod := range []request.Pod{
 		{
 			UID: "one", Namespace: "default", Name: "one", QoS: request.Guaranteed,
-			Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 2 * gib}}}},
+			Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 2 * gib}}}},
 		},
 		{
 			UID: "pool", Namespace: "default", Name: "pool", QoS: request.Guaranteed, Kind: request.PodLevel,
 			BudgetCPUs: 4, BudgetCPUMilli: 4000, BudgetMemory: request.Amounts{{Resource: "memory", Value: 6 * gib}},
 			Containers: []request.Container{
-				{Name: "app", Lane: request.App, CPUs: 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true},
-				{Name: "log", Lane: request.App},
+				{Name: "app", Type: request.App, CPUs: 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true},
+				{Name: "log", Type: request.App},
 			},
 		},
 	} {
 		plan := s.Plan(pod)
-		if s, err = s.Apply(plan); err != nil || plan.Refusal != nil {
-			t.Fatal(err, plan.Refusal)
+		if s, err = s.Apply(plan); err != nil || plan.Rejection != nil {
+			t.Fatal(err, plan.Rejection)
 		}
 	}
 	return s.Grants()

@@ -42,7 +42,7 @@ func TestLastGeneration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := request.Pod{UID: "late", Namespace: "default", Name: "late", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Lane: request.App, CPUs: 1}}}
+	late := request.Pod{UID: "late", Namespace: "default", Name: "late", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1}}}
 	for _, from := range []uint64{node.MaxGeneration - 1, node.MaxGeneration, node.MaxGeneration + 1, 1<<64 - 1} {
 		last := s.Resume(from)
 		if from == node.MaxGeneration-1 {
@@ -73,7 +73,7 @@ func TestLastGeneration(t *testing.T) {
 	}
 }
 
-// TestAbsurdSequence: a grant that was admitted after the last generation is refused, and named.
+// TestAbsurdSequence: a grant that was admitted after the last generation is rejected, and named.
 func TestAbsurdSequence(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	list := slices.Clone(grants(t, w))

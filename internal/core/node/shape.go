@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,15 +18,21 @@ const (
 	maxBytes = 1 << 55
 )
 
-// checkShape proves that what a pod has can come of what it asks for. It knows no policy: a pod
-// keeps its grant when the policy changes, so that only what no policy does is wrong.
+// checkShape proves that what a pod has can follow from what it asks for. It does not depend on the
+// policy: a pod keeps its grant when the policy changes, so only what no policy does is an error.
 func checkShape(g *Grant) error {
 	if err := checkPool(g); err != nil {
 		return err
 	}
 	serves := !g.CPUs().IsEmpty()
+	if !isBaseline(g.PoolBaseline, g.Pool) {
+		return broken("its pool was admitted with CPUs %s and has %s", g.PoolBaseline, g.Pool)
+	}
 	var bytes int64
 	for i := range g.Containers {
+		if c := &g.Containers[i]; !isBaseline(c.Baseline, c.CPUs) || !c.Baseline.IsEmpty() && g.Isolation(i) != ContainerIsolation {
+			return broken("container %s was admitted with CPUs %s and has %s", g.Pod.Containers[i].Name, c.Baseline, c.CPUs)
+		}
 		if err := checkContainer(g, i, serves); err != nil {
 			return fmt.Errorf("%w: container %s %w", ErrInvariant, g.Pod.Containers[i].Name, err)
 		}
@@ -36,6 +43,11 @@ func checkShape(g *Grant) error {
 		}
 	}
 	return nil
+}
+
+// isBaseline reports whether a grant can have the baseline of these CPUs: less than all of them, or nothing.
+func isBaseline(baseline, cpus cpuset.Set) bool {
+	return baseline.IsEmpty() || cpus.Contains(baseline) && !cpus.Equal(baseline)
 }
 
 // checkPool proves that a pool is that of a pod-level pod, as large as its budget at most, and in use
@@ -62,13 +74,13 @@ func checkPool(g *Grant) error {
 	return nil
 }
 
-// evenBudget tells whether a budget of whole CPUs is the same number in thousandths.
+// evenBudget reports whether a budget of whole CPUs is the same number in thousandths.
 func evenBudget(p *request.Pod) bool {
 	return p.BudgetCPUs == 0 || p.BudgetCPUMilli%1000 == 0 && p.BudgetCPUMilli/1000 == int64(p.BudgetCPUs)
 }
 
 // checkContainer proves that container i has what it asks for, its part of the pod's pool, or
-// nothing. serves tells that the pod has CPUs: then every container has those that it asks for.
+// nothing. serves reports that the pod has CPUs: then every container has those that it asks for.
 func checkContainer(g *Grant, i int, serves bool) error {
 	asks, has := &g.Pod.Containers[i], &g.Containers[i]
 	nothing := has.CPUs.IsEmpty() && len(has.Memory) == 0 && len(has.Devices) == 0 && has.MemoryNodes.IsEmpty()
@@ -106,12 +118,12 @@ func checkMemory(g *Grant, i int) error {
 		} else if len(g.PoolMemory) > 0 {
 			known = false
 		}
-		less := len(g.PoolMemory) > 0 || asks.Lane == request.Init
+		less := len(g.PoolMemory) > 0 || asks.Type == request.Init
 		if !known || b.Size > want || b.Size < want && !less || k > 0 && has.Memory[k-1].Type >= b.Type {
 			return fmt.Errorf("has %s on NUMA nodes %s, and has a right to %s", amountText(b.Type, b.Size), b.Nodes, amountText(b.Type, want))
 		}
 	}
-	if nodes := nodesOf(has.Memory); nodes != has.MemoryNodes && (len(has.Memory) > 0 || asks.Lane != request.Init) {
+	if nodes := nodesOf(has.Memory); nodes != has.MemoryNodes && (len(has.Memory) > 0 || asks.Type != request.Init) {
 		return fmt.Errorf("is pinned to NUMA nodes %s, and its memory lies on %s", has.MemoryNodes, nodes)
 	}
 	if (len(has.Memory) > 0 || !has.MemoryNodes.IsEmpty()) && (g.Pod.Kind == request.Unmanaged || g.Pod.QoS != request.Guaranteed) {
@@ -128,8 +140,9 @@ func nodesOf(blocks []memory.Block) mask.Mask {
 	return nodes
 }
 
-// lacks says which CPUs a pod asks for and has not, in words; nothing under CPU policy none. It
-// is no contradiction: the pod was admitted under policy none, or CPUs were gone when it was adopted.
+// lacks describes the CPUs that a pod asks for and does not have; nothing under CPU policy none. They
+// are no contradiction: the pod was admitted under policy none, or CPUs were missing when it was
+// adopted.
 func (s *State) lacks(g *Grant) []string {
 	p := &g.Pod
 	if !s.policy.StaticCPU || p.Kind == request.Unmanaged || g.CPUs().IsEmpty() && p.Kind == request.PodLevel && p.BudgetCPUs == 0 {
@@ -141,15 +154,8 @@ func (s *State) lacks(g *Grant) []string {
 	}
 	for i, c := range g.Containers {
 		if asks := p.Containers[i]; !c.Removed && c.CPUs.Len() < asks.CPUs {
-			lines = append(lines, fmt.Sprintf("container %s asks for %d exclusive CPUs and has %s", asks.Name, asks.CPUs, orNone(c.CPUs)))
+			lines = append(lines, fmt.Sprintf("container %s asks for %d exclusive CPUs and has %s", asks.Name, asks.CPUs, cmp.Or(c.CPUs.String(), "none")))
 		}
 	}
 	return lines
-}
-
-func orNone(set cpuset.Set) string {
-	if set.IsEmpty() {
-		return "none"
-	}
-	return set.String()
 }

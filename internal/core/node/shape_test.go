@@ -102,6 +102,16 @@ var lies = []lie{
 		"it has a pool, and all its containers are removed", "is forgotten: it has a pool", "one 1, shared 0,2-7",
 	},
 	{
+		"a baseline that it does not have", "one", func(g *node.Grant) { g.Containers[0].Baseline = cpuset.Of(6) },
+		"container c was admitted with CPUs 6 and has 1",
+		"keeps what it has: container c has CPUs \"1\" and was admitted with 6: no resize takes any of them away", asTheyWere,
+	},
+	{
+		"a baseline of the pool that is not less than the pool", "pool", func(g *node.Grant) { g.PoolBaseline = g.Pool },
+		"its pool was admitted with CPUs 2-5 and has 2-5",
+		"keeps what it has: its pool has CPUs \"2-5\" and was admitted with 2-5: no resize takes any of them away", asTheyWere,
+	},
+	{
 		"more memory than it asks for", "one", func(g *node.Grant) { g.Containers[0].Memory = blocks(7 * gib) },
 		"container c has 7Gi of memory on NUMA nodes {0}, and has a right to 2Gi",
 		"keeps what it has: container c has 7Gi of memory and asks for 2Gi of memory: it counts as what it asks for", asTheyWere,
@@ -117,7 +127,7 @@ var lies = []lie{
 	},
 	{
 		"devices that it does not ask for", "one", func(g *node.Grant) {
-			g.Containers[0].Devices = []device.Held{{Resource: "a.io/gpu", IDs: []string{"x"}}}
+			g.Containers[0].Devices = []device.Assigned{{Resource: "a.io/gpu", IDs: []string{"x"}}}
 		},
 		"container c has devices [x] of a.io/gpu and asks for 0", "is forgotten: container c has devices [x]", "pool 2-5, shared 0-1,6-7",
 	},
@@ -127,7 +137,7 @@ func blocks(size int64) []memory.Block {
 	return []memory.Block{{Type: machine.Memory, Size: size, Nodes: mask.Of(0)}}
 }
 
-// TestLies: a state in which one grant contradicts itself is refused by Restore, and Adopt names the
+// TestLies: a state in which one grant contradicts itself is rejected by Restore, and Adopt names the
 // pod and mends what can be mended.
 func TestLies(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}

@@ -20,7 +20,7 @@ func TestSlicesPairwise(t *testing.T) {
 		g.Pod = request.Pod{UID: "u", Namespace: "default", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, BudgetCPUMilli: 6000}
 		for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
 			cpus := cpuset.Of(rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 0, 3, rapid.ID[int]).Draw(t, "cpus")...)
-			c := request.Container{Name: fmt.Sprintf("c%d", i), Lane: rapid.SampledFrom([]request.Lane{request.Init, request.Sidecar, request.App}).Draw(t, "lane")}
+			c := request.Container{Name: fmt.Sprintf("c%d", i), Type: rapid.SampledFrom([]request.ContainerType{request.Init, request.Sidecar, request.App}).Draw(t, "lane")}
 			if rapid.Bool().Draw(t, "exclusive") {
 				c.CPUs = max(1, cpus.Len())
 			}
@@ -41,8 +41,8 @@ func firstPair(g *node.Grant) string {
 		for k := range i {
 			a, b := g.Pod.Containers[k], g.Pod.Containers[i]
 			both := g.Containers[k].CPUs.Intersection(g.Containers[i].CPUs)
-			exclusive := a.CPUs > 0 || b.CPUs > 0 && b.Lane != request.Init
-			if a.Lane != request.Init && exclusive && !both.IsEmpty() {
+			exclusive := a.CPUs > 0 || b.CPUs > 0 && b.Type != request.Init
+			if a.Type != request.Init && exclusive && !both.IsEmpty() {
 				return fmt.Sprintf("containers %s and %s both have CPUs %s", a.Name, b.Name, both)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // ErrStale is returned by Apply for a plan that was made for another state.
 var ErrStale = errors.New("plan was made for another state")
 
-// State is a node with everything that its pods hold. It is immutable; methods that change
-// something return the next state, which shares what was not touched.
+// State is a Kubernetes node with everything that is assigned to its pods. It is immutable: methods
+// that change something return the next state, which shares what did not change.
 type State struct {
 	machine    *machine.Machine
 	policy     Policy
@@ -29,9 +29,9 @@ type State struct {
 	// distances is set for prefer-closest-numa-nodes only.
 	distances [][]int
 
-	shared  cpuset.Set   // the node's shared pool (R-CPU-30)
-	usage   memory.Usage // what is held of the memory
-	devices device.Usage // which devices are held
+	shared  cpuset.Set   // the node shared pool (R-CPU-30)
+	usage   memory.Usage // what is assigned of the memory
+	devices device.Usage // which devices are assigned
 	grants  []*Grant     // ascending by pod UID
 }
 
@@ -79,7 +79,7 @@ func distances(m *machine.Machine) [][]int {
 	return rows
 }
 
-// insert puts g into a fresh list of grants.
+// insert adds g to a copy of the list of grants.
 func (s *State) insert(g *Grant) {
 	i, _ := s.find(g.Pod.UID)
 	grants := make([]*Grant, 0, len(s.grants)+1)
@@ -89,6 +89,9 @@ func (s *State) insert(g *Grant) {
 }
 
 func (s *State) find(uid string) (int, bool) {
+	if uid == "" { // Schedulers ask about a pod without a name: it would be the first.
+		return 0, len(s.grants) > 0 && s.grants[0].Pod.UID == ""
+	}
 	return slices.BinarySearchFunc(s.grants, uid, func(g *Grant, uid string) int { return strings.Compare(g.Pod.UID, uid) })
 }
 
@@ -101,7 +104,7 @@ func (s *State) Policy() Policy { return s.policy }
 // Generation grows with every change, up to MaxGeneration.
 func (s *State) Generation() uint64 { return s.generation }
 
-// SharedCPUs is the node's shared pool: where every container runs that has no CPUs of its
+// SharedCPUs is the node shared pool: where every container runs that has no CPUs of its
 // own. Empty under CPU policy none, where no CPU is managed.
 func (s *State) SharedCPUs() cpuset.Set { return s.shared }
 
@@ -116,13 +119,13 @@ func (s *State) AllocatableCPUs() cpuset.Set {
 // AvailableCPUs are the CPUs that could become exclusive now (R-CPU-31).
 func (s *State) AvailableCPUs() cpuset.Set { return s.shared.Difference(s.policy.ReservedCPUs) }
 
-// Memory is what is held of the memory.
+// Memory is what is assigned of the memory.
 func (s *State) Memory() memory.Usage { return s.usage }
 
 // Grants are all grants, ascending by UID. The slice is the state's own.
 func (s *State) Grants() []*Grant { return s.grants }
 
-// Grant returns what the pod with that UID holds.
+// Grant returns the grant of the pod with that UID.
 func (s *State) Grant(uid string) (*Grant, bool) {
 	i, found := s.find(uid)
 	if !found {
@@ -131,26 +134,38 @@ func (s *State) Grant(uid string) (*Grant, bool) {
 	return s.grants[i], true
 }
 
-// Apply makes the next state of a plan. A plan that was refused or that found the pod known
+// Apply makes the next state of a plan. A plan that was rejected or that found the pod known
 // changes nothing and returns the same state. The error wraps ErrStale or ErrExhausted, or names
 // the invariant that the plan would break.
 func (s *State) Apply(p *Plan) (*State, error) {
-	if err := s.checkRevision(p); err != nil {
-		return nil, err
-	}
-	if p.Grant == nil || p.Known {
+	switch {
+	case p.Base != s.generation:
+		return nil, fmt.Errorf("%w: revision %d, now %d", ErrStale, p.Base, s.generation)
+	case p.Grant == nil || p.Known:
 		return s, nil
+	case s.generation >= MaxGeneration:
+		return nil, fmt.Errorf("%w: %d is the last; drain the node and start with a new state file", ErrExhausted, s.generation)
 	}
-	if err := s.checkGrant(p.Grant, s.AvailableCPUs()); err != nil {
+	free := s.AvailableCPUs()
+	if p.Before != nil {
+		free = free.Union(p.Before.CPUs())
+	}
+	if err := s.checkGrant(p.Grant, free); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", p.Pod.ID(), err)
 	}
 	n := s.next()
 	n.shared, n.usage, n.devices = p.Delta.SharedAfter, p.usage, p.devices
-	n.insert(p.Grant)
+	if p.Before == nil {
+		n.insert(p.Grant)
+		return n, nil
+	}
+	at, _ := s.find(p.Grant.Pod.UID)
+	n.grants = slices.Clone(s.grants)
+	n.grants[at] = p.Grant
 	return n, nil
 }
 
-// Release takes everything back that the pod holds. It is no error when the pod is unknown.
+// Release takes back everything that the pod has. An unknown pod changes nothing.
 func (s *State) Release(uid string) *State {
 	i, found := s.find(uid)
 	if !found {
@@ -165,10 +180,9 @@ func (s *State) Release(uid string) *State {
 	return n
 }
 
-// RemoveContainer takes back what one container holds and the pod's other containers do not
-// need: CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100,
+// RemoveContainer takes back what one container has and the pod's other containers do not need: CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100,
 // R-MEM-60, R-MEM-61). Containers and pods that are unknown change nothing, and so does one of a pod whose
-// request is estimated: nobody knows whether it was the last.
+// request is estimated: it may not be the last.
 func (s *State) RemoveContainer(uid, name string) *State {
 	at, found := s.find(uid)
 	if !found {
@@ -179,19 +193,19 @@ func (s *State) RemoveContainer(uid, name string) *State {
 	if i < 0 || old.Containers[i].Removed || old.Pod.Estimated {
 		return s
 	}
-	g := *old
-	g.Containers = slices.Clone(old.Containers)
-	g.Containers[i] = ContainerGrant{Removed: true, Affinity: old.Containers[i].Affinity}
-	if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return !c.CPUs.IsEmpty() }) {
-		g.Pool = cpuset.Set{}
-	}
-	if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return len(c.Memory) > 0 }) {
-		g.PoolMemory = nil
-	}
-	return s.replace(at, &g)
+	return s.replace(at, old.eachPlace(func(g *Grant) {
+		g.Containers = slices.Clone(g.Containers)
+		g.Containers[i] = ContainerGrant{Removed: true, Affinity: g.Containers[i].Affinity}
+		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return !c.CPUs.IsEmpty() }) {
+			g.Pool, g.PoolBaseline = cpuset.Set{}, cpuset.Set{}
+		}
+		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return len(c.Memory) > 0 }) {
+			g.PoolMemory = nil
+		}
+	}))
 }
 
-// ContainerCreated tells that the runtime made a container: the memory of the standard init
+// ContainerCreated reports that the runtime made a container: the memory of the standard init
 // containers before it is not needed any more (R-MEM-63).
 func (s *State) ContainerCreated(uid, name string) *State {
 	at, found := s.find(uid)
@@ -201,7 +215,7 @@ func (s *State) ContainerCreated(uid, name string) *State {
 	old := s.grants[at]
 	_, i := old.Pod.Container(name)
 	done := func(k int) bool {
-		return k < i && old.Pod.Containers[k].Lane == request.Init && len(old.Containers[k].Memory) > 0
+		return k < i && old.Pod.Containers[k].Type == request.Init && len(old.Containers[k].Memory) > 0
 	}
 	g := *old
 	changed := false
@@ -214,47 +228,66 @@ func (s *State) ContainerCreated(uid, name string) *State {
 		}
 		g.Containers[k].Memory = nil
 	}
+	if old.Moving != nil {
+		place := *old.Moving
+		place.Containers = slices.Clone(place.Containers)
+		for k := range max(0, i) {
+			if g.Containers[k].Memory == nil && len(place.Containers[k].Memory) > 0 && old.Pod.Containers[k].Type == request.Init {
+				place.Containers[k].Memory, changed = nil, true
+			}
+		}
+		g.Moving = &place
+	}
 	if !changed {
 		return s
 	}
 	return s.replace(at, &g)
 }
 
-// replace puts g in the place of the grant at that index and gives back what g no longer holds.
+// WithClaims keeps what is known now of the ResourceClaims of a pod, to be reported. A pod that is not known, or claims
+// that are kept already, change nothing.
+func (s *State) WithClaims(uid string, claims []request.Claim) *State {
+	at, found := s.find(uid)
+	if !found || request.SameClaims(s.grants[at].Pod.ResourceClaims, claims) {
+		return s
+	}
+	return s.replace(at, s.grants[at].eachPlace(func(g *Grant) { g.Pod.ResourceClaims = claims }))
+}
+
+// replace puts g in the place of the grant at that index, and takes back what g does not have any more.
 func (s *State) replace(at int, g *Grant) *State {
 	n := s.next()
 	old := s.grants[at]
 	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs())).Intersection(s.sharable())
-	n.usage = s.usage.Release(ended(old, g))
+	var blocks []memory.Block // that old is charged for and g is not
+	switch {
+	case old.Moving != nil:
+		blocks = old.Charged()
+	case len(old.PoolMemory) > 0 && len(g.PoolMemory) == 0:
+		blocks = old.PoolMemory
+	case len(old.PoolMemory) == 0:
+		for i := range old.Containers {
+			if len(g.Containers[i].Memory) == 0 {
+				blocks = append(blocks, old.Containers[i].Memory...)
+			}
+		}
+	}
+	n.usage = s.usage.Release(blocks)
+	if old.Moving != nil {
+		n.usage = n.usage.Charge(g.Charged(), nil)
+	}
 	n.devices = returnDevices(s.devices, endedDevices(old, g))
 	n.grants = slices.Clone(s.grants)
 	n.grants[at] = g
 	return n
 }
 
-// ended are the blocks that old is charged for and g is not.
-func ended(old, g *Grant) []memory.Block {
-	if len(old.PoolMemory) > 0 {
-		if len(g.PoolMemory) > 0 {
-			return nil
-		}
-		return old.PoolMemory
-	}
-	var blocks []memory.Block
-	for i := range old.Containers {
-		if len(g.Containers[i].Memory) == 0 {
-			blocks = append(blocks, old.Containers[i].Memory...)
-		}
-	}
-	return blocks
-}
-
-// endedDevices are the devices that old holds and g does not.
-func endedDevices(old, g *Grant) []device.Held {
+// endedDevices are the devices that old has and g does not.
+func endedDevices(old, g *Grant) []device.Assigned {
 	kept := g.Devices()
-	var gone []device.Held
+	var gone []device.Assigned
 	for _, h := range old.Devices() {
-		i := slices.IndexFunc(kept, func(k device.Held) bool { return k.Resource == h.Resource })
+		i := slices.IndexFunc(kept, func(k device.Assigned) bool { return k.Resource == h.Resource })
 		ids := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool {
 			if i < 0 {
 				return false
@@ -262,7 +295,7 @@ func endedDevices(old, g *Grant) []device.Held {
 			_, still := slices.BinarySearch(kept[i].IDs, id)
 			return still
 		})
-		gone = append(gone, device.Held{Resource: h.Resource, IDs: ids})
+		gone = append(gone, device.Assigned{Resource: h.Resource, IDs: ids})
 	}
 	return gone
 }

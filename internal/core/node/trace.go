@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -14,6 +15,10 @@ type Trace struct {
 	// for other pods.
 	Divisions  []Division
 	Alignments []Alignment
+	// Method is how exclusive CPUs are picked. BySocket: the sockets of the aligned NUMA nodes are
+	// aligned as a whole (R-CPU-82).
+	Method   cpu.Method
+	BySocket bool
 	// Stage is how far the admission came, Requests what the managers were asked until then. Of a
 	// pod that is known they are those of its admission.
 	Stage    Stage
@@ -33,7 +38,7 @@ type Stage int
 // The stages, in the order of the flow; a pod whose containers are served one by one passes through
 // them again for each.
 const (
-	StageBegin    Stage = iota // nobody
+	StageBegin    Stage = iota // none
 	StageTopology              // the Topology Manager
 	StageDevices               // the device manager
 	StageCPU                   // the CPU manager
@@ -72,9 +77,11 @@ func (v *Division) Rule() string {
 type Alignment struct {
 	// Container is who was aligned; empty for the pod as a whole.
 	Container string
-	Families  []hint.Set
-	Choice    hint.Choice
-	Outcome   Outcome
+	// Given are the given devices. The first of HintSets are theirs, one each.
+	Given    []GivenDevices
+	HintSets []hint.Set
+	Choice   hint.Choice
+	Outcome  Outcome
 }
 
 // Outcome is what came of an alignment. Whether the policy admits it is the choice's.
@@ -119,11 +126,11 @@ func (d *Demand) requests() Requests {
 	return r
 }
 
-// outcomeOf tells what came of a merge.
-func outcomeOf(families []hint.Set, choice hint.Choice) Outcome {
+// outcomeOf is what came of a merge.
+func outcomeOf(hintSets []hint.Set, choice hint.Choice) Outcome {
 	var nowhere, memory, asked bool
-	for i := range families {
-		switch f := &families[i]; f.Kind {
+	for i := range hintSets {
+		switch f := &hintSets[i]; f.Kind {
 		case hint.None:
 			nowhere, asked = true, true
 		case hint.Any:

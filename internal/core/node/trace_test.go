@@ -10,9 +10,9 @@ import (
 // was given is what was asked for, and a known pod has the trace of its admission.
 func (h *history) checkTrace(s *node.State, p *node.Plan) {
 	t := &p.Trace
-	rejected := p.Refusal != nil
+	rejected := p.Rejection != nil
 	if rejected != (t.Cause != node.NoCause) || rejected == (t.Stage == node.StageEnd) {
-		h.fatalf("the refusal is %v, and the trace has cause %d at stage %d", p.Refusal, t.Cause, t.Stage)
+		h.fatalf("the refusal is %v, and the trace has cause %d at stage %d", p.Rejection, t.Cause, t.Stage)
 	}
 	if p.Known {
 		return
@@ -52,7 +52,7 @@ func (h *history) checkRequests(p *node.Plan) {
 	switch p.Trace.Stage {
 	case node.StageCPU:
 		given.CPU++
-		if pool && p.Refusal.Container != "" { // The pool was there, and is dropped.
+		if pool && p.Rejection.Container != "" { // The pool was there, and is dropped.
 			given.CPU++
 		}
 	case node.StageMemory:

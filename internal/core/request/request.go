@@ -1,4 +1,4 @@
-// Package request says what a pod asks of the node, in numbers.
+// Package request is what a pod asks of the node, in numbers.
 //
 // A Pod is made by podspec from a v1.Pod and the feature gates: quantities, QoS and
 // the question which container qualifies for exclusive CPUs or memory are settled
@@ -24,7 +24,7 @@ const (
 	HugePagesPrefix string   = "hugepages-"
 )
 
-// IsMemory tells memory and huge pages, whose amounts are bytes, from CPUs and devices.
+// IsMemory separates memory and huge pages, whose amounts are bytes, from CPUs and devices.
 func IsMemory(r Resource) bool { return r == Memory || strings.HasPrefix(r, HugePagesPrefix) }
 
 // Amount is a quantity of one resource.
@@ -65,7 +65,7 @@ func (a Amounts) With(r Resource, value int64) Amounts {
 	return slices.Insert(out, i, Amount{r, value})
 }
 
-//go:generate go tool stringer -type=QoS,Kind,Lane,Sharing -linecomment -output=enum_string.go
+//go:generate go tool stringer -type=QoS,Kind,ContainerType,Sharing,Consent -linecomment -output=enum_string.go
 
 // QoS is the quality-of-service class of a pod (R-DEM-10…15).
 type QoS int
@@ -77,11 +77,11 @@ const (
 	Guaranteed
 )
 
-// Kind tells by which rules a pod is treated (R-DEM-1, R-DEM-26).
+// Kind decides by which rules a pod is treated (R-DEM-1, R-DEM-26).
 type Kind int
 
 const (
-	// Plain pods have no pod-level resources: each container stands for itself.
+	// Plain pods have no pod-level resources: each container counts by itself.
 	Plain Kind = iota // plain
 	// PodLevel pods have pod-level resources and the gate PodLevelResourceManagers is
 	// on: under scope pod they get one pool.
@@ -91,16 +91,30 @@ const (
 	Unmanaged // unmanaged
 )
 
-// Lane is when a container runs, which decides with whom it can share.
-type Lane int
+// ContainerType is when a container runs, which decides with whom it can share.
+type ContainerType int
 
 const (
 	// Init containers run one after the other and end before the next starts.
-	Init Lane = iota // init
+	Init ContainerType = iota // init
 	// Sidecar is an init container with restartPolicy Always: it runs until the pod ends.
 	Sidecar // sidecar
 	// App is a container of spec.containers.
 	App // app
+)
+
+// Consent is how far a running pod may be moved (R-MOV-3). A higher one includes the lower ones.
+type Consent int
+
+const (
+	// NeverMoves: its CPUs and memory stay where they are under every policy.
+	NeverMoves Consent = iota - 1 // none
+	// NoMoves: the pod consents to nothing. A policy that moves all pods moves its CPUs.
+	NoMoves // no consent
+	// MoveCPUs to others of the same NUMA nodes.
+	MoveCPUs // within-numa
+	// MoveMemory with the CPUs to other NUMA nodes.
+	MoveMemory // anywhere
 )
 
 // Sharing is why a container has no exclusive CPUs, for the account given to people.
@@ -121,16 +135,16 @@ const (
 // Container is what one container asks for.
 type Container struct {
 	Name string
-	Lane Lane
+	Type ContainerType
 	// CPUs is the number of exclusive CPUs that it qualifies for; 0: it shares
 	// (R-DEM-20…25). For an Unmanaged pod the number may be positive: it is not acted on.
 	CPUs int
-	// Sharing says why CPUs is 0.
+	// Sharing is why CPUs is 0.
 	Sharing Sharing
 	// Memory is what it qualifies to have pinned: "memory" and huge pages in bytes,
 	// zero values kept; nil or empty: it shares (R-DEM-30…33).
 	Memory Amounts
-	// Equivalent tells that its own cpu and memory requests are set and equal to the
+	// Equivalent reports that its own cpu and memory requests are set and equal to the
 	// limits (R-DEM-22).
 	Equivalent bool
 	// HugePages names the huge page resources that it requests or limits at all, zero
@@ -139,6 +153,12 @@ type Container struct {
 	// Devices are the extended resources of its limits, positive counts only, whether a device
 	// inventory knows them or not (R-HINT-40).
 	Devices Amounts
+	// Claims are the ResourceClaims that the container uses, by their names in the pod, ascending, each
+	// once. What they ask for is not known here. Equal ignores them.
+	Claims []string
+	// Given are the devices that others chose for the container, ascending by Given.Compare, each once.
+	// It does not ask for them: Equal ignores them, see SameGiven.
+	Given []Given
 	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set; for people
 	// and quota, not for placement.
 	CPURequest, CPULimit int64
@@ -149,7 +169,7 @@ type Container struct {
 	MemoryRequest, MemoryLimit Amounts
 }
 
-// Exclusive tells whether the container qualifies for CPUs of its own.
+// Exclusive reports whether the container qualifies for CPUs of its own.
 func (c Container) Exclusive() bool { return c.CPUs > 0 }
 
 // Pod is what a pod asks for.
@@ -168,14 +188,25 @@ type Pod struct {
 	BudgetCPUMilli int64
 	// CPULimit is the pod-level cpu limit in thousandths of a CPU, 0 where not set.
 	CPULimit int64
-	// Estimated tells that nobody had the pod's specification: what it asks for as a whole was read
+	// Estimated: the pod's specification was not available; what it asks for as a whole was read
 	// from the numbers of its cgroup, and its containers are not known. The only one in Containers is
-	// AnyContainer, which stands for each of them and has nothing for itself.
+	// AnyContainer, which represents all of them and has nothing of its own.
 	Estimated bool
 	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
 	// first when room is wanted. They ask for nothing.
 	Priority int32
 	Created  int64
+	// Moves is how far the pod's owner lets its containers be moved while they run. It asks for nothing.
+	Moves Consent
+	// Stock is what the node has of the resources and drivers of given devices, ascending by name.
+	// Without an entry only the pod's own devices count (R-DEV-3). Equal ignores it.
+	Stock []Stock
+	// ResourceClaims are the claims that the containers use, ascending by name. They are there to be
+	// reported: the node does not decide by them. Equal ignores them.
+	ResourceClaims []Claim
+	// DevicesUnknown is why it is not known which devices others chose for the containers; empty: Given
+	// has them all. Equal ignores it.
+	DevicesUnknown string
 	// Containers are the init containers (standard and sidecars) in spec order, then the
 	// app containers in spec order. Ephemeral containers take no part.
 	Containers []Container
@@ -184,7 +215,7 @@ type Pod struct {
 // ID is "namespace/name", how people know the pod.
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// AnyContainer is the name of the container that stands for all those of a pod whose request is
+// AnyContainer is the name of the container that represents all those of a pod whose request is
 // estimated. No container of Kubernetes can have it.
 const AnyContainer = "*"
 
@@ -202,16 +233,23 @@ func (p Pod) Container(name string) (Container, int) {
 	return Container{}, -1
 }
 
-// Equal tells whether both ask the managers for the same.
+// AsksForDevices reports whether a container asks for devices that others choose: by an extended resource
+// or by a ResourceClaim.
+func (p Pod) AsksForDevices() bool {
+	return slices.ContainsFunc(p.Containers, func(c Container) bool { return len(c.Devices) > 0 || len(c.Claims) > 0 })
+}
+
+// Equal reports whether both ask the managers for the same.
 func (p Pod) Equal(q Pod) bool {
 	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name && p.QoS == q.QoS && p.Kind == q.Kind &&
 		p.BudgetCPUs == q.BudgetCPUs && p.BudgetCPUMilli == q.BudgetCPUMilli && p.CPULimit == q.CPULimit &&
 		p.Estimated == q.Estimated && p.Priority == q.Priority && p.Created == q.Created &&
-		slices.Equal(p.BudgetMemory, q.BudgetMemory) && slices.EqualFunc(p.Containers, q.Containers, Container.equal)
+		slices.Equal(p.BudgetMemory, q.BudgetMemory) && slices.EqualFunc(p.Containers, q.Containers, Container.Equal)
 }
 
-func (c Container) equal(d Container) bool {
-	return c.Name == d.Name && c.Lane == d.Lane && c.CPUs == d.CPUs && c.Sharing == d.Sharing &&
+// Equal reports whether both ask the managers for the same.
+func (c Container) Equal(d Container) bool {
+	return c.Name == d.Name && c.Type == d.Type && c.CPUs == d.CPUs && c.Sharing == d.Sharing &&
 		slices.Equal(c.Memory, d.Memory) && c.Equivalent == d.Equivalent && slices.Equal(c.HugePages, d.HugePages) &&
 		slices.Equal(c.Devices, d.Devices) &&
 		c.CPURequest == d.CPURequest && c.CPULimit == d.CPULimit

@@ -55,7 +55,7 @@ func TestAmountsFork(t *testing.T) {
 }
 
 func TestContainerIsFoundByName(t *testing.T) {
-	p := Pod{Containers: []Container{{Name: "init"}, {Name: "side", Lane: Sidecar}, {Name: "app", Lane: App, CPUs: 2}}}
+	p := Pod{Containers: []Container{{Name: "init"}, {Name: "side", Type: Sidecar}, {Name: "app", Type: App, CPUs: 2}}}
 	for i, want := range p.Containers {
 		if got, at := p.Container(want.Name); at != i || got.Name != want.Name || got.Exclusive() != (want.Name == "app") {
 			t.Errorf("%s is %+v at %d", want.Name, got, at)
@@ -89,11 +89,11 @@ func TestAnyContainerStandsForAll(t *testing.T) {
 func TestNames(t *testing.T) {
 	var got []string
 	for _, s := range []interface{ String() string }{
-		BestEffort, Burstable, Guaranteed, Plain, PodLevel, Unmanaged, Init, Sidecar, App, QoS(3), Lane(-1),
+		BestEffort, Burstable, Guaranteed, Plain, PodLevel, Unmanaged, Init, Sidecar, App, QoS(3), ContainerType(-1),
 	} {
 		got = append(got, s.String())
 	}
-	want := "BestEffort Burstable Guaranteed plain pod-level unmanaged init sidecar app QoS(3) Lane(-1)"
+	want := "BestEffort Burstable Guaranteed plain pod-level unmanaged init sidecar app QoS(3) ContainerType(-1)"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
@@ -111,16 +111,20 @@ func full() Pod {
 	return Pod{
 		UID: "u", Namespace: "n", Name: "p", QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}},
 		BudgetCPUMilli: 1, CPULimit: 1, Estimated: true, Priority: 1, Created: 1, Containers: []Container{{
-			Name: "c", Lane: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true, HugePages: []Resource{"hugepages-2Mi"},
+			Name: "c", Type: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true, HugePages: []Resource{"hugepages-2Mi"},
 			Devices:    Amounts{{"example.com/gpu", 1}},
 			CPURequest: 1, CPULimit: 1,
 			MemoryRequest: Amounts{{"memory", 1}}, MemoryLimit: Amounts{{"memory", 1}},
+			Claims: []string{"nic"}, Given: []Given{{Resource: "example.com/gpu", Name: "gpu0", Nodes: 1}},
 		}},
+		DevicesUnknown: "no answer", Moves: MoveMemory,
+		Stock:          []Stock{{Of: "example.com/gpu", Places: []Place{{Nodes: 1, Devices: 2}}}},
+		ResourceClaims: []Claim{{Name: "p-nic"}},
 	}
 }
 
 // declared are the fields that ask the managers for nothing.
-var declared = []string{"Container.MemoryRequest", "Container.MemoryLimit"}
+var declared = []string{"Container.MemoryRequest", "Container.MemoryLimit", "Container.Claims", "Container.Given", "Pod.Stock", "Pod.DevicesUnknown", "Pod.ResourceClaims", "Pod.Moves"}
 
 // TestEqualSeesEveryField empties the fields of a full pod one by one: a field that is new and
 // forgotten in Equal fails here.

@@ -49,10 +49,10 @@ func RoundedBytes(n int64) string {
 }
 
 // String is the container in one line. "cpu 1500m/2000m" are request and limit; what
-// it is to have for itself, or why it has none, stands before and after.
+// it is to have for itself, or why it has none, is before and after it.
 func (c Container) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: cpus=%d, pinned %s, cpu %dm/%dm", c.Lane, c.Name, c.CPUs, c.Memory, c.CPURequest, c.CPULimit)
+	fmt.Fprintf(&b, "%s %s: cpus=%d, pinned %s, cpu %dm/%dm", c.Type, c.Name, c.CPUs, c.Memory, c.CPURequest, c.CPULimit)
 	if c.Equivalent {
 		b.WriteString(", equivalent")
 	}
@@ -61,6 +61,12 @@ func (c Container) String() string {
 	}
 	if len(c.Devices) > 0 {
 		b.WriteString(", devices " + c.Devices.String())
+	}
+	if len(c.Claims) > 0 {
+		b.WriteString(", claims " + strings.Join(c.Claims, " "))
+	}
+	for _, g := range c.Given {
+		b.WriteString(", given " + g.String())
 	}
 	if c.Sharing != NotShared {
 		b.WriteString(", shares: " + c.Sharing.String())
@@ -75,6 +81,9 @@ func (p Pod) String() string {
 		p.ID(), p.UID, p.QoS, p.Kind, p.BudgetCPUs, p.BudgetMemory, p.BudgetCPUMilli, p.CPULimit)
 	if p.Estimated {
 		b.WriteString(", estimated")
+	}
+	if p.DevicesUnknown != "" {
+		b.WriteString(", devices unknown: " + p.DevicesUnknown)
 	}
 	for _, c := range p.Containers {
 		b.WriteString("; " + c.String())

@@ -7,8 +7,8 @@ func TestPodReadsInOneLine(t *testing.T) {
 		UID: "u", Namespace: "ns", Name: "a", QoS: Guaranteed, Kind: PodLevel,
 		BudgetCPUs: 3, BudgetMemory: Amounts{{"memory", 5 << 29}}, BudgetCPUMilli: 3000, CPULimit: 3000,
 		Containers: []Container{
-			{Name: "x", Lane: App, CPUs: 2, Memory: Amounts{{"memory", 1 << 30}}, Equivalent: true, CPURequest: 2000, CPULimit: 2000},
-			{Name: "y", Lane: Sidecar, Sharing: NotEquivalent, HugePages: []Resource{"hugepages-2Mi"}},
+			{Name: "x", Type: App, CPUs: 2, Memory: Amounts{{"memory", 1 << 30}}, Equivalent: true, CPURequest: 2000, CPULimit: 2000},
+			{Name: "y", Type: Sidecar, Sharing: NotEquivalent, HugePages: []Resource{"hugepages-2Mi"}},
 		},
 	}
 	const want = "ns/a (u) Guaranteed pod-level: budget cpus=3 memory=2560Mi, cpu 3000m/3000m; " +

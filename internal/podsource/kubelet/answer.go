@@ -3,28 +3,32 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/absence"
+	"github.com/paddock-project/paddock/internal/claims"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/handover"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// answer is a list while it is read. A broken item costs itself: the pod is there, without a specification, if its
-// UID can be read, and is counted otherwise.
+// answer is a list while it is read. A broken item affects only its pod: if the UID can be read, the pod is listed
+// without a specification; otherwise the item is counted.
 type answer struct {
 	gates podspec.Gates
-	pods  map[string]entry // those that have not ended
+	pods  map[string]entry // the pods that have not ended
 	list  absence.List
 	left  int   // of maxWeight
-	first error // what was wrong with the first item without a UID
+	texts int   // bytes of the annotations so far
+	first error // of the first item without a UID
 }
 
-// read reads an item. An error is one of the whole answer.
+// read reads an item. An error makes the whole answer invalid.
 func (a *answer) read(raw []byte, whole bool) error {
 	var i item
-	err := errTooMany // Nothing more is decoded then, but for who it is.
+	err := errTooMany // Then only the identity is decoded.
 	if a.left >= 0 {
 		err = decodeItem(raw, whole, &i)
 	}
@@ -59,7 +63,7 @@ func (a *answer) read(raw []byte, whole bool) error {
 	return nil
 }
 
-// check makes sure that the names are some.
+// check returns an error if a name is too long.
 func (m *meta) check() error {
 	for what, name := range map[string]string{"its UID": m.UID, "its name": m.Name, "its namespace": m.Namespace} {
 		if err := checkName(what, name, maxName); err != nil {
@@ -69,7 +73,7 @@ func (m *meta) check() error {
 	return nil
 }
 
-// entry is the pod in numbers, or with its names only and what is wrong.
+// entry is the pod as a request, or an error with the pod's names.
 func (a *answer) entry(i *item, err error) entry {
 	if err == nil {
 		if a.left -= i.weight(); a.left < 0 {
@@ -79,15 +83,43 @@ func (a *answer) entry(i *item, err error) entry {
 	m := &i.Metadata
 	var asked request.Pod
 	if err == nil {
-		asked, err = podspec.Request(podspec.Default(i.pod(), a.gates), a.gates)
+		pod := i.pod()
+		asked, err = podspec.Request(podspec.Default(pod, a.gates), a.gates)
+		asked.ResourceClaims = claims.UsesOf(pod)
 	}
 	if err != nil {
 		return entry{
-			request.Pod{UID: m.UID, Namespace: m.Namespace, Name: m.Name},
-			fmt.Errorf("pod %s/%s: %w: %s", m.Namespace, m.Name, ErrUnusablePod, brief(err)),
+			pod: request.Pod{UID: m.UID, Namespace: m.Namespace, Name: m.Name},
+			err: fmt.Errorf("pod %s/%s: %w: %s", m.Namespace, m.Name, ErrUnusablePod, brief(err)),
 		}
 	}
-	return entry{pod: asked}
+	quiet, _ := podspec.Quiet(m.Annotations.Quiet) // An unknown time is none; manifests are read with a note about it.
+	return entry{pod: asked, text: a.text(m), pending: string(i.Status.Conditions), quiet: quiet}
+}
+
+// text is the grant in the pod's annotation. One that is too large is cut off, so that it is still too large. Beyond
+// maxTexts there is none.
+func (a *answer) text(m *meta) string {
+	text := m.Annotations.Grant
+	if text == "" || absence.ParseSource(m.Annotations.Source) != absence.FromAPI {
+		return ""
+	}
+	text = strings.Clone(text[:min(len(text), handover.MaxSize+1)])
+	if a.texts += len(text); a.texts > maxTexts {
+		return ""
+	}
+	return text
+}
+
+// listing is the pods that can be used.
+func (a *answer) listing() *handover.Listing {
+	l := &handover.Listing{Pods: make(map[string]handover.Bound, len(a.pods)), Asked: a.list.Asked}
+	for uid, e := range a.pods {
+		if e.err == nil {
+			l.Pods[uid] = handover.Bound{Pod: e.pod, Annotation: e.text}
+		}
+	}
+	return l
 }
 
 // unreadable is the error about items that could be any pod.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/claims"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
@@ -177,6 +178,14 @@ func TestItemIsThePod(t *testing.T) {
 		}
 		items = append(items, raw)
 	}
+	items = append(items, json.RawMessage(`{"metadata":{"name":"claiming"},"spec":{"containers":[{"name":"c","resources":`+
+		`{"limits":{"example.com/gpu":"1"},"requests":{"example.com/gpu":"1"},"claims":[{"name":"nic"},{"name":"gpu","request":"large"},{"name":"nic","request":"a"}]}}],`+
+		`"resourceClaims":[{"name":"nic","resourceClaimName":"nics"},{"name":"gpu","resourceClaimTemplateName":"gpus"}]},`+
+		`"status":{"resourceClaimStatuses":[{"name":"gpu","resourceClaimName":"claiming-gpu-x7"}],"extendedResourceClaimStatus":`+
+		`{"resourceClaimName":"claiming-extended","requestMappings":[{"containerName":"c","resourceName":"example.com/gpu","requestName":"container-0-request-0"}]}}}`))
+	for _, moves := range []string{"", "none", "anywhere", "within-numa", "somewhere"} {
+		items = append(items, json.RawMessage(`{"metadata":{"name":"moves","annotations":{"paddock-project.github.io/moves":"`+moves+`"}},"spec":{"containers":[{"name":"c"}]}}`))
+	}
 	for _, raw := range items {
 		var whole v1.Pod
 		if err := json.Unmarshal(raw, &whole); err != nil {
@@ -192,6 +201,9 @@ func TestItemIsThePod(t *testing.T) {
 		got, gotErr := podspec.Request(podspec.Default(part, gates), gates)
 		if d := cmp.Diff(want, got); d != "" || fmt.Sprint(wantErr) != fmt.Sprint(gotErr) {
 			t.Errorf("%s: %v, %v\n%s", whole.Name, wantErr, gotErr, d)
+		}
+		if d := cmp.Diff(claims.UsesOf(&whole), claims.UsesOf(part)); d != "" || whole.Name == "claiming" && len(claims.UsesOf(part)) != 3 {
+			t.Errorf("%s: claims\n%s", whole.Name, d)
 		}
 	}
 	if len(items) < 8 {

@@ -21,20 +21,20 @@ import (
 // askTimeout is the longest time for one answer, unless the caller has less.
 const askTimeout = 5 * time.Second
 
-// Address is where the kubelet is, and how to be let in.
+// Address is the kubelet's address, with the credentials of the agent.
 type Address struct {
 	// URL is "https://127.0.0.1:10250" for the port with authentication, "http://127.0.0.1:10255" for the
-	// read-only one. Without a path it is that of the list, /pods.
+	// read-only one. Without a path, the list's path /pods is added.
 	URL string
-	// TokenFile holds a bearer token; it is read for every call, because tokens are exchanged.
+	// TokenFile has a bearer token; it is read for every request, because tokens are replaced.
 	TokenFile string
-	// CertFile and KeyFile are a client certificate; CAFile signs the kubelet's own.
+	// CertFile and KeyFile are a client certificate; CAFile is the CA of the kubelet's certificate.
 	CertFile, KeyFile, CAFile string
-	// Insecure takes any certificate of the kubelet's.
+	// Insecure accepts any certificate of the kubelet.
 	Insecure bool
 }
 
-// Check says what is wrong with the address, without asking anybody.
+// Check returns an error if the address is not valid. It sends no request.
 func (a Address) Check() error {
 	u, err := url.Parse(a.URL)
 	switch {
@@ -52,11 +52,11 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Plain tells whether the address is asked without encryption, so that the kubelet proves nothing.
+// Plain reports whether the connection is without TLS, so that the kubelet does not prove its identity.
 func (a Address) Plain() bool { return strings.HasPrefix(strings.ToLower(a.URL), "http://") }
 
-// client asks for the list. It has one connection to the kubelet: an answer over the connection of an earlier answer
-// is from the same process.
+// client reads the list. It has one connection to the kubelet: all answers over one connection are from the same
+// process.
 type client struct {
 	http    *http.Client
 	url     string
@@ -102,15 +102,15 @@ func (a Address) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("certFile, keyFile: %w", err)
 		}
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile) // They are exchanged, too.
+			pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile) // They are replaced, too.
 			return &pair, err
 		}
 	}
 	return config, nil
 }
 
-// ask asks once and visits the items of the answer (readList). The answer's process is a new one after every question
-// that was not answered, unless it was the caller who did not wait.
+// ask sends one request and visits the items of the answer (readList). After each request without an answer, the
+// next one counts as one of another process, unless the caller stopped waiting.
 func (c *client) ask(ctx context.Context, visit func(item []byte, whole bool) error) (absence.Process, error) {
 	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -121,17 +121,11 @@ func (c *client) ask(ctx context.Context, visit func(item []byte, whole bool) er
 	return process, err
 }
 
-// renew takes the next answer for that of another process.
+// renew makes the next answer count as one of another process.
 func (c *client) renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.process = absence.Process{Number: c.process.Number + 1, Since: c.now()}
-}
-
-func (c *client) current() absence.Process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.process
 }
 
 func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absence.Process, error) {
@@ -157,7 +151,9 @@ func (c *client) get(ctx context.Context, visit func([]byte, bool) error) (absen
 		return process, c.address.unanswered(err)
 	}
 	defer answer.Body.Close()
-	process = c.current() // There is one connection, and it is this answer's.
+	c.mu.Lock()
+	process = c.process // There is one connection, and it is this answer's.
+	c.mu.Unlock()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxHead))
 		return process, fmt.Errorf("%s: the kubelet answers %s: %q%s", c.url, answer.Status, text, c.address.unwelcome(answer.StatusCode, string(text)))

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// extent finds where one JSON value ends, without decoding it. It looks at strings and brackets only: whether the
-// value is well-formed is for its decoder.
+// extent finds the end of one JSON value without decoding it. It looks at strings and brackets only; the decoder
+// checks whether the value is well-formed.
 type extent struct {
 	depth             int
 	inString, escaped bool
 }
 
-// scan returns how many bytes of the chunk belong to the value, and whether the value ends with them. Before
-// the first call, white space before the value has been skipped.
+// scan returns how many bytes of the chunk belong to the value, and whether the value ends with them. The caller has
+// skipped white space before the value.
 func (e *extent) scan(chunk []byte) (n int, ends bool) {
 	for i, b := range chunk {
 		switch {
@@ -42,7 +42,7 @@ func (e *extent) scan(chunk []byte) (n int, ends bool) {
 
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
-// cut takes a value off the front of raw; whole is false if raw ends before it does.
+// cut returns the first value of raw; whole is false if raw ends before the value does.
 func cut(raw []byte) (value, rest []byte, whole bool) {
 	raw = skip(raw)
 	var e extent
@@ -50,7 +50,7 @@ func cut(raw []byte) (value, rest []byte, whole bool) {
 	return raw[:n], raw[n:], ends
 }
 
-// skip leaves out white space and one comma or colon.
+// skip skips white space and one comma or colon.
 func skip(raw []byte) []byte {
 	seen := false
 	for len(raw) > 0 && (isSpace(raw[0]) || !seen && (raw[0] == ',' || raw[0] == ':')) {
@@ -60,8 +60,8 @@ func skip(raw []byte) []byte {
 	return raw
 }
 
-// members visits the members of an object, which may be cut off at any place; the last value is not whole then.
-// It ends early when visit returns an error. What is no object has no members.
+// members visits the members of an object. The object may be cut off anywhere; then its last value is not whole. It
+// ends early when visit returns an error. A value that is no object has no members.
 func members(raw []byte, visit func(key string, value []byte, whole bool) error) error {
 	raw = skip(raw)
 	if len(raw) == 0 || raw[0] != '{' {
@@ -69,9 +69,9 @@ func members(raw []byte, visit func(key string, value []byte, whole bool) error)
 	}
 	for raw = raw[1:]; ; {
 		name, rest, whole := cut(raw)
-		key, ok := nameOf(name)
-		if !whole || !ok {
-			return nil
+		var key string
+		if err := json.Unmarshal(name, &key); !whole || err != nil {
+			return nil //nolint:nilerr // The rest is not an object.
 		}
 		var value []byte
 		value, raw, whole = cut(rest)
@@ -84,13 +84,7 @@ func members(raw []byte, visit func(key string, value []byte, whole bool) error)
 	}
 }
 
-// nameOf is a member's name; ok is false for what is no string.
-func nameOf(raw []byte) (name string, ok bool) {
-	err := json.Unmarshal(raw, &name)
-	return name, err == nil
-}
-
-// elements decodes a JSON array, which is well-formed, element by element, so that too many of them cost nothing.
+// elements decodes a well-formed JSON array element by element, and stops when there are too many.
 func elements[T any](raw []byte, most int, decode func([]byte, *T) error) ([]T, error) {
 	if string(raw) == "null" {
 		return nil, nil

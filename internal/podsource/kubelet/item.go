@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
@@ -15,22 +14,24 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// The bounds of one pod. A pod beyond them is listed and not usable.
+// The limits of one pod. A pod beyond them is listed and not usable.
 const (
-	// maxContainers of a kind. The largest pods that are known of have some hundred.
+	// maxContainers is for each type of container. The largest known pods have some hundred.
 	maxContainers = 5000
-	// maxResources of a list: cpu, memory, a few sizes of huge pages, a few dozen devices.
+	// maxResources is for one list: cpu, memory, a few sizes of huge pages, a few dozen devices.
 	maxResources = 128
-	// maxWeight bounds all pods of a list together, in containers and their resources: 10,000 containers with what
-	// a container usually asks for.
+	// maxWeight is for all pods of a list together, in containers and their resources: 10,000 containers with
+	// their usual requests.
 	maxWeight = 65_536
-	// maxName is what Kubernetes allows for the longest names: a DNS subdomain, a slash and a label.
+	// maxTexts is for the grants in the annotations of all pods of a list together, in bytes: 500 pods with 32 KiB each.
+	maxTexts = 16 << 20
+	// maxName is the length of the longest name in Kubernetes: a DNS subdomain, a slash and a label.
 	maxName = 253 + 1 + maxLabel
-	// maxLabel is what it allows for the name of a container.
+	// maxLabel is the longest name of a container in Kubernetes.
 	maxLabel = 63
 )
 
-// errSyntax says that an item is no JSON, and so neither is the answer. The others are of one item.
+// errSyntax is for an item that is no JSON: then the whole answer is none. The others concern one item.
 var (
 	errSyntax  = errors.New("the answer is no JSON")
 	errTooBig  = fmt.Errorf("it has more than %d MiB of JSON", maxItem>>20)
@@ -45,11 +46,15 @@ type meta struct {
 	CreationTimestamp metav1.Time `json:"creationTimestamp"`
 	Annotations       struct {
 		Source string `json:"kubernetes.io/config.source"`
+		Grant  string `json:"paddock-project.github.io/grant"`
+		// Moves is podspec.MovesAnnotation; nil: it is not there.
+		Moves *string `json:"paddock-project.github.io/moves"`
+		Quiet string  `json:"paddock-project.github.io/leave-alone-until"`
 	} `json:"annotations"`
 }
 
-// item is what is read of a pod: what podspec reads, and no more. A v1.Pod takes several hundred times the memory of
-// its JSON at worst. Whoever reads more in podspec adds it here; TestItemIsThePod compares the two.
+// item has the fields of a pod that podspec and claims.UsesOf read, and no others: at worst, a v1.Pod takes several hundred times the
+// memory of its JSON. A field that podspec newly reads must be added here; TestItemIsThePod compares the two.
 type item struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
@@ -57,11 +62,21 @@ type item struct {
 		Resources      *requirements `json:"resources"`
 		InitContainers containers    `json:"initContainers"`
 		Containers     containers    `json:"containers"`
+		ResourceClaims podClaims     `json:"resourceClaims"`
 	} `json:"spec"`
 	Status struct {
-		Phase    v1.PodPhase    `json:"phase"`
-		QOSClass v1.PodQOSClass `json:"qosClass"`
+		Phase                       v1.PodPhase    `json:"phase"`
+		QOSClass                    v1.PodQOSClass `json:"qosClass"`
+		ResourceClaimStatuses       claimNames     `json:"resourceClaimStatuses"`
+		ExtendedResourceClaimStatus *extendedClaim `json:"extendedResourceClaimStatus"`
+		Conditions                  conditions     `json:"conditions"`
 	} `json:"status"`
+}
+
+// extendedClaim is the claim that the scheduler made for extended resources.
+type extendedClaim struct {
+	ResourceClaimName string   `json:"resourceClaimName"`
+	RequestMappings   mappings `json:"requestMappings"`
 }
 
 type (
@@ -71,7 +86,16 @@ type (
 	requirements struct {
 		Limits   resourceList `json:"limits"`
 		Requests resourceList `json:"requests"`
+		Claims   usedClaims   `json:"claims"`
 	}
+
+	// conditions is why the kubelet does not carry out a resize, of all conditions of a pod; empty: it does.
+	conditions string
+
+	usedClaims []v1.ResourceClaim
+	podClaims  []v1.PodResourceClaim
+	claimNames []v1.PodResourceClaimStatus
+	mappings   []v1.ContainerExtendedResourceRequest
 
 	container struct {
 		Name          string                     `json:"name"`
@@ -80,7 +104,7 @@ type (
 	}
 )
 
-// decode reads one value strictly: names have their case, and none occurs twice.
+// decode reads one value strictly: names are case-sensitive, and none occurs twice.
 func decode[T any](raw []byte, to *T) error {
 	twice, err := kjson.UnmarshalStrict(raw, to, kjson.DisallowDuplicateFields)
 	if syntax, _ := kjson.SyntaxErrorOffset(err); syntax {
@@ -103,7 +127,89 @@ func (c *containers) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// UnmarshalJSON is json.Unmarshaler's. Quantities are read by podspec, which knows which ones take for ever.
+// UnmarshalJSON is json.Unmarshaler's.
+func (c *usedClaims) UnmarshalJSON(raw []byte) (err error) {
+	*c, err = elements(raw, maxResources, func(raw []byte, to *v1.ResourceClaim) error {
+		if err := decode(raw, to); err != nil {
+			return err
+		}
+		return errors.Join(checkName("a claim's name", to.Name, maxName), checkName("a claim's request", to.Request, maxName))
+	})
+	return err
+}
+
+// maxConditions is for one pod, which has some ten.
+const maxConditions = 1024
+
+// UnmarshalJSON is json.Unmarshaler's. Of the other conditions nothing is kept.
+func (c *conditions) UnmarshalJSON(raw []byte) error {
+	type condition struct {
+		Type    v1.PodConditionType `json:"type"`
+		Status  v1.ConditionStatus  `json:"status"`
+		Reason  string              `json:"reason"`
+		Message string              `json:"message"`
+	}
+	list, err := elements(raw, maxConditions, decode[condition])
+	for _, l := range list {
+		if l.Type == v1.PodResizePending && l.Status == v1.ConditionTrue {
+			*c = conditions(brief(fmt.Errorf("%s: %s", l.Reason, l.Message)))
+		}
+	}
+	return err
+}
+
+// maxClaims is for one pod, and maxMappings for the extended resources of its containers.
+const (
+	maxClaims   = 1024
+	maxMappings = maxContainers
+)
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (c *podClaims) UnmarshalJSON(raw []byte) (err error) {
+	*c, err = elements(raw, maxClaims, func(raw []byte, to *v1.PodResourceClaim) error {
+		if err := decode(raw, to); err != nil {
+			return err
+		}
+		return checkNames("a claim's name", &to.Name, to.ResourceClaimName, to.ResourceClaimTemplateName)
+	})
+	return err
+}
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (c *claimNames) UnmarshalJSON(raw []byte) (err error) {
+	*c, err = elements(raw, maxClaims, func(raw []byte, to *v1.PodResourceClaimStatus) error {
+		if err := decode(raw, to); err != nil {
+			return err
+		}
+		return checkNames("a claim's name", &to.Name, to.ResourceClaimName)
+	})
+	return err
+}
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (c *mappings) UnmarshalJSON(raw []byte) (err error) {
+	*c, err = elements(raw, maxMappings, func(raw []byte, to *v1.ContainerExtendedResourceRequest) error {
+		if err := decode(raw, to); err != nil {
+			return err
+		}
+		return checkNames("a name of an extended resource", &to.ContainerName, &to.ResourceName, &to.RequestName)
+	})
+	return err
+}
+
+func checkNames(what string, names ...*string) error {
+	for _, name := range names {
+		if name == nil {
+			continue
+		}
+		if err := checkName(what, *name, maxName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UnmarshalJSON is json.Unmarshaler's. podspec reads the quantities, because some would take very long.
 func (l *resourceList) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
@@ -122,7 +228,13 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 		if len(list) == maxResources {
 			return fmt.Errorf("more than %d resources", maxResources)
 		}
-		q, err := quantity(value)
+		text := string(value[:min(len(value), maxName)])
+		if strings.HasPrefix(text, `"`) {
+			if err := json.Unmarshal(value, &text); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		q, err := podspec.ParseQuantity(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -131,16 +243,6 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 	})
 	*l = list
 	return err
-}
-
-func quantity(raw []byte) (resource.Quantity, error) {
-	text := string(raw[:min(len(raw), maxName)])
-	if strings.HasPrefix(text, `"`) {
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return resource.Quantity{}, err
-		}
-	}
-	return podspec.ParseQuantity(text)
 }
 
 func checkName(what, name string, most int) error {
@@ -158,7 +260,7 @@ func decodeItem[T any](raw []byte, whole bool, to *T) error {
 	return decode(raw, to)
 }
 
-// brief is an error's text, without the amount of text that a hostile item can put into it.
+// brief is an error's text, cut off because a hostile item can make it long.
 func brief(err error) string {
 	const most = 500
 	text := err.Error()
@@ -168,8 +270,8 @@ func brief(err error) string {
 	return strings.Clone(text)
 }
 
-// identity is the identity that can be read of an item, which may be cut off or anything else. The UID is empty if
-// there is none, or more than one.
+// identity reads the identity of an item that may be cut off or damaged. The UID is empty if there is none, or more
+// than one.
 func identity(raw []byte) meta {
 	var m meta
 	objects, uids := 0, 0
@@ -203,23 +305,30 @@ func identity(raw []byte) meta {
 	return m
 }
 
-// pod is the item as podspec takes it.
+// pod is the item as podspec reads it.
 func (i *item) pod() *v1.Pod {
 	pod := &v1.Pod{}
 	pod.UID, pod.Name, pod.Namespace = types.UID(i.Metadata.UID), i.Metadata.Name, i.Metadata.Namespace
 	pod.CreationTimestamp = i.Metadata.CreationTimestamp
+	if moves := i.Metadata.Annotations.Moves; moves != nil {
+		pod.Annotations = map[string]string{podspec.MovesAnnotation: *moves}
+	}
 	pod.Spec.Priority = i.Spec.Priority
 	if r := i.Spec.Resources; r != nil {
 		all := r.all()
 		pod.Spec.Resources = &all
 	}
 	pod.Spec.InitContainers, pod.Spec.Containers = i.Spec.InitContainers.all(), i.Spec.Containers.all()
+	pod.Spec.ResourceClaims, pod.Status.ResourceClaimStatuses = i.Spec.ResourceClaims, i.Status.ResourceClaimStatuses
+	if e := i.Status.ExtendedResourceClaimStatus; e != nil {
+		pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: e.ResourceClaimName, RequestMappings: e.RequestMappings}
+	}
 	pod.Status.Phase, pod.Status.QOSClass = i.Status.Phase, i.Status.QOSClass
 	return pod
 }
 
 func (r *requirements) all() v1.ResourceRequirements {
-	return v1.ResourceRequirements{Limits: v1.ResourceList(r.Limits), Requests: v1.ResourceList(r.Requests)}
+	return v1.ResourceRequirements{Limits: v1.ResourceList(r.Limits), Requests: v1.ResourceList(r.Requests), Claims: r.Claims}
 }
 
 func (c containers) all() []v1.Container {
@@ -230,13 +339,16 @@ func (c containers) all() []v1.Container {
 	return all
 }
 
-// weight is what the pod takes in memory once it is a request, roughly: its containers, and the names of
-// their resources.
+// weight is roughly the memory that the pod takes as a request: its containers, and the names of their resources.
 func (i *item) weight() int {
-	n := 0
+	n := len(i.Spec.ResourceClaims) + len(i.Status.ResourceClaimStatuses)
+	if e := i.Status.ExtendedResourceClaimStatus; e != nil {
+		n += 1 + len(e.RequestMappings)
+	}
 	for _, list := range []containers{i.Spec.InitContainers, i.Spec.Containers} {
 		for k := range list {
-			n += 1 + len(list[k].Resources.Limits) + len(list[k].Resources.Requests)
+			r := &list[k].Resources
+			n += 1 + len(r.Limits) + len(r.Requests) + len(r.Claims)
 		}
 	}
 	return n

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Running is a container that runs, as the kubelet says.
+// Running is a container that runs, according to the kubelet.
 type Running struct {
 	// Pod is the pod's UID, Who its namespace/name.
 	Pod, Who, Container string
-	// ID is the runtime's, without the runtime's name.
+	// ID is the runtime's id, without the runtime's name.
 	ID string
 }
 
-// statuses are what is read of the containers of a pod that has started.
+// statuses have the fields that are read of the containers of a started pod.
 type (
 	statuses []status
 
@@ -51,8 +51,8 @@ func (s *statuses) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// Running asks which containers run, in the order of the list. Pods that cannot be read, whose containers may run,
-// are named in unread.
+// Running asks which containers run, in the order of the list. unread names the pods that cannot be read: their
+// containers may run.
 func (s *Source) Running(ctx context.Context) (all []Running, unread []error, err error) {
 	left := maxWeight
 	_, err = s.client.ask(ctx, func(raw []byte, whole bool) error {

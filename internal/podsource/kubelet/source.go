@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/absence"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/handover"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// Errors that Lookup's errors wrap: for a pod that the kubelet does not list, and for one that it lists and
-// that cannot be understood. Any other error is of a kubelet that could not be asked.
+// Errors that Lookup's errors wrap: for a pod that the kubelet does not list, and for a listed pod with fields that
+// cannot be used. Any other error means that the kubelet did not answer.
 var (
 	ErrUnknownPod  = errors.New("the kubelet does not list the pod")
 	ErrUnusablePod = errors.New("its specification is not usable")
@@ -26,16 +28,16 @@ const (
 	DefaultAgain = 200 * time.Millisecond
 )
 
-// Options are how the source reads. Now, After and Log are needed; the rest has defaults.
+// Options configure a source. Now, After and Log are needed; the rest has defaults.
 type Options struct {
 	Gates podspec.Gates
 	// Now and After are those of package time.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 	Log   *slog.Logger
-	// Every is how often the list is asked for when nothing needs it. Default: DefaultEvery.
+	// Every is how often the list is read regularly. Default: DefaultEvery.
 	Every time.Duration
-	// Again is how long to wait before a pod that is not listed is asked for once more. Default: DefaultAgain.
+	// Again is the wait before the second request for a pod that is not listed. Default: DefaultAgain.
 	Again time.Duration
 }
 
@@ -44,21 +46,27 @@ type Source struct {
 	options Options
 	client  *client
 
+	// listing is the same answer as pods.
+	listing atomic.Pointer[handover.Listing]
+
 	mu      sync.Mutex
-	pods    map[string]entry // of the answer that was asked for last
-	last    time.Time        // when that was
+	pods    map[string]entry // of the latest request's answer
+	last    time.Time        // the time of that request
 	tracker absence.Tracker
-	trouble string // what was logged last, for logging it once
-	unready error  // why Run could not read the list the last time
+	trouble string // the last trouble that was logged, to log it once
+	unready error  // the reason why Run could not read the list the last time
 }
 
-// entry is one pod of the list, in numbers, or what is wrong with it.
+// entry is one pod of the list, as a request with the grant of its annotation, or an error. pending is why the kubelet
+// does not carry the request out, after a resize. quiet is until when it asks not to be moved.
 type entry struct {
-	pod request.Pod
-	err error
+	pod           request.Pod
+	text, pending string
+	quiet         time.Time
+	err           error
 }
 
-// New is a source at an address. Nobody is asked yet; files that the address names are read.
+// New returns a source at an address. It reads the files that the address names, and sends no request yet.
 func New(a Address, o Options) (*Source, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
@@ -73,7 +81,7 @@ func New(a Address, o Options) (*Source, error) {
 	return &Source{options: o, client: c}, nil
 }
 
-// Run keeps the list warm until ctx ends. It returns the cause of that.
+// Run reads the list regularly until ctx ends. It returns the cause of that.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.client.http.CloseIdleConnections()
 	if s.client.address.Plain() {
@@ -82,7 +90,7 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	for {
 		a, err := s.ask(ctx)
-		s.say(ctx, a, err)
+		s.report(ctx, a, err)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -91,8 +99,8 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// say logs trouble once, and its end once.
-func (s *Source) say(ctx context.Context, a *answer, err error) {
+// report logs trouble once, and its end once.
+func (s *Source) report(ctx context.Context, a *answer, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -101,7 +109,7 @@ func (s *Source) say(ctx context.Context, a *answer, err error) {
 	switch {
 	case err != nil:
 		unready = err
-		trouble = "the kubelet's list of pods cannot be read: no new pod can start, and no pod is released"
+		trouble = "the kubelet's list of pods cannot be read: no new pod is admitted, and no pod is released"
 	case a.list.Unreadable > 0:
 		trouble = "the kubelet's list has pods without a readable UID: no pod is released that the list does not have"
 		err = a.unreadable()
@@ -119,8 +127,8 @@ func (s *Source) say(ctx context.Context, a *answer, err error) {
 	}
 }
 
-// Ready returns why the list cannot be read, by the last time that Run asked; nil: it can. Before the first
-// answer that is the reason.
+// Ready returns the reason why Run could not read the list the last time; nil: it could. Before the first answer,
+// that is the reason.
 func (s *Source) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,11 +138,11 @@ func (s *Source) Ready() error {
 	return s.unready
 }
 
-// errUnasked is why a source is not ready that has not been asked.
-var errUnasked = errors.New("the kubelet's list of pods was not read yet: no new pod can start")
+// errUnasked is the reason why a source without a list so far is not ready.
+var errUnasked = errors.New("the kubelet's list of pods was not read yet: no new pod is admitted")
 
-// Lookup returns what a pod asks for. If it is not known yet the kubelet is asked, and once more after a
-// moment, both within ctx. The error wraps ErrUnknownPod if it was not listed then.
+// Lookup returns the request of a pod. If the pod is not known yet, Lookup asks the kubelet, and once more after a
+// wait, both within ctx. The error wraps ErrUnknownPod if the pod is still not listed.
 func (s *Source) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	s.mu.Lock()
 	known, there := s.pods[uid]
@@ -161,9 +169,9 @@ func (s *Source) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	return request.Pod{}, fmt.Errorf("%w, asked twice", ErrUnknownPod)
 }
 
-// List asks which pods there are now, by UID. A pod that cannot be used is there with nothing but its names.
-// If the list has an item whose UID cannot be read, which could be any pod, that is an error. Whether a pod
-// that is not in the list is gone is for Gone to decide.
+// List asks which pods there are now, by UID. A pod that cannot be used has its names only. It is an error if the
+// list has an item whose UID cannot be read, because that could be any pod. Gone decides whether a pod that is not
+// in the list is gone.
 func (s *Source) List(ctx context.Context) (map[string]request.Pod, error) {
 	a, err := s.ask(ctx)
 	if err == nil {
@@ -179,15 +187,35 @@ func (s *Source) List(ctx context.Context) (map[string]request.Pod, error) {
 	return pods, nil
 }
 
-// Gone tells whether a pod is gone by all lists so far (package absence). It asks nobody: List asks.
+// Latest is a pod of the last list. The list has the request of the pod's specification. pending is why the kubelet does
+// not carry it out, the reason and the message of the condition PodResizePending; empty: it does. A pod that cannot be
+// used is not known. No request is sent.
+func (s *Source) Latest(uid string) (pod request.Pod, pending string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, there := s.pods[uid]
+	return e.pod, e.pending, there && e.err == nil
+}
+
+// Listing is what the kubelet listed last; nil: nothing yet. It sends no request.
+func (s *Source) Listing() *handover.Listing { return s.listing.Load() }
+
+// Quiet is until when a pod asks not to be moved, according to the list that was read last. It sends no request.
+func (s *Source) Quiet(uid string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods[uid].quiet
+}
+
+// Gone reports whether a pod is gone, according to all lists so far (package absence). It sends no request.
 func (s *Source) Gone(uid string, trace absence.Trace) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tracker.Gone(uid, trace)
 }
 
-// ask gets a new list and remembers it, unless one that was asked for later is there already. What it
-// returns is not to be changed.
+// ask reads a new list and keeps it, unless the answer to a later request is there already. The caller must not
+// change the answer.
 func (s *Source) ask(ctx context.Context) (*answer, error) {
 	a := &answer{gates: s.options.Gates, pods: map[string]entry{}, left: maxWeight}
 	a.list = absence.List{Asked: s.options.Now(), Pods: map[string]absence.Source{}, Ended: map[string]absence.Source{}}
@@ -201,6 +229,7 @@ func (s *Source) ask(ctx context.Context) (*answer, error) {
 	s.tracker.Observe(a.list)
 	if a.list.Asked.After(s.last) {
 		s.pods, s.last = a.pods, a.list.Asked
+		s.listing.Store(a.listing())
 	}
 	return a, nil
 }

@@ -155,3 +155,38 @@ func TestRecordedList(t *testing.T) {
 		}
 	}
 }
+
+// TestLatest: the last list has what a pod asks for, and why the kubelet does not carry out a resize to that.
+func TestLatest(t *testing.T) {
+	condition := func(text string) string {
+		return strings.Replace(list("p 2"), `"status":{`, `"status":{"conditions":[{"type":"Ready","status":"True","message":"m"},`+text+`],`, 1)
+	}
+	pending := func(status string) string {
+		return condition(`{"type":"PodResizePending","status":"` + status + `","reason":"Deferred","message":"Node didn't have enough resource: cpu","observedGeneration":2}`)
+	}
+	for name, c := range map[string]struct {
+		answer, pending string
+		known           bool
+	}{
+		"as it runs":   {list("p 2"), "", true},
+		"deferred":     {pending("True"), "Deferred: Node didn't have enough resource: cpu", true},
+		"not any more": {pending("False"), "", true},
+		"in progress":  {condition(`{"type":"PodResizeInProgress","status":"True"}`), "", true},
+		"a null":       {strings.Replace(list("p 2"), `"status":{`, `"status":{"conditions":null,`, 1), "", true},
+		"no list":      {strings.Replace(list("p 2"), `"status":{`, `"status":{"conditions":{},`, 1), "", false},
+		"not listed":   {list("a 1"), "", false},
+		"not usable":   {list("p -2"), "", false},
+	} {
+		source := newSource(t, kubelet.Address{URL: newServer(t, c.answer).URL})
+		if _, _, known := source.Latest("p"); known {
+			t.Errorf("%s: known before it is asked for", name)
+		}
+		if _, err := source.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pod, why, known := source.Latest("p")
+		if why != c.pending || known != c.known || known && pod.Containers[0].CPUs != 2 {
+			t.Errorf("%s: pending for %q, known %t, %v; want %q, %t", name, why, known, pod, c.pending, c.known)
+		}
+	}
+}

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// The bounds of an answer. Beyond the first two it is rejected as a whole, because what it does not show could be
-// any pod; an item beyond the third costs itself only.
+// The limits of an answer. Beyond the first two it is rejected as a whole, because the missing part could be any pod.
+// An item beyond the third is only not usable itself.
 const (
 	// maxAnswer is in bytes. A node with 500 pods answers with about 5 MiB.
 	maxAnswer = 64 << 20
@@ -18,31 +18,31 @@ const (
 	// deletes them from 12,500 on (--terminated-pod-gc-threshold), all nodes together; a node runs 110 pods by
 	// default (maxPods), and 500 in practice.
 	maxItems = 16_384
-	// maxItem is in bytes. An API object has at most 1.5 MiB in etcd, in an encoding that is some times denser.
+	// maxItem is in bytes. An API object has at most 1.5 MiB in etcd, in an encoding several times denser.
 	maxItem = 8 << 20
 )
 
-// maxHead is how much of an answer that is no list is quoted. maxOther is how much of a value is checked that is
-// not read; the metadata of a list has a few dozen bytes.
+// maxHead is how much is quoted of an answer that is no list. maxOther is how much is checked of a value that is not
+// read; the metadata of a list has a few dozen bytes.
 const (
 	maxHead  = 120
 	maxOther = 64 << 10
 )
 
-// Errors that make an answer no list.
+// Errors of an answer that is no list.
 var (
 	errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
 	errEndsIn   = errors.New("the answer ends in the middle")
 )
 
-// stream reads an answer without keeping it.
+// stream reads an answer and keeps one value at a time.
 type stream struct {
 	source *bufio.Reader
 	head   head
 	buffer []byte // for one value
 }
 
-// head remembers how an answer begins, and ends it when it is too large.
+// head keeps the beginning of an answer, and ends the answer when it is too large.
 type head struct {
 	from io.Reader
 	text []byte
@@ -60,10 +60,10 @@ func (h *head) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readList reads a PodList, and visits its items in turn. An item that is not whole was too large and
-// is the first maxItem bytes of it. The bytes are valid until visit returns.
+// readList reads a PodList, and visits its items in turn. An item that is not whole was too large: visit gets its
+// first maxItem bytes. The bytes are valid until visit returns.
 //
-// An error says that the answer is no list, and then no item counts, not even those that were visited.
+// An error means that the answer is no list, and then no item counts, not even those that were visited.
 func readList(r io.Reader, visit func(item []byte, whole bool) error) error {
 	s := &stream{head: head{from: r, left: maxAnswer + 1}}
 	s.source = bufio.NewReaderSize(&s.head, 64<<10)
@@ -109,8 +109,12 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 			err = s.text(&version)
 		case "items":
 			err = s.items(visit)
-		default:
-			err = s.other()
+		default: // Such a value is not read. A short one is checked.
+			var raw []byte
+			var whole bool
+			if raw, whole, err = s.value(maxOther); err == nil && whole && !json.Valid(raw) {
+				err = fmt.Errorf("%w: it begins %q", errSyntax, s.head.text)
+			}
 		}
 		if err != nil {
 			return err
@@ -122,16 +126,13 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 		return err
 	}
 	if kind != "PodList" || version != "v1" || !seen["items"] {
-		return fmt.Errorf("the answer is %s, want a PodList of v1 with items: it begins %q", described(kind, version), s.head.text)
+		what := "an object without a kind"
+		if kind != "" {
+			what = fmt.Sprintf("a %q of apiVersion %q", kind, version)
+		}
+		return fmt.Errorf("the answer is %s, want a PodList of v1 with items: it begins %q", what, s.head.text)
 	}
 	return nil
-}
-
-func described(kind, version string) string {
-	if kind == "" {
-		return "an object without a kind"
-	}
-	return fmt.Sprintf("a %q of apiVersion %q", kind, version)
 }
 
 // next is the next byte that is no white space.
@@ -180,7 +181,7 @@ func (s *stream) broken(b byte) error {
 	return fmt.Errorf("the answer is no JSON: %q where it does not belong; it begins %q", b, s.head.text)
 }
 
-// items visits the items of an array; null is one without any, as kubelets write it.
+// items visits the items of an array; null is an empty one, as kubelets write it.
 func (s *stream) items(visit func([]byte, bool) error) error {
 	b, err := s.next()
 	if err != nil {
@@ -224,16 +225,7 @@ func (s *stream) items(visit func([]byte, bool) error) error {
 	}
 }
 
-// other is a value that nothing is read of. What is short is checked.
-func (s *stream) other() error {
-	raw, whole, err := s.value(maxOther)
-	if err == nil && whole && !json.Valid(raw) {
-		err = fmt.Errorf("%w: it begins %q", errSyntax, s.head.text)
-	}
-	return err
-}
-
-// text is a short string.
+// text reads a short string.
 func (s *stream) text(to *string) error {
 	raw, whole, err := s.value(maxHead)
 	if err != nil {
@@ -249,7 +241,7 @@ func (s *stream) text(to *string) error {
 	return nil
 }
 
-// isPlainText tells whether a value is a string that stands for itself.
+// isPlainText reports whether a value is a string without escapes.
 func isPlainText(raw []byte) bool {
 	if len(raw) < 2 || raw[0] != '"' {
 		return false
@@ -262,8 +254,8 @@ func isPlainText(raw []byte) bool {
 	return true
 }
 
-// value is the next value, of which it keeps so many bytes; whole tells whether these are all. It is
-// valid until the next one is read.
+// value reads the next value and keeps its first bytes; whole is true if these are all. They are valid until the
+// next value is read.
 func (s *stream) value(keep int) (raw []byte, whole bool, err error) {
 	b, err := s.next()
 	if err != nil {

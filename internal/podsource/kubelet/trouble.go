@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// unanswered says why a question found no answer, and what to do about it. The names of settings are those of the
+// unanswered adds the reason why a request had no answer, and what to do. The names of settings are those of the
 // agent's configuration, in the section kubelet.
 func (a Address) unanswered(err error) error {
 	return fmt.Errorf("%s: %w", a.cause(err), err)
@@ -42,7 +42,9 @@ func (a Address) cause(err error) string {
 		return "the kubelet's certificate is not valid: renew it, or correct the clock"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "the port of the url does not speak TLS: want an http url, or the kubelet's port with TLS (10250)"
-	case errors.As(err, &alert) && alert.Op == "remote error": // crypto/tls gives an alert so.
+	case errors.As(err, &alert) && strings.Contains(alert.Err.Error(), "protocol version"): // crypto/tls gives an alert so.
+		return "the TLS handshake with the kubelet fails: want TLS 1.2 or later there (tlsMinVersion)"
+	case errors.As(err, &alert) && alert.Op == "remote error":
 		return "the kubelet ends the TLS handshake: it wants a client certificate that it trusts; set certFile and keyFile"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "the kubelet gives no answer in time"

@@ -25,6 +25,7 @@ func TestTrouble(t *testing.T) {
 		_, _ = w.Write([]byte(list()))
 	})
 	plain, trusted, strict := httptest.NewServer(handler), tlsServer(t, handler, nil), tlsServer(t, handler, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12})
+	old := tlsServer(t, handler, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
 	closed := httptest.NewServer(handler)
 	closed.Close()
 	t.Cleanup(plain.Close)
@@ -48,6 +49,7 @@ func TestTrouble(t *testing.T) {
 		"plain behind TLS":  {kubelet.Address{URL: strings.Replace(plain.URL, "http:", "https:", 1)}, 200, "does not speak TLS"},
 		"TLS behind plain":  {kubelet.Address{URL: strings.Replace(trusted.URL, "https:", "http:", 1)}, 200, "the port speaks TLS: want an https url"},
 		"no certificate":    {kubelet.Address{URL: strict.URL, Insecure: true}, 200, "set certFile and keyFile"},
+		"old TLS":           {kubelet.Address{URL: old.URL, Insecure: true}, 200, "the TLS handshake with the kubelet fails: want TLS 1.2 or later there"},
 		"no token":          {kubelet.Address{URL: trusted.URL, CAFile: ca}, 401, "it does not know who asks: set tokenFile, or certFile and keyFile"},
 		"a bad token":       {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token}, 401, "it does not accept the token in " + token},
 		"no role":           {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token}, 403, `get on nodes/pods in the API group "", before Kubernetes 1.33 on nodes/proxy`},
@@ -62,7 +64,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestSlowKubelet: no answer in time is not a refused connection.
+// TestSlowKubelet: no answer in time is not a rejected connection.
 func TestSlowKubelet(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(slow.Close)

@@ -1,27 +1,26 @@
 // Package manifests is a source of pods: directories and files of manifests, as the kubelet
 // has its static pods, watched for changes.
 //
-// It is level-triggered. What it delivers is always the whole set of pods that should run, and
-// which files are in trouble; who receives it compares it with what runs. A change that was
-// missed is caught by the next look, because events only say when to look: the whole of all
-// paths is looked at each time, and every now and then without an event.
+// It is level-triggered. It always delivers the whole set of pods that should run, and the files with errors. The
+// receiver compares the set with what runs. If a change was missed, the next look finds it: events only start a
+// look, each look reads all paths, and some looks come without an event.
 //
-// A pod that runs must not die of somebody's editor. So a change is believed only when two
-// looks in a row see the same, and then
+// A running pod must not end because of a half-written file. So a change is accepted only when two looks in a row
+// are equal. Then
 //
-//   - a file is one unit. With an error anywhere in it, in the syntax or in what a pod asks for, it
-//     is a Problem, and the pods of its last good version stay in the set. So it is for a file
-//     that is empty or cannot be read, and for a link that leads nowhere;
-//   - a file that is not there any more takes its pods along;
-//   - a directory that is not there or cannot be listed says nothing of its files: their pods
-//     stay. The same holds for a file that was named, when the directory around it is not there;
+//   - a file is one unit. If anything in it is wrong, the syntax or a pod's request, it is a Problem, and the
+//     pods of its last good version stay in the set. The same applies to a file that is empty or cannot be read,
+//     and to a link that leads nowhere;
+//   - when a file is removed, its pods leave the set;
+//   - if a directory does not exist or cannot be listed, the pods of its files stay. The same applies to a file
+//     that was named, if its directory does not exist;
 //   - a pod that two files have is taken from the first of them, in the order of the paths and then by
 //     name. For the other file it is a Problem.
 //
-// What nobody can know is what a broken file held before the start. As long as that is so the set
-// is Partial, and no pod that runs should be stopped because it is not in the set.
+// The pods that a broken file had before the start are not known. Until it is repaired, the set is Partial, and no
+// running pod should be stopped because it is not in the set.
 //
-// Of a directory the files *.yaml, *.yml and *.json are read, not its subdirectories, and no
-// hidden files. Links are followed, so a mounted ConfigMap works, which is exchanged by
-// renaming a link. UIDs are podspec.UID's: the object's own, or a digest of its content.
+// In a directory, the files *.yaml, *.yml and *.json are read, but no subdirectories and no hidden files. Links are
+// followed, so a mounted ConfigMap works, which is replaced by renaming a link. UIDs are podspec.UID's: the object's
+// own, or a digest of its content.
 package manifests

@@ -7,55 +7,48 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// root is one of the paths that are looked at, and what is known of it.
+// root is one of the paths, with the result of the last look.
 type root struct {
 	path  string
 	kind  kind
-	err   error // what was wrong with the path at the last look
+	err   error // of the path at the last look
 	files []*manifest
 	odd   []string
 }
 
-// manifest is one file: what is wrong with it now, and its last good version.
+// manifest is one file: its present error, and its last good version.
 type manifest struct {
 	path string
-	sum  [sha256.Size]byte // of the content that was judged last; of nothing if it could not be read
+	sum  [sha256.Size]byte // of the content that was parsed last; zero if it could not be read
 	err  error
-	// good tells that there was a good version, which has these pods and notes.
+	// good is true if there was a good version. It has these pods and notes.
 	good  bool
 	pods  []podspec.Source
 	notes []string
 }
 
-// absorb makes a look the state of things.
+// absorb takes over the result of a look.
 func (r *root) absorb(g glance, gates podspec.Gates) {
 	r.kind, r.err = g.kind, g.err
 	if g.err != nil && !g.gone {
-		return // nothing is known of the files
+		return // The files are not known.
 	}
 	files := make([]*manifest, len(g.found))
 	for i, f := range g.found {
-		files[i] = r.file(f.path).judge(f, gates)
+		before := &manifest{path: f.path}
+		if at := slices.IndexFunc(r.files, func(m *manifest) bool { return m.path == f.path }); at >= 0 {
+			before = r.files[at]
+		}
+		files[i] = before.update(f, gates)
 	}
 	r.files, r.odd = files, g.odd
 }
 
-// file is what is known of a file of that name.
-func (r *root) file(path string) *manifest {
-	i := slices.IndexFunc(r.files, func(m *manifest) bool { return m.path == path })
-	if i < 0 {
-		return &manifest{path: path}
-	}
-	return r.files[i]
-}
-
-// judge returns the file as it is now.
-func (m *manifest) judge(f found, gates podspec.Gates) *manifest {
+// update returns the file with its present content.
+func (m *manifest) update(f found, gates podspec.Gates) *manifest {
 	if f.err == nil && m.sum == f.sum {
 		return m
 	}
@@ -72,7 +65,7 @@ func (m *manifest) judge(f found, gates podspec.Gates) *manifest {
 	return &next
 }
 
-// parse makes admissible pods of a file.
+// parse returns the pods of a file, defaulted and valid.
 func parse(f found, gates podspec.Gates) ([]podspec.Source, []string, error) {
 	read, notes, err := podspec.Read(f.path, f.data)
 	if err != nil {
@@ -85,11 +78,18 @@ func parse(f found, gates podspec.Gates) ([]podspec.Source, []string, error) {
 	var pods []podspec.Source
 	var errs []error
 	for _, s := range read {
-		if phase := s.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
-			lines = append(lines, fmt.Sprintf("%s: passed over, its phase is %s", s.Origin, phase))
+		if podspec.Ended(s.Pod) {
+			lines = append(lines, fmt.Sprintf("%s: passed over, its phase is %s", s.Origin, s.Pod.Status.Phase))
 			continue
 		}
-		if s.Pod, err = admissible(s.Pod, gates); err != nil {
+		s.Pod = podspec.Default(s.Pod, gates)
+		var err error
+		if invalid := podspec.Validate(s.Pod, gates).ToAggregate(); invalid != nil {
+			err = invalid
+		} else {
+			_, err = podspec.Request(s.Pod, gates)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Origin, err))
 		}
 		pods = append(pods, s)
@@ -100,17 +100,7 @@ func parse(f found, gates podspec.Gates) ([]podspec.Source, []string, error) {
 	return pods, lines, nil
 }
 
-// admissible returns the pod with its defaults, or what is wrong with it.
-func admissible(pod *v1.Pod, gates podspec.Gates) (*v1.Pod, error) {
-	pod = podspec.Default(pod, gates)
-	if err := podspec.Validate(pod, gates).ToAggregate(); err != nil {
-		return nil, err
-	}
-	_, err := podspec.Request(pod, gates)
-	return pod, err
-}
-
-// few joins errors. The thousand replicas of one controller have all the same.
+// few joins errors. The thousand replicas of one controller all have the same one.
 func few(errs []error) error {
 	const most = 5
 	if more := len(errs) - most; more > 0 {
@@ -119,10 +109,10 @@ func few(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// collect makes the set of what is known.
+// collect returns the set of all roots.
 func collect(roots []*root, unwatched error) Set {
 	var set Set
-	c := newCensus()
+	c := census{uids: map[string]podspec.Origin{}, names: map[string]podspec.Origin{}}
 	for _, r := range roots {
 		if r.err != nil {
 			set.Broken = append(set.Broken, problem(r.path, r.err, r.kept()))
@@ -146,7 +136,7 @@ func collect(roots []*root, unwatched error) Set {
 	return set
 }
 
-// kept is how many pods the path has while it cannot be looked at.
+// kept is the number of pods that the path keeps while it cannot be read.
 func (r *root) kept() int {
 	n := 0
 	for _, m := range r.files {

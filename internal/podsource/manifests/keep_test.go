@@ -44,7 +44,7 @@ func TestTooManyPods(t *testing.T) {
 		pods[i].Pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	}
 	var set Set
-	err := newCensus().admit(&set, pods)
+	err := (census{uids: map[string]podspec.Origin{}, names: map[string]podspec.Origin{}}).admit(&set, pods)
 	if len(set.Pods) != podspec.MaxPods || err == nil || !strings.Contains(err.Error(), "more than 10000 pods") || !strings.HasSuffix(err.Error(), "so are 1 more of this file") {
 		t.Errorf("%d pods, error %v", len(set.Pods), err)
 	}

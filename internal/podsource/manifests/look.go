@@ -19,27 +19,27 @@ import (
 type kind int
 
 const (
-	unknown kind = iota // nothing was there since the start
+	unknown kind = iota // nothing existed since the start
 	file
 	directory
 )
 
-// sight is what one look at all paths saw.
+// sight is the result of one look at all paths.
 type sight struct {
 	glances   []glance // parallel to the paths
-	unwatched error    // why changes are not told at once
+	unwatched error    // the reason why changes have no events
 }
 
-// glance is what is at one path.
+// glance is the result of one look at one path.
 type glance struct {
 	kind  kind
-	err   error // it could not be looked at, or is not there
-	gone  bool  // it was a file, and that it is not there is all there is to know
+	err   error // it could not be read, or does not exist
+	gone  bool  // it was a file, and was removed
 	found []found
-	odd   []string // names that were left out and may be meant
+	odd   []string // names that were left out, perhaps by mistake
 }
 
-// found is one file. Its data is of no use if there is an error.
+// found is one file. With an error, its data is not valid.
 type found struct {
 	path string
 	data []byte
@@ -47,7 +47,7 @@ type found struct {
 	err  error
 }
 
-// digest is equal for two looks that saw the same.
+// digest is equal for two looks with the same result.
 func (s sight) digest() [sha256.Size]byte {
 	var all []byte
 	for _, g := range s.glances {
@@ -66,7 +66,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// look reads what is at a path where there was a thing of kind was.
+// look reads a path that had the kind was.
 func look(path string, was kind) glance {
 	info, err := os.Stat(path)
 	switch {
@@ -74,18 +74,14 @@ func look(path string, was kind) glance {
 		return lookDir(path)
 	case err == nil:
 		return glance{kind: file, found: []found{readFile(path)}}
-	case was == file && isMissing(path):
-		return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file is not there any more", path)}
+	case was == file:
+		// It was removed if its directory exists and has no such name, not even a link that leads nowhere.
+		_, missing := os.Lstat(path)
+		if _, around := os.Stat(filepath.Dir(path)); errors.Is(missing, fs.ErrNotExist) && around == nil {
+			return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file is not there any more", path)}
+		}
 	}
 	return glance{kind: was, err: err}
-}
-
-// isMissing tells whether the path names nothing, not even a link that leads nowhere, in a
-// directory that is there.
-func isMissing(path string) bool {
-	_, err := os.Lstat(path)
-	_, around := os.Stat(filepath.Dir(path))
-	return errors.Is(err, fs.ErrNotExist) && around == nil
 }
 
 func lookDir(dir string) glance {
@@ -96,10 +92,13 @@ func lookDir(dir string) glance {
 		return g
 	}
 	for _, e := range entries { // sorted by name
-		path := filepath.Join(dir, e.Name())
+		path, name := filepath.Join(dir, e.Name()), e.Name()
 		switch {
-		case isTemporary(e.Name()) || e.IsDir():
-		case !isManifest(e.Name()):
+		case e.IsDir():
+		// Hidden files, and those that editors and mounted volumes keep beside the real ones.
+		case strings.HasPrefix(name, "."), strings.HasPrefix(name, "#"), strings.HasSuffix(name, "~"),
+			slices.Contains([]string{".swp", ".swx", ".tmp", ".bak", ".part"}, strings.ToLower(filepath.Ext(name))):
+		case !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
 			g.odd = append(g.odd, path+": left out, the names of manifests end in .yaml, .yml or .json")
 		default:
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -109,17 +108,6 @@ func lookDir(dir string) glance {
 		}
 	}
 	return g
-}
-
-func isManifest(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
-}
-
-// isTemporary tells of files that editors and mounted volumes keep beside the real ones, and of
-// hidden files.
-func isTemporary(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
-		slices.Contains([]string{".swp", ".swx", ".tmp", ".bak", ".part"}, strings.ToLower(filepath.Ext(name)))
 }
 
 func readFile(path string) found {

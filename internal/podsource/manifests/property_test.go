@@ -61,7 +61,9 @@ func TestHistories(t *testing.T) {
 				delete(now, file)
 			},
 			"look": func(t *rapid.T) {
-				s.absorb(s.look(&w))
+				for i, g := range s.look(&w).glances {
+					s.roots[i].absorb(g, s.options.Gates)
+				}
 				last = twin(last, now)
 				if got, want := summary(dir, collect(s.roots, nil)), expected(last); got != want {
 					t.Fatalf("got  %s\nwant %s", got, want)

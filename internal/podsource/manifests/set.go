@@ -7,31 +7,31 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// Set is what the manifests ask for at one time.
+// Set is the set of pods in the manifests at one time.
 type Set struct {
 	// Pods are the pods that should run, in the order of the paths and files. They are defaulted
 	// and valid, podspec.Request gives no error for them, and no two have one UID. They may be
 	// shared with other Sets and must not be changed.
 	Pods []podspec.Source
-	// Broken is what is wrong, in the order of the paths and files.
+	// Broken are the errors, in the order of the paths and files.
 	Broken []Problem
-	// Partial tells that something is broken that could never be read since the start: pods that
-	// are not in the set may be meant to run.
+	// Partial is true if a file or directory could never be read since the start: pods that are not in
+	// the set may have to run.
 	Partial bool
-	// Notes tell, a line each, of what gives no pods and is no error.
+	// Notes have a line for each object without pods that is no error.
 	Notes []string
 }
 
-// Problem is a file or a directory that cannot be taken as it is.
+// Problem is a file or a directory with an error.
 type Problem struct {
 	File string
 	// Err names the file, and what is wrong where.
 	Err error
-	// Kept is how many pods of before are kept in the set because of it.
+	// Kept is the number of earlier pods that stay in the set because of it.
 	Kept int
 }
 
-// problem says in the error, too, what is kept.
+// problem adds to the error how many pods are kept.
 func problem(file string, err error, kept int) Problem {
 	switch kept {
 	case 0:
@@ -43,17 +43,13 @@ func problem(file string, err error, kept int) Problem {
 	return Problem{File: file, Err: err, Kept: kept}
 }
 
-// census refuses pods that are there already.
+// census finds pods that are in the set already.
 type census struct {
 	uids, names map[string]podspec.Origin
 }
 
-func newCensus() census {
-	return census{uids: map[string]podspec.Origin{}, names: map[string]podspec.Origin{}}
-}
-
-// add counts a pod, or says why it cannot be there. As within one file, two pods have one UID or
-// are two manifests of one name; the pods of controllers may have the names of others.
+// add counts a pod, or returns an error if the pod is there already: by its UID, or, for manifests of pods, by its
+// name. The pods of controllers may have the names of others.
 func (c census) add(s podspec.Source) error {
 	if len(c.uids) == podspec.MaxPods {
 		return fmt.Errorf("%s: the files together have more than %d pods, the most that can be read; it is left out", s.Origin, podspec.MaxPods)
@@ -72,11 +68,10 @@ func (c census) add(s podspec.Source) error {
 	return nil
 }
 
-// isPod tells whether the manifest is of the pod itself and not of a controller.
+// isPod reports whether the manifest is of the pod itself and not of a controller.
 func isPod(s podspec.Source) bool { return strings.HasPrefix(s.Object, "Pod ") }
 
-// admit adds the pods of one file and returns what became of them: nil, or the first that is
-// left out and how many more are.
+// admit adds the pods of one file. The error is about the first pod that is left out, and how many more are.
 func (c census) admit(set *Set, pods []podspec.Source) error {
 	var first error
 	more := 0

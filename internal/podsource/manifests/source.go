@@ -9,15 +9,15 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// Options are how manifests are read and when. After is needed; the rest has defaults.
+// Options configure a source. After is needed; the rest has defaults.
 type Options struct {
 	Gates podspec.Gates
 	// After is time.After.
 	After func(time.Duration) <-chan time.Time
-	// Rescan is how long it takes at most until a change is seen of which no event tells: in a
-	// network file system, or behind a link. Default: DefaultRescan.
+	// Rescan is the longest time until a change without an event is noticed: in a network file
+	// system, or behind a link. Default: DefaultRescan.
 	Rescan time.Duration
-	// Settle is how long the files must stay the same until a change is believed. Default:
+	// Settle is how long the files must stay the same before a change is accepted. Default:
 	// DefaultSettle.
 	Settle time.Duration
 }
@@ -28,7 +28,7 @@ const (
 	DefaultSettle = 100 * time.Millisecond
 )
 
-// mostLooks bounds the waiting for files that never stay the same.
+// mostLooks limits the wait for files that never stay the same.
 const mostLooks = 20
 
 // Source reads manifests again and again. One goroutine may run it.
@@ -39,7 +39,7 @@ type Source struct {
 	notify  notifier
 }
 
-// New is a source of the pods of files and directories. None of them needs to be there yet.
+// New returns a source of the pods of files and directories. They need not exist yet.
 func New(paths []string, options Options) *Source {
 	if options.Rescan == 0 {
 		options.Rescan = DefaultRescan
@@ -57,22 +57,23 @@ func New(paths []string, options Options) *Source {
 	return s
 }
 
-// Run delivers the set of pods at once, and again whenever it changed, one call after the
-// other, until ctx ends. It returns the cause of that. A source that is run again remembers the
-// good versions of its files.
+// Run delivers the set of pods at once, and again after each change, one call after the other, until ctx ends. It
+// returns the cause of that. A source that is run again keeps the good versions of its files.
 func (s *Source) Run(ctx context.Context, deliver func(Set)) error {
 	w := watch{begin: s.notify}
 	defer w.end()
 	seen := s.look(&w)
 	for ctx.Err() == nil {
-		s.absorb(seen)
+		for i, r := range s.roots {
+			r.absorb(seen.glances[i], s.options.Gates)
+		}
 		deliver(collect(s.roots, seen.unwatched))
 		seen = s.change(ctx, &w, seen)
 	}
 	return context.Cause(ctx)
 }
 
-// change waits until the files stay different from what was seen.
+// change waits until the files differ from the last look, and stay the same again.
 func (s *Source) change(ctx context.Context, w *watch, seen sight) sight {
 	known := seen.digest()
 	for {
@@ -88,7 +89,7 @@ func (s *Source) change(ctx context.Context, w *watch, seen sight) sight {
 	}
 }
 
-// settle looks until two looks see the same, or what is known.
+// settle looks until two looks are equal, or until nothing differs from what is known.
 func (s *Source) settle(ctx context.Context, w *watch, known [32]byte) sight {
 	now := s.look(w)
 	for range mostLooks {
@@ -108,9 +109,9 @@ func (s *Source) settle(ctx context.Context, w *watch, known [32]byte) sight {
 	return now
 }
 
-// look sees everything once. A file that two paths lead to by one name is the first one's.
+// look reads all paths once. A file that two paths have by the same name belongs to the first.
 func (s *Source) look(w *watch) sight {
-	w.follow(s.paths) // before reading, so that no change falls between
+	w.follow(s.paths) // before reading, so that no change is missed
 	seen := sight{unwatched: w.err}
 	had := map[string]bool{}
 	for _, r := range s.roots {
@@ -123,10 +124,4 @@ func (s *Source) look(w *watch) sight {
 		seen.glances = append(seen.glances, g)
 	}
 	return seen
-}
-
-func (s *Source) absorb(seen sight) {
-	for i, r := range s.roots {
-		r.absorb(seen.glances[i], s.options.Gates)
-	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// place is a directory in which changes are to be seen.
+// place is a directory that is watched for changes.
 type place struct {
 	dir   string // with all links resolved
 	info  fs.FileInfo
@@ -24,21 +24,14 @@ func (p place) equal(q place) bool {
 	return p.dir == q.dir && p.every == q.every && slices.Equal(p.names, q.names) && os.SameFile(p.info, q.info)
 }
 
-// concerns tells whether a change of that name counts. A mounted volume exchanges the
-// directory "..data" when it has new files.
-func (p place) concerns(name string) bool {
-	return p.every || strings.HasPrefix(name, "..") || slices.Contains(p.names, name)
-}
-
-// placesOf is where changes of the paths show: in the directories themselves, and around
-// each path, where a file is exchanged by renaming and where a directory vanishes and comes
-// back.
+// placesOf are the directories that show changes of the paths: the directories themselves, and the one around each
+// path, in which a file is replaced by renaming and a directory is removed and made again.
 func placesOf(paths []string) []place {
 	var places []place
 	add := func(dir, name string) {
 		resolved, err := filepath.EvalSymlinks(dir)
 		if err != nil {
-			return // what is not there cannot be watched; the look says what is wrong
+			return // it does not exist; the look reports the error
 		}
 		info, err := os.Stat(resolved)
 		if err != nil || !info.IsDir() {
@@ -64,9 +57,8 @@ func placesOf(paths []string) []place {
 	return places
 }
 
-// notifier begins to watch places. The channel has an element when something changed since it
-// was read last; stop ends it and waits for the end. With an error some places may be
-// watched nevertheless.
+// notifier begins to watch places. The channel has an element when something changed since it was read last. stop
+// ends the watch and waits for its end. With an error, some places may still be watched.
 type notifier func(places []place) (changes <-chan struct{}, stop func(), err error)
 
 // watch follows the places of paths while they move.
@@ -79,7 +71,7 @@ type watch struct {
 	places []place
 }
 
-// follow makes sure that the right places are watched. What changes after it returns is told.
+// follow makes sure that the right places are watched. A change after it returns has an event.
 func (w *watch) follow(paths []string) {
 	places := placesOf(paths)
 	if w.stop != nil && w.err == nil && slices.EqualFunc(places, w.places, place.equal) {
@@ -115,13 +107,12 @@ func notify(places []place) (<-chan struct{}, func(), error) {
 		pass(w, places, changes)
 	}()
 	return changes, func() {
-		_ = w.Close() // nothing is lost but events that nobody waits for
+		_ = w.Close() // only events without a receiver are lost
 		<-done
 	}, errors.Join(errs...)
 }
 
-// pass tells of events until the watcher is closed. An error is an event, too: the system says
-// that it lost some.
+// pass passes on events until the watcher is closed. An error is an event too: the system lost some.
 func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
 	for {
 		select {
@@ -144,12 +135,12 @@ func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
 	}
 }
 
-// concerned tells whether an event at the path is of interest. One of a watched directory itself
-// is.
+// concerned reports whether an event at the path counts: of a watched directory itself, of a watched name, or of
+// "..data" and its likes, which a mounted volume replaces when it has new files.
 func concerned(places []place, path string) bool {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	for _, p := range places {
-		if p.dir == path || p.dir == dir && p.concerns(name) {
+		if p.dir == path || p.dir == dir && (p.every || strings.HasPrefix(name, "..") || slices.Contains(p.names, name)) {
 			return true
 		}
 	}

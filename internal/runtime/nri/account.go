@@ -9,49 +9,46 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// ErrRefused is wrapped by the error that fails a sandbox or a container because its pod is refused.
-var ErrRefused = errors.New("paddock rejects the pod")
+// ErrRejected is wrapped by the error that fails a sandbox or a container because its pod is rejected.
+var ErrRejected = errors.New("paddock rejects the pod")
 
-// mostAccount bounds the text of an account, in bytes: an event has 1024 for everything.
+// mostAccount limits the text of an account, with what is not known of the devices, in bytes: a whole event has 1024.
 const mostAccount = 600
 
-// refusal is the error that a user sees as an event of the pod.
-func refusal(pod request.Pod, r *node.Refusal) error {
+// rejection is the error that a user sees as an event of the pod.
+func rejection(pod request.Pod, r *node.Rejection) error {
 	how := ""
 	if pod.Estimated {
 		how = " (estimated from cgroup numbers, because it is not listed; it will be asked for again)"
 	}
-	return fmt.Errorf("%w %s%s: %w (%s)%s", ErrRefused, pod.ID(), how, r, r.Rule, account(r))
+	unknown := ""
+	if pod.DevicesUnknown != "" {
+		unknown = "; the devices that the pod asks for are not known: " + pod.DevicesUnknown
+	}
+	return fmt.Errorf("%w %s%s: %w%s%s", ErrRejected, pod.ID(), how, r, unknown, account(r, mostAccount-len(unknown)))
 }
 
-// account says what every NUMA node has and who holds the rest, as far as there is room.
-func account(r *node.Refusal) string {
+// account lists what is free on each NUMA node and which pods have the rest, in that many bytes.
+func account(r *node.Rejection, room int) string {
 	if len(r.Nodes) == 0 {
 		return ""
 	}
+	const most = 3 // pods that are named for each NUMA node
 	var b strings.Builder
 	fmt.Fprintf(&b, "; %s wanted: %s", r.Resource, amount(r.Resource, r.Wanted))
 	for i, n := range r.Nodes {
-		line := nodeAccount(r.Resource, n)
-		if b.Len()+len(line) > mostAccount {
+		line := fmt.Sprintf("; NUMA node %d: %s of %s free", n.Node, amount(r.Resource, n.Free), amount(r.Resource, n.Total))
+		for _, h := range n.Holders[:min(len(n.Holders), most)] {
+			line += fmt.Sprintf(", %s has %s", h.Pod, amount(r.Resource, h.Amount))
+		}
+		if more := len(n.Holders) - most; more > 0 {
+			line += fmt.Sprintf(", %d others", more)
+		}
+		if b.Len()+len(line) > room {
 			fmt.Fprintf(&b, "; and %d NUMA nodes more", len(r.Nodes)-i)
 			break
 		}
 		b.WriteString(line)
-	}
-	return b.String()
-}
-
-func nodeAccount(resource request.Resource, n node.NodeAccount) string {
-	const most = 3
-	var b strings.Builder
-	fmt.Fprintf(&b, "; NUMA node %d: %s of %s free", n.Node, amount(resource, n.Free), amount(resource, n.Total))
-	for i, h := range n.Holders {
-		if i == most {
-			fmt.Fprintf(&b, ", %d others", len(n.Holders)-most)
-			break
-		}
-		fmt.Fprintf(&b, ", %s has %s", h.Pod, amount(resource, h.Amount))
 	}
 	return b.String()
 }

@@ -6,25 +6,28 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// admit makes sure that a pod has a grant that is durable. find finds out what it asks for. It waits until ctx
-// ends. The error is for the user; it wraps ErrRefused for a rejection.
+// admit makes sure that a pod has a durable grant. find returns its request. admit waits until ctx ends. The error
+// is for the user; it wraps ErrRejected for a rejection.
 func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(context.Context, *api.PodSandbox) (asked, error)) (*node.Grant, error) {
 	uid := sandbox.GetUid()
 	if g := p.grant(uid); g != nil {
-		// Asking again makes it durable if that was in doubt.
+		// If the last write failed, this one makes the grant durable.
 		plan, err := p.config.Engine.Admit(ctx, g.Pod)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("paddock: pod %s: %w; it will be tried again", podName(sandbox), err)
-		case plan.Refusal != nil: // It was released in this moment.
-			return nil, refusal(g.Pod, plan.Refusal)
+		case plan.Rejection != nil: // It was released in this moment.
+			return nil, rejection(g.Pod, plan.Rejection)
 		}
 		return plan.Grant, nil
 	}
@@ -35,28 +38,63 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 	if err := p.rejectedBefore(ctx, uid, a.pod); err != nil {
 		return nil, err
 	}
-	if p.config.Engine.Preview(a.pod).Refusal != nil {
-		p.releaseGone(ctx) // What is in the way may belong to a pod that is gone.
+	if err := p.makeReady(ctx, sandbox, a.pod); err != nil {
+		return nil, err
+	}
+	if err := p.makeRoom(ctx, a.pod); err != nil {
+		return nil, fmt.Errorf("paddock: pod %s: %w", podName(sandbox), err)
 	}
 	version := p.config.Engine.Snapshot().Version
 	plan, err := p.config.Engine.Admit(ctx, a.pod)
 	if err != nil {
 		return nil, fmt.Errorf("paddock: pod %s: %w; it will be tried again", podName(sandbox), err)
 	}
-	if plan.Refusal != nil {
-		err := refusal(a.pod, plan.Refusal)
+	if plan.Rejection != nil {
+		err := rejection(a.pod, plan.Rejection)
 		p.tell(ctx, func(l *loop) { l.rejections[uid] = rejected{a.pod, version, l.config.Now(), err} })
 		return nil, err
 	}
+	p.settleInRoom(ctx, uid)
 	if a.unlisted != nil {
 		p.tell(ctx, func(l *loop) { delete(l.reported, uid) })
-		p.reportEstimate(ctx, a, plan.Grant)
+		log := p.config.Log.With("pod", a.pod.ID(), "uid", a.pod.UID, "why", a.unlisted, "qos", a.pod.QoS.String())
+		if a.doubt != nil {
+			log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers: in doubt it has no assignment and runs on the node shared pool", "doubt", a.doubt)
+		} else {
+			log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers", "cpu_milli", a.pod.BudgetCPUMilli, "memory", a.pod.BudgetMemory.String(), "pool", plan.Grant.Pool.String())
+		}
 	}
 	return plan.Grant, nil
 }
 
-// grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written has none: its CPUs may
-// be planned for another pod.
+// makeReady does what has to be done before a pod is decided about. A pod that is gone may still have what is missing, or
+// what the pod's grant has. And a pod that is planned by the node must not get what was promised to others since the last
+// list. The error is why it is not known whether a rejection would be right: a pod that is gone may have what is missing.
+func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod request.Pod) error {
+	h := p.config.Handover
+	if h != nil {
+		h.Offer(pod.UID, handover.TextOf(sandbox.GetAnnotations()))
+	}
+	plan, _ := p.config.Engine.Preview(pod)
+	contested, ownPlan := false, false
+	if h != nil {
+		var why handover.Reason
+		why, contested = h.Outcome(pod.UID)
+		ownPlan = why != handover.Applied
+	}
+	switch {
+	case plan.Rejection != nil || contested:
+		if err := p.releaseGone(ctx); err != nil && plan.Rejection != nil {
+			return fmt.Errorf("paddock: pod %s does not fit beside pods that may be gone, and it is not known which are: %w; it will be tried again", podName(sandbox), err)
+		}
+	case ownPlan && plan.Grant.OwnsAnything() && h.Used():
+		_, _ = p.config.Pods.List(ctx) // The next regular list reports an error.
+	}
+	return nil
+}
+
+// grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written has none: its CPUs
+// may be planned for another pod.
 func (p *Plugin) grant(uid string) *node.Grant {
 	snapshot := p.config.Engine.Snapshot()
 	if g, known := snapshot.State.Grant(uid); known && !slices.Contains(snapshot.Unreleased, uid) {
@@ -65,47 +103,55 @@ func (p *Plugin) grant(uid string) *node.Grant {
 	return nil
 }
 
-// rejectedBefore is the answer that the same pod was given while nothing has changed since.
+// rejectedBefore is the rejection of the same pod, if nothing has changed since; otherwise nil.
 func (p *Plugin) rejectedBefore(ctx context.Context, uid string, pod request.Pod) error {
-	version := p.config.Engine.Snapshot().Version
+	snapshot := p.config.Engine.Snapshot()
 	before, _ := ask(ctx, p, func(l *loop) rejected { return l.rejections[uid] }) // Without an answer it is decided again.
-	if before.err == nil || before.version != version || !before.pod.Equal(pod) {
+	if before.err == nil || before.version != snapshot.Version || !before.pod.Equal(pod) || !before.pod.SameGiven(pod) {
+		return nil
+	}
+	if policy := snapshot.State.Policy(); policy.Moves.Pods > 0 && p.config.Now().Sub(before.at) >= rechecked {
 		return nil
 	}
 	return before.err
 }
 
-// releaseGone releases the pods that are gone, before it is decided what there is no room for. It asks the
-// source of pods only if there are grants that nothing uses.
-func (p *Plugin) releaseGone(ctx context.Context) {
+// releaseGone releases the pods that are gone, before a pod is rejected. It asks the source of pods only if there
+// are unused grants. The error is why there is no answer.
+func (p *Plugin) releaseGone(ctx context.Context) error {
 	idle, err := ask(ctx, p, func(l *loop) bool { return len(l.idle()) > 0 })
 	if err != nil || !idle {
-		return
+		return err
 	}
 	listed, err := p.config.Pods.List(ctx)
 	if err != nil {
-		return // The next round reports it.
+		return err
 	}
-	_, _ = ask(ctx, p, func(l *loop) bool { return l.release(listed, nil) })
+	_, err = ask(ctx, p, func(l *loop) bool { return l.release(listed, nil) })
+	return err
 }
 
-// adopt plans the pods that run without a grant, in that order, and returns which they were. A pod that is
-// rejected stays on the node shared pool, and so does one that is not listed: that it runs there
-// already does no harm, and what an estimate gave it could not be repaired.
-func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox) (missed []string) {
+// adopt plans the pods that run without a grant, in that order, and returns their names. limit is the time that the
+// caller has. A rejected pod stays on the node shared pool. So does a pod that is not listed: it already runs there,
+// and an estimate could not be corrected later.
+func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox, limit time.Duration) (missed []string) {
 	var pods []request.Pod
 	var who []string
 	for _, box := range boxes {
-		a, err := p.lookup(ctx, &api.PodSandbox{Uid: box.pod})
+		namespace, name, _ := strings.Cut(box.who, "/")
+		a, err := p.lookup(ctx, &api.PodSandbox{Uid: box.pod, Namespace: namespace, Name: name}, limit)
 		if err != nil {
 			missed = append(missed, box.who)
-			p.config.Log.WarnContext(ctx, "a pod that runs is not planned yet; it will be tried again", "pod", box.who, "uid", box.pod, "error", err)
+			p.reportUnplanned(ctx, box.who, box.pod, err)
 			continue
 		}
 		if p.rejectedBefore(ctx, box.pod, a.pod) != nil {
 			continue // Its request or the node has to change first.
 		}
 		missed = append(missed, box.who)
+		if p.config.Handover != nil {
+			p.config.Handover.Offer(box.pod, box.grant)
+		}
 		pods, who = append(pods, a.pod), append(who, box.who)
 	}
 	if len(pods) == 0 {
@@ -123,9 +169,9 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox) (missed []string) 
 		uid := pods[i].UID
 		switch {
 		case d.Err != nil:
-			p.config.Log.WarnContext(ctx, "a pod that runs is not planned yet; it will be tried again", "pod", who[i], "uid", uid, "error", d.Err)
-		case d.Plan.Refusal != nil:
-			err := refusal(pods[i], d.Plan.Refusal)
+			p.reportUnplanned(ctx, who[i], uid, d.Err)
+		case d.Plan.Rejection != nil:
+			err := rejection(pods[i], d.Plan.Rejection)
 			p.tell(ctx, func(l *loop) { l.rejections[uid] = rejected{pods[i], version, l.config.Now(), err} })
 			p.config.Log.ErrorContext(ctx, "a pod that runs cannot have what it asks for: it stays on the node shared pool", "pod", who[i], "uid", uid, "error", err)
 		}
@@ -133,7 +179,19 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox) (missed []string) 
 	return missed
 }
 
-// setQuota gives the pod's cgroups the CFS quota that they should have. NRI cannot, so this is done here.
+// reportUnplanned logs that a pod that runs could not be planned, once for each reason.
+func (p *Plugin) reportUnplanned(ctx context.Context, who, uid string, err error) {
+	changed, _ := ask(context.WithoutCancel(ctx), p, func(l *loop) bool {
+		before := l.unplanned[uid]
+		l.unplanned[uid] = err.Error()
+		return before != err.Error()
+	})
+	if changed {
+		p.config.Log.WarnContext(ctx, "a pod that runs is not planned yet; it will be tried again", "pod", who, "uid", uid, "error", err)
+	}
+}
+
+// setQuota writes the CFS quota of the pod's cgroups, because NRI cannot.
 func (p *Plugin) setQuota(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
 	if want == node.KeepQuota {
 		return

@@ -23,7 +23,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/promise"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
+	"github.com/paddock-project/paddock/internal/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,25 +36,48 @@ type bench struct {
 	ctx    context.Context
 	plugin *driver
 	engine *engine.Engine
-	disk   *node.State // what a new agent starts from
+	// disk is what a new agent starts from. The engine writes it in a goroutine of its own; what an agent
+	// that ended writes later is lost.
+	disk   atomic.Pointer[node.State]
+	alive  *atomic.Bool
 	policy node.Policy
 	clock  *clock
 	now    func() time.Time // the plugin's
 	config func(*nri.Config)
+	// texts are the grants that sandboxes come with, plan is the engine's planner; nil: none.
+	texts map[string]string
+	plan  func(*node.State, request.Pod) (*node.Plan, *node.State)
+	// cut is after how many writes of the state and unsolicited updates the agent dies: nothing that it does later has
+	// an effect; 0: it does not.
+	cut  atomic.Int64
+	busy error // of every unsolicited update
+	// moves is what the agent does about moves, kept are the promises of the present agent; nil: it makes none.
+	moves nri.MovesConfig
+	kept  *kept
 
 	source  map[string]request.Pod // what the kubelet lists
 	hidden  map[string]request.Pod // what it does not, though they run
-	deaf    error                  // why it does not
-	slow    time.Duration          // how long asking it takes
+	pending map[string]string      // why it does not carry out what pods ask for
+	// deafToPods runtimes do not forward UpdatePodSandbox.
+	deafToPods bool
+	// open is the reply that the runtime carries out.
+	open []*api.ContainerUpdate
+	// broken is the error of the next update of a container by the kubelet; nil: there is none.
+	broken  error
+	deaf    error         // why it does not
+	listing error         // why it does not list pods, although it knows each
+	slow    time.Duration // how long asking it takes
 	looked  int
 	planned int
 	mu      sync.Mutex          // of what the agent's jobs reach: runs and quotas
 	runs    map[string]*running // the runtime's containers, by id
 	boxes   map[string]*api.PodSandbox
 	quotas  map[string]bool               // cgroups that have one
+	pages   map[string]map[int]int64      // the memory of cgroups
 	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: nothing
 	// slowKubelet never answers if it is set; old runtimes take no unsolicited updates; lost loses replies.
 	slowKubelet time.Duration
+	hurry       time.Duration // how long the runtime waits for an answer; 0: 2 s
 	old, lost   bool
 	link        *link
 	linked      atomic.Bool // there is a link
@@ -86,6 +111,7 @@ type handler interface {
 	CreateContainer(context.Context, *api.PodSandbox, *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error)
 	PostCreateContainer(context.Context, *api.PodSandbox, *api.Container) error
 	StartContainer(context.Context, *api.PodSandbox, *api.Container) error
+	PostStartContainer(context.Context, *api.PodSandbox, *api.Container) error
 	UpdateContainer(context.Context, *api.PodSandbox, *api.Container, *api.LinuxResources) ([]*api.ContainerUpdate, error)
 	StopContainer(context.Context, *api.PodSandbox, *api.Container) ([]*api.ContainerUpdate, error)
 	RemoveContainer(context.Context, *api.PodSandbox, *api.Container) error
@@ -128,12 +154,13 @@ func (o *observed) Asked(took time.Duration) {
 func (o *observed) Connected(bool)       {}
 func (o *observed) Away(d time.Duration) { o.away += d }
 func (o *observed) Repaired(n int)       { o.repaired += n }
+func (o *observed) Vetoes(bool)          {}
 
 // newBench is a node whose agent is there and synchronised.
 func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {
 	b := &bench{
 		ctx:    ctx,
-		source: map[string]request.Pod{}, hidden: map[string]request.Pod{}, runs: map[string]*running{}, boxes: map[string]*api.PodSandbox{}, quotas: map[string]bool{},
+		source: map[string]request.Pod{}, hidden: map[string]request.Pod{}, pending: map[string]string{}, runs: map[string]*running{}, boxes: map[string]*api.PodSandbox{}, quotas: map[string]bool{},
 		observed: observed{hooks: map[string]int{}}, clock: &clock{},
 		policy: node.Policy{
 			Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true,
@@ -149,20 +176,7 @@ func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {
 }
 
 func eightCPUs() *machine.Machine {
-	var d machine.Description
-	for n := range 2 {
-		nd := machine.NodeDescription{ID: n, Memory: 2 << 30, HugePages: []machine.HugePages{{SizeKiB: 2 << 10, Count: 64}}}
-		for core := range 2 {
-			first := 4*n + 2*core
-			nd.Cores = append(nd.Cores, machine.CoreDescription{Threads: []int{first, first + 1}, Uncore: machine.NoUncore})
-		}
-		d.Nodes = append(d.Nodes, nd)
-	}
-	m, err := machine.New(d)
-	if err != nil {
-		panic(err)
-	}
-	return m
+	return scenario.Machine("numa=2 cores=2 threads=2 numbering=adjacent memory=2Gi hugepages-2Mi=64")
 }
 
 // start starts an agent on what the last one left, and connects it.
@@ -180,17 +194,27 @@ func (b *bench) boot() {
 	}
 	var grants []*node.Grant
 	var generation uint64
-	if b.disk != nil {
-		grants, generation = b.disk.Grants(), b.disk.Generation()
+	b.halt()
+	alive := b.replaceAgent()
+	disk := b.disk.Load()
+	if disk != nil {
+		grants, generation = disk.Grants(), disk.Generation()
 	}
 	s, _, err := node.Adopt(m, b.policy, inventory, grants)
 	if err != nil {
 		panic(err)
 	}
 	log := slog.New(slog.NewTextHandler(&b.said, nil))
+	plan, resize := b.planners()
 	b.engine = engine.New(s.Resume(generation), engine.Config{
-		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: b.clock.now,
-		Encode: func(s *node.State) ([]byte, error) { b.disk = s; return nil, nil },
+		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: b.clock.now, Plan: plan, Resize: resize,
+		Encode: func(s *node.State) ([]byte, error) {
+			if alive.Load() {
+				b.disk.Store(s)
+				b.counts()
+			}
+			return nil, nil
+		},
 	})
 	c := nri.Config{
 		Engine: b.engine, Pods: pods{b}, Cgroups: cgroups{b}, Observer: &b.observed, Log: log,
@@ -203,11 +227,10 @@ func (b *bench) boot() {
 			b.plugin.handler = requests
 			return b.link, nil
 		},
-		Socket: "/run/nri.sock", Timeout: time.Second, Period: 10 * time.Second, Grace: 30 * time.Second, Fresh: b.disk == nil,
+		Socket: "/run/nri.sock", Timeout: time.Second, Period: 10 * time.Second, Grace: 30 * time.Second, Fresh: disk == nil, Moves: b.moves,
 	}
 	b.config(&c)
 	b.now = c.Now
-	b.halt()
 	ctx, cancel := context.WithCancel(b.ctx)
 	ended := make(chan struct{})
 	b.plugin = &driver{Plugin: nri.New(c), stop: func() { cancel(); <-ended }}
@@ -219,6 +242,83 @@ func (b *bench) boot() {
 		defer close(ended)
 		_ = p.Loop(ctx)
 	}(b.plugin)
+}
+
+// counts notes a write or an update. It reports whether the agent lives until then.
+func (b *bench) counts() bool {
+	alive := b.alive.Load()
+	if b.cut.Load() > 0 && b.cut.Add(-1) == 0 {
+		b.alive.Store(false)
+	}
+	return alive
+}
+
+// replaceAgent ends the effects of the last agent. The flag is of the next one.
+func (b *bench) replaceAgent() *atomic.Bool {
+	if b.alive != nil {
+		b.alive.Store(false)
+	}
+	b.alive = &atomic.Bool{}
+	b.alive.Store(true)
+	return b.alive
+}
+
+// planners are the engine's: under the policy dynamic they keep promises.
+func (b *bench) planners() (promise.Planner, promise.Resizer) {
+	if b.policy.Moves.Pods == 0 {
+		return b.plan, nil
+	}
+	b.kept = &kept{Keeper: promise.New(func() time.Time { return b.now() })}
+	b.moves.Promises = b.kept
+	return b.kept.Plan(func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return s.Plan(pod), s }),
+		b.kept.Resize(func(s *node.State, pod request.Pod) *node.Plan { return s.Resize(pod.UID, pod) })
+}
+
+// kept is a keeper of promises that shows the last one.
+type kept struct {
+	*promise.Keeper
+	mu    sync.Mutex
+	uid   string // empty: there is none
+	place cpuset.Set
+	until time.Time
+}
+
+func (k *kept) Keep(uid string, place *node.Grant, moved []*node.Grant) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.uid, k.place, k.until = uid, place.CPUs(), time.Time{}
+	k.Keeper.Keep(uid, place, moved)
+}
+
+func (k *kept) Until(uid string, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.uid == uid {
+		k.until = at
+	}
+	k.Keeper.Until(uid, at)
+}
+
+func (k *kept) Drop(uid string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.uid == uid {
+		k.uid = ""
+	}
+	k.Keeper.Drop(uid)
+}
+
+// promised are the CPUs of the pod that has a promise at that time and is not there; empty: none has.
+func (k *kept) promised(s *node.State, at time.Time) (uid string, place cpuset.Set) {
+	if k == nil {
+		return "", cpuset.Set{}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, there := s.Grant(k.uid); there || k.uid == "" || !k.until.IsZero() && !at.Before(k.until) {
+		return "", cpuset.Set{}
+	}
+	return k.uid, k.place
 }
 
 // halt ends the loop of an agent.
@@ -267,10 +367,17 @@ func (p pods) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 func (p pods) List(context.Context) (map[string]request.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.deaf != nil {
-		return nil, p.deaf
+	if err := errors.Join(p.deaf, p.listing); err != nil {
+		return nil, err
 	}
 	return maps.Clone(p.source), nil
+}
+
+func (p pods) Latest(uid string) (request.Pod, string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pod, there := p.source[uid]
+	return pod, p.pending[uid], there
 }
 
 // Gone is of a kubelet that has run for long: what it does not list is gone at once, with a sandbox after a while.
@@ -293,6 +400,13 @@ func (c cgroups) Read(path string) (converge.Setting, error) {
 		}
 	}
 	return converge.Setting{}, fs.ErrNotExist
+}
+
+// Pages are those that a test has set; nil: none.
+func (c cgroups) Pages(path string) (map[int]int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pages[path], nil
 }
 
 func (c cgroups) SetQuota(path string, want node.Quota) (bool, error) {

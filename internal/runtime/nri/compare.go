@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// compare returns the updates that make everything run where it should, but for one container and
-// for those that no update reaches; and the containers that should run on the node shared pool,
-// which is empty. strangers, if it is not nil, has the quota of a container without a grant.
-func (t *table) compare(s *node.State, but string, strangers func(pod, name string) node.Quota) (updates []converge.Update, stranded []converge.Observed) {
+// compare returns the updates after which every container has its setting, except one container and those that
+// no update reaches. stranded are the containers that belong on the node shared pool while it is empty.
+// strangers, if it is not nil, returns the quota of a container without a grant.
+func (t *table) compare(s *node.State, except string, strangers func(pod, name string) node.Quota) (updates []converge.Update, stranded []converge.Observed) {
 	var observed []converge.Observed
 	for _, id := range slices.Sorted(maps.Keys(t.containers)) {
-		if c := t.containers[id]; id != but && c.phase != creating {
+		if c := t.containers[id]; id != except && c.phase != creating {
 			observed = append(observed, c.observed(s))
 		}
 	}
@@ -35,7 +35,7 @@ func (t *table) compare(s *node.State, but string, strangers func(pod, name stri
 			stranded = append(stranded, o)
 		}
 		if !o.Mems.IsEmpty() {
-			after.Mems = s.Machine().NodeMask() // It was pinned for a grant that is no more.
+			after.Mems = s.Machine().NodeMask() // It was pinned for a grant that has ended.
 		}
 		if !after.Equal(o.Setting) {
 			updates = append(updates, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
@@ -46,8 +46,8 @@ func (t *table) compare(s *node.State, but string, strangers func(pod, name stri
 	return updates, stranded
 }
 
-// unset are the updates of containers without a cpuset that should run everywhere, and do: they get
-// one, so that what is written is what is wanted. And those of containers that were told in time and do not have it.
+// unset are the updates of containers that run everywhere because they have no cpuset, and should run everywhere:
+// they get the cpuset that is in the state. It also returns the updates of containers that missed an earlier one.
 func (t *table) unset(s *node.State, observed []converge.Observed, updates []converge.Update) []converge.Update {
 	updated := map[string]bool{}
 	for _, u := range updates {
@@ -66,15 +66,15 @@ func (t *table) unset(s *node.State, observed []converge.Observed, updates []con
 	return more
 }
 
-// observed is the container as converge sees it: everything that it may have counts, so that it
-// counts as shrinking until it is certain that it has shrunk.
+// observed is the container as converge sees it: with everything that it may have, so that it counts as
+// shrinking until it has shrunk for certain.
 func (c *container) observed(s *node.State) converge.Observed {
 	o := converge.Observed{ID: c.id, Pod: c.pod, Container: c.name, Setting: c.everything()}
 	o.CPUs = everywhereIfEmpty(o.CPUs, s)
 	return o
 }
 
-// everywhereIfEmpty is where a container runs: one without cpuset.cpus runs everywhere.
+// everywhereIfEmpty is what a container runs on: one without cpuset.cpus runs everywhere.
 func everywhereIfEmpty(cpus cpuset.Set, s *node.State) cpuset.Set {
 	if cpus.IsEmpty() && s.Policy().StaticCPU {
 		return s.Machine().AllCPUs()
@@ -82,9 +82,9 @@ func everywhereIfEmpty(cpus cpuset.Set, s *node.State) cpuset.Set {
 	return cpus
 }
 
-// overstays are, by container, the CPUs that it may run on and should not, once the updates are
-// made: nothing but a container that has left its CPUs for certain makes room for another.
-// made is false for updates of which it is not certain, when the next of them is made, that those before it are.
+// overstays are, by container, the CPUs that it may still run on and should not, once the updates are made. A
+// container makes room for another one only when it has left its CPUs for certain. made is true if each update
+// is certain to be made before the next one.
 func (t *table) overstays(s *node.State, updates []converge.Update, made bool) map[string]cpuset.Set {
 	after := map[string]converge.Setting{}
 	for _, u := range updates {
@@ -106,24 +106,65 @@ func (t *table) overstays(s *node.State, updates []converge.Update, made bool) m
 	return over
 }
 
-// blocker is a container that may still run on CPUs that another one is to get; nil: there is
-// none. Among containers that share the node shared pool nobody is in another's way.
+// blocker is the container with the smallest ID that may still run on CPUs that another one is to get; nil: there is
+// none. Containers that share the node shared pool do not block each other. It is asked for each of hundreds of
+// updates, so it does not sort.
 func (t *table) blocker(over map[string]cpuset.Set, id string, gets cpuset.Set, own bool) *container {
-	for _, other := range slices.Sorted(maps.Keys(over)) {
+	var first *container
+	for other, rest := range over {
 		c := t.containers[other]
-		if other != id && (own || c.own) && over[other].Intersects(gets) {
-			return c
+		if other != id && (own || c.own) && (first == nil || other < first.id) && rest.Intersects(gets) {
+			first = c
 		}
 	}
-	return nil
+	return first
 }
 
-// safe returns the updates that put no container on CPUs that another one may still own or, if the
-// container is to own them, use. The others wait until the CPUs are free for certain. In place of
-// its update a container that waits gets one that takes it off the CPUs of others, so that two that
-// are in each other's way make room for each other.
-func (t *table) safe(s *node.State, updates []converge.Update, made bool) (safe []converge.Update, withheld int) {
+// delivery is how a runtime carries out updates.
+type delivery int
+
+const (
+	// unsolicited: each update may fail, whatever happens to the others.
+	unsolicited delivery = iota
+	// merged: the reply to a hook. The runtime merges it into one update a container, fails the hook if there are
+	// two of the same container, and makes them in their order.
+	merged
+	// stepwise: the reply to Synchronize. The runtime makes one update after the other.
+	stepwise
+)
+
+// safe returns the updates that move no container to CPUs that another one may still own or, if the container is
+// to own them, use. The other updates wait until the CPUs are free for certain. A container that waits gets another
+// update instead: one that takes it off the CPUs of others, so that two containers that block each other both make
+// room. If updates are made in steps, both come in the same reply.
+func (t *table) safe(s *node.State, updates []converge.Update, by delivery) (safe []converge.Update, withheld int) {
 	blocked, owned := map[string]bool{}, t.owned(s)
+	for {
+		updates = t.unblocked(s, updates, owned, blocked, by != unsolicited)
+		safe = updates
+		if by == stepwise {
+			safe = owned.steps(s, updates)
+		}
+		safe = slices.Clone(safe)
+		converge.Order(safe)
+		slices.SortStableFunc(safe, func(a, b converge.Update) int { return turn(s, a) - turn(s, b) })
+		if by == unsolicited {
+			return safe, len(blocked)
+		}
+		var early []converge.Update
+		safe, early = t.inTurn(s, safe)
+		if by == stepwise {
+			return safe, len(blocked)
+		}
+		var again bool
+		if updates, again = t.hold(updates, early, owned, blocked); !again {
+			return safe, len(blocked)
+		}
+	}
+}
+
+// unblocked takes the updates that are not safe out, or replaces them, and adds their containers to blocked.
+func (t *table) unblocked(s *node.State, updates []converge.Update, owned owned, blocked map[string]bool, made bool) []converge.Update {
 	for more := true; more; {
 		more = false
 		over := t.overstays(s, updates, made)
@@ -140,21 +181,14 @@ func (t *table) safe(s *node.State, updates []converge.Update, made bool) (safe 
 		}
 		updates = kept
 	}
-	if made {
-		updates = inSteps(s, owned, updates)
-	}
-	converge.Order(updates)
-	slices.SortStableFunc(updates, func(a, b converge.Update) int { return turn(s, a) - turn(s, b) })
-	if made {
-		updates = t.inTurn(s, updates)
-	}
-	return updates, len(blocked)
+	return updates
 }
 
-// inTurn orders updates so that, as far as that is possible, each of them is made when the CPUs that it gives have been
-// left by those before it: a container that has nothing of its own left where it runs moves before another takes
-// its CPUs. Where several can be next, and where none can, the order stays.
-func (t *table) inTurn(s *node.State, updates []converge.Update) []converge.Update {
+// inTurn orders updates so that, if possible, each is made after the updates that free its CPUs: a container that
+// runs only on CPUs of others moves before another one takes them. If several updates can be next, or none can, the
+// order stays. early are the updates that are left when none can be next for the first time, unless the first of them
+// only leaves CPUs.
+func (t *table) inTurn(s *node.State, updates []converge.Update) (ordered, early []converge.Update) {
 	home := map[string]cpuset.Set{} // where each container should run
 	over, owners := map[string]cpuset.Set{}, map[string]cpuset.Set{}
 	set := func(c *container, may cpuset.Set) {
@@ -171,7 +205,7 @@ func (t *table) inTurn(s *node.State, updates []converge.Update) []converge.Upda
 		set(c, c.everything().CPUs)
 	}
 	if len(owners) == 0 && !slices.ContainsFunc(updates, func(u converge.Update) bool { return takes(s, u) }) {
-		return updates // Nothing is anybody's own.
+		return updates, nil // No container owns CPUs.
 	}
 	free := func(u converge.Update) bool {
 		inTheWay := owners
@@ -185,33 +219,28 @@ func (t *table) inTurn(s *node.State, updates []converge.Update) []converge.Upda
 		}
 		return true
 	}
-	ordered := make([]converge.Update, 0, len(updates))
+	ordered = make([]converge.Update, 0, len(updates))
 	for left := slices.Clone(updates); len(left) > 0; {
-		next, passed := 0, map[string]bool{} // Steps of the same container keep their order.
-		for i, u := range left {
-			if !passed[u.ID] && free(u) {
-				next = i
-				break
-			}
+		passed := map[string]bool{} // Steps of the same container keep their order.
+		next := slices.IndexFunc(left, func(u converge.Update) bool {
+			first := !passed[u.ID]
 			passed[u.ID] = true
+			return first && free(u)
+		})
+		if next < 0 {
+			if next = 0; turn(s, left[next]) > 0 && early == nil {
+				early = slices.Clone(left)
+			}
 		}
 		u := left[next]
 		ordered, left = append(ordered, u), slices.Delete(left, next, next+1)
 		set(t.containers[u.ID], u.After.CPUs)
 	}
-	return ordered
+	return ordered, early
 }
 
-// beside is safe for the reply to an update of the kubelet's, and own is what is ours in it. A runtime makes the
-// updates of the others first, so none of them takes CPUs that the container itself is only about to leave.
-func (t *table) beside(s *node.State, others []converge.Update, own converge.Update) []converge.Update {
-	others, _ = t.safe(s, others, true)
-	all, _ := t.safe(s, append(slices.Clone(others), own), true)
-	return append(others, slices.DeleteFunc(all, func(u converge.Update) bool { return u.ID != own.ID })...)
-}
-
-// turn is when an update is made: first leave those who own nothing of what they run on, then owners
-// take their CPUs, and what is free then goes to the others.
+// turn orders updates: first containers leave CPUs that they do not own, then owners take their CPUs, and then
+// the other containers get what is free.
 func turn(s *node.State, u converge.Update) int {
 	switch {
 	case takes(s, u):
@@ -227,11 +256,48 @@ func takes(s *node.State, u converge.Update) bool {
 	return owns(s, u.Pod, u.Container) && u.After.CPUs.Equal(desired(s, u.Pod, u.Container).CPUs)
 }
 
-// inSteps has every container that takes others leave the CPUs of others first.
-func inSteps(s *node.State, owned owned, updates []converge.Update) []converge.Update {
+// owned are the CPUs that containers are to own, by container.
+type owned map[string]places
+
+// places are the CPUs that a container is to own and, while its pod is being moved, those of the other place, on which it
+// may still run alone.
+type places struct{ own, other cpuset.Set }
+
+func (t *table) owned(s *node.State) owned {
+	all := owned{}
+	for id, c := range t.containers {
+		if !owns(s, c.pod, c.name) {
+			continue
+		}
+		p := places{own: desired(s, c.pod, c.name).CPUs}
+		if g, _ := s.Grant(c.pod); g.Moving != nil {
+			_, i := g.Pod.Container(c.name)
+			p.other = g.Moving.Containers[i].CPUs
+		}
+		all[id] = p
+	}
+	return all
+}
+
+// off returns an update, in place of u, that takes a container off the CPUs that others are to own, or may still own.
+// needed is true if there are such CPUs, and if the container keeps others.
+func (o owned) off(u converge.Update) (off converge.Update, needed bool) {
+	left, mine := u.Before.CPUs, o[u.ID]
+	for id, p := range o {
+		if id != u.ID && (p.own.Intersects(left) || p.other.Intersects(left)) {
+			left = left.Difference(p.own.Difference(mine.own)).Difference(p.other.Difference(mine.own.Union(mine.other)))
+		}
+	}
+	off = u
+	off.After = converge.Setting{CPUs: left, Mems: u.Before.Mems, Quota: u.Before.Quota}
+	return off, !left.IsEmpty() && !left.Equal(u.Before.CPUs)
+}
+
+// steps adds, before an update that gives a container the CPUs of others, one that takes it off what others own.
+func (o owned) steps(s *node.State, updates []converge.Update) []converge.Update {
 	steps := make([]converge.Update, 0, len(updates))
 	for _, u := range updates {
-		if off, needed := owned.off(u); needed && turn(s, u) > 0 {
+		if off, needed := o.off(u); needed && turn(s, u) > 0 {
 			steps = append(steps, off)
 		}
 		steps = append(steps, u)
@@ -239,29 +305,22 @@ func inSteps(s *node.State, owned owned, updates []converge.Update) []converge.U
 	return steps
 }
 
-// owned are the CPUs that containers are to own, by container.
-type owned map[string]cpuset.Set
-
-func (t *table) owned(s *node.State) owned {
-	all := owned{}
-	for id, c := range t.containers {
-		if owns(s, c.pod, c.name) {
-			all[id] = desired(s, c.pod, c.name).CPUs
+// hold takes out the first of some updates that is not blocked yet, or replaces it by one that only takes its container
+// off the CPUs of others. It reports whether there is one. A container whose setting is open may have it already: it
+// is not moved.
+func (t *table) hold(updates, some []converge.Update, owned owned, blocked map[string]bool) ([]converge.Update, bool) {
+	for _, u := range some {
+		off, needed := owned.off(u)
+		if blocked[u.ID] || !needed {
+			continue
 		}
-	}
-	return all
-}
-
-// off is an update that takes a container off the CPUs that others are to own, in place of u. It
-// reports whether there are such, and whether anything is left.
-func (o owned) off(u converge.Update) (off converge.Update, needed bool) {
-	left := u.Before.CPUs
-	for id, cpus := range o {
-		if id != u.ID && cpus.Intersects(left) {
-			left = left.Difference(cpus.Difference(o[u.ID]))
+		blocked[u.ID] = true
+		at := slices.IndexFunc(updates, func(other converge.Update) bool { return other.ID == u.ID })
+		if t.containers[u.ID].phase == unknown {
+			return slices.Delete(updates, at, at+1), true
 		}
+		updates[at] = off
+		return updates, true
 	}
-	off = u
-	off.After = converge.Setting{CPUs: left, Mems: u.Before.Mems, Quota: u.Before.Quota}
-	return off, !left.IsEmpty() && !left.Equal(u.Before.CPUs)
+	return updates, false
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/containerd/nri/pkg/stub"
 )
 
-// The waits between attempts to connect, and how long a runtime may take from there to Synchronize. A
-// runtime that is back is found within a second: until then pods start without CPUs of their own, and
-// an attempt at a socket that is not there costs nothing.
+// The waits between attempts to connect, and how long a runtime may then take to synchronise. A runtime that is
+// back is found within a second: until then pods start without CPUs of their own, and an attempt at a socket that
+// does not exist costs nothing.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = time.Second
 	registering = 15 * time.Second
 )
 
-// connect connects again and again. The first wait comes back after a connection that was of use.
+// connect connects again and again. After a connection that was synchronised, it starts with the first wait again.
 func (p *Plugin) connect(ctx context.Context) error {
 	wait := firstWait
 	for {
@@ -44,8 +44,8 @@ func (p *Plugin) connect(ctx context.Context) error {
 	}
 }
 
-// serve has one connection. It reports whether it came as far as Synchronize. What it started has
-// ended when it returns.
+// serve serves one connection. It reports whether the runtime synchronised. When it returns, the connection's
+// goroutines have ended.
 func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	dial := p.config.Dial
 	if dial == nil {
@@ -77,8 +77,8 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	return useful, err
 }
 
-// close ends the connection, and the wait of a stub that registered with a runtime that then went
-// away: it waits for Configure without an end.
+// close ends the connection. If the runtime ended after the registration, the stub would wait for Configure without
+// a limit: close calls it.
 func (s *session) close(ctx context.Context) error {
 	s.over.Store(true)
 	var err error
@@ -93,9 +93,10 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
-// connected is an event: there is a connection, on which nothing has been asked yet.
+// connected is an event: there is a connection, without a request so far.
 func (l *loop) connected(s *session) {
-	l.session, l.synchronised = s, false
+	l.session, l.synchronised, l.since, l.noVeto, l.forwards = s, false, l.config.Now(), nil, false
+	l.config.Observer.Vetoes(true)
 	l.publish()
 	late := l.config.After(registering)
 	l.jobs.Go(func() {
@@ -111,8 +112,8 @@ func (l *loop) connected(s *session) {
 	})
 }
 
-// disconnected is an event: a connection has ended. What was told in its last replies is open. It
-// reports whether the connection was of use.
+// disconnected is an event: a connection has ended. It is open whether its last replies were applied. It reports
+// whether the runtime had synchronised.
 func (l *loop) disconnected(s *session) (useful bool) {
 	if l.session != s {
 		return false
@@ -128,17 +129,17 @@ func (l *loop) disconnected(s *session) (useful bool) {
 	return useful
 }
 
-// socketLink is a stub with its connection, which the stub does not close if it was never configured.
+// socketLink is a stub with its connection. A stub that was never configured does not close the connection itself.
 type socketLink struct {
 	stub.Stub
 	mu   sync.Mutex
 	conn net.Conn
 }
 
-// failurePolicy has the runtime fail a request that is not answered in time, and keep the
-// connection, so that no pod starts without Paddock because of one late answer. Runtimes have it from
-// NRI 0.12.5; older ones, and containerd 2.4.2 is one, drop the plugin and go on without it. It holds for every request
-// of the connection: a stop or a removal that is not answered fails, too, and the kubelet repeats it.
+// failurePolicy makes the runtime fail a request that is not answered in time, and keep the connection, so that no
+// pod starts without Paddock because of one late answer. Runtimes know it from NRI 0.12.5. Older ones, such as
+// containerd 2.4.2, drop the plugin and continue without it. It applies to every request of the connection: a stop
+// or a removal that is not answered fails too, and the kubelet repeats it.
 var failurePolicy = &api.FailurePolicy{FailRequest: true, KeepConnected: true}
 
 // socket connects to the runtime's socket.
@@ -164,7 +165,7 @@ func (l *socketLink) dial(path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// Close closes the connection, whatever the stub has done.
+// Close closes the connection, whatever state the stub is in.
 func (l *socketLink) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +178,7 @@ func (l *socketLink) Close() error {
 	return nil
 }
 
-// stubLog is what the stub logs, a level lower: what matters is logged here.
+// stubLog is the stub's log, at debug level: this package logs what users need.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) write(ctx context.Context, format string, args []any) {

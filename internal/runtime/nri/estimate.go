@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
@@ -28,27 +29,85 @@ const (
 	mostPeriod  = 1_000_000
 )
 
-// asked is what a pod asks for, and how that is known.
+// asked is the request of a pod, and where it comes from.
 type asked struct {
 	pod request.Pod
-	// unlisted is why the source of pods does not say it: then the request is estimated; nil: it says it.
+	// unlisted is the reason why the source of pods does not have the request: then it is estimated; nil: it has.
 	unlisted error
-	// doubt is why the numbers of an estimate cannot be believed: the pod holds nothing.
+	// doubt is the reason why the numbers of an estimate are not credible: the pod has no assignment.
 	doubt error
 }
 
-// lookup asks the source of pods.
-func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox) (asked, error) {
+// lookup asks the source of pods, and beside it for the devices that others chose for the pod. It waits for them only
+// if the pod asks for devices, and for half of limit, the time that the caller has.
+func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time.Duration) (asked, error) {
 	begin := p.config.Now()
+	within, cancel := context.WithTimeout(ctx, limit/2)
+	defer cancel()
+	chosen := p.askDevices(within, sandbox)
 	pod, err := p.config.Pods.Lookup(ctx, sandbox.GetUid())
+	if err == nil && p.config.Devices != nil && pod.AsksForDevices() {
+		pod, err = p.withDevices(within, pod, chosen, limit/2)
+	}
 	p.config.Observer.Asked(p.config.Now().Sub(begin))
 	return asked{pod: pod}, err
 }
 
-// lookupOrEstimate asks the source of pods and, only where that has no answer and Config.Estimate
-// agrees, reads the numbers of the pod's cgroup. Who asked and has gone meanwhile gets no estimate.
-func (p *Plugin) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) (asked, error) {
-	a, err := p.lookup(ctx, sandbox)
+// chosen is the answer of Config.Devices.
+type chosen struct {
+	add func(request.Pod) request.Pod
+	err error
+}
+
+// askDevices asks in a goroutine, until ctx ends.
+func (p *Plugin) askDevices(ctx context.Context, sandbox *api.PodSandbox) <-chan chosen {
+	answers := make(chan chosen, 1)
+	if p.config.Devices != nil {
+		go func() {
+			add, err := p.config.Devices(ctx, sandbox.GetNamespace(), sandbox.GetName())
+			answers <- chosen{add, err}
+		}()
+	}
+	return answers
+}
+
+// mostReason limits the reason why devices are not known, in bytes. It is kept with the pod.
+const mostReason = 300
+
+// withDevices returns the pod with its devices. Without an answer until ctx ends, after that time, or with an error,
+// CPUs and memory are not aligned with them, and the pod has the reason. A policy that rejects pods that are not aligned
+// does not let such a pod in if the answer may come later: what it gets is never decided again.
+func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-chan chosen, wait time.Duration) (request.Pod, error) {
+	var a chosen
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		a.err = context.Cause(ctx)
+	}
+	later := errors.Is(a.err, ErrLater)
+	switch {
+	case a.err == nil:
+		return a.add(pod), nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		a.err, later = fmt.Errorf("the kubelet's PodResources socket did not answer within %v", wait), true
+	}
+	reason := strings.ToValidUTF8(a.err.Error(), "?")
+	if len(reason) > mostReason {
+		reason = strings.ToValidUTF8(reason[:mostReason], "") + "…"
+	}
+	pod.DevicesUnknown = reason
+	topology := p.config.Engine.State().Policy().Topology
+	if later && (topology == node.TopologyRestricted || topology == node.TopologySingleNUMANode) {
+		return pod, fmt.Errorf("it asks for devices, and %s", reason)
+	}
+	return pod, nil
+}
+
+// lookupOrEstimate asks the source of pods. Only if that has no answer and Config.Estimate agrees, it reads the
+// numbers of the pod's cgroup. A caller that has gone meanwhile gets no estimate.
+func (s *session) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) (asked, error) {
+	p := s.Plugin
+	a, err := p.lookup(ctx, sandbox, s.timeout)
 	if err == nil || p.config.Estimate == nil || !p.config.Estimate(err) || errors.Is(ctx.Err(), context.Canceled) {
 		return a, err
 	}
@@ -57,24 +116,14 @@ func (p *Plugin) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) 
 	return a, nil
 }
 
-// reportEstimate logs what the estimate of an admitted pod was made of.
-func (p *Plugin) reportEstimate(ctx context.Context, a asked, g *node.Grant) {
-	log := p.config.Log.With("pod", a.pod.ID(), "uid", a.pod.UID, "why", a.unlisted, "qos", a.pod.QoS.String())
-	if a.doubt != nil {
-		log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers: in doubt it has no assignment and runs on the node shared pool", "doubt", a.doubt)
-		return
-	}
-	log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers", "cpu_milli", a.pod.BudgetCPUMilli, "memory", a.pod.BudgetMemory.String(), "pool", g.Pool.String())
-}
-
-// estimate is what a pod asks for, as far as the numbers of its cgroup tell: a Guaranteed pod asks for
-// them as a whole where the policy has pools, any other for nothing of its own. NRI tells neither
-// pod-level from container-level resources nor which containers qualify for CPUs of their own, so none does.
-// The error says why the numbers cannot be believed: then the pod asks for nothing of its own.
+// estimate is the request of a pod, computed from the numbers of its cgroup. A Guaranteed pod asks for them as a
+// whole if the policy has pools, and any other pod for no CPUs and memory of its own. NRI shows neither whether
+// resources are pod-level nor which containers qualify for CPUs of their own, so no container qualifies. The error
+// is the reason why the numbers are not credible: then the pod asks for no CPUs and memory of its own.
 func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	pod := request.Pod{
 		UID: sandbox.GetUid(), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(), Estimated: true,
-		Containers: []request.Container{{Name: request.AnyContainer, Lane: request.App, Sharing: request.Estimated}},
+		Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
 	}
 	shown := sandbox.GetLinux().GetPodResources()
 	var err error
@@ -96,9 +145,9 @@ func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return pod, nil
 }
 
-// qosOf reads the class of a pod from the name of its cgroup, as the kubelet makes it with the driver
-// cgroupfs, "/kubepods/burstable/podUID", or systemd, "kubepods-burstable-podUID.slice". With an error the
-// class is Burstable, of which nothing follows.
+// qosOf reads the QoS class of a pod from the name of its cgroup, as the kubelet writes it for the driver cgroupfs,
+// "/kubepods/burstable/podUID", or systemd, "kubepods-burstable-podUID.slice". With an error the class is
+// Burstable, which gives no CPUs of its own.
 func qosOf(parent string) (request.QoS, error) {
 	levels := strings.Split(strings.Trim(parent, "/"), "/")
 	if slice, is := strings.CutSuffix(path.Base(parent), ".slice"); is {
@@ -122,8 +171,8 @@ func qosOf(parent string) (request.QoS, error) {
 	return request.Burstable, fmt.Errorf("its cgroup %q is not named as the kubelet names one", parent)
 }
 
-// cpuOf reads the CPU request and limit of a Guaranteed pod, which are the same, in thousandths. most is how
-// many CPUs there are. The limit is 0 where the kubelet writes no quota.
+// cpuOf reads the CPU request and limit of a Guaranteed pod, which are the same, in thousandths. most is the number
+// of CPUs. The limit is 0 if the kubelet writes no quota.
 func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
@@ -149,10 +198,20 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	return milli, limit, nil
 }
 
-// memoryOf reads the memory and the huge pages that a Guaranteed pod is limited to. A size may be told
-// several times, as containerd does after an update.
+// memoryOf reads the memory and the huge pages that a Guaranteed pod is limited to. A size may be listed several
+// times, as containerd does after an update.
 func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, error) {
-	there := totals(m)
+	var there request.Amounts // the machine's bytes, by type of memory
+	add := func(name string, bytes int64) {
+		before, _ := there.Get(name)
+		there = there.With(name, before+bytes)
+	}
+	for _, n := range m.Nodes() {
+		add(machine.Memory, n.Memory)
+		for _, pages := range n.HugePages {
+			add(machine.HugePageType(pages.SizeKiB), pages.Count*pages.SizeKiB*1024)
+		}
+	}
 	limit := shown.GetMemory().GetLimit().GetValue()
 	if most, _ := there.Get(machine.Memory); limit <= 0 || limit > most {
 		return nil, fmt.Errorf("its memory limit is %d bytes, which no Guaranteed pod has on a machine of %d", limit, most)
@@ -167,7 +226,7 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 		if !known || pages.GetLimit() > uint64(most) {
 			return nil, fmt.Errorf("it is limited to %d bytes of huge pages of size %q, of which the machine has %d", pages.GetLimit(), pages.GetPageSize(), most)
 		}
-		if before, told := memory.Get(name); told && before != int64(pages.GetLimit()) {
+		if before, known := memory.Get(name); known && before != int64(pages.GetLimit()) {
 			return nil, fmt.Errorf("it is limited to %d and to %d bytes of %s", before, pages.GetLimit(), name)
 		}
 		memory = memory.With(name, int64(pages.GetLimit()))
@@ -175,24 +234,8 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 	return memory, nil
 }
 
-// totals are what the machine has of every type of memory, in bytes.
-func totals(m *machine.Machine) request.Amounts {
-	var all request.Amounts
-	add := func(name string, bytes int64) {
-		before, _ := all.Get(name)
-		all = all.With(name, before+bytes)
-	}
-	for _, n := range m.Nodes() {
-		add(machine.Memory, n.Memory)
-		for _, pages := range n.HugePages {
-			add(machine.HugePageType(pages.SizeKiB), pages.Count*pages.SizeKiB*1024)
-		}
-	}
-	return all
-}
-
-// hugePageType is the resource of a page size as the kubelet writes it for a runtime, "2MB"; empty if it is
-// none.
+// hugePageType is the resource of a page size as the kubelet writes it for a runtime, "2MB"; empty if the text is
+// not a page size.
 func hugePageType(size string) request.Resource {
 	var number uint32
 	var unit, rest string

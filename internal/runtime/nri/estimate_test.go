@@ -122,7 +122,7 @@ func TestEstimates(t *testing.T) {
 }
 
 // TestEstimateOfAnything: whatever the numbers, nobody gets anything exclusive, what is granted stands, and
-// in doubt nothing is held and nobody is refused. What a kubelet writes for a Guaranteed pod is read as it was.
+// in doubt nothing is assigned and no pod is rejected. What a kubelet writes for a Guaranteed pod is read as it was.
 func TestEstimateOfAnything(t *testing.T) {
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 2, 1024, 2048, 100_000, 200_000, 1 << 18, 1 << 30, math.MaxInt64}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,9 +159,9 @@ func holdsAsAWhole(t *rapid.T, s *node.State, pod request.Pod, doubt error) {
 	if err != nil || !pod.Estimated {
 		t.Fatalf("%v: %s", err, pod)
 	}
-	if plan.Refusal != nil {
+	if plan.Rejection != nil {
 		if doubt != nil {
-			t.Fatalf("in doubt it is refused: %v", plan.Refusal)
+			t.Fatalf("in doubt it is refused: %v", plan.Rejection)
 		}
 		return
 	}
@@ -203,14 +203,12 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 		t.Errorf("it is not said once what it would get: %s", said)
 	}
 	b.list(guaranteed("g", 3))
-	b.broke(b.plugin.UpdatePodSandbox(t.Context(), &api.PodSandbox{Uid: "g"}, nil, nil))
-	for range 3 {
-		b.plugin.Reconcile(t.Context())
+	err := b.plugin.UpdatePodSandbox(t.Context(), b.box("g"), nil, numbers(3072, 300_000, 100_000, 128<<20))
+	if !errors.Is(err, nri.ErrResizeRejected) || !strings.Contains(err.Error(), "the request of the pod was estimated") {
+		t.Errorf("an estimated pod is resized: %v", err)
 	}
+	b.plugin.Reconcile(t.Context())
 	b.want(t, "resized", want)
-	if said := b.said.String(); strings.Count(said, "is listed now") != 2 || !strings.Contains(said, "would_get=3") {
-		t.Errorf("it is not said once more what it would get: %s", said)
-	}
 	b.stop("g")
 	b.plugin.Reconcile(t.Context())
 	b.unlist("g")
@@ -224,9 +222,9 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
-	pod := guaranteed("g", 2)
-	box := &api.PodSandbox{Id: "box", Uid: "g", Name: "g", Namespace: "default", Linux: linux(pod)}
-	if err := b.plugin.RunPodSandbox(t.Context(), box); err != nil {
+	b.hide(guaranteed("g", 2))
+	box, err := b.sandbox("g")
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
@@ -236,8 +234,8 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	if g, holds := b.engine.State().Grant("g"); !holds || g.Pool.String() != "2-3" {
 		t.Errorf("it holds %v", g)
 	}
-	lost := &api.PodSandbox{Id: "lost", Uid: "lost", Name: "lost", Namespace: "default", Linux: linux(guaranteed("lost", 1))}
-	if err := b.plugin.RunPodSandbox(t.Context(), lost); err != nil {
+	b.hide(guaranteed("lost", 1))
+	if _, err := b.sandbox("lost"); err != nil {
 		t.Fatal(err)
 	}
 	for range 11 {
@@ -296,7 +294,7 @@ func TestEstimateIsTheLastResort(t *testing.T) {
 	}
 }
 
-// In doubt a pod runs on the node's shared pool; one whose numbers do not fit is refused, with that it is an
+// In doubt a pod runs on the node shared pool; one whose numbers do not fit is rejected, with that it is an
 // estimate.
 func TestEstimateInDoubtAndTooLarge(t *testing.T) {
 	b := estimating(t)
@@ -316,7 +314,7 @@ func TestEstimateInDoubtAndTooLarge(t *testing.T) {
 	}
 	b.hide(guaranteed("large", 8))
 	err := b.run("large")
-	if err == nil || !errors.Is(err, nri.ErrRefused) || !strings.Contains(err.Error(), "estimated from cgroup numbers") {
+	if err == nil || !errors.Is(err, nri.ErrRejected) || !strings.Contains(err.Error(), "estimated from cgroup numbers") {
 		t.Errorf("8 CPUs of 7 are answered with %v", err)
 	}
 }

@@ -40,8 +40,8 @@ func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return estimate(sandbox, s)
 }
 
-// StandsUpdates is standsUpdates.
-func StandsUpdates(runtime, release, nri string) bool { return standsUpdates(runtime, release, nri) }
+// TakesUpdates is takesUpdates.
+func TakesUpdates(runtime, release, nri string) bool { return takesUpdates(runtime, release, nri) }
 
 // HangUp closes the connection, as it is when a runtime dies.
 func (p *Plugin) HangUp(ctx context.Context) error {

@@ -1,14 +1,14 @@
 package nri_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
-
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
 // The schedules of this file were found by the concurrent histories of runtime/sim.
@@ -26,9 +26,7 @@ func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
 			b.mu.Lock()
 			b.runs[y].setting = converge.Setting{CPUs: cpuset.Of(7)}
 			b.mu.Unlock()
-			<-b.link.ended
-			b.link = nil
-			b.connect()
+			b.reconnect()
 		}
 		if ended < 10 || ended > 25 { // Some 400 with a wait that stays the same.
 			t.Errorf("the connection was closed %d times in an hour", ended)
@@ -48,8 +46,7 @@ func TestReplyThatIsCarriedOutLate(t *testing.T) {
 		b.start()
 		b.list(guaranteed("g", 2), burstable("y"), burstable("z"), guaranteed("h", 2))
 		b.mustRun(t, "g", "y", "z")
-		b.stop("g")
-		b.unlist("g")
+		b.end("g")
 		pass(time.Second) // It is released, and y is owed its CPUs.
 		b.between = func() { pass(3 * time.Second) }
 		b.stop("z")
@@ -68,10 +65,8 @@ func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 		b.start()
 		b.list(guaranteed("x", 3), guaranteed("w", 4), guaranteed("y", 3))
 		b.mustRun(t, "x", "w")
-		b.stop("x")
-		b.unlist("x")
-		stall := make(chan struct{})
-		b.stall.Store(&stall)
+		b.end("x")
+		goOn := b.stallDisk()
 		pass(15 * time.Second) // x is released, and that is not written.
 		if err := b.run("y"); err == nil {
 			t.Fatal("y was admitted without the disk")
@@ -80,8 +75,7 @@ func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 		if err := b.run("x"); err == nil || len(b.of("x")) > 0 {
 			t.Errorf("error %v: x runs on CPUs that y is to get", err)
 		}
-		b.stall.Store(nil)
-		close(stall)
+		goOn()
 		pass(time.Second)
 		b.mustRun(t, "y")
 		b.apart()
@@ -111,25 +105,72 @@ func TestReleaseBeforeTheStart(t *testing.T) {
 		b := live(t)
 		b.start()
 		b.list(guaranteed("x", 2))
-		box, c := sandboxOf("x"), &api.Container{Id: "c", PodSandboxId: "box-of-x", Name: "app", Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/podx/c"}}
-		b.broke(b.plugin.RunPodSandbox(b.ctx, box))
-		_, _, err := b.plugin.CreateContainer(b.ctx, box, c)
+		box, err := b.sandbox("x")
 		b.broke(err)
-		b.broke(b.plugin.PostCreateContainer(b.ctx, box, c))
+		c := b.container(box, "app")
+		b.broke(c.ask())
+		b.broke(c.report())
 		b.unlist("x")
 		pass(90 * time.Second)
 		if _, kept := b.engine.State().Grant("x"); !kept {
 			t.Error("the CPUs of a container that may start are free")
 		}
-		_, err = b.plugin.StopContainer(b.ctx, box, c)
-		b.broke(err)
-		b.broke(b.plugin.RemoveContainer(b.ctx, box, c))
-		b.broke(b.plugin.StopPodSandbox(b.ctx, box))
-		b.broke(b.plugin.RemovePodSandbox(b.ctx, box))
+		c.remove()
+		b.stop("x")
 		pass(90 * time.Second)
 		if _, kept := b.engine.State().Grant("x"); kept {
 			t.Error("the CPUs of a container that has ended are not free")
 		}
+		b.check(t)
+	})
+}
+
+// stalledCgroups are cgroups that are not read until the channel is closed. It counts who waits.
+type stalledCgroups struct {
+	nri.Cgroups
+	wait           chan struct{}
+	waits, waiting atomic.Int64
+}
+
+func (s *stalledCgroups) Read(path string) (converge.Setting, error) {
+	s.waits.Add(1)
+	s.waiting.Add(1)
+	<-s.wait
+	s.waiting.Add(-1)
+	return s.Cgroups.Read(path)
+}
+
+// Reading a cgroup stalls while it is not known which CPUs a container has. Requests are answered in their time, as
+// if it had all that it may have, and do not pile up threads that wait.
+func TestStalledCgroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := &stalledCgroups{wait: make(chan struct{})}
+		b := newBench(t.Context(), func(c *nri.Config) {
+			c.Now, c.After = time.Now, time.After
+			files.Cgroups, c.Cgroups = c.Cgroups, files
+		})
+		b.start()
+		b.list(burstable("y"), guaranteed("x", 2), guaranteed("w", 2), guaranteed("v", 2))
+		b.mustRun(t, "y")
+		fails := 0
+		b.fail = func() bool { fails++; return fails%2 == 1 } // It is not known whether its reply was carried out.
+		for _, uid := range []string{"x", "w", "v"} {
+			begin := time.Now()
+			if err := b.run(uid); err != nil || time.Since(begin) > 250*time.Millisecond {
+				t.Errorf("pod %s started after %v: %v", uid, time.Since(begin), err)
+			}
+			if n := files.waiting.Load(); n > 2 {
+				t.Errorf("%d reads wait, want one of a request and one of the round at most", n)
+			}
+			b.apart()
+		}
+		if files.waits.Load() == 0 {
+			t.Error("no cgroup was read")
+		}
+		b.fail = nil
+		close(files.wait)
+		pass(time.Minute)
+		b.apart()
 		b.check(t)
 	})
 }

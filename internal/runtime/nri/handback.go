@@ -9,18 +9,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// handingBack is the way back: every container runs on all CPUs and all NUMA nodes again, as if there
-// were no Paddock.
+// handingBack makes every container run on all CPUs and all NUMA nodes again, as without Paddock.
 type handingBack struct {
-	// state has no grants: its shared pool are all CPUs. before is the one that is handed back.
+	// state has no grants: its node shared pool is all CPUs. before is the state until then.
 	state, before *node.State
-	// done is closed when nothing is left to do.
+	// done is closed when no update is left.
 	done chan struct{}
 }
 
-// HandBack takes every container off the CPUs and NUMA nodes that Paddock gave it, lets it run everywhere,
-// and drops all grants. It returns when that is done, or ctx ends. From its call on nothing is managed any more. Run must
-// still be running. It is for an end for good: CPUs are nobody's own afterwards.
+// HandBack lets every container run on all CPUs and NUMA nodes again, and drops all grants. A container that is being
+// created is waited for, because updates reach it only after its start. It returns when that is done, or ctx ends. From its call on, Paddock manages nothing any more. Run must still be running. It is for the
+// final end: afterwards no container has CPUs of its own.
 func (p *Plugin) HandBack(ctx context.Context) error {
 	now := p.config.Engine.State()
 	policy := node.Policy{StaticCPU: now.Policy().StaticCPU}
@@ -44,7 +43,7 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 	left := func() error {
 		n, _ := ask(context.WithoutCancel(ctx), p, func(l *loop) int {
 			updates, _ := l.compare(empty, "")
-			return len(updates)
+			return len(updates) + l.table.beingCreated()
 		})
 		return fmt.Errorf("%d containers still run on the CPUs that Paddock gave them: %w", n, context.Cause(ctx))
 	}
@@ -61,15 +60,15 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 	return p.config.Engine.Tick(ctx)
 }
 
-// state is what everything is compared with.
+// state is the state that containers are compared with.
 func (l *loop) state() *node.State {
 	if l.back != nil {
 		return l.back.state
 	}
-	return l.config.Engine.State()
+	return l.during(l.config.Engine.State())
 }
 
-// compare is the table's. What is handed back gets the quota again that the kubelet wrote.
+// compare is the table's. A container that is handed back gets the quota again that the kubelet wrote.
 func (l *loop) compare(s *node.State, but string) ([]converge.Update, []converge.Observed) {
 	if l.back != nil {
 		return l.table.compare(s, but, l.back.quota)
@@ -77,7 +76,7 @@ func (l *loop) compare(s *node.State, but string) ([]converge.Update, []converge
 	return l.table.compare(s, but, nil)
 }
 
-// quota is what the kubelet wrote for a container.
+// quota is the quota that the kubelet wrote for a container.
 func (b *handingBack) quota(pod, name string) node.Quota {
 	if g, known := b.before.Grant(pod); known {
 		if _, i := g.Pod.Container(name); i >= 0 {
@@ -87,17 +86,5 @@ func (b *handingBack) quota(pod, name string) node.Quota {
 	return node.KeepQuota
 }
 
-// managed reports whether containers get CPUs of Paddock's.
+// managed reports whether Paddock manages this node.
 func (l *loop) managed() bool { return len(l.foreign) == 0 && !l.resuming && l.back == nil }
-
-// handedBack ends a HandBack once nothing is left to do.
-func (l *loop) handedBack(left int) {
-	if l.back == nil || left > 0 || !l.synchronised {
-		return
-	}
-	select {
-	case <-l.back.done:
-	default:
-		close(l.back.done)
-	}
-}

@@ -1,7 +1,6 @@
 package nri_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,27 +14,16 @@ import (
 // run starts a pod as a runtime does: sandbox, then containers, the standard init containers ending in
 // between. Without a connection nobody is asked.
 func (b *bench) run(uid string) error {
-	b.lastID++
-	pod, listed := b.source[uid]
-	if !listed {
-		pod = b.hidden[uid]
+	box, err := b.sandbox(uid)
+	if err != nil {
+		return err
 	}
-	box := &api.PodSandbox{Id: fmt.Sprint("box-", b.lastID), Uid: uid, Name: uid, Namespace: "default", Linux: linux(pod)}
-	b.mu.Lock()
-	b.quotas[box.GetLinux().GetCgroupParent()] = true
-	b.mu.Unlock()
-	if b.link != nil {
-		if err := b.plugin.RunPodSandbox(b.ctx, box); err != nil {
-			return err
-		}
-	}
-	b.boxes[box.GetId()] = box
-	for _, c := range pod.Containers {
+	for _, c := range b.pod(uid).Containers {
 		id, err := b.create(box, c.Name)
 		if err != nil {
 			return err
 		}
-		if c.Lane == request.Init {
+		if c.Type == request.Init {
 			b.exit(id)
 		}
 	}
@@ -69,42 +57,23 @@ func numbers(shares, quota, period, memory int64) *api.LinuxResources {
 
 // create creates and starts a container.
 func (b *bench) create(box *api.PodSandbox, name string) (string, error) {
-	b.lastID++
-	id := fmt.Sprint("c-", b.lastID)
-	c := &api.Container{
-		Id: id, PodSandboxId: box.GetId(), Name: name, CreatedAt: int64(b.lastID), State: api.ContainerState_CONTAINER_RUNNING,
-		Linux: &api.LinuxContainer{CgroupsPath: "/kubepods/pod" + box.GetUid() + "/" + id},
-	}
-	r := &running{c: c}
-	if b.link != nil {
-		adjust, updates, err := b.plugin.CreateContainer(b.ctx, box, c)
-		if err != nil {
-			return id, err
-		}
-		if b.fail != nil && b.fail() {
-			b.broke(b.plugin.RemoveContainer(b.ctx, box, c))
-			return b.create(box, name)
-		}
-		if b.between != nil {
-			b.between()
-		}
-		b.apply(updates)
-		if a := adjust.GetLinux().GetResources(); a != nil {
-			r.setting = b.set(r.setting, a)
-		}
-	}
-	b.mu.Lock()
-	before := b.overlaps()
-	b.runs[id] = r
-	b.noMoreThan(before)
-	b.mu.Unlock()
+	c := b.container(box, name)
 	if b.link == nil {
-		return id, nil
+		c.runs()
+		return c.c.GetId(), nil
 	}
-	if err := b.plugin.PostCreateContainer(b.ctx, box, c); err != nil {
-		return id, err
+	if err := c.ask(); err != nil {
+		return c.c.GetId(), err
 	}
-	return id, b.plugin.StartContainer(b.ctx, box, c)
+	if b.fail != nil && b.fail() {
+		b.broke(b.plugin.RemoveContainer(b.ctx, box, c.c))
+		return b.create(box, name)
+	}
+	c.runs()
+	if err := c.report(); err != nil {
+		return c.c.GetId(), err
+	}
+	return c.c.GetId(), c.start()
 }
 
 // exit ends a container.
@@ -119,10 +88,7 @@ func (b *bench) exit(id string) {
 	box := b.boxes[r.c.GetPodSandboxId()]
 	updates, err := b.plugin.StopContainer(b.ctx, box, r.c)
 	b.broke(err)
-	if b.between != nil {
-		b.between()
-	}
-	b.apply(updates)
+	b.carryOut(updates)
 	b.broke(b.plugin.RemoveContainer(b.ctx, box, r.c))
 }
 
@@ -162,14 +128,14 @@ func (b *bench) of(uid string) []string {
 func guaranteed(uid string, cpus int) request.Pod {
 	memory := request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
 	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
-		{Name: "app", Lane: request.App, CPUs: cpus, CPULimit: int64(cpus) * 1000, Memory: memory, Equivalent: true},
-		{Name: "log", Lane: request.App, Sharing: request.FractionalCPU, Memory: memory, Equivalent: true},
+		{Name: "app", Type: request.App, CPUs: cpus, CPULimit: int64(cpus) * 1000, Memory: memory, Equivalent: true},
+		{Name: "log", Type: request.App, Sharing: request.FractionalCPU, Memory: memory, Equivalent: true},
 	}}
 }
 
 func burstable(uid string) request.Pod {
 	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Containers: []request.Container{
-		{Name: "web", Lane: request.App, Sharing: request.QoSNotGuaranteed},
+		{Name: "web", Type: request.App, Sharing: request.QoSNotGuaranteed},
 	}}
 }
 

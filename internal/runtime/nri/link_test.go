@@ -48,8 +48,25 @@ func (l *link) UpdateContainers(updates []*api.ContainerUpdate) ([]*api.Containe
 	if hold != nil {
 		<-hold
 	}
+	l.mu.Lock()
+	fails := l.busy
+	l.mu.Unlock()
+	if !l.counts() {
+		return nil, errors.New("the agent has died")
+	}
+	if fails != nil {
+		return nil, fails
+	}
+	l.close()
 	l.apply(updates)
 	return nil, nil
+}
+
+// setUpdates makes unsolicited updates fail; nil: they do not.
+func (b *bench) setUpdates(busy error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy = busy
 }
 
 // holds makes updates wait for a channel; nil: they do not.
@@ -64,7 +81,7 @@ func (l *link) RequestTimeout() time.Duration { return cmp.Or(l.timeout, 2*time.
 
 // connect lets the plugin serve a connection, and the runtime synchronise it.
 func (b *bench) connect() {
-	b.link = &link{bench: b, up: make(chan struct{}), ended: make(chan struct{})}
+	b.link = &link{bench: b, timeout: b.hurry, up: make(chan struct{}), ended: make(chan struct{})}
 	b.linked.Store(true)
 	b.link.ctx, b.link.cancel = context.WithCancel(b.ctx)
 	go func(l *link) {
@@ -83,11 +100,13 @@ func (b *bench) connect() {
 	for _, id := range slices.Sorted(maps.Keys(b.boxes)) {
 		boxes = append(boxes, b.boxes[id])
 	}
+	b.mu.Lock() // An update of the connection before may be carried out now.
 	for _, id := range slices.Sorted(maps.Keys(b.runs)) {
 		r := b.runs[id]
 		r.c.Linux.Resources = resources(r.setting)
 		containers = append(containers, r.c)
 	}
+	b.mu.Unlock()
 	updates, err := b.plugin.Synchronize(b.ctx, boxes, containers)
 	b.broke(err)
 	if b.lost {
@@ -146,6 +165,39 @@ func (b *bench) set(s converge.Setting, r *api.LinuxResources) converge.Setting 
 	return s
 }
 
+// carryOut makes the updates in a reply, after what happens in between. The runtime has its lock meanwhile: an update that
+// was not asked for comes after them.
+func (b *bench) carryOut(updates []*api.ContainerUpdate) {
+	b.mu.Lock()
+	b.open = updates
+	b.mu.Unlock()
+	if b.between != nil {
+		b.between()
+	}
+	b.close()
+}
+
+func (b *bench) close() {
+	b.mu.Lock()
+	updates := b.open
+	b.open = nil
+	b.mu.Unlock()
+	b.reply(updates)
+}
+
+// reply makes the updates in the reply to a hook other than Synchronize. A runtime merges them into one update a
+// container, and fails the request if a plugin sets the CPUs of a container twice.
+func (b *bench) reply(updates []*api.ContainerUpdate) {
+	set := map[string]bool{}
+	for _, u := range updates {
+		if set[u.GetContainerId()] {
+			b.broke(fmt.Errorf("a reply sets the CPUs of container %s twice: %v", u.GetContainerId(), updates))
+		}
+		set[u.GetContainerId()] = true
+	}
+	b.apply(updates)
+}
+
 // apply makes updates in their order, and holds each of them to the promises.
 func (b *bench) apply(updates []*api.ContainerUpdate) {
 	b.mu.Lock()
@@ -175,7 +227,7 @@ func (b *bench) overlaps() map[[2]string]bool {
 			continue
 		}
 		_, i := g.Pod.Container(r.c.GetName())
-		if i < 0 || g.Isolation(i) == node.HostIsolation || !r.setting.CPUs.Equal(g.Containers[i].CPUs) {
+		if i < 0 || g.Isolation(i) == node.HostIsolation || !r.setting.CPUs.Equal(g.Containers[i].CPUs) && (g.Moving == nil || !r.setting.CPUs.Equal(g.Moving.Containers[i].CPUs)) {
 			continue // It was not told that it owns CPUs.
 		}
 		for other, o := range b.runs {

@@ -16,7 +16,7 @@ type sight struct {
 	err      error
 }
 
-// look reads the cgroups of the containers for which nothing is under way, or a reply that should be carried out by now.
+// look reads the cgroups of the containers whose settings they can prove.
 func (l *loop) look() {
 	sights := l.sights()
 	if len(sights) == 0 {
@@ -31,16 +31,42 @@ func (l *loop) look() {
 	})
 }
 
-// sights are the containers that look looks at.
+// sights are the containers whose cgroups look reads. While a reply that changes a container may still be applied,
+// the cgroup proves something only if the setting before is certain.
 func (l *loop) sights() []*sight {
 	now := l.config.Now()
 	var sights []*sight
 	for _, c := range l.table.containers {
-		if overdue := c.phase == updating && !c.flying() && !c.waits(now); c.path != "" && (c.phase == settled || c.phase == unknown || overdue) {
-			sights = append(sights, &sight{id: c.id, path: c.path, touched: c.touched})
+		if c.path == "" || c.phase == creating || c.flying() || c.waits(now) && !c.sure {
+			continue
 		}
+		sights = append(sights, &sight{id: c.id, path: c.path, touched: c.touched})
 	}
 	return sights
+}
+
+// glance reads the cgroups of the containers whose settings are open before a reply is made, so that the reply need
+// not assume everything that they may have. It waits at most a quarter of the time for the answer; what is not read
+// by then stays open.
+func (s *session) glance(ctx context.Context) {
+	sights, err := ask(ctx, s.Plugin, func(l *loop) (open []*sight) {
+		if !l.asked(s) {
+			return nil
+		}
+		for _, c := range l.table.containers {
+			if c.phase == unknown && c.path != "" {
+				open = append(open, &sight{id: c.id, path: c.path, touched: c.touched})
+			}
+		}
+		return open
+	})
+	if err != nil || len(sights) == 0 {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, s.timeout/4)
+	defer cancel()
+	sights = s.readWithin(within, sights)
+	s.tell(ctx, func(l *loop) { l.saw(sights) })
 }
 
 // read reads the cgroups. It may wait.
@@ -53,11 +79,17 @@ func (p *Plugin) read(ctx context.Context, sights []*sight) {
 	}
 }
 
-// readWithin is read, or nil if ctx ends first.
+// readWithin is read, or nil if ctx ends first. While a read of an earlier request waits for the kernel, none is added
+// to it: each takes a thread for as long as it waits.
 func (p *Plugin) readWithin(ctx context.Context, sights []*sight) []*sight {
+	select {
+	case p.glances <- struct{}{}:
+	default:
+		return nil
+	}
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer func() { <-p.glances; close(done) }()
 		p.read(ctx, sights)
 	}()
 	select {
@@ -68,8 +100,9 @@ func (p *Plugin) readWithin(ctx context.Context, sights []*sight) []*sight {
 	}
 }
 
-// saw takes what was read of the containers that did not change meanwhile.
+// saw notes the settings of the containers that did not change since the look began.
 func (l *loop) saw(sights []*sight) {
+	now := l.config.Now()
 	for _, at := range sights {
 		c := l.table.containers[at.id]
 		if c == nil || c.touched != at.touched {
@@ -77,8 +110,8 @@ func (l *loop) saw(sights []*sight) {
 		}
 		if at.err == nil {
 			c.begun = true
-			c.see(at.setting)
+			c.see(at.setting, !c.waits(now))
 		}
-		c.absent = errors.Is(at.err, fs.ErrNotExist) && (c.begun || l.config.Now().Sub(c.since) >= creation)
+		c.absent = errors.Is(at.err, fs.ErrNotExist) && (c.begun || now.Sub(c.since) >= creation)
 	}
 }

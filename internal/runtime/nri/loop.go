@@ -14,34 +14,35 @@ import (
 
 // The times that the loop knows besides those of Config.
 const (
-	// soonest is how soon everything is compared again when something is expected to change, or
-	// did not work: often enough for a person who watches, and rare enough for a thousand containers.
+	// soonest is how soon everything is compared again if a change is expected, or if something failed:
+	// often enough for a person who watches, and rarely enough for a thousand containers.
 	soonest = 2 * time.Second
-	// burst is how long a round waits for more of the same: a pod that ends is several requests.
+	// burst is how long a round waits for related requests: a pod that ends sends several.
 	burst = 100 * time.Millisecond
-	// resend is after how long a reply of which no later request tells is looked for in the cgroups, and
-	// what it carries is sent again. A runtime carries a reply out under the lock under which it asked, so only
-	// one that asks for nothing leaves this open. Two seconds are what NRI grants a plugin by default.
+	// resend is the time after which the updates of a reply are sent again, if no later request and no cgroup
+	// proves that the reply was applied. A runtime applies a reply under the lock under which it asked, so
+	// only a runtime without further requests leaves this open. NRI gives a plugin two seconds by default.
 	resend = 2 * time.Second
-	// creation is after how long a container that the runtime never reported as created counts as
-	// one: the kubelet gives a creation up after its runtimeRequestTimeout, 2 minutes by default.
+	// creation is the time after which a container counts as created although the runtime never reported
+	// it. The kubelet stops waiting for a creation after its runtimeRequestTimeout, 2 minutes by default.
 	creation = 2 * time.Minute
-	// landing is how long an unsolicited update may take in a runtime that asks for other things. Beyond
-	// that it is asked to synchronise again, by hanging up. A runtime writes 64 cgroups in well under a second.
+	// landing is how long an unsolicited update may take in a runtime that sends other requests. After that
+	// the connection is closed, so that the runtime synchronises again. A runtime writes 64 cgroups in well
+	// under a second.
 	landing = 10 * time.Second
-	// calm is for how long a runtime must have asked for nothing before the connection is closed: what it
-	// does for one container asks several times within that.
+	// calm is how long a runtime must be without a request before the connection is closed: while it
+	// works on one container, its requests are closer together.
 	calm = 250 * time.Millisecond
-	// most bounds the containers of an unsolicited update, and so the time for which it has the runtime's
-	// lock and no pod can start.
+	// most is the largest number of containers in an unsolicited update. It limits the time for which the
+	// update has the runtime's lock and no pod can start.
 	most = 64
-	// owing is how long a runtime that takes no unsolicited updates may owe one before it is
-	// asked to synchronise again; the reply carries it. With two rounds of `soonest` it
-	// keeps what is owed under 15 s.
+	// owing is how long an update may wait for a reply of a runtime that takes no unsolicited updates. Then
+	// the runtime is asked to synchronise again, and that reply contains it. With two rounds of `soonest`
+	// the wait stays under 15 s.
 	owing = 5 * time.Second
-	// patience bounds the doubling of owing for an update that keeps failing, at some five minutes.
+	// patience is how often owing doubles for an update that keeps failing: to some five minutes.
 	patience = 6
-	// remembered is how long a rejection spares a pod that asks again the planning: longer than
+	// remembered is how long a rejection answers for a pod that asks again, without planning: longer than
 	// the kubelet's longest back-off, 5 minutes.
 	remembered = 10 * time.Minute
 	// beating is how often Config.Alive is called.
@@ -49,55 +50,84 @@ const (
 )
 
 // loop is the event loop: one goroutine that owns everything below. Its methods are the events.
-// None of them waits; what may wait is a job, and its outcome is an event.
+// None of them waits. Work that may wait is a job, and its outcome is an event.
 type loop struct {
 	*Plugin
-	// ctx is the loop's; flow is the same with the number of the event, for what is logged.
+	// ctx is the loop's context. flow is the same context with the number of the event, for the log.
 	ctx, flow context.Context
 	table     *table
-	// session is the connection that counts; nil: there is none. synchronised is set once the
-	// table is what the runtime has.
+	// session is the present connection; nil: there is none. synchronised is true once the table shows
+	// what the runtime has.
 	session      *session
 	synchronised bool
 	// number counts the operations.
 	number uint64
-	// replies are the operations that were handed to the runtime as replies and may not be carried
-	// out yet; flight is the unsolicited update that is under way.
+	// replies are the operations that the runtime got as replies and may not have applied yet. flight is
+	// the unsolicited update that is under way.
 	replies []*operation
 	flight  *flight
-	// foreign are the containers, by id, that came with CPUs that another manager gave them. While
-	// there are any, Paddock stands aside.
+	// foreign are the containers, by id, whose CPUs another manager chose. While there are any, Paddock
+	// does not manage this node.
 	foreign map[string]foreigner
 	fresh   bool
-	// resuming is set from the moment in which the last of them is gone until the runtime synchronises.
+	// resuming is true from the time when the last foreign container is gone until the runtime synchronises.
 	resuming bool
 	// back is set while everything is handed back; nil: it is not.
 	back *handingBack
-	// lost is when the runtime was answered last before the present connection; beat is when
-	// Config.Alive was called last.
+	// lost is the last answer to the runtime before the present connection. beat is the last call of
+	// Config.Alive.
 	lost, beat time.Time
-	// heard is when the runtime asked last.
+	// heard is the time of the runtime's last request.
 	heard time.Time
-	// owed is since when the runtime owes updates that it takes only in replies. For that the connection was
-	// closed dunned times in a row, the last time at dunnedAt.
+	// owed is the time since which updates wait for a reply, of a runtime that takes them only there. For
+	// that reason the connection was closed dunned times in a row, the last time at dunnedAt.
 	owed, dunnedAt time.Time
 	dunned         int
-	// rejections remember what was rejected, by UID. resized are pods whose request changed.
-	// reported are pods whose request was estimated and whose listed request was reported since.
-	rejections        map[string]rejected
-	resized, reported map[string]bool
+	// rejections are the rejected pods, by UID. reported are pods whose request was estimated and whose listed request
+	// was logged since.
+	rejections map[string]rejected
+	reported   map[string]bool
+	// vetoes are the rejected resizes, behind the pods whose grant has another request than the list, lifting until when
+	// quotas are looked at often, all by UID. noVeto is why resizes are not decided in advance; nil: they are, as far as is
+	// known.
+	vetoes  map[string]vetoed
+	behind  map[string]unasked
+	lifting map[string]time.Time
+	noVeto  error
+	// sizing are the pods that were resized just now, by UID, and when.
+	sizing map[string]time.Time
+	// forwards is true once the present connection had a request about the resize of a pod.
+	forwards bool
+	// since is when the present connection began.
+	since time.Time
+	// unplanned are the pods that run and could not be planned, by UID, with the error that was logged.
+	unplanned map[string]string
 	// running are the jobs that are under way, by name.
 	running map[string]bool
 	// quiet are closed once nothing is under way.
 	quiet []chan struct{}
-	// adopting are pods that are being adopted: what they get is not enforced yet.
+	// moves are the pods that have two places in the published state, by UID, steps counts the changes of their steps,
+	// and seen is the last state that was seen with them. movedAt is when a pod was moved last.
+	moves map[string]*move
+	steps int
+	seen  followed
+	// shown: a runtime has shown its containers. Before, it is not known how far an earlier process came with a move.
+	shown   bool
+	movedAt map[string]time.Time
+	// room is the set of moves that is under way; nil: none.
+	room *room
+	// promised is the pod that has a promise since the moves for it have ended.
+	promised promised
+	// failed are the pods for which moves failed, with the time: they are decided without moves for a while.
+	failed map[string]time.Time
+	// adopting are pods that are being adopted: their assignments are not enforced yet.
 	adopting []string
-	// due is when the next round is, timer its channel.
+	// due is the time of the next round, timer its channel.
 	due   time.Time
 	timer <-chan time.Time
 }
 
-// rejected is a pod that was rejected, and what was decided about.
+// rejected is a pod that was rejected, and the version of the state that the decision is based on.
 type rejected struct {
 	pod     request.Pod
 	version uint64
@@ -114,7 +144,10 @@ type foreigner struct {
 func newLoop(p *Plugin) *loop {
 	l := &loop{
 		Plugin: p, fresh: p.config.Fresh, lost: p.config.LastAnswer,
-		foreign: map[string]foreigner{}, rejections: map[string]rejected{}, resized: map[string]bool{}, reported: map[string]bool{}, running: map[string]bool{},
+		foreign: map[string]foreigner{}, rejections: map[string]rejected{}, reported: map[string]bool{},
+		vetoes: map[string]vetoed{}, behind: map[string]unasked{}, lifting: map[string]time.Time{},
+		sizing:    map[string]time.Time{},
+		unplanned: map[string]string{}, running: map[string]bool{}, moves: map[string]*move{}, movedAt: map[string]time.Time{}, failed: map[string]time.Time{},
 	}
 	if l.lost.IsZero() {
 		l.lost = p.begun
@@ -138,6 +171,14 @@ func (l *loop) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		if l.config.Notices != nil && l.synchronised {
+			for _, c := range l.table.containers {
+				if c.phase == settled && (!c.shown || !sameCPUs(c.has, c.showing)) {
+					c.shown, c.showing = true, c.has
+					l.config.Notices.Changed(l.noticed(c, c.has))
+				}
+			}
+		}
 		if len(l.running) == 0 && l.flight == nil {
 			for _, done := range l.quiet {
 				close(done)
@@ -147,22 +188,19 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// wake is an event: everything is compared now.
-func (l *loop) wake() { l.tick() }
-
-// soon makes the next round come soon, shortly at once.
+// soon makes the next round come soon, shortly almost at once.
 func (l *loop) soon()    { l.within(soonest) }
 func (l *loop) shortly() { l.within(burst) }
 
-// within makes the next round come in that time, if it is not due earlier.
+// within makes the next round come in that time, unless it is due earlier.
 func (l *loop) within(wait time.Duration) {
 	if due := l.config.Now().Add(wait); l.due.IsZero() || due.Before(l.due) {
 		l.due, l.timer = due, l.config.After(wait)
 	}
 }
 
-// job runs what may wait, outside the loop, unless one of that name is under way. The event that it
-// returns is its outcome.
+// job runs work that may wait, outside the loop, unless a job of that name is under way. The event that the
+// work returns is its outcome.
 func (l *loop) job(name string, work func(ctx context.Context) func(*loop)) {
 	if l.running[name] {
 		return
@@ -178,23 +216,23 @@ func (l *loop) job(name string, work func(ctx context.Context) func(*loop)) {
 	})
 }
 
-// begin makes an operation. It is handed to the runtime before the next event.
+// begin returns a new operation. The caller gives it to the runtime before the next event.
 func (l *loop) begin(creates string, unsolicited bool) *operation {
 	l.number++
 	return &operation{number: l.number, creates: creates, unsolicited: unsolicited, at: l.config.Now()}
 }
 
-// reply notes that a reply carries updates.
+// reply notes the updates in a reply.
 func (l *loop) reply(by *operation, s *node.State, updates []converge.Update) {
 	for _, u := range updates {
-		l.table.containers[u.ID].tell(by, u.After, takes(s, u))
+		l.table.containers[u.ID].send(by, u.After, takes(s, u))
 	}
 	if len(updates) > 0 {
 		l.replies = append(l.replies, by)
 	}
 }
 
-// settle ends the doubt about replies: each of them is carried out, or never will be.
+// settle ends the wait for the replies for which done is true: each was applied, or never will be.
 func (l *loop) settle(done func(*operation) bool, end func(*container, *operation)) {
 	l.replies = slices.DeleteFunc(l.replies, func(by *operation) bool {
 		if !done(by) {
@@ -207,9 +245,9 @@ func (l *loop) settle(done func(*operation) bool, end func(*container, *operatio
 	})
 }
 
-// asked is called first for every request of the runtime. It reports whether the connection counts.
-// A runtime asks under a lock under which it carried the last reply out. Whether a container was
-// created with it tells a request of its own.
+// asked is called first for every request of the runtime. It reports whether the connection is the present
+// one. A runtime asks under the lock under which it applied the last reply. Another request reports whether
+// the container of that reply was created.
 func (l *loop) asked(s *session) bool {
 	if s == nil || s != l.session {
 		return false
@@ -219,19 +257,30 @@ func (l *loop) asked(s *session) bool {
 	return true
 }
 
-// created is an event: the runtime has a container. The updates beside its creation are made.
+// created is an event: the runtime has a container. The updates in the reply to its creation were made.
 func (l *loop) created(s *session, id string) bool {
 	if !l.asked(s) {
 		return false
-	}
-	if c := l.table.containers[id]; c != nil {
-		c.created()
 	}
 	l.settle(func(by *operation) bool { return by.creates == id }, (*container).made)
 	return true
 }
 
-// enter is an event: a sandbox is created. It reports whether the node is managed.
+// started is an event: a container runs. What changed since its creation reaches it now.
+func (l *loop) started(s *session, id string) bool {
+	if !l.asked(s) {
+		return false
+	}
+	if c := l.table.containers[id]; c != nil {
+		c.started()
+		if !c.everything().CPUs.Equal(desired(l.state(), c.pod, c.name).CPUs) {
+			l.shortly()
+		}
+	}
+	return true
+}
+
+// enter is an event: a sandbox is created. It reports whether Paddock manages the node.
 func (l *loop) enter(s *session, box *sandbox) (managed bool, err error) {
 	if !l.asked(s) {
 		return false, errGone
@@ -241,7 +290,7 @@ func (l *loop) enter(s *session, box *sandbox) (managed bool, err error) {
 	return l.managed(), nil
 }
 
-// leave is an event: a sandbox is gone. Its pod keeps everything: a new one may be created.
+// leave is an event: a sandbox is gone. Its pod keeps everything, because a new sandbox may follow.
 func (l *loop) leave(s *session, id string) bool {
 	if !l.asked(s) {
 		return false
@@ -258,11 +307,12 @@ func (l *loop) leave(s *session, id string) bool {
 type placed struct {
 	setting converge.Setting
 	updates []converge.Update
+	noticed Noticed
 	err     error
 }
 
-// create is an event: a container is created. It is told what its pod has now, and in the same
-// reply everyone else makes room.
+// create is an event: a container is created. The reply has its setting, and the updates of the containers
+// that make room.
 func (l *loop) create(s *session, c *container) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
@@ -277,11 +327,11 @@ func (l *loop) create(s *session, c *container) placed {
 	}
 	c.own = owns(state, c.pod, c.name)
 	updates, stranded := l.compare(state, c.id)
-	updates, withheld := l.table.safe(state, updates, true)
+	updates, withheld := l.table.safe(state, updates, merged)
 	over := l.table.overstays(state, updates, true)
 	if by := l.table.blocker(over, c.id, setting.CPUs, c.own); by != nil {
 		l.soon()
-		return placed{err: fmt.Errorf("container %s of pod %s may still run on some of its CPUs %s (%s): it is told to leave, and this is tried again",
+		return placed{err: fmt.Errorf("container %s of pod %s may still run on some of its CPUs %s (%s): it is being moved, and this is tried again",
 			by.name, l.table.who(by.pod), setting.CPUs, by.phase)}
 	}
 	l.config.Engine.ContainerCreated(c.pod, c.name)
@@ -293,42 +343,11 @@ func (l *loop) create(s *session, c *container) placed {
 	if withheld > 0 {
 		l.soon()
 	}
-	return placed{setting: setting, updates: updates}
+	return placed{setting: setting, updates: updates, noticed: l.noticed(c, setting)}
 }
 
-// resize is an event: the kubelet changes the resources of a container. What is ours stays.
-func (l *loop) resize(s *session, id, pod string) placed {
-	if !l.asked(s) {
-		return placed{err: errGone}
-	}
-	l.resized[pod] = true
-	l.soon()
-	known := l.table.containers[id]
-	if known == nil {
-		return placed{} // It is none of ours, or has ended.
-	}
-	state := l.state()
-	updates, stranded := l.compare(state, id)
-	own := converge.Update{ID: id, Pod: known.pod, Container: known.name, Before: known.observed(state).Setting, After: desired(state, known.pod, known.name)}
-	own.Before.Quota = node.KeepQuota // The kubelet writes another one with this very request.
-	updates = l.table.beside(state, updates, own)
-	l.reply(l.begin("", false), state, updates)
-	l.reportStranded(stranded)
-	return placed{updates: updates}
-}
-
-// resizing is an event: the kubelet changes the resources of a pod.
-func (l *loop) resizing(s *session, pod string) bool {
-	if !l.asked(s) {
-		return false
-	}
-	l.resized[pod] = true
-	l.soon()
-	return true
-}
-
-// end is an event: a container has ended, or its creation failed. Its pod keeps everything: it may
-// start again. What others wait for is in the reply, if the request has one.
+// end is an event: a container has ended, or its creation failed. Its pod keeps everything, because the
+// container may start again. If the request has a reply, it contains the updates that other containers wait for.
 func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
@@ -337,7 +356,13 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	delete(l.table.containers, id)
 	if _, was := l.foreign[id]; was {
 		delete(l.foreign, id)
-		l.resume()
+		if len(l.foreign) == 0 && l.Status().Unmanaged != nil {
+			// The runtime is asked to synchronise again, because nothing was done for what was created meanwhile.
+			l.config.Log.InfoContext(l.flow, "no container is pinned by another manager any more: this node is managed again")
+			l.resuming = true
+			l.shortly()
+		}
+		l.publish()
 	}
 	l.table.heard[pod] = l.config.Now()
 	l.shortly()
@@ -346,47 +371,34 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	}
 	state := l.state()
 	updates, stranded := l.compare(state, "")
-	updates, _ = l.table.safe(state, updates, true)
+	updates, _ = l.table.safe(state, updates, merged)
 	l.reply(l.begin("", false), state, updates)
 	l.reportStranded(stranded)
 	return placed{updates: updates}
 }
 
-// pinned is an event: a container comes with CPUs that another manager gave it. Paddock stands aside
-// until it is gone.
+// pinned is an event: a container comes with CPUs that another manager chose. Paddock does not manage this node
+// until the container is gone.
 func (l *loop) pinned(s *session, id string, f foreigner) bool {
 	if !l.asked(s) {
 		return false
 	}
 	l.foreign[id] = f
-	l.standAside()
+	l.publishUnmanaged()
 	return true
 }
 
-// standAside reports why this node is not managed.
-func (l *loop) standAside() {
-	first := l.Status().Aside == nil
+// publishUnmanaged publishes, and logs once, that this node is not managed.
+func (l *loop) publishUnmanaged() {
+	first := l.Status().Unmanaged == nil
 	l.publish()
 	if first {
-		l.config.Log.ErrorContext(l.flow, "this node is not managed", "error", l.Status().Aside)
+		l.config.Log.ErrorContext(l.flow, "this node is not managed", "error", l.Status().Unmanaged)
 	}
 }
 
-// resume ends standing aside once no container is pinned by another manager. The runtime is asked
-// to synchronise again, as nothing was done for what was created meanwhile.
-func (l *loop) resume() {
-	if len(l.foreign) > 0 || l.Status().Aside == nil {
-		l.publish()
-		return
-	}
-	l.config.Log.InfoContext(l.flow, "no container is pinned by another manager any more: this node is managed again")
-	l.resuming = true
-	l.publish()
-	l.shortly()
-}
-
-// aside is why this node is not managed.
-func (l *loop) aside() error {
+// unmanaged is the reason why Paddock does not manage this node; nil: it does.
+func (l *loop) unmanaged() error {
 	if len(l.foreign) == 0 {
 		return nil
 	}
@@ -412,29 +424,34 @@ func (l *loop) aside() error {
 
 // publish shows readers the present status.
 func (l *loop) publish() {
-	l.status.Store(&Status{Aside: l.aside(), Connected: l.synchronised, Unenforced: l.unenforced()})
-}
-
-// unenforced are the pods with a container that is not known to have its own CPUs.
-func (l *loop) unenforced() map[string]bool {
-	uids := map[string]bool{}
+	unenforced := map[string]bool{}
 	for _, uid := range l.adopting {
-		uids[uid] = true
+		unenforced[uid] = true
 	}
 	s := l.state()
 	for _, c := range l.table.containers {
-		if uids[c.pod] || !owns(s, c.pod, c.name) {
+		if unenforced[c.pod] || !owns(s, c.pod, c.name) {
 			continue
 		}
-		want := desired(s, c.pod, c.name)
-		if !c.everything().CPUs.Equal(want.CPUs) {
-			uids[c.pod] = true
+		if _, sizing := l.sizing[c.pod]; sizing && c.own {
+			continue // It runs on CPUs of its pod, and on others of them soon.
+		}
+		want, has := desired(s, c.pod, c.name), c.everything().CPUs
+		if m := l.moves[c.pod]; m != nil && !has.IsEmpty() && m.from.CPUs().Union(m.to.CPUs()).Contains(has) {
+			continue // It has both places.
+		}
+		if !has.Equal(want.CPUs) {
+			unenforced[c.pod] = true
 		}
 	}
-	return uids
+	vetoes := make(map[string]string, len(l.vetoes))
+	for uid, v := range l.vetoes {
+		vetoes[uid] = v.err.Error()
+	}
+	l.status.Store(&Status{Unmanaged: l.unmanaged(), Connected: l.synchronised, Unenforced: unenforced, Vetoes: vetoes, NoVeto: l.noVeto, Moving: l.moving()})
 }
 
-// reportStranded logs the containers that have nowhere to go.
+// reportStranded logs the containers for which there are no CPUs.
 func (l *loop) reportStranded(stranded []converge.Observed) {
 	for _, o := range stranded {
 		l.config.Log.ErrorContext(l.flow, "the node shared pool is empty: a container stays where it is", "uid", o.Pod, "container", o.Container, "cpus", o.CPUs.String())

@@ -16,13 +16,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// Engine decides and remembers; see package engine. None of its methods without a context waits.
+// Engine decides and keeps the state; see package engine. No method without a context waits.
 type Engine interface {
 	Admit(ctx context.Context, pod request.Pod) (*node.Plan, error)
 	AdmitAll(ctx context.Context, pods []request.Pod) []engine.Decision
-	Preview(pod request.Pod) *node.Plan
+	Preview(pod request.Pod) (plan *node.Plan, asked *node.State)
+	Move(ctx context.Context, uid string, f func(*node.State) (*node.State, error)) error
+	Resize(ctx context.Context, pod request.Pod) (*node.Plan, error)
+	PreviewResize(pod request.Pod) *node.Plan
 	Drop(ctx context.Context, uid string)
 	ContainerCreated(uid, name string)
 	Snapshot() *engine.Snapshot
@@ -30,35 +34,56 @@ type Engine interface {
 	Tick(ctx context.Context) error
 }
 
-// Pods is the source of pods: the kubelet, as a rule.
+// Pods is the source of pods, usually the kubelet.
 type Pods interface {
-	// Lookup returns what a pod asks for, within ctx.
+	// Lookup returns the request of a pod, within ctx.
 	Lookup(ctx context.Context, uid string) (request.Pod, error)
 	// List asks again which pods there are, by UID. Pods that have ended are not among them.
 	List(ctx context.Context) (map[string]request.Pod, error)
-	// Gone reports whether a pod is gone by all lists so far. It does not wait.
+	// Latest is a pod of the last list. pending is why the kubelet does not carry out what it asks for now, because it waits
+	// for room or never will; empty: it does. It does not wait.
+	Latest(uid string) (pod request.Pod, pending string, known bool)
+	// Gone reports whether a pod is gone, according to all lists so far. It does not wait.
 	Gone(uid string, trace absence.Trace) bool
+}
+
+// Handover takes the grants that a scheduler handed over. The engine's planner knows them. No method waits.
+type Handover interface {
+	// Offer notes the text with which the sandbox of a pod comes; empty: none.
+	Offer(uid, text string)
+	// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's grant needs something
+	// that is not free.
+	Outcome(uid string) (why handover.Reason, contested bool)
+	// Used reports whether any pod came with a grant, or is listed with one.
+	Used() bool
 }
 
 // Cgroups are the kernel's files. A path is as the runtime names it.
 type Cgroups interface {
 	Read(path string) (converge.Setting, error)
-	// SetQuota gives a cgroup a CFS quota, and reports whether it had another one.
+	// Pages are the bytes of anonymous memory that a cgroup has on each NUMA node.
+	Pages(path string) (map[int]int64, error)
+	// SetQuota writes the CFS quota of a cgroup, and reports whether it changed.
 	SetQuota(path string, want node.Quota) (bool, error)
 }
 
-// Observer learns what happens, for metrics. It must not wait.
+// Observer gets what happens, for metrics. It must not wait.
 type Observer interface {
 	// Hook is one request of the runtime.
 	Hook(name string, took time.Duration, err error)
-	// Asked is how long a hook waited for the source of pods.
+	// Asked is the time for which a hook waited for the source of pods.
 	Asked(took time.Duration)
 	Connected(bool)
-	// Away is how long pods were started without Paddock.
+	// Away is the time for which pods were started without Paddock.
 	Away(time.Duration)
-	// Repaired is how many containers ran where they should not, and were updated.
+	// Vetoes reports whether the runtime asks before a pod is resized, as far as is known.
+	Vetoes(bool)
+	// Repaired is the number of containers that had wrong CPUs and were updated.
 	Repaired(containers int)
 }
+
+// ErrLater is wrapped by errors of Config.Devices after which another try may have an answer.
+var ErrLater = errors.New("it may answer later")
 
 // Config is the plugin's environment.
 type Config struct {
@@ -67,7 +92,7 @@ type Config struct {
 	Cgroups  Cgroups
 	Observer Observer
 	Log      *slog.Logger
-	// Operation numbers what is logged with the context it returns; nil: no numbers.
+	// Operation returns a context with a number for the log; nil: no numbers.
 	Operation func(context.Context) context.Context
 	// Now and After are time.Now and time.After.
 	Now   func() time.Time
@@ -80,19 +105,31 @@ type Config struct {
 	Timeout time.Duration
 	// Period is how often everything is compared.
 	Period time.Duration
-	// Grace is how long a pod that was estimated, and that the source never listed, keeps its CPUs without a
-	// sandbox.
+	// Grace is how long an estimated pod that the source never listed keeps its CPUs without a sandbox.
 	Grace time.Duration
-	// Fresh is true if the engine's state never had a grant: CPUs that containers have are not ours then.
+	// Fresh is true if the engine's state never had a grant: then Paddock did not assign the CPUs that
+	// containers have.
 	Fresh bool
-	// Estimate reports of the error of a Lookup whether the request is read from the numbers of the pod's
-	// cgroup instead. Nil: never.
+	// Estimate gets the error of a Lookup, and reports whether to estimate the request from the pod's cgroup
+	// instead. Nil: never.
 	Estimate func(error) bool
-	// TakeOver manages containers that run on CPUs of which the state knows nothing.
+	// Devices asks for the devices that others chose for the containers of a pod. It returns a function that adds
+	// them to the pod's request. It is called beside Pods.Lookup, and has half of the hook's time. A pod that asks for
+	// no devices does not wait for it: then ctx ends early. If the answer may come later, because ctx ended or the
+	// error wraps ErrLater, the pod is tried again under a policy that rejects pods that are not aligned; otherwise it
+	// is decided without its devices, and has the reason. Nil: it is not asked.
+	Devices func(ctx context.Context, namespace, name string) (add func(request.Pod) request.Pod, err error)
+	// Handover takes the grants that pods come with; nil: there are none.
+	Handover Handover
+	// Notices show containers what they have; nil: nothing does.
+	Notices Notices
+	// Moves is how running pods are moved.
+	Moves MovesConfig
+	// TakeOver manages containers that run on CPUs that are not in the state.
 	TakeOver bool
-	// LastAnswer is when an earlier process answered the runtime last; zero: unknown, or never.
+	// LastAnswer is the last answer of an earlier process to the runtime; zero: unknown, or never.
 	LastAnswer time.Time
-	// Alive is called, at most every few seconds, while the runtime is answered; nil: not at all. It may wait.
+	// Alive is called, at most every few seconds, while the runtime is connected; nil: not at all. It may wait.
 	Alive func(time.Time)
 }
 
@@ -106,7 +143,7 @@ type Link interface {
 	RequestTimeout() time.Duration
 }
 
-// Errors that a hook may answer with; a runtime shows their text and the kubelet tries again.
+// Errors that hooks return. A runtime shows their text, and the kubelet tries again.
 var (
 	errEmptyPool = errors.New("it has no CPUs of its own, and the node shared pool is empty: free CPUs, or turn strict-cpu-reservation off")
 	errReleased  = errors.New("its pod was released meanwhile; it will be tried again")
@@ -121,31 +158,40 @@ type Plugin struct {
 	begun  time.Time
 	status atomic.Pointer[Status]
 	jobs   sync.WaitGroup
+	// glances has room for the one read of cgroups that a request may wait for.
+	glances chan struct{}
 }
 
 // Status is what readers see of the plugin.
 type Status struct {
-	// Aside is why this node is not managed: another manager pins containers. Nil: it is managed.
-	Aside error
+	// Unmanaged is the reason why Paddock does not manage this node: another manager pins containers. Nil: it
+	// manages the node.
+	Unmanaged error
 	// Connected is true from Synchronize on until the connection ends.
 	Connected bool
-	// Unenforced are the UIDs of pods that have CPUs of their own and of which a container is not
-	// known to run on them: their CPUs are not to be reported as assigned.
+	// Unenforced are the UIDs of pods that have CPUs of their own, if it is not known that all their
+	// containers run on them. Such CPUs must not be reported as assigned.
 	Unenforced map[string]bool
+	// Vetoes are why the last resizes of pods were rejected, by UID.
+	Vetoes map[string]string
+	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as far as is known.
+	NoVeto error
+	// Moving are the moves that are under way, by UID of the pod.
+	Moving []Moving
 }
 
-// New is a plugin without connection. Run drives it.
+// New returns a plugin without a connection. Run connects it.
 func New(c Config) *Plugin {
 	if c.Operation == nil {
 		c.Operation = func(ctx context.Context) context.Context { return ctx }
 	}
-	p := &Plugin{config: c, events: make(chan func(*loop)), ended: make(chan struct{}), begun: c.Now()}
+	p := &Plugin{config: c, events: make(chan func(*loop)), ended: make(chan struct{}), begun: c.Now(), glances: make(chan struct{}, 1)}
 	p.status.Store(&Status{})
 	return p
 }
 
-// Run keeps the connection to the runtime and everything in order until ctx ends. It returns the
-// cause of that. Nothing runs on when it returns.
+// Run keeps the connection to the runtime, and answers it, until ctx ends. It returns the cause of that. When
+// it returns, all goroutines have ended.
 func (p *Plugin) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.connect(ctx) })
@@ -155,14 +201,14 @@ func (p *Plugin) Run(ctx context.Context) error {
 	return err
 }
 
-// Status is the present one. It never waits.
+// Status is the present status. It never waits.
 func (p *Plugin) Status() *Status { return p.status.Load() }
 
-// Ready returns why the node is not managed now.
+// Ready returns the reason why Paddock does not manage the node now; nil: it does.
 func (p *Plugin) Ready() error {
 	switch s := p.Status(); {
-	case s.Aside != nil:
-		return s.Aside
+	case s.Unmanaged != nil:
+		return s.Unmanaged
 	case !s.Connected:
 		return errors.New("no connection to the runtime at " + p.config.Socket + ": pods start without CPUs of their own")
 	}
@@ -172,7 +218,7 @@ func (p *Plugin) Ready() error {
 // Running is a container that the runtime has, with its cgroup and that of its pod as the runtime names them.
 type Running struct{ Who, Pod, Container, Path, Parent string }
 
-// Running are the containers that the loop knows, in no order. It does not wait for anything but the loop.
+// Running are the containers that the loop knows, in no order. It waits for the loop only.
 func (p *Plugin) Running() []Running {
 	list, _ := ask(context.Background(), p, func(l *loop) []Running { //nolint:forbidigo // The loop answers at once, or has ended.
 		list := make([]Running, 0, len(l.table.containers))
@@ -189,9 +235,9 @@ func (p *Plugin) Running() []Running {
 }
 
 // Wake makes the loop compare everything now.
-func (p *Plugin) Wake(ctx context.Context) { p.tell(ctx, (*loop).wake) }
+func (p *Plugin) Wake(ctx context.Context) { p.tell(ctx, (*loop).tick) }
 
-// Settle makes a round, and waits until nothing that it began is under way, or ctx ends.
+// Settle makes a round, and waits until all its jobs have ended, or ctx ends.
 func (p *Plugin) Settle(ctx context.Context) {
 	done := make(chan struct{})
 	p.tell(ctx, func(l *loop) {
@@ -205,7 +251,7 @@ func (p *Plugin) Settle(ctx context.Context) {
 	}
 }
 
-// tell hands an event to the loop. It returns when the loop takes it, or ctx or the loop ends.
+// tell passes an event to the loop. It returns when the loop takes it, or ctx or the loop ends.
 func (p *Plugin) tell(ctx context.Context, event func(*loop)) {
 	select {
 	case p.events <- event:
@@ -214,9 +260,8 @@ func (p *Plugin) tell(ctx context.Context, event func(*loop)) {
 	}
 }
 
-// ask has the loop answer a question. It returns an error if ctx or the loop ends before the loop
-// takes the question, which is then never answered: what the loop believes to have told the
-// runtime was told.
+// ask has the loop answer a question. It returns an error if ctx or the loop ends before the loop takes the
+// question. Such a question is never answered, so every answer that the loop gave has reached its caller.
 func ask[A any](ctx context.Context, p *Plugin, question func(*loop) A) (A, error) {
 	var none A
 	reply := make(chan A, 1)

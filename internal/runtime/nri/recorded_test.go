@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
@@ -82,13 +84,13 @@ func (b *bench) play(t *testing.T, m message) (*api.ContainerAdjustment, []*api.
 		if adjust != nil {
 			r.setting = b.set(r.setting, adjust.GetLinux().GetResources())
 		}
-		b.apply(updates)
+		b.reply(updates)
 		b.runs[m.Container.GetId()] = r
 	case "UpdatePodSandbox":
 		err = b.plugin.UpdatePodSandbox(t.Context(), m.Pod, nil, m.Resources)
 	case "UpdateContainer":
 		updates, err = b.plugin.UpdateContainer(t.Context(), m.Pod, m.Container, m.Resources)
-		b.apply(updates)
+		b.reply(updates)
 	default:
 		err = errors.New("nobody plays " + m.Event)
 	}
@@ -172,27 +174,44 @@ func TestRecordedStaticKubelet(t *testing.T) {
 	}
 }
 
-// Pods are resized in place. What is pinned stays, and what it would take is said.
+// Pods are resized in place. The third CPU of ctr-g is not free on its NUMA node: a policy that wants one node vetoes
+// that before anything changes, another one gives a CPU elsewhere. plr-b is Burstable, and the kubelet's alone.
 func TestRecordedResize(t *testing.T) {
-	b := newBench(t.Context())
-	b.start()
-	defer b.check(t)
-	b.listed(t, "apiserver-resize-pods1")
-	var before map[string]string
-	for _, m := range messages(t, "apiserver-resize") {
-		if m.Event == "UpdatePodSandbox" && before == nil {
-			before = b.shown()
-			b.listed(t, "apiserver-resize-pods2")
+	const pod = "1e1caf5a-330e-4aac-846d-64ed283b5115"
+	for topology, want := range map[node.TopologyPolicy]struct{ veto, main string }{
+		node.TopologyRestricted: {"paddock rejects the resize of the pod default/ctr-g: Deferred: CPUs of container main from 2 to 3: 3 CPUs wanted, but no one NUMA node has so much free", "2-3 on {0} no quota"},
+		node.TopologyBestEffort: {"", "2-4 on {0} no quota"},
+	} {
+		b := newBench(t.Context())
+		b.policy.Topology = topology
+		b.start()
+		b.listed(t, "apiserver-resize-pods1")
+		resizes := false
+		for _, m := range messages(t, "apiserver-resize") {
+			if m.Event == "UpdatePodSandbox" && !resizes {
+				b.listed(t, "apiserver-resize-pods2")
+				resizes = true
+				for _, id := range slices.Sorted(maps.Keys(b.runs)) { // They run; it was not recorded.
+					b.broke(b.plugin.PostStartContainer(t.Context(), m.Pod, b.runs[id].c))
+				}
+			}
+			if resizes && m.Pod.GetUid() == pod && want.veto != "" { // No message follows a veto.
+				if err := b.plugin.UpdatePodSandbox(t.Context(), m.Pod, nil, m.Resources); m.Event == "UpdatePodSandbox" && (err == nil || !strings.HasPrefix(err.Error(), want.veto)) {
+					t.Errorf("%v: %v", topology, err)
+				}
+				continue
+			}
+			b.play(t, m)
 		}
-		b.play(t, m)
-	}
-	b.quotas["/kubepods/pod1e1caf5a-330e-4aac-846d-64ed283b5115"] = true
-	b.plugin.Reconcile(t.Context())
-	b.want(t, "after the resize", before)
-	if b.quotas["/kubepods/pod1e1caf5a-330e-4aac-846d-64ed283b5115"] {
-		t.Error("the pod's quota came back")
-	}
-	if said := b.said.String(); !strings.Contains(said, "pod=default/ctr-g") || !strings.Contains(said, "would_get=3") {
-		t.Errorf("it is not said what the resized pod would get: %s", said)
+		b.quotas["/kubepods/pod"+pod] = true
+		b.plugin.Reconcile(t.Context())
+		if got := b.shown()[pod+"/main"]; got != want.main {
+			t.Errorf("%v: after the resize it runs on %s, want %s", topology, got, want.main)
+		}
+		if b.quotas["/kubepods/pod"+pod] {
+			t.Errorf("%v: the pod's quota came back", topology)
+		}
+		b.apart()
+		b.check(t)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
@@ -37,8 +36,7 @@ func TestStalledDisk(t *testing.T) {
 		b.start()
 		b.list(guaranteed("x", 2), guaranteed("w", 2), burstable("y"))
 		b.mustRun(t, "w", "y")
-		stall := make(chan struct{})
-		b.stall.Store(&stall)
+		goOn := b.stallDisk()
 		box := sandboxOf("x")
 		rejected := make(chan error, 1)
 		begin := time.Now()
@@ -46,16 +44,14 @@ func TestStalledDisk(t *testing.T) {
 		synctest.Wait()
 
 		for _, uid := range []string{"w", "y"} { // Their containers restart meanwhile.
-			ybox := b.boxes[b.runs[b.of(uid)[0]].c.GetPodSandboxId()]
-			if err := b.plugin.RunPodSandbox(b.ctx, ybox); err != nil {
+			if err := b.plugin.RunPodSandbox(b.ctx, b.box(uid)); err != nil {
 				t.Errorf("a pod that was admitted before: %v", err)
 			}
-			if _, _, err := b.plugin.CreateContainer(b.ctx, ybox, &api.Container{Id: "again-" + uid, PodSandboxId: ybox.GetId(), Name: b.runs[b.of(uid)[0]].c.GetName()}); err != nil {
+			again := b.container(b.box(uid), b.runs[b.of(uid)[0]].c.GetName())
+			if err := again.ask(); err != nil {
 				t.Errorf("a container of a pod that was admitted before: %v", err)
 			}
-			if err := b.plugin.RemoveContainer(b.ctx, ybox, &api.Container{Id: "again-" + uid}); err != nil {
-				t.Error(err)
-			}
+			again.remove()
 		}
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("pods that were admitted before waited %v for the disk", took)
@@ -66,12 +62,11 @@ func TestStalledDisk(t *testing.T) {
 		if _, visible := b.engine.State().Grant("x"); visible {
 			t.Error("a grant that is not durable is visible")
 		}
-		if _, _, err := b.plugin.CreateContainer(b.ctx, box, &api.Container{Id: "c", PodSandboxId: box.GetId(), Name: "app"}); err == nil {
+		if err := b.container(box, "app").ask(); err == nil {
 			t.Error("a container of a pod without a durable grant was created")
 		}
 		pass(8 * time.Second)
-		b.stall.Store(nil)
-		close(stall)
+		goOn()
 		synctest.Wait()
 		b.mustRun(t, "x")
 		b.check(t)
@@ -84,13 +79,11 @@ func TestStalledDiskAndThePodIsGone(t *testing.T) {
 		b := live(t)
 		b.start()
 		b.list(guaranteed("x", 2))
-		stall := make(chan struct{})
-		b.stall.Store(&stall)
+		goOn := b.stallDisk()
 		if err := b.plugin.RunPodSandbox(b.ctx, sandboxOf("x")); err == nil {
 			t.Fatal("admitted without a write")
 		}
-		b.stall.Store(nil)
-		close(stall)
+		goOn()
 		synctest.Wait()
 		if _, there := b.engine.State().Grant("x"); !there {
 			t.Fatal("the write did not go on")
@@ -114,10 +107,9 @@ func TestLateAdoptionDuringACreation(t *testing.T) {
 		b.mustRun(t, "x")
 		b.start()
 		b.mustRun(t, "y")
-		ybox := b.boxes[b.runs[b.of("y")[0]].c.GetPodSandboxId()]
-		adjust, _, err := b.plugin.CreateContainer(b.ctx, ybox, &api.Container{Id: "again", PodSandboxId: ybox.GetId(), Name: "web"})
-		if err != nil || adjust.GetLinux().GetResources().GetCpu().GetCpus() != "0-7" {
-			t.Fatalf("created with %v, %v", adjust, err)
+		again := b.container(b.box("y"), "web")
+		if err := again.ask(); err != nil || again.setting.CPUs.String() != "0-7" {
+			t.Fatalf("created with %v, %v", again.setting, err)
 		}
 		b.list(guaranteed("x", 2))
 		pass(20 * time.Second) // The creation takes long.
@@ -131,12 +123,9 @@ func TestLateAdoptionDuringACreation(t *testing.T) {
 		if !b.plugin.Status().Unenforced["x"] {
 			t.Error("its CPUs are reported as assigned")
 		}
-		b.mu.Lock()
-		b.runs["again"] = &running{c: &api.Container{Id: "again", PodSandboxId: ybox.GetId(), Name: "web"}, setting: converge.Setting{CPUs: cpuset.Of(0, 1, 2, 3, 4, 5, 6, 7)}}
-		b.mu.Unlock()
-		if err := b.plugin.PostCreateContainer(b.ctx, ybox, &api.Container{Id: "again"}); err != nil {
-			t.Fatal(err)
-		}
+		again.runs()
+		b.broke(again.report())
+		b.broke(again.start())
 		pass(20 * time.Second)
 		b.apart()
 		if now := b.shown()["x/app"]; !strings.HasPrefix(now, g.Containers[0].CPUs.String()) || b.plugin.Status().Unenforced["x"] {
@@ -154,14 +143,13 @@ func TestHangingUpdate(t *testing.T) {
 		b.start()
 		b.list(burstable("y"), guaranteed("x", 2))
 		b.mustRun(t, "y")
-		hold := make(chan struct{})
-		b.link.holds(hold)
+		goOn := b.stallUpdates()
 		b.mu.Lock()
 		for _, r := range b.runs {
 			r.setting.CPUs = cpuset.Of(0, 1, 2, 3) // Somebody wrote to the cgroup.
 		}
 		b.mu.Unlock()
-		pass(11 * time.Second) // The next round finds it, and its update hangs.
+		pass(5 * time.Second) // The next round finds it, and its update hangs.
 		begin := time.Now()
 		if err := b.plugin.RunPodSandbox(b.ctx, sandboxOf("x")); err != nil || time.Since(begin) > time.Second {
 			t.Errorf("a pod is admitted after %v: %v", time.Since(begin), err)
@@ -178,7 +166,7 @@ func TestHangingUpdate(t *testing.T) {
 		if b.plugin.Ready() == nil {
 			t.Fatal("the connection is still there")
 		}
-		close(hold)
+		goOn()
 		<-ended
 		b.link = nil
 		b.connect()
@@ -195,17 +183,14 @@ func TestOvertakenUpdate(t *testing.T) {
 		b.start()
 		b.list(guaranteed("g", 3), burstable("b"), burstable("c"), guaranteed("h", 2))
 		b.mustRun(t, "g", "b")
-		hold := make(chan struct{})
-		b.link.holds(hold)
-		b.stop("g")
-		b.unlist("g")
+		goOn := b.stallUpdates()
+		b.end("g")
 		pass(5 * time.Second) // b is to have all CPUs; the update waits for the runtime's lock.
 		b.mustRun(t, "c")     // The reply gives b all CPUs, too.
 		if err := b.run("h"); err == nil {
 			t.Error("a container was created on CPUs that b is about to get")
 		}
-		b.link.holds(nil)
-		close(hold) // b gets them now.
+		goOn() // b gets them now.
 		pass(10 * time.Second)
 		b.mustRun(t, "h")
 		b.apart()
@@ -300,12 +285,9 @@ func TestFreedCPUsOnAnOldRuntime(t *testing.T) {
 		b.start()
 		b.list(guaranteed("g", 2), burstable("y"))
 		b.mustRun(t, "g", "y")
-		b.stop("g")
-		b.unlist("g")
+		b.end("g")
 		begin := time.Now()
-		<-b.link.ended
-		b.link = nil
-		b.connect()
+		b.reconnect()
 		if took := time.Since(begin); took > 15*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -322,12 +304,12 @@ func TestAsideAndBack(t *testing.T) {
 		b.start()
 		b.list(guaranteed("g", 2), guaranteed("h", 2), burstable("k"))
 		b.mustRun(t, "g")
-		box := sandboxOf("k")
-		c := &api.Container{Id: "k-web", PodSandboxId: box.GetId(), Name: "web", Linux: &api.LinuxContainer{Resources: &api.LinuxResources{Cpu: &api.LinuxCPU{Cpus: "0-1,7"}}}}
-		if adjust, _, err := b.plugin.CreateContainer(b.ctx, box, c); adjust != nil || err != nil {
+		c := b.container(sandboxOf("k"), "web")
+		c.c.Linux.Resources = &api.LinuxResources{Cpu: &api.LinuxCPU{Cpus: "0-1,7"}}
+		if adjust, _, err := b.plugin.CreateContainer(b.ctx, c.box, c.c); adjust != nil || err != nil {
 			t.Errorf("answered with %v, %v", adjust, err)
 		}
-		if err := b.plugin.Status().Aside; err == nil || !strings.Contains(err.Error(), "default/k") {
+		if err := b.plugin.Status().Unmanaged; err == nil || !strings.Contains(err.Error(), "default/k") {
 			t.Errorf("aside: %v; want the pod that is pinned", err)
 		}
 		b.mustRun(t, "h")
@@ -335,12 +317,10 @@ func TestAsideAndBack(t *testing.T) {
 			t.Errorf("while it stands aside a container is created with %s", got)
 		}
 		b.wrong = nil // Nothing is promised while another manager is there.
-		if _, err := b.plugin.StopContainer(b.ctx, box, c); err != nil {
+		if _, err := b.plugin.StopContainer(b.ctx, c.box, c.c); err != nil {
 			t.Error(err)
 		}
-		<-b.link.ended
-		b.link = nil
-		b.connect()
+		b.reconnect()
 		if err := b.plugin.Ready(); err != nil {
 			t.Errorf("still aside: %v", err)
 		}
@@ -359,8 +339,7 @@ func TestReleaseBeforeAdoption(t *testing.T) {
 	b.list(guaranteed("g", 4), guaranteed("h", 4))
 	b.mustRun(t, "g")
 	b.disconnect()
-	b.stop("g")
-	b.unlist("g")
+	b.end("g")
 	b.mustRun(t, "h")
 	b.connect()
 	b.want(t, "back", map[string]string{"h/app": "4-7 on {1} no quota", "h/log": "0-3 on {1}"})
@@ -373,8 +352,7 @@ func TestReleaseBeforeRejection(t *testing.T) {
 	b.start()
 	b.list(guaranteed("g", 4), guaranteed("h", 4))
 	b.mustRun(t, "g")
-	b.stop("g")
-	b.unlist("g")
+	b.end("g")
 	b.mustRun(t, "h")
 	b.check(t)
 }
@@ -385,14 +363,11 @@ func TestCreationThatIsNeverReported(t *testing.T) {
 		b := live(t)
 		b.start()
 		b.list(burstable("y"), guaranteed("g", 2))
-		box := sandboxOf("y")
-		if err := b.plugin.RunPodSandbox(b.ctx, box); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := b.plugin.CreateContainer(b.ctx, box, &api.Container{Id: "lost", PodSandboxId: box.GetId(), Name: "web"}); err != nil {
-			t.Fatal(err)
-		}
-		if phase := b.plugin.Phase(b.ctx, "lost"); phase != "creating" {
+		box, err := b.sandbox("y")
+		b.broke(err)
+		lost := b.container(box, "web")
+		b.broke(lost.ask())
+		if phase := b.plugin.Phase(b.ctx, lost.c.GetId()); phase != "creating" {
 			t.Errorf("it is %s, want creating", phase)
 		}
 		if err := b.run("g"); err == nil || !strings.Contains(err.Error(), "may still run on") {
@@ -418,65 +393,6 @@ func TestTimeoutOfTheRuntime(t *testing.T) {
 		err := b.plugin.RunPodSandbox(b.ctx, sandboxOf("x"))
 		if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || took != 250*time.Millisecond {
 			t.Errorf("answered after %v with %v, want half of 500ms", took, err)
-		}
-		b.check(t)
-	})
-}
-
-// The way back: everything runs everywhere, the state is empty, what starts afterwards is left alone, and an agent
-// that starts later finds nothing that belongs to another manager. Also on a runtime that takes updates in replies only.
-func TestHandBack(t *testing.T) {
-	for name, old := range map[string]bool{"containerd 2.4": false, "containerd 2.1": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := live(t)
-				b.old = old
-				b.start()
-				b.list(guaranteed("g", 2), burstable("y"), guaranteed("h", 2))
-				b.mustRun(t, "g", "y")
-				begin := time.Now()
-				done := make(chan error)
-				go func() { done <- b.plugin.HandBack(b.ctx) }()
-				if old {
-					<-b.link.ended // It hangs up.
-					b.link = nil
-					b.connect()
-				}
-				if err := <-done; err != nil || time.Since(begin) > 15*time.Second {
-					t.Fatalf("after %v: %v", time.Since(begin), err)
-				}
-				b.mustRun(t, "h")
-				b.want(t, "handed back", map[string]string{"g/app": "0-7 on {0-1}", "g/log": "0-7 on {0-1}", "y/web": "0-7 on {}", "h/app": " on {}", "h/log": " on {}"})
-				if n := len(b.engine.State().Grants()); n != 0 {
-					t.Errorf("%d grants are left", n)
-				}
-				b.disconnect()
-				b.disk = nil // The state was removed.
-				b.start()
-				if err := b.plugin.Ready(); err != nil {
-					t.Errorf("a new agent: %v", err)
-				}
-				b.check(t)
-			})
-		})
-	}
-}
-
-// A runtime that is gone cannot take anything back: that is reported in time, with what is left.
-func TestHandBackWithoutRuntime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := live(t)
-		b.start()
-		b.list(guaranteed("g", 2))
-		b.mustRun(t, "g")
-		b.disconnect()
-		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
-		defer cancel()
-		if err := b.plugin.HandBack(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 containers still run") {
-			t.Errorf("error %v, want what is left", err)
-		}
-		if n := len(b.engine.State().Grants()); n != 1 {
-			t.Errorf("%d grants, want what still holds", n)
 		}
 		b.check(t)
 	})

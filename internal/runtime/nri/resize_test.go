@@ -1,6 +1,7 @@
 package nri_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,4 +58,25 @@ func TestRejectedPodAsksForLess(t *testing.T) {
 			t.Error("the pod asks for 2 CPUs now, and runs without them")
 		}
 	})
+}
+
+// A pod that is resized is reported with its CPUs while its container does not have the new ones yet: it runs on its own.
+func TestResizedPodStaysReported(t *testing.T) {
+	b := newBench(t.Context())
+	b.start()
+	defer b.check(t)
+	b.list(guaranteed("g", 2), burstable("b"))
+	b.mustRun(t, "b", "g")
+	b.link.holds(make(chan struct{}))
+	pod := guaranteed("g", 3)
+	b.list(pod)
+	if err := b.plugin.UpdatePodSandbox(t.Context(), b.box("g"), nil, podSizes(pod).message()); err != nil {
+		t.Fatal(err)
+	}
+	if g, _ := b.engine.State().Grant("g"); g.CPUs().Len() != 3 || !strings.HasPrefix(b.shown()["g/app"], "2-3 ") {
+		t.Fatalf("it has %s and runs on %s", g.CPUs(), b.shown()["g/app"])
+	}
+	if out := b.plugin.Status().Unenforced; out["g"] {
+		t.Error("the pod is not reported any more")
+	}
 }

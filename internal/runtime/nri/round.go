@@ -22,14 +22,20 @@ type flight struct {
 	updates []converge.Update
 }
 
-// tick is an event: a round. It starts the jobs that look whether everything is as it should be;
-// what they find out comes back as events.
+// tick is an event: a round. It starts the jobs that check whether everything is as it should be. Their
+// outcomes are events.
 func (l *loop) tick() {
 	now := l.config.Now()
 	l.due = time.Time{}
 	l.within(l.config.Period)
 	maps.DeleteFunc(l.rejections, func(_ string, r rejected) bool { return now.Sub(r.at) > remembered })
-	l.table.forget(now.Add(-max(remembered, 10*l.config.Grace)))
+	maps.DeleteFunc(l.failed, func(_ string, at time.Time) bool { return now.Sub(at) >= without })
+	maps.DeleteFunc(l.movedAt, func(_ string, at time.Time) bool { return now.Sub(at) >= l.config.Moves.Interval })
+	running := l.table.pods()
+	maps.DeleteFunc(l.table.heard, func(pod string, at time.Time) bool {
+		old := now.Sub(at) > max(remembered, 10*l.config.Grace)
+		return old && !l.table.hasSandbox(pod) && !slices.Contains(running, pod)
+	})
 	l.job("write", func(ctx context.Context) func(*loop) {
 		asked, cancel := context.WithTimeout(ctx, l.config.Period)
 		defer cancel()
@@ -41,51 +47,42 @@ func (l *loop) tick() {
 	if !l.synchronised {
 		return
 	}
-	l.alive(now)
+	if l.config.Alive != nil && now.Sub(l.beat) >= beating {
+		l.beat = now
+		l.job("alive", func(context.Context) func(*loop) {
+			l.config.Alive(now)
+			return func(*loop) {}
+		})
+	}
 	if l.resuming {
 		l.hangUp(errors.New("the runtime is asked to synchronise, to manage this node again"))
 	}
+	l.keepNotices()
 	if len(l.foreign) > 0 || l.resuming {
 		return
 	}
 	l.overdue()
-	l.expire(now)
-	l.look()
-	if l.back == nil {
-		l.list()
-		l.adoptLate()
-		l.keepQuotas()
-	}
-	l.push()
-}
-
-// alive reports that the runtime is answered.
-func (l *loop) alive(now time.Time) {
-	if l.config.Alive == nil || now.Sub(l.beat) < beating {
-		return
-	}
-	l.beat = now
-	l.job("alive", func(context.Context) func(*loop) {
-		l.config.Alive(now)
-		return func(*loop) {}
-	})
-}
-
-// expire ends the wait for containers that the runtime never reported as created. Whatever else a reply carries may
-// still be carried out, however late, until the runtime asks again.
-func (l *loop) expire(now time.Time) {
+	// The wait for containers that the runtime never reported as created ends. Everything else in a reply may
+	// still be applied, however late, until the runtime asks again.
 	for _, c := range l.table.containers {
 		if c.phase == creating && now.Sub(c.since) >= creation {
 			c.phase = unknown
 			l.settle(func(by *operation) bool { return by.creates == c.id }, (*container).doubt)
 		}
 	}
+	l.look()
+	if l.back == nil {
+		l.list()
+		l.adoptLate()
+		l.follow()
+		l.keepQuotas("quotas", nil)
+	}
+	l.push()
 }
 
-// list asks the source of pods which pods are gone, if a grant is not used or a request may have changed.
+// list asks the source of pods which pods are gone, if a grant is not used or was estimated.
 func (l *loop) list() {
-	curious := len(l.idle()) > 0 || len(l.resized) > 0 || len(l.estimated()) > 0
-	if !curious {
+	if len(l.idle()) == 0 && len(l.estimated()) == 0 {
 		return
 	}
 	l.job("list", func(ctx context.Context) func(*loop) {
@@ -117,15 +114,18 @@ func (l *loop) listed(listed map[string]request.Pod, err error) {
 	if err != nil {
 		return
 	}
-	for _, uid := range slices.Sorted(maps.Keys(l.resized)) {
-		l.reportResize(uid, listed)
-	}
+	s := l.config.Engine.State()
 	for _, uid := range l.estimated() {
-		l.reportListed(uid, listed)
+		g, known := s.Grant(uid)
+		if now, there := listed[uid]; known && there {
+			l.reported[uid] = true
+			l.reportPlan(s, g, now, "the pod was estimated from cgroup numbers, is listed now,")
+		}
 	}
 }
 
-// idle are the grants of pods without a container that runs or is being created, those that are not durable yet included.
+// idle are the grants of pods without a container that runs or is being created, including grants that are not
+// durable yet.
 func (l *loop) idle() []*node.Grant {
 	if !l.synchronised && len(l.table.containers) == 0 && len(l.table.sandboxes) == 0 {
 		return nil // It is not known what runs.
@@ -149,7 +149,7 @@ func (l *loop) idle() []*node.Grant {
 	return idle
 }
 
-// estimated are the pods whose request was estimated and of which no listed request was reported.
+// estimated are the pods whose request was estimated, and whose listed request was not logged yet.
 func (l *loop) estimated() []string {
 	var uids []string
 	for _, g := range l.config.Engine.State().Grants() {
@@ -161,6 +161,7 @@ func (l *loop) estimated() []string {
 }
 
 // release drops the grants of pods that are gone, if the source answered. It reports whether there were any.
+// Containers that still run stay in the table.
 func (l *loop) release(listed map[string]request.Pod, err error) (released bool) {
 	for _, g := range l.idle() {
 		if _, there := listed[g.Pod.UID]; err != nil || there || !l.isGone(g) {
@@ -168,22 +169,26 @@ func (l *loop) release(listed map[string]request.Pod, err error) (released bool)
 			continue
 		}
 		l.config.Engine.Drop(l.flow, g.Pod.UID)
-		l.table.bury(g.Pod.UID)
+		maps.DeleteFunc(l.table.containers, func(_ string, c *container) bool { return c.pod == g.Pod.UID && c.absent })
 		released = true
 	}
 	return released
 }
 
-// unlisted is how many times Config.Grace a pod keeps what was estimated for it while it has a sandbox and
-// no container, and was never listed by a source that answers: such a source does not report its end
-// either. Ten times are the five minutes of the kubelet's longest back-off.
+// unlisted is how many times Config.Grace a pod with a sandbox and without a container keeps its estimated
+// assignments, if a source that answers never listed it: such a source does not report its end either. Ten
+// times are the five minutes of the kubelet's longest back-off.
 const unlisted = 10
 
 // isGone reports whether a pod without containers, which is not listed, is gone. A source that never listed
-// it is no evidence.
+// the pod proves nothing.
 func (l *loop) isGone(g *node.Grant) bool {
 	uid := g.Pod.UID
-	since, sandbox := l.table.quietSince(uid), l.table.hasSandbox(uid)
+	since, known := l.table.heard[uid]
+	if !known {
+		since = l.table.since
+	}
+	sandbox := l.table.hasSandbox(uid)
 	if !g.Pod.Estimated || l.reported[uid] {
 		return l.config.Pods.Gone(uid, absence.Trace{Sandbox: sandbox, Since: since})
 	}
@@ -194,54 +199,30 @@ func (l *loop) isGone(g *node.Grant) bool {
 	return l.config.Now().Sub(since) >= grace
 }
 
-// reportResize logs of a pod that was resized in place what it would need, and whether the node has that.
-func (l *loop) reportResize(uid string, listed map[string]request.Pod) {
-	s := l.config.Engine.State()
-	g, known := s.Grant(uid)
-	now, there := listed[uid]
-	estimated := known && g.Pod.Estimated
-	delete(l.resized, uid)
-	if estimated {
-		delete(l.reported, uid) // What it would get is to be reported again.
-	}
-	if !known || !there || estimated || g.Pod.Equal(now) {
-		return
-	}
-	l.reportPlan(s, g, now, "the pod was resized")
-}
-
-// reportListed logs of a pod whose request was estimated and that is listed by now what it would get.
-func (l *loop) reportListed(uid string, listed map[string]request.Pod) {
-	s := l.config.Engine.State()
-	g, known := s.Grant(uid)
-	now, there := listed[uid]
-	if known && there {
-		l.reported[uid] = true
-		l.reportPlan(s, g, now, "the pod was estimated from cgroup numbers, is listed now,")
-	}
-}
-
-// reportPlan logs what a pod would get that was created again and asked for now.
+// reportPlan logs what a pod would get with its present request, if it were created again.
 func (l *loop) reportPlan(s *node.State, g *node.Grant, now request.Pod, what string) {
 	log := l.config.Log.With("pod", now.ID(), "uid", now.UID, "has", g.CPUs().String())
 	plan := s.Release(now.UID).Plan(now)
-	if plan.Refusal != nil {
-		log.WarnContext(l.flow, what+" and keeps what it has: created again it would be rejected", "why", plan.Refusal.Error())
+	if plan.Rejection != nil {
+		log.WarnContext(l.flow, what+" and keeps what it has: created again it would be rejected", "why", plan.Rejection.Error())
 		return
 	}
 	log.WarnContext(l.flow, what+" and keeps what it has until it is created again", "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())
 }
 
-// adoptLate plans what runs without a grant.
+// adoptLate plans the pods that run without a grant.
 func (l *loop) adoptLate() {
 	boxes := l.without(l.table.pods())
+	maps.DeleteFunc(l.unplanned, func(uid, _ string) bool {
+		return !slices.ContainsFunc(boxes, func(box *sandbox) bool { return box.pod == uid })
+	})
 	if len(boxes) == 0 {
 		return
 	}
 	l.job("adopt", func(ctx context.Context) func(*loop) {
 		asked, cancel := context.WithTimeout(ctx, l.config.Timeout)
 		defer cancel()
-		l.adopt(asked, boxes)
+		l.adopt(asked, boxes, l.config.Timeout)
 		return func(l *loop) {
 			l.adopting = nil
 			l.push()
@@ -249,9 +230,9 @@ func (l *loop) adoptLate() {
 	})
 }
 
-// keepQuotas gives the cgroups of pods the quota that they should have again: the kubelet writes its own when
-// a container of the pod is resized.
-func (l *loop) keepQuotas() {
+// keepQuotas writes the CFS quotas of the pods' cgroups again: the kubelet writes its own when a container of
+// the pod is resized. only are the pods by UID; nil: all. job is the name of the job.
+func (l *loop) keepQuotas(job string, only []string) {
 	s := l.state()
 	type pod struct {
 		grant   *node.Grant
@@ -260,14 +241,14 @@ func (l *loop) keepQuotas() {
 	}
 	var pods []pod
 	for _, g := range s.Grants() {
-		if want := g.PodQuota(s.Policy()); want != node.KeepQuota {
+		if want := g.PodQuota(s.Policy()); want != node.KeepQuota && (only == nil || slices.Contains(only, g.Pod.UID)) {
 			pods = append(pods, pod{g, want, l.table.parents(g.Pod.UID)})
 		}
 	}
 	if len(pods) == 0 {
 		return
 	}
-	l.job("quotas", func(ctx context.Context) func(*loop) {
+	l.job(job, func(ctx context.Context) func(*loop) {
 		for _, p := range pods {
 			l.setQuota(ctx, p.grant, p.want, p.parents)
 		}
@@ -275,20 +256,27 @@ func (l *loop) keepQuotas() {
 	})
 }
 
-// push updates what does not run where it should, if the runtime stands that.
+// push updates the containers that do not have their settings, if the runtime takes unsolicited updates.
 func (l *loop) push() {
 	l.publish()
 	if l.session == nil || !l.synchronised || len(l.foreign) > 0 || l.flight != nil {
 		return
 	}
+	l.advance()
 	s := l.state()
 	now := l.config.Now()
 	updates, stranded := l.compare(s, "")
-	l.handedBack(len(updates))
+	if l.back != nil && len(updates)+l.table.beingCreated() == 0 {
+		select {
+		case <-l.back.done:
+		default:
+			close(l.back.done)
+		}
+	}
 	l.reportStranded(stranded)
 	all := len(updates)
 	updates = slices.DeleteFunc(updates, func(u converge.Update) bool { return l.table.containers[u.ID].waits(now) })
-	updates, withheld := l.table.safe(s, updates, false)
+	updates, withheld := l.table.safe(s, updates, unsolicited)
 	if withheld > 0 || len(updates) < all {
 		l.soon()
 	}
@@ -299,14 +287,24 @@ func (l *loop) push() {
 		l.owe(now, len(updates) > 0)
 		return
 	}
-	if messages := updatesOf(updates); len(messages) > 0 {
-		l.fly(s, updates, messages)
+	messages := updatesOf(updates)
+	if len(messages) == 0 {
+		return
 	}
+	f := &flight{by: l.begin("", true), session: l.session, updates: updates}
+	for _, u := range updates {
+		l.table.containers[u.ID].send(f.by, u.After, takes(s, u))
+	}
+	l.flight = f
+	l.jobs.Go(func() { // It ends with its connection at the latest.
+		failed, err := f.session.link.UpdateContainers(messages)
+		l.tell(l.ctx, func(l *loop) { l.landed(f, failed, err) })
+	})
 }
 
-// owe hangs up on a runtime that takes updates only in replies and asked for nothing for a while: it
-// synchronises again, and that reply carries them. Where that does not help for long, because updates fail or somebody
-// else writes the cgroups, the wait doubles each time.
+// owe closes the connection of a runtime that takes updates only in replies and sent no request for a while: it
+// synchronises again, and that reply contains them. If updates are soon needed again, because they fail or another
+// process writes the cgroups, the wait doubles each time.
 func (l *loop) owe(now time.Time, owes bool) {
 	wait := owing << l.dunned
 	switch {
@@ -327,9 +325,9 @@ func (l *loop) owe(now time.Time, owes bool) {
 	}
 }
 
-// hangUp ends the connection. The runtime synchronises the next one. It waits for a moment in which the runtime
-// asks for nothing: one that loses the connection while it waits for an answer goes on without it. It reports
-// whether the connection ends now.
+// hangUp ends the connection. The runtime synchronises the next one. hangUp waits until no request is open: a
+// runtime that loses the connection while it waits for an answer continues without Paddock. It reports whether
+// the connection ends now.
 func (l *loop) hangUp(cause error) bool {
 	s := l.session
 	switch {
@@ -343,22 +341,9 @@ func (l *loop) hangUp(cause error) bool {
 	return false
 }
 
-// fly sends an update that the runtime did not ask for.
-func (l *loop) fly(s *node.State, updates []converge.Update, messages []*api.ContainerUpdate) {
-	f := &flight{by: l.begin("", true), session: l.session, updates: updates}
-	for _, u := range updates {
-		l.table.containers[u.ID].tell(f.by, u.After, takes(s, u))
-	}
-	l.flight = f
-	l.jobs.Go(func() { // It ends with its connection at the latest.
-		failed, err := f.session.link.UpdateContainers(messages)
-		l.tell(l.ctx, func(l *loop) { l.landed(f, failed, err) })
-	})
-}
-
-// overdue asks the runtime to synchronise again if it has forgotten an update. One that is stuck under the
-// runtime's lock is none of these: the runtime asks for nothing meanwhile, and hanging up would let what it creates
-// next go on without Paddock.
+// overdue asks the runtime to synchronise again if an update never landed although other requests came. An update
+// that is stuck under the runtime's lock is different: no other request comes meanwhile, and if the connection were
+// closed, the runtime would create its next container without Paddock.
 func (l *loop) overdue() {
 	if f := l.flight; f != nil && l.heard.Sub(f.by.at) >= landing {
 		l.config.Log.ErrorContext(l.flow, "the runtime does not carry out an update; it is asked to synchronise again", "containers", len(f.updates), "for", landing.String())
@@ -366,7 +351,7 @@ func (l *loop) overdue() {
 	}
 }
 
-// landed is an event: an unsolicited update was carried out, in part or not at all.
+// landed is an event: an unsolicited update was applied, in part or not at all.
 func (l *loop) landed(f *flight, failed []*api.ContainerUpdate, err error) {
 	if l.flight != f {
 		return // The runtime synchronised since.
@@ -396,5 +381,5 @@ func (l *loop) landed(f *flight, failed []*api.ContainerUpdate, err error) {
 		l.soon()
 		return
 	}
-	l.push() // What waited for these.
+	l.push() // Other updates may have waited for these.
 }

@@ -2,6 +2,7 @@ package nri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -9,26 +10,26 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// session answers the requests of one connection, in the words of NRI. A request is handed to the loop
-// as an event, and answered until its deadline. What it has to wait for, the source of pods and
-// the disk, it waits for itself.
+// session answers the requests of one connection. A request becomes an event of the loop, and is answered before
+// its deadline. It waits for the source of pods and for the disk in its own goroutine.
 type session struct {
 	*Plugin
 	link Link
-	// timeout bounds an answer.
+	// timeout limits the time of an answer.
 	timeout time.Duration
-	// mayUpdate is true if the runtime stands updates that it did not ask for.
+	// mayUpdate is true if the runtime takes unsolicited updates.
 	mayUpdate bool
-	// cancel ends the connection. over is set when it has ended.
+	// cancel ends the connection. over is true when it has ended.
 	cancel context.CancelCauseFunc
 	over   atomic.Bool
 	// open are the requests that are not answered yet.
 	open atomic.Int64
 }
 
-// answer bounds a request. What it returns is called with the outcome.
+// answer limits the time of a request. The caller calls the function that it returns with the outcome.
 func (s *session) answer(ctx context.Context, hook string) (context.Context, func(*error)) {
 	begin := s.config.Now()
 	s.open.Add(1)
@@ -40,13 +41,13 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 	}
 }
 
-// Configure learns which runtime there is.
+// Configure gets the runtime's name and version.
 func (s *session) Configure(ctx context.Context, _, runtime, release string) (api.EventMask, error) {
 	if s.over.Load() {
 		return 0, errGone
 	}
 	nri := s.link.RuntimeNRIVersion()
-	mayUpdate, timeout := standsUpdates(runtime, release, nri), s.config.Timeout
+	mayUpdate, timeout := takesUpdates(runtime, release, nri), s.config.Timeout
 	if theirs := s.link.RequestTimeout(); theirs > 0 {
 		timeout = min(timeout, theirs/2)
 	}
@@ -78,8 +79,12 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	if pod.GetUid() == "" {
 		return nil
 	}
-	managed, err := s.entered(ctx, pod)
-	if err != nil || !managed {
+	var managed bool
+	entered, err := ask(ctx, s.Plugin, func(l *loop) (err error) {
+		managed, err = l.enter(s, sandboxFrom(pod))
+		return err
+	})
+	if err = errors.Join(err, entered); err != nil || !managed {
 		return err
 	}
 	grant, err := s.admit(ctx, pod, s.lookupOrEstimate)
@@ -91,29 +96,13 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	return nil
 }
 
-// entered tells the loop of a sandbox. It returns false if this node is not managed.
-func (s *session) entered(ctx context.Context, pod *api.PodSandbox) (managed bool, err error) {
-	type answer struct {
-		managed bool
-		err     error
-	}
-	a, err := ask(ctx, s.Plugin, func(l *loop) (a answer) {
-		a.managed, a.err = l.enter(s, sandboxFrom(pod))
-		return a
-	})
-	if err == nil {
-		err = a.err
-	}
-	return a.managed, err
-}
-
 func sandboxFrom(pod *api.PodSandbox) *sandbox {
-	return &sandbox{id: pod.GetId(), pod: pod.GetUid(), who: podName(pod), parent: pod.GetLinux().GetCgroupParent()}
+	return &sandbox{id: pod.GetId(), pod: pod.GetUid(), who: podName(pod), parent: pod.GetLinux().GetCgroupParent(), grant: handover.TextOf(pod.GetAnnotations())}
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
 
-// CreateContainer returns what a container runs on, and makes room for it.
+// CreateContainer returns the setting of a container, and makes room for it.
 func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (_ *api.ContainerAdjustment, _ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "CreateContainer")
 	defer func() { done(&err) }()
@@ -131,12 +120,13 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	if err != nil || !managed {
 		return nil, nil, err
 	}
-	if s.grant(pod.GetUid()) == nil { // Its sandbox was created without us, or the disk stalls.
+	if s.grant(pod.GetUid()) == nil { // Its sandbox was created without Paddock, or the disk stalls.
 		if _, err = s.admit(ctx, pod, s.lookupOrEstimate); err != nil {
 			return nil, nil, err
 		}
 	}
 	made := &container{id: c.GetId(), pod: pod.GetUid(), name: c.GetName(), path: c.GetLinux().GetCgroupsPath()}
+	s.glance(ctx)
 	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.create(s, made) })
 	if err == nil {
 		err = p.err
@@ -144,11 +134,30 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	if err != nil {
 		return fail(err)
 	}
-	return adjustment(p.setting), updatesOf(p.updates), nil
+	var adjustment *api.ContainerAdjustment
+	if r := resources(p.setting); r != nil {
+		adjustment = &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: r}}
+	}
+	if s.config.Notices == nil {
+		return adjustment, updatesOf(p.updates), nil
+	}
+	n := p.noticed
+	n.Namespace, n.Pod, n.Annotations = pod.GetNamespace(), pod.GetName(), pod.GetAnnotations()
+	for _, m := range c.GetMounts() {
+		n.Mounts = append(n.Mounts, m.GetDestination())
+	}
+	within, cancel := context.WithTimeout(ctx, s.timeout/4)
+	defer cancel()
+	if m := s.config.Notices.Open(within, n); m.Source != "" {
+		if adjustment == nil {
+			adjustment = &api.ContainerAdjustment{}
+		}
+		adjustment.AddMount(&api.Mount{Source: m.Source, Destination: m.Destination, Type: "bind", Options: options})
+	}
+	return adjustment, updatesOf(p.updates), nil
 }
 
-// comes tells the loop of a container that comes with CPUs of another manager's. It reports whether this
-// node is managed.
+// comes notes a container that comes with CPUs of another manager. It reports whether Paddock manages this node.
 func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Container, setting converge.Setting, pinned bool) (managed bool, err error) {
 	if !pinned {
 		return ask(ctx, s.Plugin, (*loop).managed)
@@ -160,7 +169,7 @@ func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Contain
 	return false, err
 }
 
-// PostCreateContainer is the proof that a container exists, and that the updates beside it are made.
+// PostCreateContainer proves that a container exists, and that the updates in the reply to its creation were made.
 func (s *session) PostCreateContainer(ctx context.Context, _ *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostCreateContainer")
 	defer func() { done(&err) }()
@@ -176,7 +185,15 @@ func (s *session) StartContainer(ctx context.Context, _ *api.PodSandbox, c *api.
 	return err
 }
 
-// UpdateContainer keeps a resize away from what is ours.
+// PostStartContainer proves that a container runs: from now on updates reach it.
+func (s *session) PostStartContainer(ctx context.Context, _ *api.PodSandbox, c *api.Container) (err error) {
+	ctx, done := s.answer(ctx, "PostStartContainer")
+	defer func() { done(&err) }()
+	_, err = ask(ctx, s.Plugin, func(l *loop) bool { return l.started(s, c.GetId()) })
+	return err
+}
+
+// UpdateContainer keeps a container's CPUs, memory nodes and quota in a resize.
 func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container, r *api.LinuxResources) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "UpdateContainer")
 	defer func() { done(&err) }()
@@ -191,28 +208,44 @@ func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	if err != nil || !managed {
 		return nil, err
 	}
-	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.resize(s, c.GetId(), pod.GetUid()) })
+	if _, err = s.asks(ctx, pod.GetUid(), false); err != nil {
+		return nil, err
+	}
+	due, err := s.resize(ctx, pod, c.GetName(), r)
+	if err != nil {
+		return nil, err
+	}
+	s.glance(ctx)
+	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.resizeContainer(s, c.GetId(), due) })
 	if err == nil {
 		err = p.err
 	}
 	return updatesOf(p.updates), err
 }
 
-// UpdatePodSandbox notes that a pod asks for something else.
-func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, _ *api.LinuxResources) (err error) {
+// UpdatePodSandbox decides about a resize before the kubelet changes the pod's cgroup.
+func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, r *api.LinuxResources) (err error) {
 	ctx, done := s.answer(ctx, "UpdatePodSandbox")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, func(l *loop) bool { return l.resizing(s, pod.GetUid()) })
+	if pod.GetUid() == "" {
+		return nil
+	}
+	managed, err := s.asks(ctx, pod.GetUid(), true)
+	if err != nil || !managed {
+		return err
+	}
+	_, err = s.resize(ctx, pod, "", r)
 	return err
 }
 
-// What ends is only noted: these requests never fail, since a runtime that cannot stop or remove would
-// keep what should be gone. Under NRI's failure policy a runtime fails them by itself when no answer
-// comes in time; the kubelet tries again.
+// The requests about the end of containers and sandboxes never fail, because a runtime that cannot stop or remove
+// something would keep it. Under NRI's failure policy the runtime itself fails them if no answer comes in time, and
+// the kubelet tries again.
 
-// StopContainer forgets that a container runs. The reply carries updates that wait.
+// StopContainer forgets that a container runs. The reply contains updates that wait.
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
 	ctx, done := s.answer(ctx, "StopContainer")
+	s.glance(ctx)
 	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), true) })
 	done(&err)
 	return updatesOf(p.updates), nil
@@ -242,8 +275,8 @@ func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) err
 	return nil
 }
 
-// Synchronize takes what runs as the table, releases what is gone, plans what runs without a
-// grant, and updates what does not run where it should.
+// Synchronize replaces the table with what runs, releases the pods that are gone, plans the pods that run without
+// a grant, and updates the containers that do not have their settings.
 func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "Synchronize")
 	defer func() { done(&err) }()
@@ -257,8 +290,8 @@ func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, conta
 	var missed []string
 	sights := s.readWithin(ctx, o.sights)
 	if o.managed {
-		s.releaseGone(ctx)
-		missed = s.adopt(ctx, o.without)
+		_ = s.releaseGone(ctx) // The next round reports it.
+		missed = s.adopt(ctx, o.without, s.timeout)
 	}
 	p, err := ask(context.WithoutCancel(ctx), s.Plugin, func(l *loop) placed { return l.synchronise(s, missed, sights) })
 	if err == nil {

@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -10,19 +11,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// observed is what a runtime that synchronises shows.
+// observed is the answer to observe.
 type observed struct {
 	managed bool
 	// without are the sandboxes of pods that run without a grant, the oldest first.
 	without []*sandbox
-	// sights are the containers whose cgroups are to be read: the runtime does not know of updates that
-	// got lost, or of others who write there.
+	// sights are the containers whose cgroups are to be read: the runtime does not know of lost updates, or of
+	// other processes that write there.
 	sights []*sight
 	err    error
 }
 
-// observe is an event: what runs becomes the table. Replies and updates of the connection before are
-// no longer awaited: a runtime carries them out, or drops them, before it synchronises.
+// observe is an event: the table becomes what the runtime shows. The loop no longer waits for replies and updates of
+// the connection before: a runtime applies or drops them before it synchronises.
 func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Container) observed {
 	if s != l.session {
 		return observed{err: errGone}
@@ -38,7 +39,7 @@ func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Con
 	}
 	for _, c := range containers {
 		uid := uids[c.GetPodSandboxId()]
-		if uid == "" || !runs(c) {
+		if uid == "" || c.GetState() == api.ContainerState_CONTAINER_STOPPED {
 			continue
 		}
 		l.table.containers[c.GetId()] = l.found(uid, c)
@@ -48,23 +49,30 @@ func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Con
 	}
 	l.resuming = false
 	l.findForeign()
-	return observed{managed: l.managed(), without: l.without(oldest(created)), sights: l.sights()}
+	oldest := slices.SortedFunc(maps.Keys(created), func(a, b string) int {
+		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
+	})
+	return observed{managed: l.managed(), without: l.without(oldest), sights: l.sights()}
 }
 
-// found is a container that the runtime shows, with the CPUs that the runtime believes it to have.
+// found is a container that the runtime shows, with the setting that the runtime shows.
 func (l *loop) found(uid string, c *api.Container) *container {
 	setting, err := settingOf(c.GetLinux().GetResources())
 	if err != nil {
 		l.config.Log.ErrorContext(l.flow, "the CPUs of a container cannot be read; it counts as running everywhere", "uid", uid, "container", c.GetName(), "error", err)
 	}
+	phase := settled
+	if c.GetState() == api.ContainerState_CONTAINER_CREATED {
+		phase = creating
+	}
 	return &container{
-		id: c.GetId(), pod: uid, name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), has: setting,
+		id: c.GetId(), pod: uid, name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), has: setting, phase: phase,
 		own: owns(l.config.Engine.State(), uid, c.GetName()), since: l.config.Now(), begun: c.GetState() == api.ContainerState_CONTAINER_RUNNING,
 	}
 }
 
-// findForeign finds the containers that run on CPUs that another manager gave them: those that came so
-// and are still there, and, if the state never had a grant, all that have a cpuset.
+// findForeign finds the containers whose CPUs another manager chose: those that came with CPUs and are still there,
+// and, if the state never had a grant, all that have a cpuset.
 func (l *loop) findForeign() {
 	maps.DeleteFunc(l.foreign, func(id string, _ foreigner) bool { return l.table.containers[id] == nil })
 	s := l.config.Engine.State()
@@ -78,7 +86,7 @@ func (l *loop) findForeign() {
 	}
 	l.fresh = l.fresh && len(l.foreign) > 0
 	if len(l.foreign) > 0 {
-		l.standAside()
+		l.publishUnmanaged()
 	}
 }
 
@@ -99,19 +107,22 @@ func (l *loop) without(uids []string) []*sandbox {
 	return boxes
 }
 
-// synchronise is an event: the answer to a runtime that synchronises. It ends the time in which pods started
-// without Paddock, and logs what happened in it.
+// synchronise is an event: it answers a runtime that synchronises. It ends the time in which pods started without
+// Paddock, and logs what happened in it. The next round looks whether the reply was applied.
 func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed {
 	if s != l.session {
 		return placed{err: errGone}
 	}
 	l.saw(sights)
+	if !l.shown {
+		l.shown, l.seen = true, followed{} // Moves of an earlier process begin.
+	}
 	var updates []converge.Update
 	if len(l.foreign) == 0 {
 		state := l.state()
 		var stranded []converge.Observed
 		updates, stranded = l.compare(state, "")
-		updates, _ = l.table.safe(state, updates, true)
+		updates, _ = l.table.safe(state, updates, stepwise)
 		l.reply(l.begin("", false), state, updates)
 		l.reportStranded(stranded)
 	}
@@ -130,6 +141,6 @@ func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed 
 	l.config.Observer.Repaired(len(repaired))
 	l.config.Log.InfoContext(l.flow, "synchronised with the runtime", "away", away.String(), "containers", len(l.table.containers),
 		"pods_started_without_us", missed, "containers_repaired", repaired)
-	l.soon()
+	l.shortly()
 	return placed{updates: updates}
 }

@@ -58,8 +58,7 @@ func TestGoneWhileAway(t *testing.T) {
 	b.list(guaranteed("g", 2))
 	b.mustRun(t, "g")
 	b.disconnect()
-	b.stop("g")
-	b.unlist("g")
+	b.end("g")
 	b.boot()
 	b.plugin.Reconcile(t.Context())
 	if n := len(b.engine.State().Grants()); n != 1 {
@@ -90,7 +89,49 @@ func TestSourceComesLater(t *testing.T) {
 	b.want(t, "with one", map[string]string{"g/app": "2-3 on {0} no quota", "g/log": "0-1,4-7 on {0}"})
 }
 
-// Containers that run pinned by nobody known are the kubelet's, unless that was said to be otherwise.
+// TestUnplannedOnce: a pod that runs and cannot be planned is logged once for each reason, not in each round.
+func TestUnplannedOnce(t *testing.T) {
+	b := newBench(t.Context())
+	b.list(guaranteed("g", 2))
+	b.mustRun(t, "g")
+	b.deaf = context.DeadlineExceeded
+	b.start()
+	defer b.check(t)
+	logged := func() int { return strings.Count(b.said.String(), "a pod that runs is not planned yet") }
+	rounds := func(want int, when string) {
+		t.Helper()
+		for range 5 {
+			b.clock.pass(3 * time.Second)
+			b.plugin.Reconcile(t.Context())
+		}
+		if got := logged(); got != want {
+			t.Errorf("%s: logged %d times, want %d", when, got, want)
+		}
+	}
+	rounds(1, "the source does not answer")
+	b.deaf = context.Canceled
+	rounds(2, "for another reason")
+	b.deaf = nil
+	rounds(2, "it answers")
+}
+
+// TestRepairIsReportedSoon: the look after Synchronize confirms that the containers were repaired.
+func TestRepairIsReportedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.list(guaranteed("x", 2))
+		b.mustRun(t, "x")
+		b.start()
+		b.want(t, "repaired", map[string]string{"x/app": "2-3 on {0} no quota", "x/log": "0-1,4-7 on {0}"})
+		pass(200 * time.Millisecond)
+		if left := b.plugin.Status().Unenforced; len(left) > 0 {
+			t.Errorf("not reported after 200 ms: %v", left)
+		}
+		b.check(t)
+	})
+}
+
+// Containers that are pinned by an unknown manager are the kubelet's, unless takeOver is set.
 func TestPinnedByOthers(t *testing.T) {
 	for _, takeOver := range []bool{false, true} {
 		b := newBench(t.Context(), func(c *nri.Config) { c.TakeOver = takeOver })
@@ -98,7 +139,7 @@ func TestPinnedByOthers(t *testing.T) {
 		b.mustRun(t, "b")
 		b.runs[b.of("b")[0]].setting = converge.Setting{CPUs: cpuset.Of(0, 7)}
 		b.start()
-		if aside := b.plugin.Ready() != nil; aside == takeOver {
+		if unmanaged := b.plugin.Ready() != nil; unmanaged == takeOver {
 			t.Errorf("take over %v: Ready says %v", takeOver, b.plugin.Ready())
 		}
 		want := "0,7 on {}"
@@ -120,8 +161,7 @@ func TestOldRuntime(t *testing.T) {
 	}
 	b.list(guaranteed("g", 2), burstable("b"), burstable("c"))
 	b.mustRun(t, "g", "b")
-	b.stop("g")
-	b.unlist("g")
+	b.end("g")
 	b.plugin.Reconcile(t.Context())
 	if b.link.sent != 0 || b.shown()["b/web"] == "0-7 on {}" {
 		t.Errorf("%d updates were sent to a runtime that may hang on them", b.link.sent)
@@ -130,7 +170,7 @@ func TestOldRuntime(t *testing.T) {
 	b.want(t, "in the next reply", map[string]string{"b/web": "0-7 on {}", "c/web": "0-7 on {}"})
 }
 
-func TestStandsUpdates(t *testing.T) {
+func TestTakesUpdates(t *testing.T) {
 	for _, c := range []struct {
 		runtime, release, nri string
 		want                  bool
@@ -146,7 +186,7 @@ func TestStandsUpdates(t *testing.T) {
 		{"cri-o", "1.37.0", "unknown", false},
 		{"", "", "", false},
 	} {
-		if got := nri.StandsUpdates(c.runtime, c.release, c.nri); got != c.want {
+		if got := nri.TakesUpdates(c.runtime, c.release, c.nri); got != c.want {
 			t.Errorf("%s %s with NRI %s: %v, want %v", c.runtime, c.release, c.nri, got, c.want)
 		}
 	}
@@ -160,10 +200,8 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 		b.start()
 		b.list(guaranteed("g", 3), burstable("b"), guaranteed("h", 2))
 		b.mustRun(t, "g", "b")
-		b.stop("g")
-		b.unlist("g")
-		hold := make(chan struct{})
-		b.link.holds(hold)
+		b.end("g")
+		goOn := b.stallUpdates()
 		rounds := make(chan struct{})
 		go func() { b.plugin.Reconcile(t.Context()); close(rounds) }()
 		synctest.Wait() // The update for b, to all CPUs, is under way.
@@ -171,12 +209,65 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "may still run on some of its CPUs 2-3 (updating)") {
 			t.Errorf("error %v: a container was created on CPUs that b is about to get", err)
 		}
-		close(hold)
+		goOn()
 		<-rounds
-		b.link.holds(nil)
 		b.want(t, "late", map[string]string{"b/web": "0-1,4-7 on {}"})
 		b.mustRun(t, "h")
 		b.want(t, "in the end", map[string]string{"b/web": "0-1,4-7 on {}", "h/app": "2-3 on {0} no quota", "h/log": "0-1,4-7 on {0}"})
 		b.check(t)
 	})
+}
+
+// A container is created while it is open whether the reply to Synchronize was applied: the reply sets the CPUs of each
+// container once, and none that runs on its own CPUs moves.
+func TestCreationAfterSynchronize(t *testing.T) {
+	for name, lost := range map[string]bool{"the reply was applied": false, "the reply was lost": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t.Context())
+			b.start()
+			b.list(guaranteed("x", 2), guaranteed("y", 2), guaranteed("z", 1))
+			b.mustRun(t, "x")
+			b.disconnect()
+			b.mustRun(t, "y", "z") // They run everywhere.
+			b.lost = lost
+			b.connect()
+			x := b.of("x")[0]
+			name := b.runs[x].c.GetName()
+			b.exit(x)
+			if _, err := b.create(b.box("x"), name); err != nil {
+				t.Error(err)
+			}
+			b.lost = false
+			b.plugin.Reconcile(b.ctx)
+			b.apart()
+			b.want(t, "in the end", map[string]string{
+				"x/app": "2-3 on {0} no quota", "x/log": "0,6-7 on {0}", "y/app": "4-5 on {1} no quota", "y/log": "0,6-7 on {1}",
+				"z/app": "1 on {0} no quota", "z/log": "0,6-7 on {0}",
+			})
+			b.check(t)
+		})
+	}
+}
+
+// A container that was created and does not run yet may miss an update: containerd starts it with the setting of its
+// creation. No container is created on its CPUs before it runs elsewhere.
+func TestCreationBeforeAStart(t *testing.T) {
+	b := newBench(t.Context())
+	b.start()
+	b.list(burstable("y"), guaranteed("x", 2))
+	box, err := b.sandbox("y")
+	b.broke(err)
+	c := b.container(box, "web")
+	b.broke(c.ask())
+	b.broke(c.report())
+	if err := b.run("x"); err == nil || !strings.Contains(err.Error(), "container web of pod default/y may still run on some of its CPUs 2-3 (creating)") {
+		t.Errorf("created on the CPUs of a container that is about to start: %v", err)
+	}
+	c.runs() // It starts with the setting of its creation.
+	b.broke(c.start())
+	b.plugin.Reconcile(b.ctx)
+	b.mustRun(t, "x")
+	b.apart()
+	b.want(t, "in the end", map[string]string{"x/app": "2-3 on {0} no quota", "x/log": "0-1,4-7 on {0}", "y/web": "0-1,4-7 on {}"})
+	b.check(t)
 }

@@ -1,12 +1,12 @@
 package nri
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
@@ -14,7 +14,7 @@ import (
 type table struct {
 	containers map[string]*container // by runtime id
 	sandboxes  map[string]*sandbox   // by runtime id
-	// heard is when the last event of a pod came, by UID; since is when the table was made.
+	// heard is the time of a pod's last event, by UID. since is when the table was made.
 	heard map[string]time.Time
 	since time.Time
 }
@@ -25,15 +25,16 @@ type table struct {
 type phase int
 
 const (
-	// settled: the container has what `has` says.
+	// settled: the container has the setting `has`.
 	settled phase = iota
-	// creating: the reply to its creation is given, and the runtime may not know the container
-	// yet. An update that is sent now does not reach it.
+	// creating: the reply to its creation is given, and the container may not run yet. An update that is
+	// sent now may not reach it: the runtime may not know the container, and containerd 2.4 starts it with the
+	// setting that it was created with if the update comes shortly before the start.
 	creating
-	// updating: a reply or an update of ours that changes it is under way.
+	// updating: a reply or an update that changes it is under way.
 	updating
-	// unknown: the container has a part of what `has` says. The next look at its cgroup, or the
-	// next update, settles it.
+	// unknown: the container has a part of `has`. The next look at its cgroup, or the next update,
+	// settles it.
 	unknown
 )
 
@@ -41,44 +42,48 @@ type container struct {
 	id, pod, name string
 	path          string // of its cgroup, as the runtime names it
 	phase         phase
-	// has is what the container has; in phase unknown it is all that it may have. An empty set is
-	// not limited: the container runs everywhere.
+	// has is the setting of the container; in phase unknown it includes all that the container may have.
+	// An empty set is no limit: the container runs everywhere.
 	has converge.Setting
 	// since is when the reply to its creation was given, or when the runtime showed it first.
 	since time.Time
-	// begun is true once it was seen running, or with a cgroup, which it gets when it starts.
+	// begun is true once the container was running, or had a cgroup, which it gets when it starts.
 	begun bool
-	// told is what the container was told and may not have yet.
-	told []telling
-	// replied is the number of the last reply that changed the container, doubted that of the last operation
-	// of which it is open whether it did.
+	// sent are the settings that were sent for the container and that it may not have yet. sure is true if
+	// there is one, and if the container was settled before it.
+	sent []sending
+	sure bool
+	// replied is the number of the last reply that changed the container. doubted is the number of the last
+	// operation whose outcome is open.
 	replied, doubted uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
-	// absent is true once the container has no cgroup any more: it has ended. A runtime reports the end to no
-	// plugin behind one that fails, so such a container does not keep a pod. One that has not begun may
-	// still start, until the kubelet has given its creation up.
+	// absent is true once the container has no cgroup any more: it has ended. If a plugin fails, a runtime
+	// does not report the end to the plugins after it, so such a container does not keep a pod. A container
+	// that has not begun may still start, until the kubelet stops waiting for its creation.
 	absent bool
-	// missed is true for a container in phase updating whose cgroup did not have in time what it was told.
+	// missed is true for a container in phase updating whose cgroup did not have the setting in time.
 	missed bool
-	// touched counts changes, so that a look that began before one is recognised.
+	// shown is true once showing, a setting that the container had for certain, was passed to the notices.
+	shown   bool
+	showing converge.Setting
+	// touched counts changes, so that a look that began before a change is recognised.
 	touched int
 }
 
-// telling is one setting that a container was told by an operation.
-type telling struct {
+// sending is one setting that an operation contains for a container.
+type sending struct {
 	by    *operation
 	after converge.Setting
 	own   bool // see container
 }
 
-// operation carries settings to the runtime: a reply to a hook, or an update that the runtime
-// did not ask for.
+// operation brings settings to the runtime: a reply to a hook, or an unsolicited update.
 type operation struct {
-	// number orders operations by when they were handed to the runtime.
+	// number orders operations by the time at which the runtime got them.
 	number uint64
-	// creates is the container whose creation the reply answers; its creation proves that the
-	// updates beside it are made. Empty: another reply.
+	// creates is the container whose creation the reply answers. When the runtime has it, the updates in
+	// the reply were made. Empty: another reply.
 	creates string
 	// unsolicited is true for an update that the runtime did not ask for.
 	unsolicited bool
@@ -89,32 +94,16 @@ type sandbox struct {
 	id, pod string
 	who     string // namespace/name, for people
 	parent  string // cgroup of the pod, as the runtime names it
+	grant   string // the grant that was handed over, as text
 }
 
 func newTable(now time.Time) *table {
 	return &table{containers: map[string]*container{}, sandboxes: map[string]*sandbox{}, heard: map[string]time.Time{}, since: now}
 }
 
-// quietSince is when the last event of the pod came.
-func (t *table) quietSince(pod string) time.Time {
-	if at, there := t.heard[pod]; there {
-		return at
-	}
-	return t.since
-}
-
 func (t *table) hasSandbox(pod string) bool {
 	for _, s := range t.sandboxes {
 		if s.pod == pod {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *table) hasContainer(pod string) bool {
-	for _, c := range t.containers {
-		if c.pod == pod {
 			return true
 		}
 	}
@@ -131,7 +120,7 @@ func (t *table) who(pod string) string {
 	return pod
 }
 
-// pods are the UIDs of everything that has a container, ascending.
+// pods are the UIDs of the pods that have a container, ascending.
 func (t *table) pods() []string {
 	set := map[string]bool{}
 	for _, c := range t.containers {
@@ -152,22 +141,10 @@ func (t *table) parents(pod string) []string {
 	return parents
 }
 
-// bury drops the containers of a pod that is gone. Those that still run are not among them.
-func (t *table) bury(pod string) {
-	maps.DeleteFunc(t.containers, func(_ string, c *container) bool { return c.pod == pod && c.absent })
-}
-
-// forget drops what is remembered of pods that have neither a sandbox nor a container, and of which
-// nothing was heard since then.
-func (t *table) forget(before time.Time) {
-	maps.DeleteFunc(t.heard, func(pod string, at time.Time) bool {
-		return at.Before(before) && !t.hasSandbox(pod) && !t.hasContainer(pod)
-	})
-}
-
-// tell notes that an operation carries an update for the container.
-func (c *container) tell(by *operation, after converge.Setting, own bool) {
-	c.told, c.missed = append(c.told, telling{by, after, own}), false
+// send notes that an operation contains an update of the container.
+func (c *container) send(by *operation, after converge.Setting, own bool) {
+	c.sure = c.phase == settled && len(c.sent) == 0
+	c.sent, c.missed = append(c.sent, sending{by, after, own}), false
 	c.own = c.own || own
 	if !by.unsolicited {
 		c.replied = by.number
@@ -178,21 +155,21 @@ func (c *container) tell(by *operation, after converge.Setting, own bool) {
 	c.touched++
 }
 
-// created notes that the runtime has the container now: updates reach it.
-func (c *container) created() {
+// started notes that the container runs: updates reach it.
+func (c *container) started() {
+	c.begun = true
 	if c.phase == creating {
 		c.phase = settled
 		c.touched++
 	}
 }
 
-// made notes that an operation is carried out. Replies are carried out in the order in which they
-// were given, so this one overtakes those before it. An unsolicited update waits for the runtime's
-// lock: whether a reply that was given after it was sent is carried out before it or after it
-// cannot be known.
+// made notes that an operation was applied. Replies are applied in the order in which they were given, so
+// this one replaces those before it. An unsolicited update waits for the runtime's lock: it is not known
+// whether a later reply is applied before it or after it.
 func (c *container) made(by *operation) {
-	i := len(c.told) - 1
-	for i >= 0 && c.told[i].by != by { // The last of what it told counts.
+	i := len(c.sent) - 1
+	for i >= 0 && c.sent[i].by != by { // The last of its settings counts.
 		i--
 	}
 	if i < 0 {
@@ -200,28 +177,28 @@ func (c *container) made(by *operation) {
 	}
 	c.touched++
 	if by.unsolicited && c.replied > by.number {
-		c.has, c.told = c.everything(), nil
+		c.has, c.sent = c.everything(), nil
 		c.rest(unknown)
 		return
 	}
 	phase := settled
-	if c.doubted > by.number { // It may have been carried out after this one.
+	if c.doubted > by.number { // It may have been applied after this one.
 		c.has, phase = c.everything(), unknown
 	} else {
-		c.has, c.own = c.told[i].after, c.told[i].own
+		c.has, c.own = c.sent[i].after, c.sent[i].own
 	}
-	c.told = slices.DeleteFunc(c.told, func(t telling) bool {
-		return t.by.number <= by.number && (by.unsolicited || !t.by.unsolicited)
+	c.sent = slices.DeleteFunc(c.sent, func(s sending) bool {
+		return s.by.number <= by.number && (by.unsolicited || !s.by.unsolicited)
 	})
 	c.rest(phase)
 }
 
-// doubt notes that it is open whether an operation was carried out, and that it will not be later.
+// doubt notes that an operation may have been applied, and will not be applied later.
 func (c *container) doubt(by *operation) {
-	before := len(c.told)
+	before := len(c.sent)
 	all := c.everything()
-	c.told = slices.DeleteFunc(c.told, func(t telling) bool { return t.by == by })
-	if len(c.told) == before {
+	c.sent = slices.DeleteFunc(c.sent, func(s sending) bool { return s.by == by })
+	if len(c.sent) == before {
 		return
 	}
 	c.has, c.doubted = all, max(c.doubted, by.number)
@@ -229,80 +206,76 @@ func (c *container) doubt(by *operation) {
 	c.rest(unknown)
 }
 
-// rest gives the container the phase that it has when nothing is under way.
+// rest sets the phase: p if nothing more is under way.
 func (c *container) rest(p phase) {
 	c.missed = false
 	switch {
 	case c.phase == creating:
-	case len(c.told) > 0:
+	case len(c.sent) > 0:
 		c.phase = updating
 	default:
 		c.phase = p
 	}
 }
 
-// see takes what the cgroup shows. While something is under way, only the setting that was told last tells anything,
-// and only if it is not what the container had before: then everything was carried out.
-func (c *container) see(file converge.Setting) {
+// see notes what the cgroup shows. While something is under way, the cgroup proves something only if it has
+// the setting that was sent last, and if the container did not have that before: then everything was applied.
+// late is true if everything should have been applied by now.
+func (c *container) see(file converge.Setting, late bool) {
 	switch c.phase {
 	case settled, unknown:
 		c.has, c.phase = file, settled
 	case updating:
-		last := c.told[len(c.told)-1]
-		c.missed = !sameCPUs(last.after, file)
-		if !c.missed && !sameCPUs(c.has, file) {
-			c.has, c.own, c.told, c.phase = file, last.own, nil, settled
+		last := c.sent[len(c.sent)-1]
+		there := sameCPUs(last.after, file)
+		c.missed = late && !there
+		if q := last.after.Quota; late && there && q != node.KeepQuota && q != file.Quota {
+			c.has.Quota, c.missed = node.KeepQuota, true // The kubelet's came with a resize, and ours did not.
+		}
+		if there && !sameCPUs(c.has, file) {
+			c.has, c.own, c.sent, c.phase = file, last.own, nil, settled
 		}
 	case creating:
 	}
 }
 
-// sameCPUs reports whether two settings name the same CPUs and memory nodes. The kubelet writes quotas at any time.
+// sameCPUs reports whether two settings have the same CPUs and memory nodes. The kubelet writes quotas at any time.
 func sameCPUs(a, b converge.Setting) bool { return a.CPUs.Equal(b.CPUs) && a.Mems == b.Mems }
 
 // flying reports whether an unsolicited update of the container is under way.
 func (c *container) flying() bool {
-	return slices.ContainsFunc(c.told, func(t telling) bool { return t.by.unsolicited })
+	return slices.ContainsFunc(c.sent, func(s sending) bool { return s.by.unsolicited })
 }
 
 // everything is all that the container may have now or soon.
 func (c *container) everything() converge.Setting {
-	all := c.has
-	for _, t := range c.told {
-		all = either(all, t.after)
+	all := c.has // What is empty is not limited.
+	for _, s := range c.sent {
+		next := s.after
+		if all.CPUs.IsEmpty() || next.CPUs.IsEmpty() {
+			all.CPUs = cpuset.Set{}
+		} else {
+			all.CPUs = all.CPUs.Union(next.CPUs)
+		}
+		if all.Mems.IsEmpty() || next.Mems.IsEmpty() {
+			all.Mems = 0
+		} else {
+			all.Mems |= next.Mems
+		}
+		if all.Quota != next.Quota {
+			all.Quota = node.KeepQuota // It is not known.
+		}
 	}
 	return all
 }
 
-// waits reports whether a reply that changes the container may still be carried out.
+// waits reports whether a reply that changes the container may still be applied.
 func (c *container) waits(now time.Time) bool {
-	return slices.ContainsFunc(c.told, func(t telling) bool { return now.Sub(t.by.at) < resend })
+	return slices.ContainsFunc(c.sent, func(s sending) bool { return now.Sub(s.by.at) < resend })
 }
 
-// either is what a container may have that has one of two settings. What is empty is not limited.
-func either(a, b converge.Setting) converge.Setting {
-	var both converge.Setting
-	if a.Quota == b.Quota {
-		both.Quota = a.Quota // Else it is not known.
-	}
-	if !a.CPUs.IsEmpty() && !b.CPUs.IsEmpty() {
-		both.CPUs = a.CPUs.Union(b.CPUs)
-	}
-	if !a.Mems.IsEmpty() && !b.Mems.IsEmpty() {
-		both.Mems = a.Mems | b.Mems
-	}
-	return both
-}
-
-// oldest orders pods by when their first container was created: who runs longest is planned first.
-func oldest(created map[string]int64) []string {
-	return slices.SortedFunc(maps.Keys(created), func(a, b string) int {
-		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
-	})
-}
-
-// desired is what a container should have. One of a pod without grant, or one that its pod did not have when
-// it was admitted, belongs on the node shared pool.
+// desired is what a container should have. A container belongs on the node shared pool if its pod has no
+// grant, or was admitted without it.
 func desired(s *node.State, pod, name string) converge.Setting {
 	return converge.DesiredFor(s, pod, name)
 }
@@ -315,4 +288,14 @@ func owns(s *node.State, pod, name string) bool {
 	}
 	_, i := g.Pod.Container(name)
 	return i >= 0 && g.Isolation(i) != node.HostIsolation
+}
+
+// beingCreated is how many containers no update reaches yet.
+func (t *table) beingCreated() (n int) {
+	for _, c := range t.containers {
+		if c.phase == creating {
+			n++
+		}
+	}
+	return n
 }

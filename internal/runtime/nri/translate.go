@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// settingOf is what a message says that a container runs on.
+// settingOf is the setting in a message. If the message has no quota, or 0, which runtimes ignore, the quota is not
+// known. A quota is for a period of node.QuotaPeriod.
 func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 	cpu := r.GetCpu()
 	var s converge.Setting
@@ -28,27 +29,21 @@ func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 		return s, fmt.Errorf("cpuset.mems: %s: NUMA nodes above %d are not known here", mems, mask.MaxNode)
 	}
 	s.Mems = mask.Of(mems.IDs()...)
-	s.Quota = quotaOf(cpu)
-	return s, nil
-}
-
-// quotaOf is a quota as a message has it, for a period of node.QuotaPeriod. Not known is one of which
-// the message has nothing, and 0, which runtimes take for nothing.
-func quotaOf(cpu *api.LinuxCPU) node.Quota {
 	quota, period := cpu.GetQuota().GetValue(), int64(cpu.GetPeriod().GetValue())
 	if period <= 0 {
 		period = node.QuotaPeriod
 	}
-	return node.QuotaIn(quota, period)
+	s.Quota = node.QuotaIn(quota, period)
+	return s, nil
 }
 
-// hasCPUSet tells whether somebody pinned the container.
+// hasCPUSet reports whether the container is pinned already.
 func hasCPUSet(r *api.LinuxResources) bool {
 	return r.GetCpu().GetCpus() != "" || r.GetCpu().GetMems() != ""
 }
 
-// resources are a setting in the runtime's words; nil if it says nothing. What is empty is left out, since
-// it would mean "no change" and not "none".
+// resources is a setting as a message; nil if it is empty. Empty sets are left out, because they would mean "no
+// change" and not "none".
 func resources(s converge.Setting) *api.LinuxResources {
 	var cpu api.LinuxCPU
 	if !s.CPUs.IsEmpty() {
@@ -70,21 +65,12 @@ func resources(s converge.Setting) *api.LinuxResources {
 	return &api.LinuxResources{Cpu: &cpu}
 }
 
-// memsText is a list of nodes as the kernel writes it: "0-1,3".
+// memsText is a list of NUMA nodes as the kernel writes it: "0-1,3".
 func memsText(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 
-// adjustment creates a container with a setting; nil if it says nothing.
-func adjustment(s converge.Setting) *api.ContainerAdjustment {
-	r := resources(s)
-	if r == nil {
-		return nil
-	}
-	return &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: r}}
-}
-
-// updatesOf are updates in the runtime's words and their order. A quota is sent where it differs from what is
-// known of it before: Before.Quota is node.KeepQuota where it is to be sent in any case. An update that only gives more may fail:
-// nobody is hurt, and it is tried again.
+// updatesOf are updates as messages, in the same order. A quota is sent if it differs from the known one before.
+// Before.Quota is node.KeepQuota if the quota is to be sent in any case. An update that only gives more CPUs may
+// fail: no other container needs it, and it is tried again.
 func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	var out []*api.ContainerUpdate
 	for _, u := range updates {
@@ -102,30 +88,25 @@ func updatesOf(updates []converge.Update) []*api.ContainerUpdate {
 	return out
 }
 
-// runs tells whether a container can still use what it has.
-func runs(c *api.Container) bool {
-	return c.GetState() != api.ContainerState_CONTAINER_STOPPED
-}
-
-// leastNRI is the NRI whose runtimes stand updates that nobody asked for: before, such an update and a
-// hook could wait for each other for ever (containerd#13733).
+// leastNRI is the first NRI that takes unsolicited updates: before, such an update and a hook could wait for each
+// other for ever (containerd#13733).
 var leastNRI = version.MustParseSemantic("0.12.1")
 
-// standing are the first releases of runtimes with at least leastNRI, by the name that they tell.
-// CRI-O has none so far that is known.
-var standing = map[string]*version.Version{"containerd": version.MustParseSemantic("2.4.0")}
+// leastRelease are the first releases of runtimes with at least leastNRI, by the name in Configure. No release of
+// CRI-O is known to have it.
+var leastRelease = map[string]*version.Version{"containerd": version.MustParseSemantic("2.4.0")}
 
-// standsUpdates tells whether a runtime can be sent updates that it did not ask for. The runtime's own
-// name and version decide where they are in the table, otherwise the NRI version that it says it has.
-func standsUpdates(runtime, release, nri string) bool {
-	if least, known := standing[runtime]; known {
+// takesUpdates reports whether a runtime takes unsolicited updates. The runtime's own version decides if its name is
+// in leastRelease, otherwise the NRI version that it reports.
+func takesUpdates(runtime, release, nri string) bool {
+	if least, known := leastRelease[runtime]; known {
 		return atLeast(release, least)
 	}
 	return atLeast(nri, leastNRI)
 }
 
-// atLeast tells whether a version is a release, and least or newer. One before its release, "2.4.0-rc.1", may
-// have anything in it.
+// atLeast reports whether a version is a release, and least or newer. A version before its release, such as
+// "2.4.0-rc.1", may have any content.
 func atLeast(text string, least *version.Version) bool {
 	v, err := version.ParseSemantic(text)
 	return err == nil && v.PreRelease() == "" && v.AtLeast(least)

@@ -50,7 +50,7 @@ func TestQuotaInAMessage(t *testing.T) {
 		quota, period int64
 	}{{node.KeepQuota, 0, 0}, {node.NoQuota, -1, 0}, {133_000, 133_000, 100_000}} {
 		s := converge.Setting{CPUs: cpuset.Of(1), Quota: c.has}
-		quota, period := cpuText(adjustment(s).GetLinux().GetResources().GetCpu())
+		quota, period := cpuText(resources(s).GetCpu())
 		if quota != c.quota || period != c.period {
 			t.Errorf("%s becomes %d in %d, want %d in %d", c.has, quota, period, c.quota, c.period)
 		}

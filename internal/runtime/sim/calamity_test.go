@@ -122,7 +122,7 @@ func (o *ordeal) mark(c calamity) {
 	o.struck[c] = true
 }
 
-// strike is the storm of one of these kinds that strikes now; nil: none. mu held.
+// strike is the storm of one of these kinds that strikes now; nil: none. The caller has locked mu.
 func (o *ordeal) strike(kinds ...calamity) *storm {
 	for i := range o.storms {
 		s := &o.storms[i]
@@ -261,7 +261,7 @@ func (o *ordeal) start() {
 		a.encoded = s
 		return nil, nil
 	}
-	a.engine = engine.New(o.disk.get(), engine.Config{Store: written{a}, Encode: encode, Now: time.Now, Observer: ignore{}, Log: o.log})
+	a.engine = engine.New(o.disk.get(), engine.Config{Store: written{a}, Encode: encode, Now: time.Now, Observer: a, Log: o.log})
 	c := nri.Config{
 		Engine: a.engine, Pods: a, Cgroups: o.runtime.Cgroups(), Observer: a, Log: o.log, Now: time.Now, After: time.After, Dial: a.dial,
 		Socket: "in memory", Timeout: answerWithin, Period: 10 * time.Second, Grace: 30 * time.Second, TakeOver: true,
@@ -288,6 +288,31 @@ func (o *ordeal) kill() {
 	}
 	a.stop()
 	<-a.gone
+}
+
+// Wrote is engine.Observer's.
+func (a *agent) Wrote(engine.Write) {}
+
+// Resized is engine.ResizeObserver's. A container that grows has all that it had, one that shrinks nothing else, and each
+// has the CPUs of its admission.
+func (a *agent) Resized(d engine.Decision) {
+	a.mu.Lock()
+	if d.Plan.Rejection != nil {
+		a.notResized++
+	} else if d.Err == nil {
+		a.resized++
+	}
+	a.mu.Unlock()
+	if d.Plan.Rejection != nil || d.Plan.Before == nil {
+		return
+	}
+	for i := range d.Plan.Grant.Containers {
+		was, now := d.Plan.Before.Containers[i].CPUs, d.Plan.Grant.Containers[i].CPUs
+		base, has := d.Plan.Before.BaselineOf(i), d.Plan.Grant.BaselineOf(i)
+		if !was.Contains(now) && !now.Contains(was) || !base.Equal(has) || !now.Contains(base) {
+			a.fail(fmt.Errorf("%s/%s had %s, baseline %s, and has %s, baseline %s", d.Plan.Pod.UID, d.Plan.Pod.Containers[i].Name, was, base, now, has))
+		}
+	}
 }
 
 // Hook is nri.Observer's.
@@ -429,7 +454,18 @@ func (a *agent) List(ctx context.Context) (map[string]request.Pod, error) {
 	return pods, nil
 }
 
-// forgetful tells whether the kubelet has just started. mu held.
+// Latest is nri.Pods'. Like a list, it does not have the pods that are hidden.
+func (a *agent) Latest(uid string) (request.Pod, string, bool) {
+	a.mu.Lock()
+	hidden := a.hidden[uid] > 0 || a.forgetful()
+	a.mu.Unlock()
+	if hidden {
+		return request.Pod{}, "", false
+	}
+	return a.kubelet.Latest(uid)
+}
+
+// forgetful tells whether the kubelet has just started. The caller has locked mu.
 func (o *ordeal) forgetful() bool {
 	for i := range o.storms {
 		if o.storms[i].kind == kubeletRestarts && o.storms[i].raging {

@@ -14,8 +14,8 @@ type Cgroups struct{ runtime *Runtime }
 // Cgroups are the runtime's.
 func (r *Runtime) Cgroups() Cgroups { return Cgroups{r} }
 
-// Read returns what a container's cgroup has, by the path that the runtime shows. The error wraps fs.ErrNotExist for
-// one that is not there.
+// Read returns the settings of a container's cgroup, by the path that the runtime shows. The error wraps
+// fs.ErrNotExist for a cgroup that does not exist.
 func (g Cgroups) Read(path string) (converge.Setting, error) {
 	r := g.runtime
 	r.mu.Lock()
@@ -27,8 +27,14 @@ func (g Cgroups) Read(path string) (converge.Setting, error) {
 	return at.setting(), nil
 }
 
-// SetQuota gives a pod's or a container's cgroup a CFS quota, and reports whether it had another one. node.KeepQuota
-// changes nothing. The error wraps fs.ErrNotExist for a cgroup that is not there.
+// Pages are none: the runtime has no memory.
+func (g Cgroups) Pages(path string) (map[int]int64, error) {
+	_, err := g.Read(path)
+	return nil, err
+}
+
+// SetQuota writes the CFS quota of a pod's or a container's cgroup, and reports whether it changed. node.KeepQuota
+// changes nothing. The error wraps fs.ErrNotExist for a cgroup that does not exist.
 func (g Cgroups) SetQuota(path string, want node.Quota) (bool, error) {
 	r := g.runtime
 	r.mu.Lock()
@@ -41,7 +47,7 @@ func (g Cgroups) SetQuota(path string, want node.Quota) (bool, error) {
 	return true, nil
 }
 
-// at is the cgroup of that path. mu held.
+// at is the cgroup of that path. The caller has locked mu.
 func (r *Runtime) at(path string) (*Resources, error) {
 	if parent := r.parents[path]; parent != nil {
 		return parent, nil

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,7 +51,7 @@ const briefly = 40
 func histories() *rapid.Generator[history] {
 	acts := rapid.Custom(func(t *rapid.T) act {
 		return act{
-			what: rapid.IntRange(0, 10).Draw(t, "what"), pod: rapid.IntRange(0, 7).Draw(t, "pod"), cpus: rapid.IntRange(0, 3).Draw(t, "CPUs"),
+			what: rapid.IntRange(0, 14).Draw(t, "what"), pod: rapid.IntRange(0, 7).Draw(t, "pod"), cpus: rapid.IntRange(0, 3).Draw(t, "CPUs"),
 			after: time.Duration(rapid.IntRange(0, 3000).Draw(t, "milliseconds")) * time.Millisecond,
 		}
 	})
@@ -104,12 +105,14 @@ func TestConcurrentHistories(t *testing.T) {
 // mix counts the histories in which each fault struck.
 type mix struct {
 	histories, required, old, estimate, events int
+	resized, notResized                        int
 	struck                                     [calamities]int
 }
 
 func (m *mix) add(o *ordeal) {
 	m.histories++
 	m.events += o.checker.Events()
+	m.resized, m.notResized = m.resized+o.resized, m.notResized+o.notResized
 	for _, n := range []struct {
 		is    bool
 		count *int
@@ -134,6 +137,7 @@ func (m *mix) print(t *testing.T) {
 	for k, n := range m.struck {
 		line(calamity(k).String(), n)
 	}
+	t.Logf("%d resizes were made, %d rejected", m.resized, m.notResized)
 	line("the plugin is required", m.required)
 	line("the runtime takes no unsolicited updates", m.old)
 	line("requests are estimated", m.estimate)
@@ -167,6 +171,8 @@ type ordeal struct {
 	said         strings.Builder
 	events       []string
 	pods         []request.Pod
+	// resized and notResized count the decisions about resizes.
+	resized, notResized int
 	// kubeletRuns numbers the runs of the kubelet, the present one since kubeletSince.
 	kubeletRuns  uint64
 	kubeletSince time.Time
@@ -188,7 +194,7 @@ func newOrdeal(ctx context.Context, h history) *ordeal {
 		c.Required = []string{"paddock"}
 	}
 	if h.old {
-		c.Name, c.Version, c.NRIVersion = "containerd", "2.1.4", "v0.8.0"
+		c.Name, c.Version, c.NRIVersion, c.SilentPods = "containerd", "2.1.4", "v0.8.0", true
 	}
 	o.runtime = sim.New(o.ctx, c)
 	o.kubelet = o.runtime.NewKubelet(sim.KubeletConfig{Log: o.log})
@@ -254,6 +260,8 @@ func (o *ordeal) act(a act, group *sync.WaitGroup) {
 		o.synced = false
 		o.mu.Unlock()
 		o.runtime.Disconnect()
+	case 11, 12, 13, 14:
+		o.resize(uid, 1+a.cpus)
 	case 10:
 		for _, c := range o.runtime.Observe() {
 			if c.Pod == uid {
@@ -263,6 +271,20 @@ func (o *ordeal) act(a act, group *sync.WaitGroup) {
 			}
 		}
 	}
+}
+
+// resize gives a pod with CPUs of its own another number of them.
+func (o *ordeal) resize(uid string, cpus int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pods := slices.Clone(o.pods)
+	for i := range pods {
+		if pods[i].UID == uid && pods[i].QoS == request.Guaranteed {
+			pods[i] = exclusive(uid, cpus)
+		}
+	}
+	o.pods = pods
+	o.kubelet.Follow(pods, nil)
 }
 
 // follow ends pods, and adds those that are not there.
@@ -347,11 +369,14 @@ func (o *ordeal) judge() error {
 		errs = append(errs, fmt.Errorf("pod %s is not known to run on its CPUs", uid))
 	}
 	for _, p := range o.kubelet.Status() {
-		_, admitted := s.State.Grant(p.Pod.UID)
-		fits := o.agent.Load().engine.Preview(p.Pod).Refusal == nil
+		g, admitted := s.State.Grant(p.Pod.UID)
+		plan, _ := o.agent.Load().engine.Preview(p.Pod)
+		fits := plan.Rejection == nil
 		switch {
 		case p.Ending:
 			errs = append(errs, fmt.Errorf("pod %s still ends: %w", p.Pod.UID, p.Err))
+		case admitted && p.Running && !g.Pod.Estimated && !g.Pod.Equal(p.Pod) && o.agent.Load().engine.PreviewResize(p.Pod).Rejection == nil:
+			errs = append(errs, fmt.Errorf("pod %s can be resized, and was not: it has %s: %w", p.Pod.UID, g.CPUs(), p.Err))
 		case fits && !(p.Running && admitted):
 			errs = append(errs, fmt.Errorf("pod %s fits: running %t, admitted %t, %w", p.Pod.UID, p.Running, admitted, p.Err))
 		}

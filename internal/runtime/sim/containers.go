@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/containerd/nri/pkg/api"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// container is one that is in the store, or about to be.
+// container is a container in the store, or about to be there.
 type container struct {
 	id      string
 	number  uint64 // in the order of creation
@@ -21,15 +22,15 @@ type container struct {
 	name    string
 	created int64 // nanoseconds since 1970
 	state   api.ContainerState
-	// spec is what the runtime reports; cgroup is what the kernel has, nil before the start and after the end.
+	// spec is what the runtime reports; cgroup is the kernel's setting, nil before the start and after the end.
 	spec   Resources
 	cgroup *Resources
 }
 
-// path is that of the container's cgroup.
+// path is the path of the container's cgroup.
 func (c *container) path() string { return c.sandbox.asked.CgroupParent + "/" + c.id }
 
-// message is the container as plugins see it. mu held, or the container not in the store yet.
+// message is the container as plugins see it. The caller has locked mu, or the container is not in the store yet.
 func (c *container) message() *api.Container {
 	return &api.Container{
 		Id: c.id, PodSandboxId: c.sandbox.id, Name: c.name, State: c.state, CreatedAt: c.created,
@@ -54,8 +55,8 @@ func (r *Runtime) shown(c *container) *api.Container {
 	return c.message()
 }
 
-// CreateContainer creates a container in a sandbox, with what the plugins' replies make of its resources, and
-// returns its ID. StartContainer is next. With an error there is none: plugins that had answered were told so.
+// CreateContainer creates a container in a sandbox, with its resources as the plugins' replies changed them, and
+// returns its ID. StartContainer is next. With an error there is no container: plugins that had answered were notified.
 func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, asked Resources) (string, error) {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -72,7 +73,11 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, a
 		err = r.store(c)
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("%s: it could not be created: %w", c, err), r.undo(ctx, c))
+		r.mu.Lock()
+		c.state = api.ContainerState_CONTAINER_STOPPED
+		r.emit(c.event(Undone, "", c.spec.setting()))
+		r.mu.Unlock()
+		return "", errors.Join(fmt.Errorf("%s: it could not be created: %w", c, err), r.stopped(ctx, c), r.removed(ctx, c))
 	}
 	if err := r.post(ctx, c, api.Event_POST_CREATE_CONTAINER); err != nil {
 		return c.id, fmt.Errorf("%s: after its creation: %w", c, err)
@@ -80,40 +85,44 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, a
 	return c.id, nil
 }
 
-// adjust asks the plugins about a container and makes the updates of their replies. Lock held.
+// adjust asks the plugins about a container and makes the updates of their replies. The caller has the lock.
 func (r *Runtime) adjust(ctx context.Context, c *container) error {
 	replies, err := ask(ctx, r, api.Event_CREATE_CONTAINER, c.step(Asking), func(ctx context.Context, p api.PluginService) (*api.CreateContainerResponse, error) {
 		return p.CreateContainer(ctx, &api.CreateContainerRequest{Pod: c.sandbox.message(), Container: c.message()})
 	})
 	r.phases[c.id] = made
-	if err == nil {
-		err = missing(r, replies)
-	}
 	if err != nil {
 		return err
+	}
+	for _, name := range r.config.Required {
+		if !slices.ContainsFunc(replies, func(a reply[*api.CreateContainerResponse]) bool {
+			return a.plugin == name || strings.HasSuffix(a.plugin, "-"+name)
+		}) {
+			return fmt.Errorf("required NRI plugin %q is not connected or did not answer: the container is not created", name)
+		}
 	}
 	for _, a := range replies {
 		if _, err := r.apply("CreateContainer", a.answer.GetUpdate()); errors.Is(err, ErrClosed) {
 			return err // Updates that fail do not fail the creation, as in containerd.
 		}
 	}
-	told := Event{}
+	replied := Event{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range replies {
 		if c.spec, err = c.spec.merge(a.answer.GetAdjust().GetLinux().GetResources(), r.parse); err != nil {
 			return fmt.Errorf("plugin %s: %w", a.plugin, err)
 		}
-		told = c.event(Replied, "CreateContainer", c.spec.setting())
+		replied = c.event(Replied, "CreateContainer", c.spec.setting())
 	}
 	if len(replies) == 0 {
-		told = c.event(Replied, "", c.spec.setting())
+		replied = c.event(Replied, "", c.spec.setting())
 	}
-	r.emit(told)
+	r.emit(replied)
 	return nil
 }
 
-// store puts a container into the store, after a moment.
+// store puts a container into the store, after the fault's delay.
 func (r *Runtime) store(c *container) error {
 	f := r.fault(c.step(Storing))
 	if err := r.sleep(f.Delay); err != nil {
@@ -121,23 +130,20 @@ func (r *Runtime) store(c *container) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := errors.Join(f.Err, r.takeFailure(key{c.sandbox.asked.UID, c.name})); err != nil {
-		return err
+	of := key{c.sandbox.asked.UID, c.name}
+	if waiting := r.faults[of]; waiting != nil && len(waiting.creations) > 0 {
+		f.Err = errors.Join(f.Err, waiting.creations[0])
+		waiting.creations = waiting.creations[1:]
+		r.tidy(of, waiting)
+	}
+	if f.Err != nil {
+		return f.Err
 	}
 	if !c.sandbox.ready {
 		return fmt.Errorf("its sandbox: %w", ErrNotRunning)
 	}
 	r.containers[c.id] = c
 	return nil
-}
-
-// undo tells plugins that a container was not created after all.
-func (r *Runtime) undo(ctx context.Context, c *container) error {
-	r.mu.Lock()
-	c.state = api.ContainerState_CONTAINER_STOPPED
-	r.emit(c.event(Undone, "", c.spec.setting()))
-	r.mu.Unlock()
-	return errors.Join(r.stopped(ctx, c), r.removed(ctx, c))
 }
 
 // StartContainer starts a container that was created. With an error it has ended.
@@ -176,7 +182,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	return r.post(ctx, c, api.Event_POST_START_CONTAINER)
 }
 
-// post tells plugins that something was done to a container.
+// post notifies plugins after a request.
 func (r *Runtime) post(ctx context.Context, c *container, event api.Event) error {
 	return r.locked(func() error {
 		_, err := ask(ctx, r, event, c.step(Asking), func(ctx context.Context, p api.PluginService) (any, error) {
@@ -193,7 +199,7 @@ func (r *Runtime) post(ctx context.Context, c *container, event api.Event) error
 	})
 }
 
-// UpdateContainer is a resize in place by the kubelet: the plugins may change what it asks for.
+// UpdateContainer is an in-place resize by the kubelet. The plugins may change it.
 func (r *Runtime) UpdateContainer(ctx context.Context, id string, to Resources) error {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -210,8 +216,8 @@ func (r *Runtime) UpdateContainer(ctx context.Context, id string, to Resources) 
 	return r.post(ctx, c, api.Event_POST_UPDATE_CONTAINER)
 }
 
-// resize asks the plugins about an update of the kubelet's. Those of the container itself go over what the kubelet
-// asks for; the others are made first. Lock held.
+// resize asks the plugins about an update of the kubelet. Their updates of the container itself override the kubelet's;
+// their updates of other containers are made first. The caller has the lock.
 func (r *Runtime) resize(ctx context.Context, c *container, asked *api.LinuxResources) error {
 	hook := "UpdateContainer"
 	replies, err := ask(ctx, r, api.Event_UPDATE_CONTAINER, c.step(Asking), func(ctx context.Context, p api.PluginService) (*api.UpdateContainerResponse, error) {
@@ -244,8 +250,8 @@ func (r *Runtime) resize(ctx context.Context, c *container, asked *api.LinuxReso
 	return err
 }
 
-// StopContainer ends a container, as its own exit does. One that has ended, or is not there, is no error. An error is
-// of a plugin; the container has ended all the same.
+// StopContainer ends a container, as its own exit does. It is no error if the container has ended or does not exist. An
+// error comes from a plugin; the container has ended nevertheless.
 func (r *Runtime) StopContainer(ctx context.Context, id string) error {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -258,7 +264,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string) error {
 	return r.stop(ctx, c)
 }
 
-// RemoveContainer removes a container, and ends it before. One that is not there is no error.
+// RemoveContainer ends and removes a container. It is no error if the container does not exist.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -271,7 +277,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	return errors.Join(r.stop(ctx, c), r.remove(ctx, c))
 }
 
-// stop ends a container and tells plugins.
+// stop ends a container and notifies plugins.
 func (r *Runtime) stop(ctx context.Context, c *container) error {
 	r.mu.Lock()
 	if c.cgroup != nil {
@@ -291,7 +297,7 @@ func (r *Runtime) remove(ctx context.Context, c *container) error {
 	return r.removed(ctx, c)
 }
 
-// stopped tells plugins that a container ended, once, and makes the updates of their replies.
+// stopped notifies plugins once that a container ended, and makes the updates of their replies.
 func (r *Runtime) stopped(ctx context.Context, c *container) error {
 	return r.locked(func() error {
 		if p := r.phases[c.id]; p != made && p != running {
@@ -310,7 +316,7 @@ func (r *Runtime) stopped(ctx context.Context, c *container) error {
 	})
 }
 
-// removed tells plugins that a container is not there any more, once.
+// removed notifies plugins once that a container was removed.
 func (r *Runtime) removed(ctx context.Context, c *container) error {
 	return r.locked(func() error {
 		if r.phases[c.id] == removed {
@@ -324,7 +330,7 @@ func (r *Runtime) removed(ctx context.Context, c *container) error {
 	})
 }
 
-// Observe returns what the cgroups of all containers have, by pod, then by container.
+// Observe returns the settings of all containers' cgroups, by pod, then by container.
 func (r *Runtime) Observe() []converge.Observed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -338,14 +344,4 @@ func (r *Runtime) Observe() []converge.Observed {
 		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container), cmp.Compare(a.ID, b.ID))
 	})
 	return observed
-}
-
-// find returns a container that has a cgroup. The error wraps ErrNotRunning. mu held.
-func (r *Runtime) find(k key) (*container, error) {
-	for _, c := range r.containers {
-		if c.cgroup != nil && c.sandbox.asked.UID == k.pod && c.name == k.container {
-			return c, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: %w", k, ErrNotRunning)
 }

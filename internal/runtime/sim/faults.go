@@ -10,54 +10,55 @@ import (
 
 //go:generate go tool stringer -type=Point,Kind -linecomment -output=enum_string.go
 
-// Point is a place where something can go wrong.
+// Point is a place at which a fault can occur.
 type Point int
 
-// The points. Everything but Registered, Storing, and UpdateContainers' Asking and Answered is under the runtime's
-// lock: a delay there keeps everybody else waiting.
+// The points. All but Registered, Storing, and UpdateContainers' Asking and Answered are under the runtime's lock: a
+// delay there delays all other requests.
 const (
 	// Registered is a plugin that has registered and is not configured yet.
 	Registered Point = iota // registered
-	// Asking is a request that is about to be sent to a plugin. For UpdateContainers, which the plugin sends, it has
-	// arrived and does not wait for the lock yet: a delay makes it late, and the end of its connection ends it.
+	// Asking is a request that is about to be sent to a plugin. UpdateContainers, which the plugin sends, has arrived
+	// and does not wait for the lock yet: a delay makes it late, and the end of its connection ends it.
 	Asking // asking
-	// Answered is a request that the plugin has answered, and nothing of the reply is carried out. For
-	// UpdateContainers everything is carried out, and the answer is not sent yet: a delay makes it hang.
+	// Answered is a request that the plugin has answered, before the reply is applied. UpdateContainers is applied,
+	// and its answer is not sent yet: a delay makes it hang.
 	Answered // answered
-	// Storing is a container whose reply was carried out and that is not in the store yet.
+	// Storing is a container whose reply was applied and that is not in the store yet.
 	Storing // storing
 	// Starting is a container whose cgroup exists and that does not run yet: updates change its specification only.
 	Starting // starting
 	// Updating is one update of one container.
 	Updating // updating
-	// Listing is the kubelet's list of pods, or the lookup of one of them.
+	// Listing is the kubelet's list of pods, or the lookup of one pod.
 	Listing // listing
 )
 
-// Step is a point that was reached.
+// Step is a point in one request.
 type Step struct {
 	Point Point
 	// Hook is the NRI request; empty for Registered, Storing, Starting and Listing.
 	Hook string
-	// ID is the runtime's, Pod the UID; Container is empty for requests about pods, all three where it is about
-	// none.
+	// ID is the runtime's, Pod the UID. Container is empty for requests about pods, and all three are empty for
+	// requests about neither.
 	ID, Pod, Container string
 }
 
-// Fault is what goes wrong at a step; the zero value is nothing. A delay comes first.
+// Fault is the fault of a step; the zero value is none. A delay comes first.
 type Fault struct {
 	Delay time.Duration
-	// Err fails the step: a request to the plugin is not sent or its reply thrown away, and what the kubelet wanted
-	// fails with it; after the reply to CreateContainer the creation is undone. An update fails. The list of pods is
-	// not to be had.
+	// Err fails the step: a request to the plugin is not sent, or its reply is dropped, and the kubelet's request
+	// fails. After the reply to CreateContainer the creation is undone. An update fails. The list of pods has no
+	// answer.
 	Err error
-	// Lose is for Updating and does nothing while the runtime reports success, and for Listing: the list is empty.
+	// Lose is for Updating, where the update has no effect and the runtime reports success, and for Listing, where the
+	// list is empty.
 	Lose bool
-	// Drop closes the connection to the plugin. What was asked goes on without it.
+	// Drop closes the connection to the plugin. The request continues without it.
 	Drop bool
 }
 
-// suffer carries out what goes wrong at a step on the way to a plugin. With an error the step has failed.
+// suffer applies the fault of a step on the way to a plugin. With an error, the step has failed.
 func (r *Runtime) suffer(s Step, p *peer) error {
 	f := r.fault(s)
 	if err := r.sleep(f.Delay); err != nil {
@@ -69,7 +70,7 @@ func (r *Runtime) suffer(s Step, p *peer) error {
 	return f.Err
 }
 
-// fault is what goes wrong at a step.
+// fault is the fault of a step.
 func (r *Runtime) fault(s Step) Fault {
 	if r.config.Fault == nil {
 		return Fault{}
@@ -82,14 +83,14 @@ type key struct{ pod, container string }
 
 func (k key) String() string { return fmt.Sprintf("container %s of pod %s", k.container, k.pod) }
 
-// faults wait for a container.
+// faults are the faults that wait for a container.
 type faults struct {
-	creations []error // what the next creations fail with
-	losses    int     // how many of the next updates get lost
+	creations []error // the errors of the next creations
+	losses    int     // the number of the next updates that get lost
 }
 
-// FailNextCreate makes the next creation of a container fail with err after the plugin's reply. The pod need not be
-// there yet. Called twice, it fails twice. The error is not nil.
+// FailNextCreate makes the next creation of a container fail with err after the plugin's reply. The pod need not exist
+// yet. If it is called twice, two creations fail. The error is not nil.
 func (r *Runtime) FailNextCreate(uid, container string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,30 +98,31 @@ func (r *Runtime) FailNextCreate(uid, container string, err error) {
 	f.creations = append(f.creations, err)
 }
 
-// LoseNextUpdate makes the next update of a container do nothing, while the runtime reports success. Called twice,
-// two get lost.
+// LoseNextUpdate makes the next update of a container have no effect, while the runtime reports success. If it is called
+// twice, two get lost.
 func (r *Runtime) LoseNextUpdate(uid, container string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting(key{uid, container}).losses++
 }
 
-// Drift gives the cgroup of a container that runs another setting, as if somebody had written to it. What the
-// runtime reports of the container stays as it was. The error wraps ErrNotRunning.
+// Drift gives the cgroup of a running container another setting, as if another process had written to it. The runtime
+// still reports the old one. The error wraps ErrNotRunning.
 func (r *Runtime) Drift(uid, name string, setting converge.Setting) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(key{uid, name})
-	if err != nil {
-		return err
+	for _, c := range r.containers {
+		if c.cgroup != nil && c.sandbox.asked.UID == uid && c.name == name {
+			drifted := c.cgroup.with(setting)
+			c.cgroup = &drifted
+			r.emit(c.event(Drifted, "", setting))
+			return nil
+		}
 	}
-	drifted := c.cgroup.with(setting)
-	c.cgroup = &drifted
-	r.emit(c.event(Drifted, "", setting))
-	return nil
+	return fmt.Errorf("%s: %w", key{uid, name}, ErrNotRunning)
 }
 
-// waiting are the faults of a container. mu held.
+// waiting are the faults of a container. The caller has locked mu.
 func (r *Runtime) waiting(k key) *faults {
 	f := r.faults[k]
 	if f == nil {
@@ -130,19 +132,7 @@ func (r *Runtime) waiting(k key) *faults {
 	return f
 }
 
-// takeFailure returns the error that a creation is to fail with. mu held.
-func (r *Runtime) takeFailure(k key) error {
-	f := r.faults[k]
-	if f == nil || len(f.creations) == 0 {
-		return nil
-	}
-	err := f.creations[0]
-	f.creations = f.creations[1:]
-	r.tidy(k, f)
-	return err
-}
-
-// takeLoss tells whether an update is to get lost. mu held.
+// takeLoss reports whether the next update gets lost. The caller has locked mu.
 func (r *Runtime) takeLoss(k key) bool {
 	f := r.faults[k]
 	if f == nil || f.losses == 0 {
@@ -153,7 +143,7 @@ func (r *Runtime) takeLoss(k key) bool {
 	return true
 }
 
-// tidy forgets faults that happened. mu held.
+// tidy drops faults that occurred. The caller has locked mu.
 func (r *Runtime) tidy(k key, f *faults) {
 	if len(f.creations) == 0 && f.losses == 0 {
 		delete(r.faults, k)

@@ -2,21 +2,15 @@ package sim
 
 import "sync"
 
-// gate lets many requests of the kubelet through at a time, or one synchronisation of a plugin alone. While a
-// synchronisation waits, no new request comes in. So no plugin is synchronised between the reply that creates a
-// container and the moment when the container is in the store. It is containerd's BlockPluginSync.
+// gate admits many requests of the kubelet at a time, or one synchronisation of a plugin. While a synchronisation
+// waits, no new request enters. So no plugin is synchronised after the reply that creates a container and before the
+// container is in the store. It is containerd's BlockPluginSync.
 type gate struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	inside  int  // requests that are being handled
 	waiting int  // synchronisations that wait
 	alone   bool // a synchronisation is under way
-}
-
-func newGate() *gate {
-	g := &gate{}
-	g.changed = sync.NewCond(&g.mu)
-	return g
 }
 
 // enter begins a request, leave ends it.

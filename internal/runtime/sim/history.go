@@ -12,29 +12,29 @@ import (
 // Kind is what happened to a container.
 type Kind int
 
-// The kinds of events. History has those from Created on; the ones before it are about the conversation
-// with the plugin and go to Config.Observe only.
+// The kinds of events. History has those from Created on; the ones before are about messages of the plugin and go to
+// Config.Observe only.
 const (
-	// Replied is the reply to the creation of a container that does not exist yet: the setting is what it will
-	// be created with. Without a plugin that answered the setting is empty.
+	// Replied is the reply to the creation of a container that does not exist yet, with the setting that it will
+	// have. Without a plugin that answered, the setting is empty.
 	Replied Kind = iota // replied
 	// Undone is the end of a container whose creation failed after the reply.
 	Undone // undone
 	// Ignored is an update of a container that is not in the store, between the reply to its creation and its
 	// registration or after its end. The runtime drops it without an error.
 	Ignored // ignored
-	// Created is a container that exists now, with the setting. Of a container that is there several times in
-	// the history, each creation has an ID of its own.
+	// Created is a container that exists now, with the setting. If a container is created several times, each
+	// creation has its own ID.
 	Created // created
-	// Updated to the setting.
+	// Updated is an update to the setting.
 	Updated // updated
-	// Lost is an update to the setting that was not made, though the runtime reports success.
+	// Lost is an update to the setting that was not made, although the runtime reports success.
 	Lost // lost
 	// Failed is an update to the setting that the runtime could not make.
 	Failed // failed
-	// Drifted to the setting without an update by the plugin.
+	// Drifted is a change to the setting without an update by the plugin.
 	Drifted // drifted
-	// Stopped, and had the setting last.
+	// Stopped is the end of a container, with its last setting.
 	Stopped // stopped
 )
 
@@ -45,16 +45,16 @@ type Event struct {
 	Kind     Kind
 	// ID is the runtime's, Pod the pod's UID.
 	ID, Pod, Container string
-	// Hook is the request whose reply it was in: the name of an NRI request, UpdateContainers for an update
-	// that the plugin sent by itself, or empty where no plugin was involved.
+	// Hook is the request with the reply: the name of an NRI request, UpdateContainers for an unsolicited update, or
+	// empty if no plugin was involved.
 	Hook string
-	// Setting is all that the container has after it, not only what changed.
+	// Setting is the whole setting after the event, not only what changed.
 	Setting converge.Setting
-	// KeepsCPUs is true for an update without cpuset.cpus: the container runs where it ran.
+	// KeepsCPUs is true for an update without cpuset.cpus: the container keeps its CPUs.
 	KeepsCPUs bool
 }
 
-// String is the event in words: "updated cpus 2-3 mems {0} without quota".
+// String is the event as text: "updated cpus 2-3 mems {0} without quota".
 func (e Event) String() string {
 	words := []string{e.Kind.String()}
 	if !e.Setting.CPUs.IsEmpty() {
@@ -73,8 +73,7 @@ func (e Event) String() string {
 	return strings.Join(words, " ")
 }
 
-// Bounds of the history: MaxEvents of each container, and MaxStopped pods that were stopped, the last ones of
-// both.
+// The limits of the history: the last MaxEvents of each container, and the last MaxStopped pods that were stopped.
 const (
 	MaxEvents  = 16
 	MaxStopped = 256
@@ -88,20 +87,7 @@ type records struct {
 	stopped []string       // pods, the one that was stopped first at the front
 }
 
-func newRecords() records {
-	return records{pods: map[string]map[string][]Event{}, open: map[string]int{}}
-}
-
-// begin remembers a pod until as many ends as begins came, and what it was before if that is still known.
-func (r *records) begin(uid string) {
-	r.stopped = slices.DeleteFunc(r.stopped, func(s string) bool { return s == uid })
-	r.open[uid]++
-	if r.pods[uid] == nil {
-		r.pods[uid] = map[string][]Event{}
-	}
-}
-
-// end lets the pod that ended longest ago be forgotten.
+// end ends a sandbox of a pod. It drops the pod that ended longest ago if there are too many.
 func (r *records) end(uid string) {
 	if r.open[uid]--; r.open[uid] > 0 {
 		return
@@ -114,28 +100,8 @@ func (r *records) end(uid string) {
 	}
 }
 
-// number gives an event its place.
-func (r *records) number(e *Event) {
-	r.last++
-	e.Sequence = r.last
-}
-
-// add keeps an event of a pod that is open.
-func (r *records) add(e Event) {
-	pod := r.pods[e.Pod]
-	if e.Kind < Created || pod == nil {
-		return
-	}
-	events := pod[e.Container]
-	events = append(events, e)
-	if len(events) > MaxEvents {
-		events = slices.Delete(events, 0, len(events)-MaxEvents)
-	}
-	pod[e.Container] = events
-}
-
-// History is what happened to a container, the newest last: at most MaxEvents events. It is kept after the
-// pod was stopped, until MaxStopped other pods were.
+// History has the events of a container, the newest last: at most MaxEvents. It is kept after the pod was stopped,
+// until MaxStopped other pods were stopped.
 func (r *Runtime) History(uid, container string) []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/status"
 )
 
-// What is no event of NRI's.
+// Hooks that are no events of NRI.
 const (
 	hookSynchronize      = "Synchronize"
 	hookUpdateContainers = "UpdateContainers"
@@ -25,8 +24,8 @@ type reply[A any] struct {
 }
 
 // ask sends a request to every plugin that wants it, one after the other. A plugin that does not answer in time, or
-// whose connection ends, is closed; the request goes on without it unless its failure policy says otherwise. An error
-// that a plugin returns fails the request. Lock held.
+// whose connection ends, is closed; the request continues without it unless its failure policy stops it. An error
+// that a plugin returns fails the request. The caller has the lock.
 func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, call func(context.Context, api.PluginService) (A, error)) ([]reply[A], error) {
 	defer func() { r.plugins = slices.DeleteFunc(r.plugins, (*peer).isClosed) }()
 	step.Hook = event.PrettyName()
@@ -60,9 +59,9 @@ func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, cal
 	return replies, nil
 }
 
-// judge says what an error of a plugin means for the request: nil lets it go on. It closes a plugin that failed to
-// answer, unless that was a timeout and its policy keeps it. An error that the plugin returned, and any error after
-// the kubelet gave up, fails the request and nothing else.
+// judge returns the error with which a plugin's error fails the request; nil: the request continues. It closes a plugin
+// that failed to answer, unless that was a timeout and its policy keeps it. An error that the plugin returned, and any
+// error after the kubelet stopped waiting, only fails the request.
 func (p *peer) judge(ctx context.Context, hook string, err error) error {
 	late := errors.Is(err, context.DeadlineExceeded)
 	broken := errors.Is(err, ttrpc.ErrClosed) || errors.Is(err, ttrpc.ErrServerClosed) || errors.Is(err, ttrpc.ErrProtocol)
@@ -78,25 +77,15 @@ func (p *peer) judge(ctx context.Context, hook string, err error) error {
 	return nil
 }
 
-// returned is an error that a plugin returned, without the words of the protocol.
+// returned is an error that a plugin returned, without the protocol's prefix.
 type returned struct{ err error }
 
 func (e returned) Error() string { return status.Convert(e.err).Message() }
 
 func (e returned) Unwrap() error { return e.err }
 
-// missing is the error of a container for which a required plugin did not answer.
-func missing[A any](r *Runtime, replies []reply[A]) error {
-	for _, name := range r.config.Required {
-		if !slices.ContainsFunc(replies, func(a reply[A]) bool { return a.plugin == name || strings.HasSuffix(a.plugin, "-"+name) }) {
-			return fmt.Errorf("required NRI plugin %q is not connected or did not answer: the container is not created", name)
-		}
-	}
-	return nil
-}
-
-// apply makes updates in their order. One of a container that is not in the store is ignored; one that fails is
-// returned unless its failure is to be ignored, and the others are made. Lock held.
+// apply makes updates in their order. An update of a container that is not in the store is ignored. An update that fails
+// is returned unless its failure is to be ignored, and the others are made. The caller has the lock.
 func (r *Runtime) apply(hook string, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error) {
 	for _, u := range updates {
 		err := r.update(hook, u)
@@ -113,7 +102,7 @@ func (r *Runtime) apply(hook string, updates []*api.ContainerUpdate) (failed []*
 	return nil, nil
 }
 
-// update makes one update. Of a container that does not run, only the specification changes.
+// update makes one update. If the container does not run, only its specification changes.
 func (r *Runtime) update(hook string, u *api.ContainerUpdate) error {
 	r.mu.Lock()
 	c := r.containers[u.GetContainerId()]
@@ -129,11 +118,11 @@ func (r *Runtime) update(hook string, u *api.ContainerUpdate) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c == nil || r.containers[c.id] != c || c.state == api.ContainerState_CONTAINER_STOPPED {
-		told, err := Resources{}.merge(u.GetLinux().GetResources(), r.parse)
+		sent, err := Resources{}.merge(u.GetLinux().GetResources(), r.parse)
 		if err != nil {
 			return err
 		}
-		e := Event{Kind: Ignored, ID: u.GetContainerId(), Hook: hook, Setting: told.setting()}
+		e := Event{Kind: Ignored, ID: u.GetContainerId(), Hook: hook, Setting: sent.setting()}
 		if c != nil {
 			e.Pod, e.Container = c.sandbox.asked.UID, c.name
 		}
@@ -152,18 +141,13 @@ func (r *Runtime) update(hook string, u *api.ContainerUpdate) error {
 	case f.Lose || r.takeLoss(key{step.Pod, step.Container}):
 		e.Kind = Lost
 	default:
-		r.set(c, u.GetLinux().GetResources(), next)
+		c.spec = next
+		if c.cgroup != nil && c.state == api.ContainerState_CONTAINER_RUNNING {
+			if cgroup, err := c.cgroup.merge(u.GetLinux().GetResources(), r.parse); err == nil {
+				c.cgroup = &cgroup
+			}
+		}
 	}
 	r.emit(e)
 	return f.Err
-}
-
-// set makes a container have what a message names. mu held; the message was merged before.
-func (r *Runtime) set(c *container, m *api.LinuxResources, next Resources) {
-	c.spec = next
-	if c.cgroup != nil && c.state == api.ContainerState_CONTAINER_RUNNING {
-		if cgroup, err := c.cgroup.merge(m, r.parse); err == nil {
-			c.cgroup = &cgroup
-		}
-	}
 }

@@ -14,73 +14,79 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// ErrUnknownPod is wrapped by Lookup's error for a pod that is not to run.
+// ErrUnknownPod is wrapped by Lookup's error for a pod that should not run.
 var ErrUnknownPod = errors.New("the kubelet does not list the pod")
 
-// KubeletConfig is the kubelet's world.
+// KubeletConfig is the kubelet's environment.
 type KubeletConfig struct {
 	// Log gets a line for every pod that does not start, once for every reason.
 	Log *slog.Logger
-	// Operation gives what is logged with the context its number; nil: none.
+	// Operation returns a context with a number for the log; nil: no numbers.
 	Operation func(context.Context) context.Context
 	// First and Longest are the waits before a pod that did not start is tried again: the first one, which doubles, and
-	// the bound. Default: DefaultFirst and DefaultLongest. When a pod ends they begin anew, as there may be room.
+	// the longest. Default: DefaultFirst and DefaultLongest. When a pod ends, the next wait is the first one again,
+	// because there may be room.
 	First, Longest time.Duration
 }
 
-// The default waits. A kubelet waits longer; here somebody may be looking.
+// The default waits. A kubelet waits longer; here a person may be watching.
 const (
 	DefaultFirst   = 100 * time.Millisecond
 	DefaultLongest = 4 * time.Second
-	// parallel is how many pods have containers created or stopped at a time. Sandboxes are made one after the other,
-	// so pods are admitted in their order.
+	// parallel is how many pods have containers created or stopped at a time. Sandboxes are created one after the
+	// other, so pods are admitted in their order.
 	parallel = 4
 )
 
 // Kubelet makes a runtime run the pods that should, as a kubelet does: a sandbox, then the containers in their order;
-// an init container ends before the next container is created. It is safe for use by several goroutines.
+// an init container ends before the next container is created. A pod that runs is resized in place if it should have
+// other numbers. It is safe for use by several goroutines.
 type Kubelet struct {
 	runtime *Runtime
 	config  KubeletConfig
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	told    bool          // that pods should run, or none, is known
-	first   chan struct{} // closed when it is
-	partial error         // why List has no answer
-	order   []*pod        // those that should run
+	known   bool          // the pods that should run are known
+	first   chan struct{} // closed when they are
+	partial error         // the reason why List has no answer
+	order   []*pod        // the pods that should run
 	pods    map[string]*pod
 }
 
-// pod is one that should run, or does.
+// pod is a pod that should run, or does.
 type pod struct {
 	request.Pod
 	wanted bool
-	// filling tells that the loop has its containers created now.
+	// filling is true while the loop creates its containers.
 	filling bool
-	// busy is taken by whoever changes the rest.
+	// busy is taken by the goroutine that changes the fields below.
 	busy    chan struct{}
 	sandbox string            // the runtime's ID; empty: none
 	ids     map[string]string // the containers that were created, by name
 	done    map[string]bool   // init containers that have ended
-	settled bool              // all containers run
-	err     error             // why not
-	wait    time.Duration
-	due     time.Time
+	// actuated are the numbers that containers have, by name.
+	actuated map[string]Resources
+	settled  bool // all containers run
+	// outdated is true from a change of the request until the containers have its numbers.
+	outdated bool
+	err      error // the reason why not
+	wait     time.Duration
+	due      time.Time
 }
 
-// Status is how far a pod is.
+// Status is the state of a pod.
 type Status struct {
 	Pod request.Pod
-	// Running tells that all containers run, and that the init containers have ended.
+	// Running is true if all containers run, and the init containers have ended.
 	Running bool
-	// Ending tells that the pod should not run any more.
+	// Ending is true if the pod should not run any more.
 	Ending bool
-	// Err is why it does not run, as the events of the pod would show it; nil: it does, or was not tried yet.
+	// Err is the reason why it does not run, as the pod's events would show it; nil: it does, or was not tried yet.
 	Err error
 }
 
-// NewKubelet is a kubelet that has not heard of any pod: List waits for Follow.
+// NewKubelet returns a kubelet without pods so far: List waits for Follow.
 func (r *Runtime) NewKubelet(c KubeletConfig) *Kubelet {
 	if c.First == 0 {
 		c.First, c.Longest = DefaultFirst, DefaultLongest
@@ -91,8 +97,8 @@ func (r *Runtime) NewKubelet(c KubeletConfig) *Kubelet {
 	return &Kubelet{runtime: r, config: c, wake: make(chan struct{}, 1), first: make(chan struct{}), pods: map[string]*pod{}}
 }
 
-// Follow takes the pods that should run from now on, in their order. Pods that are not among them end. With partial,
-// which says why, pods may be missing that should run: none ends, and List has partial as its error.
+// Follow sets the pods that should run from now on, in their order. Other pods end. partial is the reason why pods
+// may be missing: then no pod ends, and List returns partial as its error.
 func (k *Kubelet) Follow(pods []request.Pod, partial error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,9 +108,10 @@ func (k *Kubelet) Follow(pods []request.Pod, partial error) {
 	for _, asked := range pods {
 		p := k.pods[asked.UID]
 		if p == nil {
-			p = &pod{busy: make(chan struct{}, 1), ids: map[string]string{}, done: map[string]bool{}}
+			p = &pod{busy: make(chan struct{}, 1), ids: map[string]string{}, done: map[string]bool{}, actuated: map[string]Resources{}}
 			k.pods[asked.UID] = p
 		}
+		p.outdated = p.outdated || !p.Equal(asked)
 		p.Pod, p.wanted, p.due = asked, true, time.Time{}
 		wanted[asked.UID] = true
 		k.order = append(k.order, p)
@@ -119,8 +126,8 @@ func (k *Kubelet) Follow(pods []request.Pod, partial error) {
 		}
 		p.wanted = false
 	}
-	if !k.told {
-		k.told = true
+	if !k.known {
+		k.known = true
 		close(k.first)
 	}
 	k.again()
@@ -134,7 +141,7 @@ func (k *Kubelet) again() {
 	}
 }
 
-// Status is how far every pod is, in their order; pods that end come last.
+// Status is the state of every pod, in their order; pods that end come last.
 func (k *Kubelet) Status() []Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,7 +157,7 @@ func (k *Kubelet) Status() []Status {
 	return all
 }
 
-// Lookup returns what a pod asks for. The error wraps ErrUnknownPod.
+// Lookup returns the request of a pod. The error wraps ErrUnknownPod.
 func (k *Kubelet) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	pods, err := k.list(ctx, uid)
 	if err != nil {
@@ -166,14 +173,26 @@ func (k *Kubelet) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 // List returns the pods that should run, by UID. It waits for the first Follow.
 func (k *Kubelet) List(ctx context.Context) (map[string]request.Pod, error) { return k.list(ctx, "") }
 
-// Gone reports whether a pod is gone: the simulated kubelet knows it, as it is never restarted.
+// Latest is a pod that should run. This kubelet carries out every resize.
+func (k *Kubelet) Latest(uid string) (pod request.Pod, pending string, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.order {
+		if p.UID == uid {
+			return p.Pod, "", true
+		}
+	}
+	return request.Pod{}, "", false
+}
+
+// Gone reports whether a pod is gone. The simulated kubelet always knows, because it never restarts.
 func (k *Kubelet) Gone(uid string, _ absence.Trace) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.partial == nil && !slices.ContainsFunc(k.order, func(p *pod) bool { return p.UID == uid })
 }
 
-// list is List, or for a Lookup the pods as far as they are known.
+// list is List. For a Lookup, it returns the pods that are known.
 func (k *Kubelet) list(ctx context.Context, uid string) (map[string]request.Pod, error) {
 	f := k.runtime.fault(Step{Point: Listing, Pod: uid})
 	if f.Delay > 0 {

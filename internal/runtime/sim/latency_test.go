@@ -14,12 +14,12 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 	"github.com/paddock-project/paddock/internal/runtime/sim"
+	"github.com/paddock-project/paddock/internal/scenario"
 	"github.com/paddock-project/paddock/internal/statefile"
 	"github.com/paddock-project/paddock/internal/store"
 )
@@ -117,19 +117,7 @@ func newTimed(b *testing.B) *timed {
 // largeState is that of two sockets with four NUMA nodes of 48 CPUs each.
 func largeState(b *testing.B) *node.State {
 	b.Helper()
-	var d machine.Description
-	for n := range 8 {
-		nd := machine.NodeDescription{ID: n, Memory: 96 << 30}
-		for id := range 24 {
-			core := 24*n + id
-			nd.Cores = append(nd.Cores, machine.CoreDescription{Threads: []int{core, 192 + core}, Socket: n / 4, Uncore: machine.NoUncore})
-		}
-		d.Nodes = append(d.Nodes, nd)
-	}
-	m, err := machine.New(d)
-	if err != nil {
-		b.Fatal(err)
-	}
+	m := scenario.Machine("sockets=2 numa=4 cores=24 threads=2 memory=96Gi")
 	inventory, err := device.NewInventory(m, nil)
 	if err != nil {
 		b.Fatal(err)

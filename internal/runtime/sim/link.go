@@ -13,20 +13,20 @@ import (
 	"github.com/containerd/ttrpc"
 )
 
-// Link is one connection of a plugin, the plugin's end: NRI's own stub over a connection in memory. Run connects and
-// serves until the connection or its context ends, once.
+// Link is the plugin's end of one connection: NRI's own stub over a connection in memory. Run connects and serves
+// until the connection or its context ends, once.
 type Link struct {
 	stub.Stub
 	runtime *Runtime
 
 	mu   sync.Mutex
 	conn net.Conn
-	// configured tells that the runtime has asked for the configuration, or never will and that was settled.
+	// configured is true if the runtime has sent Configure, or if giveUp has called it instead.
 	configured bool
 }
 
-// Dial makes a link for a plugin: handler has the methods that NRI's stub looks for. The options are the stub's and
-// come after those that make the link.
+// Dial makes a link for a plugin: handler has the methods that NRI's stub looks for. more are options of the stub,
+// after those of the link.
 func (r *Runtime) Dial(handler any, name, index string, more ...stub.Option) (*Link, error) {
 	l := &Link{runtime: r}
 	options := append([]stub.Option{
@@ -50,7 +50,7 @@ func (l *Link) dial(string) (net.Conn, error) {
 	return conn, err
 }
 
-// notice sees every request of the runtime.
+// notice intercepts every request of the runtime.
 func (l *Link) notice(ctx context.Context, unmarshal ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
 	if strings.HasSuffix(info.FullMethod, "/Configure") {
 		l.mu.Lock()
@@ -60,8 +60,8 @@ func (l *Link) notice(ctx context.Context, unmarshal ttrpc.Unmarshaler, info *tt
 	return method(ctx, unmarshal)
 }
 
-// giveUp ends a stub that has registered and whose connection ended before it was configured. It waits for that
-// without a limit, so it gets an empty configuration. One that has not registered ends by itself.
+// giveUp ends a stub whose connection ended after it registered and before it was configured. Such a stub waits for
+// Configure without a limit, so it gets an empty configuration. A stub that has not registered ends by itself.
 func (l *Link) giveUp(registered bool) {
 	l.mu.Lock()
 	waits := registered && !l.configured
@@ -70,11 +70,11 @@ func (l *Link) giveUp(registered bool) {
 	if s, can := l.Stub.(interface {
 		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
 	}); can && waits {
-		_, _ = s.Configure(l.runtime.ctx, &api.ConfigureRequest{NRIVersion: l.runtime.config.NRIVersion}) // Nobody waits for the answer.
+		_, _ = s.Configure(l.runtime.ctx, &api.ConfigureRequest{NRIVersion: l.runtime.config.NRIVersion}) // The answer is not used.
 	}
 }
 
-// Close closes the connection, whatever the stub has done.
+// Close closes the connection, whatever state the stub is in.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	conn := l.conn
@@ -88,7 +88,7 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// quiet is the stub's log: whatever matters, the plugin and the runtime report.
+// quiet drops the stub's log: the plugin and the runtime log what users need.
 type quiet struct{}
 
 // Debugf is the stub's.

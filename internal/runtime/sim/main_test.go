@@ -15,7 +15,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
-	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -23,6 +22,7 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 	"github.com/paddock-project/paddock/internal/runtime/sim/simtest"
+	"github.com/paddock-project/paddock/internal/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -168,24 +168,14 @@ func (ignore) Asked(time.Duration)               {}
 func (ignore) Connected(bool)                    {}
 func (ignore) Away(time.Duration)                {}
 func (ignore) Repaired(int)                      {}
+func (ignore) Vetoes(bool)                       {}
 func (ignore) Decided(engine.Decision)           {}
 func (ignore) Wrote(engine.Write)                {}
 func (ignore) Released(string)                   {}
 func (ignore) Write([]byte) error                { return nil }
 
 func newEngine() *engine.Engine {
-	var d machine.Description
-	for n := range 2 {
-		nd := machine.NodeDescription{ID: n, Memory: 1 << 30}
-		for id := range 4 {
-			nd.Cores = append(nd.Cores, machine.CoreDescription{Threads: []int{4*n + id}, Uncore: machine.NoUncore})
-		}
-		d.Nodes = append(d.Nodes, nd)
-	}
-	m, err := machine.New(d)
-	if err != nil {
-		panic(err)
-	}
+	m := scenario.Machine("numa=2 cores=4 memory=1Gi")
 	inventory, err := device.NewInventory(m, nil)
 	if err != nil {
 		panic(err)
@@ -204,15 +194,15 @@ func newEngine() *engine.Engine {
 func exclusive(uid string, cpus int) request.Pod {
 	milli := int64(1000 * cpus)
 	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
-		{Name: "init", Lane: request.Init, CPUs: cpus, CPURequest: milli, CPULimit: milli},
-		{Name: "log", Lane: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 100, CPULimit: 100},
-		{Name: "app", Lane: request.App, CPUs: cpus, CPURequest: milli, CPULimit: milli},
+		{Name: "init", Type: request.Init, CPUs: cpus, CPURequest: milli, CPULimit: milli},
+		{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 100, CPULimit: 100},
+		{Name: "app", Type: request.App, CPUs: cpus, CPURequest: milli, CPULimit: milli},
 	}}
 }
 
 func sharing(uid string) request.Pod {
 	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Containers: []request.Container{
-		{Name: "web", Lane: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
+		{Name: "web", Type: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
 	}}
 }
 

@@ -12,28 +12,15 @@ const (
 	cfsPeriod    = 100_000 // µs
 )
 
-// SandboxOf is what a kubelet asks a runtime for to run a pod.
+// SandboxOf is the kubelet's request for a pod's sandbox.
 func SandboxOf(pod request.Pod) Sandbox {
 	class := map[request.QoS]string{request.Guaranteed: "", request.Burstable: "/burstable", request.BestEffort: "/besteffort"}
-	return Sandbox{
-		UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name,
-		CgroupParent: "/kubepods" + class[pod.QoS] + "/pod" + pod.UID, Resources: podResources(pod),
-	}
-}
-
-// ResourcesOf are the numbers of a container's cgroup.
-func ResourcesOf(c request.Container) Resources {
-	memory, _ := c.Memory.Get(machine.Memory)
-	return numbers(c.CPURequest, c.CPULimit, memory)
-}
-
-// podResources are the numbers of a pod's cgroup: the pod-level ones, or the sums of the containers that run at the
-// same time. It has a limit if each of them has one.
-func podResources(pod request.Pod) Resources {
+	// The pod's numbers are the pod-level resources, or the sums of the containers that run at the same time. There is
+	// a limit if each of them has one.
 	var asked, limit, memory int64
 	limited := true
 	for _, c := range pod.Containers {
-		if c.Lane == request.Init {
+		if c.Type == request.Init {
 			continue
 		}
 		bytes, _ := c.Memory.Get(machine.Memory)
@@ -49,10 +36,19 @@ func podResources(pod request.Pod) Resources {
 			memory = bytes
 		}
 	}
-	return numbers(asked, limit, memory)
+	return Sandbox{
+		UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name,
+		CgroupParent: "/kubepods" + class[pod.QoS] + "/pod" + pod.UID, Resources: numbers(asked, limit, memory),
+	}
 }
 
-// numbers are those of a request and a limit in thousandths of a CPU, 0 for none.
+// ResourcesOf are the numbers of a container's cgroup.
+func ResourcesOf(c request.Container) Resources {
+	memory, _ := c.Memory.Get(machine.Memory)
+	return numbers(c.CPURequest, c.CPULimit, memory)
+}
+
+// numbers are the numbers for a request and a limit in thousandths of a CPU, 0 for none.
 func numbers(asked, limit, memory int64) Resources {
 	r := Resources{Shares: uint64(max(asked*sharesPerCPU/1000, leastShares)), Memory: memory}
 	if limit > 0 {

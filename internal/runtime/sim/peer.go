@@ -14,7 +14,7 @@ import (
 	"github.com/containerd/ttrpc"
 )
 
-// peer is the connection to one plugin, the runtime's end.
+// peer is the runtime's end of the connection to one plugin.
 type peer struct {
 	runtime *Runtime
 	mux     multiplex.Mux
@@ -26,7 +26,7 @@ type peer struct {
 	once       sync.Once
 	gone       chan struct{} // closed with the connection
 	registered chan string
-	// known tells that the plugin has registered.
+	// known is true once the plugin has registered.
 	known atomic.Bool
 
 	// name, events and policy are known from registration and configuration on.
@@ -36,12 +36,12 @@ type peer struct {
 }
 
 // Connect opens a connection for a plugin and returns the plugin's end. It can be the dialer of an NRI stub; the
-// path is not used. The plugin is registered, configured and synchronised as it asks for it.
+// path is not used. When the plugin registers, it is configured and synchronised.
 func (r *Runtime) Connect(string) (net.Conn, error) {
 	return r.connect(func(bool) {})
 }
 
-// connect is Connect; over is called when the connection has ended, with whether the plugin had registered.
+// connect is Connect. When the connection has ended, it calls over and reports whether the plugin had registered.
 func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,17 @@ func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 		p.close()
 	})
 	r.group.Go(func() {
-		p.live()
+		p.mux.Unblock()
+		if p.start() == nil { // With an error, the plugin notices the end of its connection.
+			select {
+			case <-p.gone:
+			case <-r.ctx.Done():
+			}
+		}
+		p.close()
+		r.mu.Lock()
+		delete(r.peers, p)
+		r.mu.Unlock()
 		over(p.known.Load())
 	})
 	return theirs, nil
@@ -72,7 +82,7 @@ func (p *peer) attach(conn net.Conn) error {
 	if err != nil {
 		return errors.Join(err, p.mux.Close())
 	}
-	// Before the first message is read: the multiplexer drops what nobody listens for.
+	// Before the first message is read: the multiplexer drops messages without a listener.
 	if p.serving, err = p.mux.Listen(multiplex.RuntimeServiceConn); err != nil {
 		return errors.Join(err, p.mux.Close())
 	}
@@ -104,25 +114,6 @@ func (p *peer) isClosed() bool {
 	}
 }
 
-// live is the connection from its begin to its end.
-func (p *peer) live() {
-	r := p.runtime
-	defer func() {
-		p.close()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.peers, p)
-	}()
-	p.mux.Unblock()
-	if err := p.start(); err != nil {
-		return // The plugin sees the end of its connection.
-	}
-	select {
-	case <-p.gone:
-	case <-r.ctx.Done():
-	}
-}
-
 // start registers, configures and synchronises the plugin.
 func (p *peer) start() error {
 	r := p.runtime
@@ -138,23 +129,13 @@ func (p *peer) start() error {
 	if err := r.suffer(Step{Point: Registered}, p); err != nil {
 		return err
 	}
-	if err := p.configure(); err != nil {
-		return err
-	}
-	r.gate.shut()
-	defer r.gate.open()
-	return r.locked(p.synchronise)
-}
-
-// configure tells the plugin which runtime this is, and hears what it wants to be asked.
-func (p *peer) configure() error {
-	c := p.runtime.config
-	ctx, cancel := context.WithTimeout(p.runtime.ctx, c.RequestTimeout)
-	defer cancel()
+	c := r.config
+	ctx, cancel := context.WithTimeout(r.ctx, c.RequestTimeout)
 	reply, err := p.service.Configure(ctx, &api.ConfigureRequest{
 		RuntimeName: c.Name, RuntimeVersion: c.Version, NRIVersion: c.NRIVersion,
 		RegistrationTimeout: c.RegistrationTimeout.Milliseconds(), RequestTimeout: c.RequestTimeout.Milliseconds(),
 	})
+	cancel()
 	if err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
@@ -162,11 +143,13 @@ func (p *peer) configure() error {
 		p.events = api.ValidEvents
 	}
 	p.policy = reply.GetFailurePolicy()
-	return nil
+	r.gate.shut()
+	defer r.gate.open()
+	return r.locked(p.synchronise)
 }
 
-// synchronise tells the plugin what runs, makes the updates of its reply, and lets it take part from now on. Lock
-// held, gate shut.
+// synchronise sends the plugin what runs, makes the updates of its reply, and lets it take part from now on. The
+// caller has the lock, and the gate is shut.
 func (p *peer) synchronise() error {
 	r := p.runtime
 	step := Step{Point: Asking, Hook: hookSynchronize}
@@ -195,7 +178,7 @@ func (p *peer) synchronise() error {
 	if err := r.suffer(step, p); err != nil {
 		return err
 	}
-	_, _ = r.apply(hookSynchronize, reply.GetUpdate()) // As in containerd, the plugin is not told what failed.
+	_, _ = r.apply(hookSynchronize, reply.GetUpdate()) // As in containerd, the plugin does not learn what failed.
 	r.plugins = slices.DeleteFunc(r.plugins, (*peer).isClosed)
 	r.plugins = append(r.plugins, p)
 	r.mu.Lock()
@@ -229,8 +212,8 @@ func (p *peer) RegisterPlugin(_ context.Context, request *api.RegisterPluginRequ
 	}
 }
 
-// UpdateContainers is the runtime's service: updates that the plugin sends by itself. They wait for the lock, also
-// when the plugin does not wait for the answer any more.
+// UpdateContainers is the runtime's service: unsolicited updates of the plugin. They wait for the lock, even if the
+// plugin does not wait for the answer any more.
 func (p *peer) UpdateContainers(_ context.Context, request *api.UpdateContainersRequest) (*api.UpdateContainersResponse, error) {
 	r := p.runtime
 	step := Step{Point: Asking, Hook: hookUpdateContainers}

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// newPipe returns the two ends of a connection in memory. Unlike those of net.Pipe they are buffered: a
-// write never waits for a reader, which ttrpc needs, because both ends write from the goroutine that they
-// read with. Who waits in a read waits on a condition variable, so a testing/synctest bubble sees that the
-// goroutine is idle.
+// newPipe returns the two ends of a connection in memory. Unlike those of net.Pipe they are buffered: a write never
+// waits for a reader. ttrpc needs this, because both ends write from the goroutine that reads. A read waits on a
+// condition variable, so a testing/synctest bubble sees that the goroutine is idle.
 func newPipe() (_, _ net.Conn) {
 	a, b := newStream(), newStream()
 	return &end{in: a, out: b}, &end{in: b, out: a}
@@ -22,12 +21,40 @@ type end struct{ in, out *stream }
 
 // Read is net.Conn's. It returns io.EOF when the other end was closed and everything was read, and
 // net.ErrClosed when this end was closed.
-func (e *end) Read(p []byte) (int, error) { return e.in.read(p) }
+func (e *end) Read(p []byte) (int, error) {
+	s := e.in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.bytes) == 0 && s.ended == nil && len(p) > 0 {
+		s.more.Wait()
+	}
+	if s.ended == net.ErrClosed { //nolint:errorlint // It is stored by close, unwrapped.
+		return 0, s.ended
+	}
+	if len(s.bytes) == 0 && len(p) > 0 {
+		return 0, s.ended
+	}
+	n := copy(p, s.bytes)
+	if s.bytes = s.bytes[n:]; len(s.bytes) == 0 {
+		s.bytes = nil // An idle connection keeps no memory.
+	}
+	return n, nil
+}
 
 // Write is net.Conn's. It copies p.
-func (e *end) Write(p []byte) (int, error) { return e.out.write(p) }
+func (e *end) Write(p []byte) (int, error) {
+	s := e.out
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return 0, net.ErrClosed
+	}
+	s.bytes = append(s.bytes, p...)
+	s.more.Signal()
+	return len(p), nil
+}
 
-// Close ends both directions. What was written before can still be read at the other end.
+// Close ends both directions. The other end can still read what was written before.
 func (e *end) Close() error {
 	e.in.close(net.ErrClosed)
 	e.out.close(io.EOF)
@@ -71,36 +98,6 @@ func newStream() *stream {
 	s := &stream{}
 	s.more = sync.NewCond(&s.mu)
 	return s
-}
-
-func (s *stream) read(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.bytes) == 0 && s.ended == nil && len(p) > 0 {
-		s.more.Wait()
-	}
-	if s.ended == net.ErrClosed { //nolint:errorlint // It is stored by close, unwrapped.
-		return 0, s.ended
-	}
-	if len(s.bytes) == 0 && len(p) > 0 {
-		return 0, s.ended
-	}
-	n := copy(p, s.bytes)
-	if s.bytes = s.bytes[n:]; len(s.bytes) == 0 {
-		s.bytes = nil // An idle connection keeps no memory.
-	}
-	return n, nil
-}
-
-func (s *stream) write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended != nil {
-		return 0, net.ErrClosed
-	}
-	s.bytes = append(s.bytes, p...)
-	s.more.Signal()
-	return len(p), nil
 }
 
 // close ends the stream; a reader's end drops what is not read yet.

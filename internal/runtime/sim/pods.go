@@ -11,17 +11,19 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Sandbox is what a kubelet asks a runtime for.
+// Sandbox is a kubelet's request for a sandbox.
 type Sandbox struct {
 	UID, Namespace, Name string
-	// CgroupParent is the pod's cgroup, in the words of the driver cgroupfs or systemd. It is made with Resources
-	// unless it is there.
+	// CgroupParent is the pod's cgroup, as the driver cgroupfs or systemd names it. If it does not exist, it is made
+	// with Resources.
 	CgroupParent string
 	// Resources are the numbers of the pod as a whole.
 	Resources Resources
+	// Annotations are those of the pod. They must not change.
+	Annotations map[string]string
 }
 
-// sandbox is one that is there.
+// sandbox is a sandbox that exists.
 type sandbox struct {
 	id    string
 	asked Sandbox
@@ -30,15 +32,15 @@ type sandbox struct {
 
 func (s *sandbox) message() *api.PodSandbox {
 	return &api.PodSandbox{
-		Id: s.id, Uid: s.asked.UID, Namespace: s.asked.Namespace, Name: s.asked.Name,
+		Id: s.id, Uid: s.asked.UID, Namespace: s.asked.Namespace, Name: s.asked.Name, Annotations: s.asked.Annotations,
 		Linux: &api.LinuxPodSandbox{CgroupParent: s.asked.CgroupParent, PodResources: s.asked.Resources.message()},
 	}
 }
 
 func (s *sandbox) step() Step { return Step{ID: s.id, Pod: s.asked.UID} }
 
-// RunPodSandbox makes a sandbox, asking the plugins first, and returns its ID. With an error, which may be a plugin's
-// rejection, there is none.
+// RunPodSandbox asks the plugins, creates a sandbox and returns its ID. With an error, which may be a plugin's
+// rejection, there is no sandbox.
 func (r *Runtime) RunPodSandbox(ctx context.Context, asked Sandbox) (string, error) {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -63,12 +65,16 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, asked Sandbox) (string, err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sandboxes[s.id] = s
-	r.records.begin(asked.UID)
+	r.records.stopped = slices.DeleteFunc(r.records.stopped, func(uid string) bool { return uid == asked.UID })
+	r.records.open[asked.UID]++
+	if r.records.pods[asked.UID] == nil {
+		r.records.pods[asked.UID] = map[string][]Event{}
+	}
 	return s.id, nil
 }
 
-// StopPodSandbox stops the containers of a sandbox, the last one first, then the sandbox. One that is stopped, or not
-// there, is no error. An error is of a plugin; everything is stopped all the same.
+// StopPodSandbox stops the containers of a sandbox, the last one first, then the sandbox. It is no error if the sandbox
+// is stopped or does not exist. An error comes from a plugin; everything is stopped nevertheless.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, containers := r.sandbox(id)
 	if s == nil {
@@ -86,8 +92,8 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	return errors.Join(append(errs, r.stopSandbox(ctx, s))...)
 }
 
-// RemovePodSandbox removes the containers of a sandbox and the sandbox, stopping what runs. One that is not there is
-// no error. An error is of a plugin; everything is removed all the same.
+// RemovePodSandbox stops and removes the containers of a sandbox and the sandbox. It is no error if the sandbox does not
+// exist. An error comes from a plugin; everything is removed nevertheless.
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	err := r.StopPodSandbox(ctx, id)
 	s, containers := r.sandbox(id)
@@ -110,11 +116,14 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	return errors.Join(append(errs, r.removeSandbox(ctx, s))...)
 }
 
-// UpdatePodSandbox gives a pod other numbers as a whole, as a resize in place does.
+// UpdatePodSandbox changes the numbers of a whole pod, as an in-place resize does.
 func (r *Runtime) UpdatePodSandbox(ctx context.Context, id string, to Resources) error {
 	s, _ := r.sandbox(id)
 	if s == nil {
 		return fmt.Errorf("sandbox %s: %w", id, ErrNotRunning)
+	}
+	if r.config.SilentPods {
+		return nil
 	}
 	r.gate.enter()
 	defer r.gate.leave()
@@ -132,7 +141,7 @@ func (r *Runtime) UpdatePodSandbox(ctx context.Context, id string, to Resources)
 	})
 }
 
-// stopSandbox tells plugins that a sandbox stopped, removeSandbox that it is removed, each once.
+// stopSandbox notifies plugins that a sandbox stopped, removeSandbox that it is removed, each once.
 func (r *Runtime) stopSandbox(ctx context.Context, s *sandbox) error {
 	return r.locked(func() error {
 		if r.phases[s.id] != running {
@@ -159,7 +168,7 @@ func (r *Runtime) removeSandbox(ctx context.Context, s *sandbox) error {
 	})
 }
 
-// sandbox is the one of that ID and its containers, the oldest first; nil: there is none.
+// sandbox is the sandbox with that ID and its containers, the oldest first; nil: there is none.
 func (r *Runtime) sandbox(id string) (*sandbox, []*container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +183,7 @@ func (r *Runtime) sandbox(id string) (*sandbox, []*container) {
 	return s, all
 }
 
-// everything is what a plugin is told when it is synchronised: every sandbox, and the containers that have not
-// ended.
+// everything is what a plugin gets when it is synchronised: every sandbox, and the containers that have not ended.
 func (r *Runtime) everything() (pods []*api.PodSandbox, containers []*api.Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

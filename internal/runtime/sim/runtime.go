@@ -4,45 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 )
 
-// The errors that a caller may meet without having done wrong; others wrap them.
+// Errors that occur in normal use; other errors wrap them.
 var (
-	// ErrRuns is of a pod or a container that runs already.
+	// ErrRuns is for a pod or a container that runs already.
 	ErrRuns = errors.New("it runs already")
-	// ErrNotRunning is of a pod or a container that does not run.
+	// ErrNotRunning is for a pod or a container that does not run.
 	ErrNotRunning = errors.New("it does not run")
-	// ErrClosed is of a runtime that was closed, or whose context ended.
+	// ErrClosed is for a runtime that was closed, or whose context ended.
 	ErrClosed = errors.New("the simulated runtime is closed")
 )
 
-// Config is the runtime's world. The zero value is usable but for Now and After.
+// Config is the runtime's environment. The zero value is usable except for Now and After.
 type Config struct {
-	// Name, Version and NRIVersion are what a plugin is told in Configure. Default: containerd 2.4.2 with NRI
-	// v0.12.3, which takes updates that it did not ask for and knows no failure policy.
+	// Name, Version and NRIVersion are sent to a plugin in Configure. Default: containerd 2.4.2 with NRI v0.12.3,
+	// which takes unsolicited updates and has no failure policy.
 	Name, Version, NRIVersion string
-	// RequestTimeout is after how long an unanswered request closes the connection to the plugin, and
+	// RequestTimeout is the time after which an unanswered request closes the connection to the plugin, and
 	// RegistrationTimeout how long a plugin may take to register. Default: NRI's, 2 s and 5 s.
 	RequestTimeout, RegistrationTimeout time.Duration
 	// Required are names of plugins, "paddock" or "90-paddock", without whose answer no container is created: the
 	// setting required_plugins of containerd's default validator. Sandboxes are created without it.
 	Required []string
-	// ListFailed answers updates that the plugin sent by itself, and of which some failed, with the list of those,
-	// as CRI-O does. Otherwise the answer is an error without a list, as containerd's is.
+	// SilentPods does not ask plugins about UpdatePodSandbox, as containerd before 2.4.
+	SilentPods bool
+	// ListFailed answers unsolicited updates with the list of those that failed, as CRI-O does. Otherwise the answer
+	// is an error without a list, as containerd's is.
 	ListFailed bool
-	// SyncChunk bounds the sandboxes and containers of one Synchronize message, so that a plugin gets them in
-	// several; 0: all in one.
+	// SyncChunk limits the sandboxes and containers of one Synchronize message, so that a plugin gets several
+	// messages; 0: one message has all.
 	SyncChunk int
 	// Now and After are time.Now and time.After.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Fault decides at every step what goes wrong there. Several goroutines may call it. Nil: nothing does.
+	// Fault returns the fault of each step. Several goroutines may call it. Nil: there are no faults.
 	Fault func(Step) Fault
-	// Observe gets every event, in their order and one at a time; it must not call the runtime. Nil: nobody does.
+	// Observe gets the events in their order, one at a time; it must not call the runtime. Nil: not called.
 	Observe func(Event)
 }
 
@@ -53,14 +56,14 @@ type Runtime struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
-	// gate and lock are containerd's: lock is taken by every request to plugins and every update that a plugin
-	// sends, first come, first served. plugins and phases belong to it.
+	// gate and lock are containerd's. Every request to plugins and every update of a plugin takes the lock, first
+	// come, first served. The lock protects plugins and phases.
 	gate    *gate
 	lock    chan struct{}
 	plugins []*peer
 	phases  map[string]phase
 
-	mu         sync.Mutex // never held while anybody is asked
+	mu         sync.Mutex // never locked during a request to a plugin
 	closed     bool
 	peers      map[*peer]bool
 	first      chan struct{} // closed once a plugin is synchronised
@@ -74,7 +77,7 @@ type Runtime struct {
 	lastID     uint64
 }
 
-// phase is how far a sandbox or a container is for plugins.
+// phase is what plugins know of a sandbox or a container.
 type phase int
 
 const (
@@ -84,7 +87,7 @@ const (
 	stopped
 )
 
-// New is a runtime without pods. It ends with ctx, or when it is closed.
+// New returns a runtime without pods. It ends with ctx, or when it is closed.
 func New(ctx context.Context, c Config) *Runtime {
 	if c.Name == "" {
 		c.Name, c.Version, c.NRIVersion = "containerd", "2.4.2", "v0.12.3"
@@ -96,16 +99,18 @@ func New(ctx context.Context, c Config) *Runtime {
 		c.RegistrationTimeout = api.DefaultPluginRegistrationTimeout
 	}
 	r := &Runtime{
-		config: c, gate: newGate(), lock: make(chan struct{}, 1), phases: map[string]phase{}, peers: map[*peer]bool{},
+		config: c, gate: &gate{}, lock: make(chan struct{}, 1), phases: map[string]phase{}, peers: map[*peer]bool{},
 		first: make(chan struct{}), sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
-		parents: map[string]*Resources{}, faults: map[key]*faults{}, records: newRecords(), parse: interned(),
+		parents: map[string]*Resources{}, faults: map[key]*faults{}, parse: interned(),
+		records: records{pods: map[string]map[string][]Event{}, open: map[string]int{}},
 	}
+	r.gate.changed = sync.NewCond(&r.gate.mu)
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	return r
 }
 
-// Close closes all connections, as a runtime does that is stopped, and waits until nothing runs any more. What
-// ran stays observable.
+// Close closes all connections, as a runtime does that is stopped, and waits until its goroutines have ended.
+// Containers can still be observed.
 func (r *Runtime) Close() {
 	r.cancel()
 	r.mu.Lock()
@@ -115,7 +120,7 @@ func (r *Runtime) Close() {
 	r.group.Wait()
 }
 
-// Disconnect closes the connections of all plugins, as if the runtime had been restarted. Pods run on.
+// Disconnect closes the connections of all plugins, as if the runtime had been restarted. Pods keep running.
 func (r *Runtime) Disconnect() {
 	r.mu.Lock()
 	var all []*peer
@@ -140,33 +145,22 @@ func (r *Runtime) Await(ctx context.Context) error {
 	}
 }
 
-// acquire takes the lock, release gives it back. It waits for as long as the runtime lives: like containerd's, it
-// does not know who still waits for an answer.
-func (r *Runtime) acquire() error {
+// locked calls do under the lock. Like containerd's, it waits for the lock until the runtime ends, even if the caller
+// has gone.
+func (r *Runtime) locked(do func() error) error {
 	select {
 	case r.lock <- struct{}{}:
 	case <-r.ctx.Done():
 		return ErrClosed
 	}
+	defer func() { <-r.lock }()
 	if r.ctx.Err() != nil {
-		r.release()
 		return ErrClosed
 	}
-	return nil
-}
-
-func (r *Runtime) release() { <-r.lock }
-
-// locked does something under the lock.
-func (r *Runtime) locked(do func() error) error {
-	if err := r.acquire(); err != nil {
-		return err
-	}
-	defer r.release()
 	return do()
 }
 
-// sleep waits that long. The error is of a runtime that is closed.
+// sleep waits that long. It returns an error if the runtime is closed.
 func (r *Runtime) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -179,16 +173,22 @@ func (r *Runtime) sleep(d time.Duration) error {
 	}
 }
 
-// id is a new one. mu held.
+// id returns a new id. The caller has locked mu.
 func (r *Runtime) id(kind string) string {
 	r.lastID++
 	return fmt.Sprintf("%s-%d", kind, r.lastID)
 }
 
-// emit numbers an event, keeps it and shows it. mu held.
+// emit numbers an event, keeps it and passes it to the observer. The caller has locked mu.
 func (r *Runtime) emit(e Event) {
-	r.records.number(&e)
-	r.records.add(e)
+	r.records.last++
+	e.Sequence = r.records.last
+	if pod := r.records.pods[e.Pod]; e.Kind >= Created && pod != nil {
+		pod[e.Container] = append(pod[e.Container], e)
+		if more := len(pod[e.Container]) - MaxEvents; more > 0 {
+			pod[e.Container] = slices.Delete(pod[e.Container], 0, more)
+		}
+	}
 	if r.config.Observe != nil {
 		r.config.Observe(e)
 	}

@@ -26,7 +26,7 @@ type Resources struct {
 	Memory int64
 }
 
-// setting is what Paddock sets of them. A cgroup without a CFS quota has none, as package cgroup reads it.
+// setting is the part that Paddock sets. A cgroup without a CFS quota has node.NoQuota, as package cgroup reads it.
 func (r Resources) setting() converge.Setting {
 	quota := node.NoQuota
 	if r.Quota > 0 {
@@ -35,7 +35,7 @@ func (r Resources) setting() converge.Setting {
 	return converge.Setting{CPUs: r.CPUs, Mems: r.Mems, Quota: quota}
 }
 
-// with is a setting in place of what Paddock sets; node.KeepQuota keeps the quota.
+// with replaces the part that Paddock sets; node.KeepQuota keeps the quota.
 func (r Resources) with(s converge.Setting) Resources {
 	r.CPUs, r.Mems = s.CPUs, s.Mems
 	if s.Quota != node.KeepQuota {
@@ -47,11 +47,11 @@ func (r Resources) with(s converge.Setting) Resources {
 // parser reads a list of CPUs or of NUMA nodes.
 type parser func(string) (cpuset.Set, error)
 
-// mostSets bounds how many sets interned remembers.
+// mostSets limits the number of sets that interned keeps.
 const mostSets = 64
 
-// interned is a parser for one goroutine at a time that returns the same set for the same text, so that the many
-// containers of a shared pool have their set in memory once.
+// interned is a parser for one goroutine at a time. It returns the same set for the same text, so that the many
+// containers of a shared pool share one set in memory.
 func interned() parser {
 	sets := map[string]cpuset.Set{}
 	return func(text string) (cpuset.Set, error) {
@@ -70,7 +70,7 @@ func interned() parser {
 	}
 }
 
-// merge changes what a message names. An empty cpuset means no change, as in every runtime.
+// merge changes the fields that a message names. An empty cpuset means no change, as in every runtime.
 func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error) {
 	cpu := m.GetCpu()
 	cpus, err := parse(cpu.GetCpus())

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Run starts and ends pods until ctx ends, from the moment on when a plugin is synchronised. It returns the cause of
-// that, or ErrClosed. Containers run on.
+// Run starts and ends pods until ctx ends. It begins when a plugin is synchronised. It returns the cause of the end, or
+// ErrClosed. Containers keep running.
 func (k *Kubelet) Run(ctx context.Context) error {
 	err := k.runtime.Await(ctx)
 	if err == nil {
@@ -45,7 +46,7 @@ func (k *Kubelet) loop(ctx context.Context) error {
 	}
 }
 
-// endAll ends the pods that should not run, and waits for that.
+// endAll ends the pods that should not run any more, and waits for their end.
 func (k *Kubelet) endAll(ctx context.Context, slots chan struct{}) {
 	k.mu.Lock()
 	var gone []*pod
@@ -58,7 +59,7 @@ func (k *Kubelet) endAll(ctx context.Context, slots chan struct{}) {
 	if len(gone) == 0 {
 		return
 	}
-	slices.SortFunc(gone, func(a, b *pod) int { return a.age(b) })
+	slices.SortFunc(gone, func(a, b *pod) int { return strings.Compare(a.UID, b.UID) })
 	var ending sync.WaitGroup
 	for _, p := range gone {
 		slots <- struct{}{}
@@ -77,21 +78,13 @@ func (k *Kubelet) endAll(ctx context.Context, slots chan struct{}) {
 	}
 }
 
-// age orders pods by UID.
-func (p *pod) age(q *pod) int {
-	if p.UID < q.UID {
-		return -1
-	}
-	return 1
-}
-
 // end stops and removes everything of a pod, and forgets it.
 func (k *Kubelet) end(ctx context.Context, p *pod) {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
 	if p.sandbox != "" {
 		if err := k.runtime.RemovePodSandbox(ctx, p.sandbox); err != nil && ctx.Err() == nil {
-			k.config.Log.WarnContext(ctx, "pod removed, but not everybody took note", "pod", p.ID(), "uid", p.UID, "error", err)
+			k.config.Log.WarnContext(ctx, "pod removed, but not every plugin took note", "pod", p.ID(), "uid", p.UID, "error", err)
 		}
 	}
 	k.mu.Lock()
@@ -104,8 +97,8 @@ func (k *Kubelet) end(ctx context.Context, p *pod) {
 	}
 }
 
-// startAll makes the sandboxes of pods that are due, one after the other, and lets their containers be created. It
-// returns when the next pod is due, if one is.
+// startAll creates the sandboxes of pods that are due, one after the other, and starts the creation of their
+// containers. It returns when the next pod is due, if there is one.
 func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *sync.WaitGroup) (next time.Time, some bool) {
 	k.mu.Lock()
 	order := slices.Clone(k.order)
@@ -116,6 +109,16 @@ func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *s
 		}
 		due, now := k.due(p)
 		switch {
+		case due && k.isSettled(p):
+			k.mark(p, true)
+			slots <- struct{}{}
+			starting.Go(func() {
+				defer func() { <-slots }()
+				k.adjust(k.config.Operation(ctx), p)
+				k.mark(p, false)
+				k.again()
+			})
+			continue
 		case due && k.open(k.config.Operation(ctx), p):
 			k.mark(p, true)
 			slots <- struct{}{}
@@ -136,12 +139,12 @@ func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *s
 	return next, some
 }
 
-// due tells whether a pod is to be tried now, or else when; the zero time is never.
+// due reports whether a pod is to be tried now, or otherwise when; the zero time means never.
 func (k *Kubelet) due(p *pod) (bool, time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case p.settled || !p.wanted || p.filling || len(p.busy) > 0:
+	case p.settled && !p.outdated || !p.wanted || p.filling || len(p.busy) > 0:
 		return false, time.Time{}
 	case p.due.After(k.runtime.config.Now()):
 		return false, p.due
@@ -149,14 +152,38 @@ func (k *Kubelet) due(p *pod) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// mark notes whether the loop has a pod's containers created.
+func (k *Kubelet) isSettled(p *pod) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return p.settled
+}
+
+// adjust resizes a pod that runs. An error is tried again.
+func (k *Kubelet) adjust(ctx context.Context, p *pod) {
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	if p.sandbox == "" || !k.isSettled(p) {
+		return
+	}
+	asked := k.asked(p)
+	if err := k.resize(ctx, p, asked); err != nil {
+		k.failed(ctx, p, err)
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.outdated = !p.Equal(asked)
+	p.err, p.wait = nil, 0
+}
+
+// mark notes whether the loop creates a pod's containers.
 func (k *Kubelet) mark(p *pod, filling bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p.filling = filling
 }
 
-// open makes the sandbox of a pod unless it has one. It tells whether it has one now.
+// open creates the sandbox of a pod unless it has one. It reports whether the pod has one now.
 func (k *Kubelet) open(ctx context.Context, p *pod) bool {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
@@ -174,14 +201,14 @@ func (k *Kubelet) open(ctx context.Context, p *pod) bool {
 	return err == nil
 }
 
-// asked is what a pod asks for now.
+// asked is the present request of a pod.
 func (k *Kubelet) asked(p *pod) request.Pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return p.Pod
 }
 
-// fill creates and starts the containers of a pod that are not there.
+// fill creates and starts the missing containers of a pod.
 func (k *Kubelet) fill(ctx context.Context, p *pod) {
 	p.busy <- struct{}{}
 	defer func() { <-p.busy }()
@@ -202,16 +229,17 @@ func (k *Kubelet) fill(ctx context.Context, p *pod) {
 	p.settled, p.err, p.wait = true, nil, 0
 }
 
-// create makes a container run; an init container has ended when it returns. busy held.
+// create runs a container; an init container has ended when it returns. The caller has busy.
 func (k *Kubelet) create(ctx context.Context, p *pod, c request.Container) error {
 	id, err := k.runtime.CreateContainer(ctx, p.sandbox, c.Name, ResourcesOf(c))
+	p.actuated[c.Name] = ResourcesOf(c)
 	if err == nil {
 		err = k.runtime.StartContainer(ctx, id)
 	}
 	if err != nil {
 		return errors.Join(err, k.runtime.RemoveContainer(ctx, id))
 	}
-	if c.Lane == request.Init {
+	if c.Type == request.Init {
 		p.done[c.Name] = true
 		return k.runtime.StopContainer(ctx, id)
 	}
@@ -219,16 +247,19 @@ func (k *Kubelet) create(ctx context.Context, p *pod, c request.Container) error
 	return nil
 }
 
-// failed notes why a pod does not run, and when it is tried again. busy held.
+// failed notes why a pod does not run, and when it is tried again. The caller has busy.
 func (k *Kubelet) failed(ctx context.Context, p *pod, err error) {
 	k.mu.Lock()
-	news := p.err == nil || p.err.Error() != err.Error()
+	news, what := p.err == nil || p.err.Error() != err.Error(), "pod not started; it will be tried again"
+	if p.settled {
+		what = "pod not resized; it will be tried again"
+	}
 	p.err = err
 	p.wait = min(max(2*p.wait, k.config.First), k.config.Longest)
 	p.due = k.runtime.config.Now().Add(p.wait)
 	k.mu.Unlock()
 	if news && ctx.Err() == nil {
-		k.config.Log.WarnContext(ctx, "pod not started; it will be tried again", "pod", p.ID(), "uid", p.UID, "error", err)
+		k.config.Log.WarnContext(ctx, what, "pod", p.ID(), "uid", p.UID, "error", err)
 	}
 }
 
@@ -246,9 +277,9 @@ func (k *Kubelet) StopContainer(ctx context.Context, uid, name string) error {
 	})
 }
 
-// RestartContainer ends a container of a pod if it runs, removes it, and creates it anew. A standard init container
-// runs and ends once more. The error wraps ErrNotRunning when the pod does not run; a container that cannot be created
-// is tried again by the loop.
+// RestartContainer ends a container of a pod if it runs, removes it, and creates it again. A standard init container
+// runs and ends once more. The error wraps ErrNotRunning when the pod does not run. If the container cannot be
+// created, the loop tries again.
 func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error {
 	return k.with(uid, func(p *pod) error {
 		c, i := k.asked(p).Container(name)
@@ -262,12 +293,19 @@ func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error 
 			}
 		}
 		delete(p.done, name)
-		return k.retried(ctx, p, k.create(ctx, p, c))
+		err := k.create(ctx, p, c)
+		if err != nil {
+			k.mu.Lock()
+			p.settled = false
+			k.mu.Unlock()
+			k.failed(ctx, p, err)
+		}
+		return err
 	})
 }
 
-// RestartPod ends a pod's containers and its sandbox, and makes all of it anew, as after the end of a sandbox. The
-// error wraps ErrNotRunning when the pod does not run; what cannot be made is tried again by the loop.
+// RestartPod ends a pod's containers and its sandbox, and creates them again, as after the end of a sandbox. The error
+// wraps ErrNotRunning when the pod does not run. If something cannot be created, the loop tries again.
 func (k *Kubelet) RestartPod(ctx context.Context, uid string) error {
 	return k.with(uid, func(p *pod) error {
 		err := k.runtime.RemovePodSandbox(ctx, p.sandbox)
@@ -280,19 +318,7 @@ func (k *Kubelet) RestartPod(ctx context.Context, uid string) error {
 	})
 }
 
-// retried lets the loop try again what failed. busy held.
-func (k *Kubelet) retried(ctx context.Context, p *pod, err error) error {
-	if err == nil {
-		return nil
-	}
-	k.mu.Lock()
-	p.settled = false
-	k.mu.Unlock()
-	k.failed(ctx, p, err)
-	return err
-}
-
-// with does something with a pod that has a sandbox.
+// with calls do with a pod that has a sandbox.
 func (k *Kubelet) with(uid string, do func(*pod) error) error {
 	k.mu.Lock()
 	p := k.pods[uid]
@@ -303,7 +329,7 @@ func (k *Kubelet) with(uid string, do func(*pod) error) error {
 	p.busy <- struct{}{}
 	defer func() {
 		<-p.busy
-		k.again() // The loop passes over a pod that is busy.
+		k.again() // The loop skips a pod that is busy.
 	}()
 	k.mu.Lock()
 	there := p.sandbox != "" && p.wanted

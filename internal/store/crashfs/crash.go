@@ -111,7 +111,7 @@ func (c *chance) content(ino *inode) []byte {
 }
 
 // CrashAfter lets n more operations happen; the ones after them return ErrCrashed and do
-// nothing. Crash then says what is left.
+// nothing. Crash then describes what is left.
 func (f *FS) CrashAfter(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@
 //   - Each name in a directory that was not synced is what it was at the last sync or what it was
 //     made at any time since then, whatever happens to the other names: of a rename, the new name may
 //     be there without the old one having gone, and the other way round.
-//   - A file whose Sync failed loses what it did not have on the disk, though a second Sync says
+//   - A file whose Sync failed loses what it did not have on the disk, though a second Sync reports
 //     that all is well.
 //
 // Every call is an operation, with a number from 1. Inject decides which operations fail and
@@ -72,7 +72,7 @@ type directory struct {
 
 type inode struct {
 	now, synced []byte
-	// lost says that a sync failed: later ones are believed and do nothing.
+	// lost reports that a sync failed: later ones are believed and do nothing.
 	lost bool
 }
 
@@ -86,7 +86,7 @@ func newDirectory() *directory {
 }
 
 // step begins an operation; the caller holds the lock. After an error the operation must not
-// have any effect, unless the kind of the operation says otherwise.
+// have any effect, unless the kind of the operation has it otherwise.
 func (f *FS) step(kind, name, to string) error {
 	if f.limit >= 0 && len(f.ops) >= f.limit {
 		return ErrCrashed

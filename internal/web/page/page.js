@@ -1,405 +1,466 @@
 'use strict';
 // The page follows the node: it reads, and has no way to change anything. What it shows comes from
-// /api; /events says when there is something new. Texts are put in as text, never as markup.
-(() => {
-  const $ = (id) => document.getElementById(id);
-  const shown = { moments: [], at: -1, live: true, state: null, refusals: 0, instance: '', chosen: null, cursor: null };
+// /api; /events says when there is something new. The address of the page says what is chosen, so that
+// it can be sent to somebody.
+import { $, element, ask, askPicture, bytes, time } from './text.js';
+import { listPods, lit, matches, owners } from './pods.js';
+import { askRejections, closeWhy, explainRejection, listRejections, markRejections, newestOf, opened } from './rejections.js';
 
-  // element makes an element with properties, and children that are elements or text.
-  function element(name, properties, ...children) {
-    const e = document.createElement(name);
-    for (const [key, value] of Object.entries(properties || {})) {
-      if (key === 'class') e.className = value;
-      else if (key.startsWith('on')) e.addEventListener(key.slice(2), value);
-      else if (value !== null && value !== undefined && value !== false) e.setAttribute(key, String(value));
+const shown = {
+  moments: [], at: -1, live: true, state: null, refusals: 0, instance: '', chosen: null, cursor: null,
+  marks: {}, preview: null, legend: null, // legend is what the reader chose, null for nothing
+};
+// crowded is how many pods are too many for a legend that is open from the start.
+const crowded = 60;
+
+// become changes the element old into one like fresh, and only where they differ: what stays keeps
+// its focus and does not flicker. Attributes keep their namespaces: without one, xml:space is no more
+// than a name.
+const ours = new Set(['tabindex', 'role', 'aria-label']);
+function become(old, fresh) {
+  for (const a of [...old.attributes]) if (!fresh.hasAttribute(a.name) && !ours.has(a.name)) old.removeAttribute(a.name);
+  for (const a of fresh.attributes) if (!ours.has(a.name) && old.getAttribute(a.name) !== a.value) old.setAttributeNS(a.namespaceURI, a.name, a.value);
+  const before = [...old.childNodes], after = [...fresh.childNodes];
+  for (let i = 0; i < after.length; i++) {
+    const a = before[i], b = after[i];
+    if (!a) old.append(document.importNode(b, true));
+    else if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName || (b.id && a.id !== b.id)) a.replaceWith(document.importNode(b, true));
+    else if (a.nodeType === Node.TEXT_NODE) { if (a.data !== b.data) a.data = b.data; }
+    else become(a, b);
+  }
+  for (let i = after.length; i < before.length; i++) before[i].remove();
+}
+
+const cells = () => [...document.querySelectorAll('#map .cpu, #map .device')];
+
+function draw(fresh) {
+  unmark();
+  for (const e of document.querySelectorAll('#map .move')) e.remove(); // Arrows come and go, and are drawn over the rest.
+  const old = $('map').firstElementChild;
+  if (old) become(old, fresh);
+  else $('map').append(document.importNode(fresh, true));
+  const svg = $('map').firstElementChild;
+  svg.setAttribute('role', 'group');
+  svg.setAttribute('aria-describedby', 'map-help');
+  const all = cells();
+  if (!all.some((c) => c.id === shown.cursor)) shown.cursor = all.length ? all[0].id : null;
+  for (const c of all) {
+    c.setAttribute('role', 'button');
+    c.setAttribute('tabindex', c.id === shown.cursor ? '0' : '-1');
+    c.setAttribute('aria-label', c.querySelector('title').textContent);
+  }
+  for (const e of document.querySelectorAll('#map .move')) {
+    e.setAttribute('role', 'img');
+    e.setAttribute('aria-label', e.querySelector('title').textContent);
+  }
+  mark();
+  highlight();
+}
+
+const svgElement = (name, properties, ...children) => {
+  const e = document.createElementNS($('map').firstElementChild.namespaceURI, name);
+  for (const [k, v] of Object.entries(properties)) e.setAttribute(k, String(v));
+  e.append(...children);
+  return e;
+};
+
+function unmark() {
+  for (const e of document.querySelectorAll('#map .why')) e.remove();
+  for (const e of document.querySelectorAll('#map .fails')) e.classList.remove('fails');
+}
+
+// mark writes onto NUMA nodes why they do not serve the pod that is explained.
+function mark() {
+  unmark();
+  if (shown.preview) return;
+  for (const [node, why] of Object.entries(shown.marks)) {
+    const frame = $('numa' + node);
+    if (!frame) continue;
+    frame.classList.add('fails');
+    const x = Number(frame.getAttribute('x')), y = Number(frame.getAttribute('y')), w = Number(frame.getAttribute('width'));
+    const room = Math.floor((w - 20) / 7), lines = [''];
+    for (const word of why.split(' ')) {
+      const last = lines[lines.length - 1];
+      if (last && last.length + 1 + word.length > room) lines.push(word);
+      else lines[lines.length - 1] = last ? last + ' ' + word : word;
     }
-    e.append(...children.filter((c) => c !== null && c !== undefined && c !== ''));
-    return e;
+    $('map').firstElementChild.append(svgElement('g', { class: 'why', 'data-numa': node },
+      svgElement('title', {}, 'NUMA node ' + node + ': ' + why),
+      svgElement('rect', { x: x + 5, y: y + 24, width: w - 10, height: 15 * lines.length + 8, rx: 3 }),
+      ...lines.map((line, i) => svgElement('text', { x: x + 10, y: y + 40 + 15 * i }, line))));
   }
+}
 
-  async function ask(path) {
-    const answer = await fetch(path, { headers: { Accept: 'application/json' } });
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error || answer.statusText);
-    return found;
+const pods = () => (shown.state ? shown.state.pods : []);
+
+function highlight() {
+  const found = matches(pods()), chosen = shown.chosen;
+  let bright = () => true;
+  if (shown.preview) bright = (cell) => owners(cell).includes(shown.preview.uid);
+  else if (found) bright = lit(pods(), found);
+  else if (chosen && chosen.uids.length) bright = lit(pods(), new Set(chosen.uids));
+  for (const c of cells()) {
+    c.classList.toggle('dim', !bright(c));
+    c.classList.toggle('chosen', Boolean(chosen && chosen.cell === c.id));
   }
+}
 
-  // askPicture lets the browser parse the SVG; nothing of it becomes markup of the page.
-  function askPicture(path) {
-    return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest();
-      request.open('GET', path);
-      request.responseType = 'document';
-      request.overrideMimeType('image/svg+xml');
-      request.onload = () => {
-        const root = request.response && request.response.documentElement;
-        if (request.status === 200 && root && root.localName === 'svg') resolve(root);
-        else reject(new Error('no picture'));
-      };
-      request.onerror = () => reject(new Error('no answer'));
-      request.send();
-    });
+const row = (name, ...value) => (value[0] ? [element('dt', {}, name), element('dd', {}, ...value)] : []);
+const list = () => { listPods(pods(), shown.chosen ? shown.chosen.uids : [], choosePod); listRejections(chooseRejection); };
+
+async function chooseCell(cell) {
+  shown.chosen = { cell: cell.id, uids: owners(cell) };
+  await details();
+}
+
+async function choosePod(uid) {
+  shown.chosen = { cell: null, uids: [uid] };
+  await details();
+  $('details').focus({ preventScroll: false });
+}
+
+// details shows what was chosen, as it is in the revision that is shown.
+let asked = 0;
+async function details() {
+  highlight();
+  link();
+  for (const b of document.querySelectorAll('#pods button')) {
+    if (shown.chosen && shown.chosen.uids.includes(b.dataset.uid)) b.setAttribute('aria-current', 'true');
+    else b.removeAttribute('aria-current');
   }
-
-  // become changes the element old into one like fresh, and only where they differ: what stays keeps
-  // its focus and does not flicker.
-  const ours = new Set(['tabindex', 'role', 'aria-label']);
-  function become(old, fresh) {
-    for (const a of [...old.attributes]) if (!fresh.hasAttribute(a.name) && !ours.has(a.name)) old.removeAttribute(a.name);
-    for (const a of fresh.attributes) if (!ours.has(a.name) && old.getAttribute(a.name) !== a.value) old.setAttribute(a.name, a.value);
-    const before = [...old.childNodes], after = [...fresh.childNodes];
-    for (let i = 0; i < after.length; i++) {
-      const a = before[i], b = after[i];
-      if (!a) old.append(document.importNode(b, true));
-      else if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName || (b.id && a.id !== b.id)) a.replaceWith(document.importNode(b, true));
-      else if (a.nodeType === Node.TEXT_NODE) { if (a.data !== b.data) a.data = b.data; }
-      else become(a, b);
-    }
-    for (let i = after.length; i < before.length; i++) before[i].remove();
+  $('details').classList.toggle('open', Boolean(shown.chosen));
+  if (!shown.chosen) return;
+  const mine = ++asked, parts = [];
+  if (shown.chosen.cell !== null) {
+    const cell = $(shown.chosen.cell);
+    if (cell) parts.push(element('p', {}, cell.querySelector('title').textContent));
   }
-
-  function draw(fresh) {
-    const old = $('map').firstElementChild;
-    if (old) become(old, fresh);
-    else $('map').append(document.importNode(fresh, true));
-    const svg = $('map').firstElementChild;
-    svg.setAttribute('role', 'group');
-    svg.setAttribute('aria-describedby', 'map-help');
-    const cells = cpus();
-    if (!cells.some((c) => c.dataset.cpu === shown.cursor)) shown.cursor = cells.length ? cells[0].dataset.cpu : null;
-    for (const c of cells) {
-      c.setAttribute('role', 'button');
-      c.setAttribute('tabindex', c.dataset.cpu === shown.cursor ? '0' : '-1');
-      c.setAttribute('aria-label', c.querySelector('title').textContent);
-    }
-    highlight();
-  }
-
-  const cpus = () => [...document.querySelectorAll('#map .cpu')];
-
-  // matches says which pods the search finds; null: there is no search.
-  function matches() {
-    const text = $('search').value.trim().toLowerCase();
-    if (!text || !shown.state) return null;
-    return new Set(shown.state.pods.filter((p) =>
-      p.pod.toLowerCase().includes(text) || p.uid.toLowerCase() === text || (p.containers || []).some((c) => c.name.toLowerCase().includes(text))
-    ).map((p) => p.uid));
-  }
-
-  function highlight() {
-    const found = matches(), chosen = shown.chosen;
-    for (const c of cpus()) {
-      const uid = c.dataset.pod;
-      c.classList.toggle('dim', found ? !found.has(uid) : Boolean(chosen && chosen.uid && uid !== chosen.uid));
-      c.classList.toggle('chosen', Boolean(chosen && chosen.cpu === c.dataset.cpu));
-    }
-  }
-
-  function listPods() {
-    const found = matches();
-    const pods = (shown.state ? shown.state.pods : []).filter((p) => !found || found.has(p.uid));
-    $('pods-count').textContent = shown.state ? (found ? pods.length + ' of ' + shown.state.pods.length : String(pods.length)) : '';
-    const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.uid : null;
-    $('pods').replaceChildren(...pods.map((p) => element('li', {},
-      element('button', { type: 'button', 'data-uid': p.uid, 'aria-current': Boolean(shown.chosen && shown.chosen.uid === p.uid) && 'true', onclick: () => choosePod(p.uid) },
-        element('span', { class: 'tag ' + (p.slot < 0 ? 'none' : 'k' + p.slot % 7) }, p.tag || ' '),
-        element('span', { class: 'name' }, p.pod), element('span', { class: 'faint' }, (p.cpus ? cpuCount(p.cpus) : 'node shared pool') + (p.estimated ? ', estimated' : ''))))));
-    if (focused) {
-      const again = [...document.querySelectorAll('#pods button')].find((b) => b.dataset.uid === focused);
-      if (again) again.focus();
-    }
-  }
-
-  function cpuCount(set) {
-    let n = 0;
-    for (const range of set.split(',')) {
-      const [first, last] = range.split('-').map(Number);
-      n += (last === undefined ? first : last) - first + 1;
-    }
-    return n === 1 ? '1 CPU' : n + ' CPUs';
-  }
-
-  const when = (text) => new Date(text).toLocaleString();
-  const row = (name, value) => (value ? [element('dt', {}, name), element('dd', {}, value)] : []);
-
-  async function chooseCPU(id) {
-    const cell = $('cpu' + id);
-    if (!cell) return;
-    shown.chosen = { cpu: id, uid: cell.dataset.pod };
-    await details();
-  }
-
-  async function choosePod(uid) {
-    shown.chosen = { cpu: null, uid };
-    await details();
-    $('details').focus({ preventScroll: false });
-  }
-
-  // details shows what was chosen, as it is in the generation that is shown.
-  let asked = 0;
-  async function details() {
-    highlight();
-    for (const b of document.querySelectorAll('#pods button')) {
-      if (shown.chosen && b.dataset.uid === shown.chosen.uid) b.setAttribute('aria-current', 'true');
-      else b.removeAttribute('aria-current');
-    }
-    if (!shown.chosen) return;
-    const mine = ++asked, parts = [];
-    if (shown.chosen.cpu !== null) {
-      const cell = $('cpu' + shown.chosen.cpu);
-      if (cell) parts.push(element('p', {}, cell.querySelector('title').textContent));
-    }
-    if (shown.chosen.uid) {
-      try {
-        parts.push(...podParts(await ask('api/pods/' + encodeURIComponent(shown.chosen.uid) + query())));
-      } catch (e) {
-        parts.push(element('p', { class: 'faint' }, e.message));
-      }
-    }
-    if (mine === asked) $('details-body').replaceChildren(...parts);
-  }
-
-  function podParts(p) {
-    const containers = (p.containers || []).map((c) => element('tr', {},
-      element('th', { scope: 'row' }, c.name), element('td', {}, c.kind), element('td', {}, c.isolation),
-      element('td', {}, (c.cpus || 'node shared pool') + (c.runsOn ? ', offline: runs on ' + c.runsOn : '')), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
-    return [
-      element('h3', {}, p.pod),
-      element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Offline', p.offlineCPUs ? p.offlineCPUs + ' of them; the pod is degraded' : ''), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
-        ...row('Quota', p.quota === 'lifted' ? 'none' : p.quota), ...row('Since', p.since ? when(p.since) + ', revision ' + p.sinceGeneration : 'not known; revision ' + p.sinceGeneration)),
-      element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
-      element('h3', {}, 'Why'),
-      p.anew ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod were new:') : null,
-      element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, p.explanation),
-    ].filter((e) => e);
-  }
-
-  function bytes(n) {
-    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-    let i = 0;
-    while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
-    return Math.round(n * 10) / 10 + ' ' + units[i];
-  }
-
-  const query = () => (shown.live || shown.at < 0 ? '' : '?generation=' + shown.moments[shown.at].generation);
-
-  // refresh asks for the generation that is shown. Calls that come meanwhile are one call.
-  let running = false, again = false;
-  async function refresh() {
-    if (running) { again = true; return; }
-    running = true;
+  for (const uid of shown.chosen.uids) { // Pods can share a device.
     try {
-      do {
-        again = false;
-        const [state, picture] = await Promise.all([ask('api/state' + query()), askPicture('api/map.svg' + query())]);
-        shown.state = state;
-        document.title = state.machine + ' – Paddock';
-        $('machine').textContent = state.machine;
-        draw(picture);
-        listPods();
-        tell();
-        if (shown.chosen) await details();
-      } while (again);
+      parts.push(...podParts(await ask('api/pods/' + encodeURIComponent(uid) + query())));
     } catch (e) {
-      $('moment').textContent = e.message;
-    } finally {
-      running = false;
+      parts.push(element('p', { class: 'faint' }, e.message));
     }
   }
+  if (mine === asked) $('details-body').replaceChildren(...parts);
+}
 
-  // tell says which generation is shown.
-  function tell() {
-    const slider = $('slider'), m = shown.moments[shown.at];
-    slider.max = Math.max(0, shown.moments.length - 1);
-    slider.value = shown.at;
-    document.body.classList.toggle('past', !shown.live);
-    $('live').setAttribute('aria-pressed', String(shown.live));
-    $('older').disabled = shown.at <= 0;
-    $('newer').disabled = shown.at >= shown.moments.length - 1;
-    const text = m ? 'Revision ' + m.generation + ', ' + when(m.at) + ': ' + m.change : '';
-    if ($('moment').textContent !== text) $('moment').textContent = text;
-    slider.setAttribute('aria-valuetext', text);
+function podParts(p) {
+  const containers = (p.containers || []).map((c) => element('tr', {},
+    element('th', { scope: 'row' }, c.name), element('td', {}, c.kind), element('td', {}, c.isolation),
+    element('td', {}, (c.cpus || 'node shared pool') + (c.runsOn ? ', offline: runs on ' + c.runsOn : '')), element('td', {}, (c.memoryNUMANodes || []).join(', '))));
+  const devices = (p.containers || []).flatMap((c) => (c.allDevices || []).map((d) =>
+    element('div', remote(d) ? { class: 'bad' } : {}, 'container ' + c.name + ': ' + deviceText(d))));
+  return [
+    element('h3', {}, p.pod),
+    element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Being moved', p.movingTo ? 'from CPUs ' + p.movingFrom + ' to ' + p.movingTo + '; it has both until it is moved' : ''), ...row('Offline', p.offlineCPUs ? p.offlineCPUs + ' of them; the pod is degraded' : ''), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
+      ...row('Devices', ...devices), ...row('Remote', p.remote ? 'its CPUs or memory and a device are not near each other: ' + p.remote : ''),
+      ...(p.notes || []).filter((n) => !n.startsWith('degraded:')).flatMap((n) => row('Note', n)),
+      ...row('Quota', p.quota === 'lifted' ? 'none' : p.quota), ...(p.since ? row('Since', time(p.since), ', revision ' + p.sinceGeneration) : row('Since', 'not known; revision ' + p.sinceGeneration))),
+    element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
+    element('details', { open: why.open && '', ontoggle: (e) => { why.open = e.target.open; } }, element('summary', {}, 'Why'),
+      p.anew ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod were new:') : null,
+      element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, p.explanation)),
+  ].filter((e) => e);
+}
+const why = { open: false };
+
+const remote = (d) => d.distance.startsWith('another');
+
+// deviceText is which device, where it is, and how far if it is not near.
+const deviceText = (d) => (d.resource || d.driver) + ' ' + d.device + (d.claim ? ' by claim ' + d.claim : '') +
+  (d.numaNodes ? ' on NUMA ' + d.numaNodes.join(', ') : ', its NUMA node is not known') + (remote(d) ? ' (remote: ' + d.distance + ')' : '');
+
+// chooseRejection opens the view of a rejection; quietly when it only came again.
+function chooseRejection(r, quietly) {
+  preview(null);
+  explainRejection(r, (marks) => { shown.marks = marks; mark(); }, preview);
+  listRejections(chooseRejection);
+  link();
+  if (!quietly) {
+    $('why').focus({ preventScroll: true });
+    $('why').scrollIntoView({ block: 'nearest' });
   }
+}
 
-  function go(at) {
-    shown.at = Math.min(Math.max(at, 0), shown.moments.length - 1);
-    shown.live = false;
-    tell();
-    refresh();
+function leaveRejection() {
+  closeWhy();
+  shown.marks = {};
+  preview(null);
+  mark();
+  listRejections(chooseRejection);
+  link();
+}
+
+// preview shows the map as it would be after a proposal, or the node again.
+function preview(what) {
+  if (!what && !shown.preview) return;
+  shown.preview = what;
+  $('preview').hidden = !what;
+  $('preview-text').textContent = what ? 'The map after: ' + what.text + '.' : '';
+  if (!what) for (const b of document.querySelectorAll('#why .show')) b.setAttribute('aria-pressed', 'false');
+  refresh();
+}
+
+// query is what of the node is asked for; more are further parameters.
+function query(...more) {
+  if (!shown.live && shown.at >= 0) more.push('generation=' + shown.moments[shown.at].generation);
+  return more.length ? '?' + more.join('&') : '';
+}
+
+const legendShown = () => (shown.legend === null ? pods().length <= crowded : shown.legend);
+
+// picture is where the map is that is shown.
+function picture() {
+  const look = ['colour=' + $('group').value];
+  if (!legendShown()) look.push('legend=no');
+  if (shown.preview) return 'api/refusals/' + shown.preview.number + '/map.svg?' + [...look, 'proposal=' + shown.preview.proposal].join('&');
+  return 'api/map.svg' + query(...look);
+}
+
+// refresh asks for the revision that is shown. Calls that come meanwhile are one call.
+let running = false, again = false;
+async function refresh() {
+  if (running) { again = true; return; }
+  running = true;
+  try {
+    do {
+      again = false;
+      const state = await ask('api/state' + query('colour=' + $('group').value));
+      shown.state = state;
+      $('legend').setAttribute('aria-expanded', String(legendShown()));
+      const svg = await askPicture(picture());
+      document.title = state.machine + ' – Paddock';
+      $('machine').textContent = state.machine;
+      draw(svg);
+      const moving = shown.preview ? '' : state.moves.map((m) => m + '.').join(' ');
+      if ($('moving').textContent !== moving) $('moving').textContent = moving; // A reader's device says only what is new.
+      list();
+      tell();
+      if (shown.chosen) await details();
+    } while (again);
+  } catch (e) {
+    $('moment').textContent = e.message;
+  } finally {
+    running = false;
   }
+}
 
-  function goLive() {
-    shown.live = true;
-    shown.at = shown.moments.length - 1;
-    tell();
-    refresh();
+// tell says which revision is shown.
+function tell() {
+  const slider = $('slider'), m = shown.moments[shown.at];
+  slider.max = Math.max(0, shown.moments.length - 1);
+  slider.value = shown.at;
+  document.body.classList.toggle('past', !shown.live);
+  $('live').setAttribute('aria-pressed', String(shown.live));
+  $('older').disabled = shown.at <= 0;
+  $('newer').disabled = shown.at >= shown.moments.length - 1;
+  if (m && $('moment').dataset.generation !== String(m.generation)) {
+    $('moment').dataset.generation = m.generation;
+    $('moment').replaceChildren('Revision ' + m.generation + ', ', time(m.at), ': ' + m.change);
+    slider.setAttribute('aria-valuetext', $('moment').textContent);
   }
+  markRejections(shown.moments, chooseRejection);
+}
 
-  async function listRefusals() {
-    const list = await ask('api/refusals');
-    const before = new Map([...$('refusals').children].map((d) => [d.dataset.key, d]));
-    const inside = document.activeElement && document.activeElement.closest('#refusals > details');
-    $('refusals-count').textContent = String(list.length);
-    // What is the same stays as it is, with what was found for it.
-    $('refusals').replaceChildren(...(list.length ? list.map((r) => {
-      const old = before.get(r.uid + r.first);
-      return old && old.dataset.number === String(r.number) ? old : refusalParts(r, Boolean(old && old.open));
-    }) : [element('p', { class: 'faint' }, 'No pod lately.')]));
-    const again = inside && [...$('refusals').children].find((d) => d.dataset.key === inside.dataset.key);
-    if (again) again.querySelector('summary').focus();
+function go(at) {
+  shown.at = Math.min(Math.max(at, 0), shown.moments.length - 1);
+  shown.live = false;
+  tell();
+  link();
+  refresh();
+}
+
+function goLive() {
+  shown.live = true;
+  shown.at = shown.moments.length - 1;
+  tell();
+  link();
+  refresh();
+}
+
+// link writes what is shown into the address of the page.
+function link() {
+  if (!arrived) return;
+  const p = new URLSearchParams();
+  const put = (name, value, usual) => { if (value && value !== usual) p.set(name, value); };
+  const cell = (shown.chosen && shown.chosen.cell) || '';
+  put('pod', shown.chosen && shown.chosen.uids[0]);
+  put('cpu', cell.startsWith('cpu') && cell.slice(3));
+  put('device', cell.startsWith('device') && cell.slice(6));
+  put('revision', !shown.live && shown.at >= 0 && String(shown.moments[shown.at].generation));
+  put('search', $('search').value.trim());
+  put('rejection', opened() && opened().uid);
+  put('group', $('group').value, 'pod');
+  put('sort', $('sort').value, 'admission');
+  put('legend', shown.legend === null ? '' : shown.legend ? 'yes' : 'no');
+  const to = p.size ? '?' + p : location.pathname;
+  if (to !== location.search) history.replaceState(null, '', to);
+}
+
+// arrive reads the address, once; what depends on the node comes with the first answers.
+let arrived = false;
+const address = new URLSearchParams(location.search);
+$('search').value = address.get('search') || '';
+for (const id of ['group', 'sort']) if ([...$(id).options].some((o) => o.value === address.get(id))) $(id).value = address.get(id);
+if (address.has('legend')) shown.legend = address.get('legend') !== 'no';
+
+async function arrive() {
+  if (arrived) return;
+  arrived = true;
+  const revision = address.get('revision'), rejection = newestOf(address.get('rejection'));
+  const uids = address.get('pod') ? [address.get('pod')] : [];
+  if (address.get('cpu')) shown.chosen = { cell: 'cpu' + address.get('cpu'), uids };
+  else if (address.get('device')) shown.chosen = { cell: 'device' + address.get('device'), uids };
+  else if (uids.length) shown.chosen = { cell: null, uids };
+  if (revision) {
+    const at = shown.moments.findIndex((m) => String(m.generation) === revision);
+    if (at >= 0) go(at);
+    else notice('Revision ' + revision + ' is not kept any more: this is the node as it is now.', true);
   }
+  if (rejection) chooseRejection(rejection, true);
+  else if (address.get('rejection')) notice('The rejection of pod ' + address.get('rejection') + ' is not kept any more.', true);
+  if (shown.chosen) await details();
+}
 
-  // inTurn does one thing after the other: what is costly for the agent is asked for one at a time.
-  let turn = Promise.resolve();
-  const inTurn = (work) => (turn = turn.then(work, work));
+// notice shows why the map is not in force, and greys it; of what only concerns the page it does not.
+function notice(text, harmless) {
+  $('notice').textContent = text;
+  $('notice').hidden = !text;
+  $('picture').classList.toggle('stale', Boolean(text) && !harmless);
+}
 
-  // proposals asks what would admit a pod that was refused, when somebody opens the refusal.
-  function proposals(refusal, into) {
-    if (!refusal.open) return;
-    const said = element('p', { role: 'status' });
-    into.replaceChildren(said);
-    said.textContent = 'Looking for what would admit it …';
-    inTurn(async () => {
-      if (!refusal.open || !refusal.isConnected || said.parentNode !== into) return;
-      try {
-        const found = await ask('api/refusals/' + encodeURIComponent(refusal.dataset.number));
-        const remedies = found.remedies || { proposals: [], tried: [] };
-        said.textContent = verdict(found, remedies);
-        into.append(...remedyParts(found, remedies));
-      } catch (e) {
-        said.textContent = e.message;
-      }
-    });
-  }
+// warning shows a problem that the map does not show.
+function warning(text) {
+  $('warning').textContent = text;
+  $('warning').hidden = !text;
+}
 
-  function verdict(found, remedies) {
-    const n = remedies.proposals.length;
-    if (found.wouldAdmit) return 'By now it would be admitted.';
-    if (!found.remedies) return 'It was admitted after that.';
-    return n === 0 ? 'Nothing that was tried would admit it.' : n + (n === 1 ? ' change' : ' changes') + ' would admit it, planned on the node as it is now:';
-  }
+// lost greys the map while no agent answers.
+function lost(since) {
+  $('lost').hidden = !since;
+  if (since) $('lost').replaceChildren('The agent does not answer since ', time(since.toISOString()), '. The map may be out of date.');
+  $('picture').classList.toggle('lost', Boolean(since));
+}
+let lostSince = null;
 
-  function remedyParts(found, remedies) {
-    const plans = remedies.tried.reduce((sum, t) => sum + t.plans, 0);
-    return [
-      remedies.proposals.length ? element('ul', { class: 'proposals', 'aria-label': 'What would admit it' }, ...remedies.proposals.map((p) =>
-        element('li', {}, element('span', { class: 'do' }, p.text), ' ', element('span', { class: 'faint' }, p.outcome)))) : null,
-      element('ul', { class: 'faint', 'aria-label': 'How it stands' }, ...(found.standing || []).map((s) => element('li', {}, s))),
-      remedies.tried.length ? element('p', { class: 'faint' }, 'Tried, in ' + plans + (plans === 1 ? ' plan: ' : ' plans: ') + remedies.tried.map((t) => t.what + ' (' + t.found + ')').join('; ')) : null,
-    ].filter((e) => e);
-  }
-
-  function refusalParts(r, open) {
-    const remedies = element('div', { class: 'remedies' });
-    const account = r.refusal && r.refusal.nodes ? element('table', {},
-      element('thead', {}, element('tr', {}, ...['NUMA node', 'For pods', 'Free', 'Assigned to'].map((t) => element('th', { scope: 'col' }, t)))),
-      element('tbody', {}, ...r.refusal.nodes.map((n) => element('tr', {}, element('th', { scope: 'row' }, String(n.numaNode)),
-        element('td', {}, amount(r.refusal.resource, n.total)), element('td', {}, amount(r.refusal.resource, n.free)),
-        element('td', {}, (n.holders || []).map((h) => h.pod + ' ' + amount(r.refusal.resource, h.amount)).join(', ')))))) : null;
-    return element('details', { 'data-key': r.uid + r.first, 'data-number': r.number, open: open && '', ontoggle: (e) => proposals(e.target, remedies) },
-      element('summary', {}, element('span', { class: 'bad' }, r.refusal ? r.refusal.reason : 'not written'), ' ' + r.pod + (r.times > 1 ? ' (' + r.times + ' times)' : '') + ', ' + when(r.last)),
-      element('p', {}, r.error || (r.refusal ? (r.refusal.container ? 'container ' + r.refusal.container + ': ' : '') + r.refusal.message + ' (' + r.refusal.rule + ')' : '')),
-      remedies, account || '', r.explanation ? element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, r.explanation) : '');
-  }
-
-  const amount = (resource, n) => (resource === 'memory' || (resource || '').startsWith('hugepages-') ? bytes(n) : String(n));
-
-  // notice shows why the map is not in force, and greys it.
-  function notice(text) {
-    $('notice').textContent = text;
-    $('notice').hidden = !text;
-    $('picture').classList.toggle('stale', Boolean(text));
-  }
-
-  // connect follows the events. After the stream broke everything is asked for again: it may be
-  // another program that answers.
-  function connect() {
-    const events = new EventSource('events');
-    events.addEventListener('hello', async (e) => {
-      shown.instance = JSON.parse(e.data).instance;
-      $('connection').className = 'on';
-      $('connection').textContent = 'live';
-      try {
-        const history = await ask('api/history');
-        const generation = shown.at >= 0 && !shown.live ? shown.moments[shown.at].generation : null;
-        notice(history.notice || '');
-        shown.moments = history.moments;
-        shown.at = shown.moments.findIndex((m) => m.generation === generation);
-        if (shown.at < 0) goLive();
-        else { tell(); refresh(); }
-        await listRefusals();
-        shown.refusals = history.refusals;
-      } catch (error) {
-        $('moment').textContent = error.message;
-      }
-    });
-    events.addEventListener('notice', (e) => notice(JSON.parse(e.data).text));
-    events.addEventListener('change', (e) => {
-      const change = JSON.parse(e.data), last = shown.moments.length ? shown.moments[shown.moments.length - 1].generation : -1;
-      const fresh = change.moments.filter((m) => m.generation > last);
-      shown.moments.push(...fresh);
-      const gone = Math.max(0, shown.moments.length - 1000);
-      shown.moments.splice(0, gone);
-      if (shown.live) {
-        shown.at = shown.moments.length - 1;
-        tell();
-        if (fresh.length) refresh();
-      } else {
-        shown.at = Math.max(0, shown.at - gone);
-        tell();
-      }
-      if (change.refusals !== shown.refusals) {
-        shown.refusals = change.refusals;
-        listRefusals().catch(() => {});
-      }
-    });
-    events.onerror = () => {
-      $('connection').className = 'off';
-      $('connection').textContent = 'not connected, trying again';
-      if (events.readyState === EventSource.CLOSED) setTimeout(connect, 1000);
-    };
-  }
-
-  // cursor moves from cell to cell by where they are.
-  function move(cell, dx, dy) {
-    const from = cell.getBoundingClientRect(), x = from.left + from.width / 2, y = from.top + from.height / 2;
-    let best = null, least = Infinity;
-    for (const c of cpus()) {
-      const r = c.getBoundingClientRect(), cx = r.left + r.width / 2 - x, cy = r.top + r.height / 2 - y;
-      const ahead = cx * dx + cy * dy, aside = Math.abs(cx * dy) + Math.abs(cy * dx);
-      if (ahead > 1 && aside <= ahead * 2 && ahead + aside * 3 < least) { best = c; least = ahead + aside * 3; }
+// connect follows the events. After the stream broke everything is asked for again: it may be
+// another program that answers.
+function connect() {
+  const events = new EventSource('events');
+  events.addEventListener('hello', async (e) => {
+    shown.instance = JSON.parse(e.data).instance;
+    $('connection').className = 'on';
+    $('connection').textContent = 'live';
+    lostSince = null;
+    lost(null);
+    try {
+      const answer = await ask('api/history');
+      const generation = shown.at >= 0 && !shown.live ? shown.moments[shown.at].generation : null;
+      notice(answer.notice || '');
+      warning(answer.warning || '');
+      shown.moments = answer.moments;
+      shown.at = shown.moments.findIndex((m) => m.generation === generation);
+      delete $('moment').dataset.generation;
+      await askRejections(chooseRejection);
+      shown.refusals = answer.refusals;
+      if (shown.at < 0) goLive();
+      else { tell(); refresh(); }
+      await arrive();
+    } catch (error) {
+      $('moment').textContent = error.message;
     }
-    if (!best) return;
-    cell.setAttribute('tabindex', '-1');
-    best.setAttribute('tabindex', '0');
-    shown.cursor = best.dataset.cpu;
-    best.focus();
-  }
+  });
+  events.addEventListener('notice', (e) => {
+    const now = JSON.parse(e.data);
+    notice(now.text);
+    warning(now.warning || '');
+  });
+  events.addEventListener('change', (e) => {
+    const change = JSON.parse(e.data), last = shown.moments.length ? shown.moments[shown.moments.length - 1].generation : -1;
+    const fresh = change.moments.filter((m) => m.generation > last);
+    shown.moments.push(...fresh);
+    const gone = Math.max(0, shown.moments.length - 1000);
+    shown.moments.splice(0, gone);
+    if (shown.live) {
+      shown.at = shown.moments.length - 1;
+      tell();
+      if (fresh.length) refresh();
+    } else {
+      shown.at = Math.max(0, shown.at - gone);
+      tell();
+    }
+    if (change.refusals !== shown.refusals) {
+      shown.refusals = change.refusals;
+      askRejections(chooseRejection).then(tell).catch(() => {});
+    }
+  });
+  events.onerror = () => {
+    $('connection').className = 'off';
+    $('connection').textContent = 'not connected, trying again';
+    lostSince = lostSince || new Date();
+    lost(lostSince);
+    if (events.readyState === EventSource.CLOSED) setTimeout(connect, 1000);
+  };
+}
 
-  const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-  $('map').addEventListener('keydown', (e) => {
-    const cell = e.target.closest('.cpu');
-    if (!cell) return;
-    if (steps[e.key]) { e.preventDefault(); move(cell, ...steps[e.key]); }
-    if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); chooseCPU(cell.dataset.cpu); }
-  });
-  $('map').addEventListener('click', (e) => {
-    const cell = e.target.closest('.cpu');
-    if (cell) { shown.cursor = cell.dataset.cpu; chooseCPU(cell.dataset.cpu); }
-  });
-  document.addEventListener('keydown', (e) => {
-    if (e.key !== 'Escape') return;
-    shown.chosen = null;
-    $('search').value = '';
-    $('details-body').replaceChildren(element('p', { class: 'faint' }, 'Choose a CPU or a pod.'));
-    listPods();
-    highlight();
-  });
-  $('searching').addEventListener('submit', (e) => e.preventDefault());
-  $('search').addEventListener('input', () => { listPods(); highlight(); });
-  $('slider').addEventListener('input', () => { const at = Number($('slider').value); if (at === shown.moments.length - 1) goLive(); else go(at); });
-  $('older').addEventListener('click', () => go(shown.at - 1));
-  $('newer').addEventListener('click', () => (shown.at + 1 >= shown.moments.length - 1 ? goLive() : go(shown.at + 1)));
-  $('live').addEventListener('click', goLive);
-  connect();
-})();
+// cursor moves from cell to cell by where they are.
+function move(cell, dx, dy) {
+  const from = cell.getBoundingClientRect(), x = from.left + from.width / 2, y = from.top + from.height / 2;
+  let best = null, least = Infinity;
+  for (const c of cells()) {
+    const r = c.getBoundingClientRect(), cx = r.left + r.width / 2 - x, cy = r.top + r.height / 2 - y;
+    const ahead = cx * dx + cy * dy, aside = Math.abs(cx * dy) + Math.abs(cy * dx);
+    if (ahead > 1 && aside <= ahead * 2 && ahead + aside * 3 < least) { best = c; least = ahead + aside * 3; }
+  }
+  if (!best) return;
+  cell.setAttribute('tabindex', '-1');
+  best.setAttribute('tabindex', '0');
+  shown.cursor = best.id;
+  best.focus();
+}
+
+function leaveDetails() {
+  shown.chosen = null;
+  $('details').classList.remove('open');
+  $('details-body').replaceChildren(element('p', { class: 'faint' }, 'Choose a CPU, a device or a pod.'));
+  list();
+  highlight();
+  link();
+}
+
+const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+$('map').addEventListener('keydown', (e) => {
+  const cell = e.target.closest('.cpu, .device');
+  if (!cell) return;
+  if (steps[e.key]) { e.preventDefault(); move(cell, ...steps[e.key]); }
+  if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); chooseCell(cell); }
+});
+$('map').addEventListener('click', (e) => {
+  const cell = e.target.closest('.cpu, .device');
+  if (cell) { shown.cursor = cell.id; chooseCell(cell); }
+});
+document.addEventListener('keydown', (e) => {
+  if (e.key === '/' && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.closest('input, select, textarea')) {
+    e.preventDefault();
+    $('search').focus();
+    $('search').select();
+  }
+  if (e.key !== 'Escape') return;
+  $('search').value = '';
+  if (opened()) leaveRejection();
+  leaveDetails();
+});
+$('searching').addEventListener('submit', (e) => e.preventDefault());
+$('search').addEventListener('input', () => { list(); highlight(); link(); });
+$('group').addEventListener('change', () => { link(); refresh(); });
+$('sort').addEventListener('change', () => { list(); link(); });
+$('legend').addEventListener('click', () => { shown.legend = !legendShown(); link(); refresh(); });
+$('why-close').addEventListener('click', leaveRejection);
+$('preview-close').addEventListener('click', () => preview(null));
+$('details-close').addEventListener('click', leaveDetails);
+$('slider').addEventListener('input', () => { const at = Number($('slider').value); if (at === shown.moments.length - 1) goLive(); else go(at); });
+$('older').addEventListener('click', () => go(shown.at - 1));
+$('newer').addEventListener('click', () => (shown.at + 1 >= shown.moments.length - 1 ? goLive() : go(shown.at + 1)));
+$('live').addEventListener('click', goLive);
+connect();

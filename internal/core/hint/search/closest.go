@@ -38,7 +38,7 @@ type nearest struct {
 	pays   [mask.MaxNode + 1]int64
 	worth  int64
 
-	// Memory that is used again: the query of reach, the counts that affordable has not used up,
+	// Memory that is used again: the quotas of the last query, the counts that affordable has not used up,
 	// by class, and the undecided classes by what a NUMA node of them adds.
 	quotas  []quota
 	room    []int
@@ -115,7 +115,14 @@ func (n *nearest) choose() {
 	undecided := n.undecided
 	if n.promising() && n.affordable() {
 		if n.left == 0 {
-			n.reach()
+			// The smallest mask with the decided counts.
+			n.quotas = n.quotas[:0]
+			for i := range n.classes {
+				n.quotas = append(n.quotas, quota{n.classes[i].nodes, n.classes[i].count})
+			}
+			if m := n.search.lowest(query{size: n.size, drop: n.out, quotas: n.quotas}); m != 0 {
+				n.offer(m, n.sum)
+			}
 		} else {
 			n.split()
 		}
@@ -159,7 +166,7 @@ func (n *nearest) count(i, k int, sign int64) {
 	}
 }
 
-// promising tells whether the counts so far may still lead to a better mask. On the way it
+// promising reports whether the counts so far may still lead to a better mask. On the way it
 // excludes classes of which no better mask has a NUMA node: with one, the bound would be too
 // high.
 func (n *nearest) promising() bool {
@@ -249,7 +256,7 @@ func (n *nearest) lowestMask() mask.Mask {
 	return low | rest.First(n.left)
 }
 
-// affordable tells whether the relaxation allows the decided counts: a decided class keeps those
+// affordable reports whether the relaxation allows the decided counts: a decided class keeps those
 // of its NUMA nodes that pay most, the undecided classes together keep those that pay most for
 // them, and the others pay. A decided class has to use up its count. To allow it less would make
 // the test pass tens of thousands of counts that have no answer.
@@ -280,15 +287,4 @@ func (n *nearest) affordable() bool {
 		}
 	}
 	return paid <= n.worth
-}
-
-// reach offers the smallest mask with the decided counts.
-func (n *nearest) reach() {
-	n.quotas = n.quotas[:0]
-	for i := range n.classes {
-		n.quotas = append(n.quotas, quota{n.classes[i].nodes, n.classes[i].count})
-	}
-	if m := n.search.lowest(query{size: n.size, drop: n.out, quotas: n.quotas}); m != 0 {
-		n.offer(m, n.sum)
-	}
 }

@@ -20,6 +20,19 @@ func (d Distances) between(a, b int) int64 {
 // bothWays is the distance there and back.
 func (d Distances) bothWays(a, b int) int64 { return d.between(a, b) + d.between(b, a) }
 
+// alike reports whether x and y are as far from themselves, and from all other NUMA nodes of nodes.
+func (d Distances) alike(x, y int, nodes mask.Mask) bool {
+	if d.between(x, x) != d.between(y, y) {
+		return false
+	}
+	for rest := nodes.Without(x).Without(y); rest != 0; rest &= rest - 1 {
+		if z := rest.Lowest(); d.bothWays(x, z) != d.bothWays(y, z) {
+			return false
+		}
+	}
+	return true
+}
+
 // Sum is the sum of the distances between all ordered pairs of NUMA nodes of m, a NUMA node with
 // itself included. Of masks of one size, the one with the smaller sum has the smaller
 // average (R-HINT-54).
@@ -54,7 +67,7 @@ type class struct {
 func (n *nearest) classify(nodes mask.Mask) {
 	n.classes = n.classes[:0]
 	for x := range nodes.All() {
-		i := slices.IndexFunc(n.classes, func(c class) bool { return n.alike(c.nodes.Lowest(), x, nodes) })
+		i := slices.IndexFunc(n.classes, func(c class) bool { return n.distances.alike(c.nodes.Lowest(), x, nodes) })
 		if i < 0 {
 			i = len(n.classes)
 			n.classes = append(n.classes, class{self: n.distances.between(x, x)})
@@ -68,24 +81,8 @@ func (n *nearest) classify(nodes mask.Mask) {
 		c.least = (c.nodes & n.must).Len()
 		c.pinned = (c.nodes & n.search.Problem.pinned).Len()
 	}
-	n.measure()
-}
-
-func (n *nearest) alike(x, y int, nodes mask.Mask) bool {
-	if n.distances.between(x, x) != n.distances.between(y, y) {
-		return false
-	}
-	for rest := nodes.Without(x).Without(y); rest != 0; rest &= rest - 1 {
-		if z := rest.Lowest(); n.distances.bothWays(x, z) != n.distances.bothWays(y, z) {
-			return false
-		}
-	}
-	return true
-}
-
-// measure finds the distances between classes, there and back, and sorts for each class all
-// classes by them. Inside a class it is the distance between any two of its NUMA nodes.
-func (n *nearest) measure() {
+	// The distances between classes, there and back, and for each class all classes sorted by them.
+	// Inside a class it is the distance between any two of its NUMA nodes.
 	q := len(n.classes)
 	n.ways, n.near = n.ways[:0], n.near[:0]
 	for a := range n.classes {

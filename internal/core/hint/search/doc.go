@@ -4,7 +4,7 @@
 //
 // A Problem has NUMA nodes and bins. An answer keeps some of the NUMA nodes and drops each of the
 // others into a bin. A bin has dimensions with a capacity each, and a NUMA node in the bin takes
-// a load of each dimension. Package hint states its questions in this form: a bin stands for one
+// a load of each dimension. Package hint states its questions in this form: a bin represents one
 // hint list, a dimension for a resource that the list needs, its capacity for what the NUMA nodes
 // offer beyond the need, and a load for what a NUMA node offers. In the literature this is vector
 // bin packing with as few items left over as possible.

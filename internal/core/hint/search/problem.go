@@ -10,7 +10,7 @@ import (
 
 // Problem is a set of NUMA nodes, and the bins that the NUMA nodes which are not kept go into. To
 // state one, call Reset, then AddBin for each bin, AddDimension for each of the bin's
-// dimensions, AddLoad for each of the dimension's loads, and Finish.
+// dimensions, AddLoad for each load that several NUMA nodes have together, and Finish.
 type Problem struct {
 	nodes mask.Mask
 	bins  []bin
@@ -22,7 +22,7 @@ type Problem struct {
 	stride   int
 	joints   []joint
 	// pinned NUMA nodes fit into no bin: every answer keeps them. free ones take nothing from
-	// one of the bins: they never stand in the way.
+	// one of the bins: they never prevent an answer.
 	pinned, free mask.Mask
 }
 
@@ -53,20 +53,23 @@ func (p *Problem) Reset(nodes mask.Mask) {
 // Nodes returns the NUMA nodes of the problem.
 func (p *Problem) Nodes() mask.Mask { return p.nodes }
 
-// AddBin adds a bin which takes the NUMA nodes of open only. copied tells that the caller
+// AddBin adds a bin which takes the NUMA nodes of open only. copied reports that the caller
 // gives it the same dimensions and loads as the bin before it.
 func (p *Problem) AddBin(open mask.Mask, copied bool) {
 	t := len(p.capacity)
 	p.bins = append(p.bins, bin{open: open & p.nodes, first: t, end: t, copied: copied})
 }
 
-// AddDimension adds a dimension to the last bin. The capacity is not negative.
-func (p *Problem) AddDimension(capacity int64) {
+// AddDimension adds a dimension to the last bin. The capacity is not negative. It returns the loads
+// of single NUMA nodes by id, all 0: the caller sets them, before it adds another dimension. They
+// are not negative either.
+func (p *Problem) AddDimension(capacity int64) []int64 {
 	p.capacity = append(p.capacity, capacity)
 	p.bins[len(p.bins)-1].end = len(p.capacity)
-	size := len(p.load) + p.stride
-	p.load = slices.Grow(p.load, 2*p.stride)[:size] // most problems have more than one
-	clear(p.load[size-p.stride:])
+	size := len(p.load)
+	p.load = slices.Grow(p.load, p.stride)[:size+p.stride]
+	clear(p.load[size:])
+	return p.load[size:]
 }
 
 // AddLoad makes the last dimension lose load, which is not negative, once all of nodes, at
@@ -118,16 +121,12 @@ func (p *Problem) Finish() {
 	}
 }
 
-// divide expresses all loads as parts of their capacity, once for a problem. Fewest often does
-// without.
+// divide expresses all loads as parts of their capacity. Fewest often does without.
 func (p *Problem) divide() {
-	if len(p.parts) == len(p.load) {
-		return
-	}
 	p.parts = slices.Grow(p.parts, len(p.load))[:len(p.load)]
 	for t, capacity := range p.capacity {
-		for x := t * p.stride; x < (t+1)*p.stride; x++ {
-			p.parts[x] = uint32(part(p.load[x], capacity))
+		for x := range p.nodes.All() {
+			p.parts[t*p.stride+x] = uint32(part(p.load[t*p.stride+x], capacity))
 		}
 	}
 	for i := range p.joints {

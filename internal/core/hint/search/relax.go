@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// verdict is what a relaxation tells about a question.
+// verdict is what a relaxation proves about a question.
 type verdict int
 
 const (
@@ -57,8 +57,10 @@ type relaxation struct {
 
 // startPrices prepares the relaxation for a new problem or a new size.
 func (s *Search) startPrices() {
-	s.Problem.divide()
-	s.price, s.share = s.price[:0], s.share[:0]
+	if len(s.Problem.parts) != len(s.Problem.load) { // Once for a problem.
+		s.Problem.divide()
+	}
+	s.price, s.share = slices.Grow(s.price[:0], len(s.Problem.capacity)), s.share[:0]
 	for range s.Problem.capacity {
 		s.price = append(s.price, startPrice)
 	}
@@ -131,7 +133,7 @@ func (s *Search) relax() verdict {
 }
 
 // offers finds the cheapest bin of every undecided NUMA node. One that fits into no bin is kept;
-// one that must not be kept pays at once; the others are put in order. choice tells that a NUMA
+// one that must not be kept pays at once; the others are put in order. choice reports that a NUMA
 // node had more than one bin.
 func (s *Search) offers() (n int, paid int64, choice, ok bool) {
 	s.chosen = s.kept
@@ -232,7 +234,7 @@ func (s *Search) worth() (worth int64) {
 	return worth
 }
 
-// fits tells whether what the relaxation drops fits into the bins, and finds what it overloads.
+// fits reports whether what the relaxation drops fits into the bins, and finds what it overloads.
 func (s *Search) fits() bool {
 	p := &s.Problem
 	s.overload = slices.Grow(s.overload[:0], len(p.capacity))[:len(p.capacity)]
@@ -256,7 +258,7 @@ func (s *Search) fits() bool {
 	return ok
 }
 
-// completedBy tells whether the load is taken when nodes are dropped after those of before.
+// completedBy reports whether the load is taken when nodes are dropped after those of before.
 func (j *joint) completedBy(nodes, before mask.Mask) bool {
 	return j.nodes&nodes != 0 && j.nodes&^before&^nodes == 0
 }

@@ -25,11 +25,11 @@ func (s *Search) Steps() int { return s.steps }
 // Size is the size that the last question was about.
 func (s *Search) Size() int { return s.query.size }
 
-// Over tells whether the budget is used up. An answer from then on is an answer, but that there
+// Over reports whether the budget is used up. An answer from then on is an answer, but that there
 // is none, or that no other is lower or closer, is not proved.
 func (s *Search) Over() bool { return s.steps > s.Budget }
 
-// Spend counts steps and tells whether the budget still allows them.
+// Spend counts steps and reports whether the budget still allows them.
 func (s *Search) Spend(steps int) bool {
 	s.steps += steps
 	return !s.Over()
@@ -151,7 +151,7 @@ func (s *Search) begin(q query) bool {
 	s.in = slices.Grow(s.in[:0], len(p.bins))[:len(p.bins)]
 	clear(s.in)
 	s.spare = append(s.spare[:0], p.capacity...)
-	s.spareParts = s.spareParts[:0]
+	s.spareParts = slices.Grow(s.spareParts[:0], len(p.capacity))
 	for _, capacity := range p.capacity {
 		s.spareParts = append(s.spareParts, part(capacity, capacity))
 	}

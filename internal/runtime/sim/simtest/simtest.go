@@ -1,5 +1,5 @@
-// Package simtest has the invariants that every history of a simulated runtime must keep, whatever goes wrong in it.
-// It is for tests.
+// Package simtest has the invariants of every history of a simulated runtime, whatever faults occur in it. It is for
+// tests.
 package simtest
 
 import (
@@ -14,29 +14,29 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// Checker watches what a plugin tells a runtime. After every message it holds that no container is told to run on CPUs
-// that another container owns, as told so far: what was told counts also when the runtime lost it, failed, or ignored
-// it, since the plugin did what it could. Containers that were created without a plugin are not its fault; they count
-// as running everywhere until they are told something.
+// Checker checks the messages of a plugin to a runtime. No message may assign CPUs to a container that another
+// container owns, according to the messages so far. A message counts even if the runtime lost it, failed, or ignored
+// it, because the plugin did what it could. Containers that were created without a plugin are not the plugin's fault:
+// they count as running everywhere until a message assigns CPUs to them.
 type Checker struct {
 	state func() *node.State
 
 	mu     sync.Mutex
-	told   map[string]told
+	last   map[string]assigned
 	events int
 	broken error
 }
 
-// told is what a container was told last.
-type told struct {
+// assigned is what the last message about a container assigned to it.
+type assigned struct {
 	pod, container string
 	setting        converge.Setting
-	// runs is where it can run at most: what it was told, less what it did not get of that because the message was
-	// lost or failed. The plugin sees that in the cgroup and need not take it off CPUs that it never got.
+	// runs are the CPUs that it can run on at most: the assigned ones, except those that it did not get because the
+	// message was lost or failed. The plugin sees that in the cgroup and need not remove CPUs that it never got.
 	runs cpuset.Set
 }
 
-// less is what is left of one set in another one; all of it if that is nothing.
+// less is the part of one set in another one, or all of it if there is no such part.
 func less(all, in cpuset.Set) cpuset.Set {
 	if both := all.Intersection(in); !both.IsEmpty() {
 		return both
@@ -46,17 +46,17 @@ func less(all, in cpuset.Set) cpuset.Set {
 
 // NewChecker is a checker that asks state who owns what.
 func NewChecker(state func() *node.State) *Checker {
-	return &Checker{state: state, told: map[string]told{}}
+	return &Checker{state: state, last: map[string]assigned{}}
 }
 
-// Err is the first promise that was broken; nil: none was.
+// Err is the first violation; nil: there was none.
 func (c *Checker) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broken
 }
 
-// Events is how many events were seen.
+// Events is the number of events.
 func (c *Checker) Events() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,15 +68,15 @@ func (c *Checker) Observe(e sim.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events++
-	before, known := c.told[e.ID]
+	before, known := c.last[e.ID]
 	switch e.Kind {
 	case sim.Undone, sim.Stopped:
-		delete(c.told, e.ID)
+		delete(c.last, e.ID)
 		return
 	case sim.Drifted:
 		if known {
 			before.runs = less(cpus(c.state(), before), e.Setting.CPUs)
-			c.told[e.ID] = before
+			c.last[e.ID] = before
 		}
 		return
 	case sim.Created:
@@ -86,10 +86,10 @@ func (c *Checker) Observe(e sim.Event) {
 	if e.Kind != sim.Replied && (!known || e.Hook == "") {
 		return // It has ended, or the kubelet updates it without a plugin.
 	}
-	now := told{pod: e.Pod, container: e.Container, setting: e.Setting, runs: e.Setting.CPUs}
+	now := assigned{pod: e.Pod, container: e.Container, setting: e.Setting, runs: e.Setting.CPUs}
 	if e.KeepsCPUs {
 		now.setting.CPUs, now.runs = before.setting.CPUs, before.runs
-		c.told[e.ID] = now
+		c.last[e.ID] = now
 		return // It brings no two containers together.
 	}
 	if e.Kind == sim.Ignored {
@@ -98,11 +98,11 @@ func (c *Checker) Observe(e sim.Event) {
 			now.setting.CPUs, now.runs = e.Setting.CPUs, e.Setting.CPUs
 		}
 	}
-	c.told[e.ID] = now
+	c.last[e.ID] = now
 	if e.Kind == sim.Lost || e.Kind == sim.Failed {
 		kept := now
 		kept.runs = less(now.runs, cpus(c.state(), before))
-		defer func() { c.told[e.ID] = kept }() // The message itself is held to all that it says.
+		defer func() { c.last[e.ID] = kept }() // The message itself is checked with all its CPUs.
 	}
 	if e.Kind == sim.Replied && e.Hook == "" {
 		return
@@ -110,13 +110,13 @@ func (c *Checker) Observe(e sim.Event) {
 	c.check(e, before, known, now)
 }
 
-// check holds one message to the promise.
-func (c *Checker) check(e sim.Event, before told, known bool, now told) {
+// check checks one message.
+func (c *Checker) check(e sim.Event, before assigned, known bool, now assigned) {
 	s := c.state()
 	if !s.Policy().StaticCPU {
 		return
 	}
-	for id, other := range c.told {
+	for id, other := range c.last {
 		if id == e.ID || c.broken != nil || !conflict(s, now, other) {
 			continue
 		}
@@ -128,21 +128,21 @@ func (c *Checker) check(e sim.Event, before told, known bool, now told) {
 	}
 }
 
-// conflict tells whether two containers were told to run on some of the same CPUs, which one of them owns.
-func conflict(s *node.State, a, b told) bool {
+// conflict reports whether two containers were assigned some of the same CPUs, and one of them owns its CPUs.
+func conflict(s *node.State, a, b assigned) bool {
 	return cpus(s, a).Intersects(cpus(s, b)) && (owns(s, a, b) || owns(s, b, a))
 }
 
-// cpus are those that a container runs on as told; without a cpuset all of them.
-func cpus(s *node.State, t told) cpuset.Set {
+// cpus are the CPUs that a container can run on; without a cpuset all.
+func cpus(s *node.State, t assigned) cpuset.Set {
 	if t.runs.IsEmpty() {
 		return s.Machine().AllCPUs()
 	}
 	return t.runs
 }
 
-// owns tells whether a container has CPUs that are not the other one's, and was told so.
-func owns(s *node.State, t, other told) bool {
+// owns reports whether a container was assigned CPUs that are not the other one's.
+func owns(s *node.State, t, other assigned) bool {
 	g, known := s.Grant(t.pod)
 	if !known {
 		return false
@@ -161,17 +161,17 @@ func owns(s *node.State, t, other told) bool {
 	return false
 }
 
-// reuses tells whether one of two containers of a pod is a standard init container, whose CPUs a later one has again.
+// reuses reports whether one of two containers of a pod is a standard init container: a later one may reuse its CPUs.
 func reuses(g *node.Grant, a, b string) bool {
 	for _, name := range []string{a, b} {
-		if c, i := g.Pod.Container(name); i >= 0 && c.Lane == request.Init {
+		if c, i := g.Pod.Container(name); i >= 0 && c.Type == request.Init {
 			return true
 		}
 	}
 	return false
 }
 
-// AtRest says what does not run as the state has it, of containers as their cgroups show them; nil: nothing.
+// AtRest returns an error for the containers whose cgroups differ from the state; nil: none differs.
 func AtRest(s *node.State, observed []converge.Observed) error {
 	var errs []error
 	for _, o := range observed {

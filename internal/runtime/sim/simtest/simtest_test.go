@@ -29,8 +29,8 @@ func state(t *testing.T) *node.State {
 		t.Fatal(err)
 	}
 	for _, pod := range []request.Pod{
-		{UID: "own", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "init", Lane: request.Init, CPUs: 1}, {Name: "app", Lane: request.App, CPUs: 1}}},
-		{UID: "other", Name: "other", Containers: []request.Container{{Name: "c", Lane: request.App}}},
+		{UID: "own", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "init", Type: request.Init, CPUs: 1}, {Name: "app", Type: request.App, CPUs: 1}}},
+		{UID: "other", Name: "other", Containers: []request.Container{{Name: "c", Type: request.App}}},
 	} {
 		if s, err = s.Apply(s.Plan(pod)); err != nil {
 			t.Fatal(err)

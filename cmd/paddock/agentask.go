@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/bounded"
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/terminal"
+	"github.com/paddock-project/paddock/internal/web"
+)
+
+// maxAnswer bounds what is read of an agent's answer, in bytes. Those of the largest machines have
+// some 100 KiB.
+const maxAnswer = 8 << 20
+
+// agentFlag is --agent, the same in every command.
+type agentFlag struct{ address string }
+
+func (f *agentFlag) register(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&f.address, "agent", "", usage)
+	cmd.Flags().Lookup("agent").NoOptDefVal = agent.DefaultConfig().Listen
+}
+
+// check returns an error if the flags that describe a node are given too, or the address is none.
+func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
+	for _, name := range append([]string{"machine", "state", "kubelet-config", "devices"}, others...) {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("--agent and --%s do not go together: the agent knows its own node; leave --%s out, or --agent to explain files", name, name)
+		}
+	}
+	if _, _, err := net.SplitHostPort(f.address); err != nil {
+		return fmt.Errorf("--agent=%s: want HOST:PORT, such as %s", f.address, cmd.Flags().Lookup("agent").NoOptDefVal)
+	}
+	return nil
+}
+
+// ask asks the agent, and prints why its state is not in force, if it is not. The error names its address.
+func (f *agentFlag) ask(ctx context.Context, s console.Streams, path string, query url.Values) ([]byte, error) {
+	data, notice, err := askAgent(ctx, url.URL{Scheme: "http", Host: f.address, Path: path, RawQuery: query.Encode()}, askTime)
+	if err != nil {
+		return nil, fmt.Errorf("agent at %s: %w", f.address, err)
+	}
+	if notice != "" {
+		s.Notes([]string{"agent at " + f.address + ": " + terminal.Style{}.Paint(terminal.Plain, notice)})
+	}
+	return data, nil
+}
+
+// askAgent asks that address and no other: no proxy, no redirection. The notice is why the agent's state is not in
+// force.
+func askAgent(ctx context.Context, from url.URL, patience time.Duration) (data []byte, notice string, err error) {
+	return sendAgent(ctx, http.MethodGet, from, nil, patience)
+}
+
+// post has the agent do something. The error is its own, and names its address.
+func (f *agentFlag) post(ctx context.Context, path string, document any) error {
+	body, err := json.Marshal(document)
+	if err == nil {
+		_, _, err = sendAgent(ctx, http.MethodPost, url.URL{Scheme: "http", Host: f.address, Path: path}, body, askTime)
+	}
+	if err != nil {
+		return fmt.Errorf("agent at %s: %w", f.address, err)
+	}
+	return nil
+}
+
+// sendAgent is askAgent with a body.
+func sendAgent(ctx context.Context, method string, to url.URL, body []byte, patience time.Duration) (data []byte, notice string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, "", unanswered(err, patience)
+	}
+	defer response.Body.Close()
+	data, err = bounded.Read("the answer", response.Body, maxAnswer)
+	var no struct{ Error string }
+	switch {
+	case errors.Is(err, bounded.ErrTooLarge):
+		return nil, "", fmt.Errorf("%w: this is no agent of Paddock", err)
+	case err != nil:
+		return nil, "", unanswered(err, patience)
+	case response.StatusCode == http.StatusOK:
+		return data, response.Header.Get(web.NoticeHeader), nil
+	case json.Unmarshal(data, &no) == nil && no.Error != "":
+		return nil, "", errors.New(terminal.Style{}.Paint(terminal.Plain, no.Error)) // Whoever it was that answered.
+	}
+	return nil, "", fmt.Errorf("it answers %s, and not as an agent of Paddock does: is this its listen address, and is it of this version?", response.Status)
+}
+
+// unanswered is the error for a question without an answer, with what to do.
+func unanswered(err error, patience time.Duration) error {
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err // It begins with the whole address, escaped.
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New(`no process listens there; is "paddock agent" running on this node, and is this its listen address (--agent=HOST:PORT)?`)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v; is this the agent's listen address?", patience)
+	}
+	return fmt.Errorf("no answer: %w", err)
+}
+
+// askAgent explains a pod of a running node.
+func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
+	s := console.StreamsOf(cmd)
+	if err := c.agent.check(cmd, "pod"); err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		return fmt.Errorf("%d arguments: with --agent want one pod, NAMESPACE/NAME; the agent's address is written with an equals sign, --agent=HOST:PORT", len(args))
+	}
+	namespace, name, err := podName(args[0], c.namespace)
+	if err != nil {
+		return fmt.Errorf("%q: with --agent want a pod that the node knows, NAMESPACE/NAME, such as default/database", args[0])
+	}
+	data, err := c.agent.ask(cmd.Context(), s, "/api/explain", url.Values{"pod": {namespace + "/" + name}})
+	if err != nil {
+		return err
+	}
+	var explained web.Explained
+	if err := json.Unmarshal(data, &explained); err != nil || explained.Answer.Pod == "" {
+		return fmt.Errorf("agent at %s: the answer is no explanation: is this the listen address of an agent of Paddock?", c.agent.address)
+	}
+	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
+		return err
+	}
+	if !explained.Assigned {
+		return &console.ExitError{Code: 2}
+	}
+	return nil
+}
+
+// podsOfAgent are the names of the pods that an agent knows, to complete one; none if it does not answer.
+func (f *agentFlag) podsOfAgent(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // Somebody waits at a prompt.
+	defer cancel()
+	var state struct {
+		Pods []struct{ Pod string }
+	}
+	if data, err := f.ask(ctx, console.Streams{Stderr: io.Discard}, "/api/state", nil); err != nil || json.Unmarshal(data, &state) != nil {
+		return nil
+	}
+	var names []string
+	for _, p := range state.Pods {
+		names = append(names, strings.TrimSpace(p.Pod))
+	}
+	return names
+}

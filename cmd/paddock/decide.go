@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/claims"
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/quirk"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// kubelet136 is the kubelet whose quirks are known.
+const kubelet136 = "kubelet-1.36"
+
+// asFlag is --as: who decides, Paddock or a kubelet.
+type asFlag struct{ kubelet bool }
+
+func (f *asFlag) register(cmd *cobra.Command, usage string) {
+	cmd.Flags().Var(f, "as", usage)
+	console.CompleteWords(cmd, "as", kubelet136)
+}
+
+// String, Set and Type make it a pflag.Value.
+func (f *asFlag) String() string {
+	if f.kubelet {
+		return kubelet136
+	}
+	return ""
+}
+
+// Set takes the name of a kubelet.
+func (f *asFlag) Set(value string) error {
+	if value != kubelet136 {
+		return fmt.Errorf("want %s, the kubelet whose faults were recorded", kubelet136)
+	}
+	f.kubelet = true
+	return nil
+}
+
+// Type is what help prints for the value.
+func (f *asFlag) Type() string { return "KUBELET" }
+
+// decider decides about pods one after the other.
+type decider struct {
+	as asFlag
+	// started treats admitted pods as running: their init containers have ended.
+	started bool
+	// kubeNode is the name of the Kubernetes node, claims finds devices on it.
+	kubeNode string
+	claims   *claims.Resolver
+	kubelet  quirk.Kubelet
+}
+
+// kubeNodeFlag is --node.
+func kubeNodeFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "node", "", "`NAME` of the Kubernetes node: pods of other nodes are left out, and ResourceClaims are allocated on its devices; "+
+		"without it the one that all pods, or all ResourceSlices, are of")
+}
+
+func (d *decider) register(cmd *cobra.Command) {
+	d.as.register(cmd, "answer as this kubelet does, with its known faults: "+kubelet136+"; CFS quotas are then the kubelet's, unless --cpu-quota is set")
+	kubeNodeFlag(cmd, &d.kubeNode)
+	cmd.Flags().BoolVar(&d.started, "started", true, "admitted pods run before the next one comes: memory of their init containers is free again; =false: they do not")
+}
+
+// quota is the mode of --cpu-quota for a command.
+func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) {
+	if d.as.kubelet && !cmd.Flags().Changed("cpu-quota") {
+		f.mode = agent.QuotaKubelet
+	}
+}
+
+// decision is the answer to one pod.
+type decision struct {
+	before *node.State
+	plan   *node.Plan
+	quirks []quirk.Quirk
+	// resize is true for a pod that is there and asks for other amounts.
+	resize bool
+}
+
+// request is what a pod asks for, with notes about ResourceClaims.
+func (d *decider) request(ctx context.Context, pod *v1.Pod, gates podspec.Gates) (request.Pod, []string, error) {
+	asked, err := podspec.Request(pod, gates)
+	if err != nil || d.claims == nil {
+		return asked, nil, err
+	}
+	resolved := d.claims.Pod(ctx, pod)
+	if !d.as.kubelet {
+		return resolved.In(asked), resolved.Notes, nil
+	}
+	if len(resolved.Stock) > 0 {
+		resolved.Notes = append(resolved.Notes, "kubelet 1.36 does not align CPUs and memory with devices of resource claims")
+	}
+	return asked, resolved.Notes, nil
+}
+
+// admit decides about a pod and returns the state after it.
+func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates) (decision, *node.State, error) {
+	asked, notes, err := d.request(ctx, pod, gates)
+	if err != nil {
+		return decision{}, nil, err
+	}
+	made := decision{before: state, plan: state.Plan(asked)}
+	made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
+	if d.as.kubelet && !made.plan.Known { // A pod that is there is admitted again by a restart alone.
+		made.quirks, d.kubelet = d.kubelet.Admit(state, quirk.Request{Pod: asked, Fractions: podspec.Fractions(pod)}, made.plan)
+		made.plan = quirk.Answer(made.plan, made.quirks)
+	}
+	next, err := state.Apply(made.plan)
+	if err != nil || made.plan.Grant == nil || !d.started {
+		return made, next, err
+	}
+	for _, c := range made.plan.Grant.Pod.Containers {
+		next = next.ContainerCreated(asked.UID, c.Name)
+	}
+	return made, next, nil
+}
+
+// admitAll decides about pod after pod.
+func (d *decider) admitAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
+	all := make([]decision, 0, len(pods))
+	for _, pod := range pods {
+		made, next, err := d.admit(ctx, state, pod, gates)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, state = append(all, made), next
+	}
+	return all, state, nil
+}
+
+func plansOf(decided []decision) []*node.Plan {
+	plans := make([]*node.Plan, len(decided))
+	for i, made := range decided {
+		plans[i] = made.plan
+	}
+	return plans
+}
+
+// answer is a plan as who decides answers it.
+func (d *decider) answer(pod *v1.Pod) explain.Answer {
+	fractions := podspec.Fractions(pod)
+	return func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
+		if !d.as.kubelet {
+			return plan
+		}
+		found, _ := quirk.Kubelet{}.Admit(s, quirk.Request{Pod: asked, Fractions: fractions}, plan)
+		return quirk.Answer(plan, found)
+	}
+}
+
+// restart is what a restart of the kubelet does to a state; nil if Paddock decides.
+func (d *decider) restart(state *node.State) *view.Kubelet {
+	if !d.as.kubelet {
+		return nil
+	}
+	found, _ := d.kubelet.Restart(state, state.Policy())
+	return &view.Kubelet{Version: kubelet136, Restart: quirk.Again(state), NoStart: found}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/inputs"
+	"github.com/paddock-project/paddock/internal/nodemap"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/view"
+)
+
+// defragmentCommand is one call of paddock defragment.
+type defragmentCommand struct {
+	node    nodeFlags
+	strict  bool
+	decider decider
+	agent   agentFlag
+	moves   int
+	memory  string
+	all     bool
+	carry   bool
+	output  console.Form
+}
+
+func (c *defragmentCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "defragment [PODS...]",
+		Short: "Show which moves of running pods make room for a larger pod",
+		Long: `Defragment shows which running pods would have to move so that the largest pod that fits on one NUMA node is
+larger: a Guaranteed pod of one container with exclusive CPUs. Without --carry-out, it changes nothing.
+
+For each move, it shows the memory that moves to other NUMA nodes, and the largest pod that fits after the move. The order
+of the moves is such that every place is free when a pod moves there. All rules have been checked on the state after each
+move. The planner chooses every place, and a pod stays at least as aligned as it is. A pod moves only if its annotation
+paddock-project.github.io/moves is "anywhere". With --all, other pods move too, and are named.
+
+With --agent and --carry-out, the agent then makes these moves, one at a time. Its configuration must allow this
+(moves.onRequest), and so must its policy (cpuManagerPolicy: dynamic, with memory to move). If the pods of the node have
+changed since the list was made, the agent moves nothing.
+
+The best result is the largest pod, then the least memory, then the fewest moves. The search covers all sets of two pods,
+and all sets of three pods on one NUMA node. It builds larger sets pod by pod, so it can miss a better one. It can also miss
+one with pods on several NUMA nodes, and under policy best-effort. The same input always gives the same moves.
+
+With -o term, svg or html it draws the node as paddock map does, with an arrow for each move; term has the node after the
+moves as well.
+
+PODS are admitted first, as paddock map does. With --agent it asks about the node of a running agent.
+
+Exit codes: 0 there are such moves, 1 error, 2 no move makes room for a larger pod.`,
+		Example: `  paddock defragment --machine node7.json --state node7.state --kubelet-config kubelet.yaml
+  paddock defragment --agent --all -o json`,
+		RunE: c.run,
+	}
+	c.node.register(cmd, "the pods that are there: a `FILE` that paddock plan --save or the agent wrote")
+	console.StrictFlag(cmd, &c.strict)
+	kubeNodeFlag(cmd, &c.decider.kubeNode)
+	c.agent.register(cmd, "ask about the node of the agent that listens on `HOST:PORT`")
+	cmd.Flags().IntVar(&c.moves, "moves", 8, "how many pods may move, at most `N`")
+	cmd.Flags().StringVar(&c.memory, "memory", "", "how much memory may move between NUMA nodes, at most a `QUANTITY` such as 16Gi; without it any")
+	cmd.Flags().BoolVar(&c.all, "all", false, "move pods that do not consent, too")
+	cmd.Flags().BoolVar(&c.carry, "carry-out", false, "with --agent: make the moves")
+	c.output.Register(cmd, append([]string{"text", "json", "yaml"}, drawings...)...)
+	return cmd
+}
+
+// wish is what the flags allow.
+func (c *defragmentCommand) wish() (explain.Wish, error) {
+	w := explain.Wish{Moves: c.moves, Bytes: 1 << 62, All: c.all}
+	if c.moves < 1 || c.moves > explain.MaxDefragMoves {
+		return w, fmt.Errorf("--moves %d: want a number from 1 to %d", c.moves, explain.MaxDefragMoves)
+	}
+	if c.memory != "" {
+		q, err := resource.ParseQuantity(c.memory)
+		if err != nil || q.Sign() < 0 {
+			return w, fmt.Errorf("--memory %q: want a quantity of bytes such as 16Gi, or 0", c.memory)
+		}
+		w.Bytes = q.Value()
+	}
+	return w, nil
+}
+
+func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
+	s := console.StreamsOf(cmd)
+	wish, err := c.wish()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.carry && (!cmd.Flags().Changed("agent") || c.all):
+		return errors.New("--carry-out: want --agent and not --all: an agent moves the pods of its node that consent")
+	case cmd.Flags().Changed("agent"):
+		return c.askAgent(cmd, s, paths, wish)
+	}
+	n, state, err := c.node.read(s)
+	if err != nil {
+		return err
+	}
+	if len(paths) > 0 {
+		if state, err = c.admit(cmd, s, state, paths); err != nil {
+			return err
+		}
+	}
+	found, states, err := explain.Defragment(cmd.Context(), state, wish)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(drawings, c.output.Value) {
+		return c.draw(s, n, state, states)
+	}
+	return c.print(s, view.Defragmentation{Machine: n.Found.Name, Policy: n.Policy.Text, Defragmentation: found})
+}
+
+// drawings are the forms that are maps.
+var drawings = []string{"term", "svg", "html"}
+
+// draw draws the node before the moves, with an arrow for each, and in a terminal the node after them too.
+func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.State, states []*node.State) error {
+	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
+	slots := nodemap.NextSlots(nil, nil, state)
+	var arrows []nodemap.Arrow
+	before := state
+	for _, after := range states {
+		for _, g := range after.Grants() {
+			if was, there := before.Grant(g.Pod.UID); there && was.Resized != g.Resized {
+				arrows = append(arrows, nodemap.ArrowOf(was, g))
+			}
+		}
+		before = after
+	}
+	drawn := &mapCommand{output: c.output}
+	if err := drawn.draw(s, nodemap.Of(machine, n.Policy.Text, state, slots).WithArrows(arrows)); err != nil {
+		return err
+	}
+	if len(arrows) == 0 {
+		return &console.ExitError{Code: 2}
+	}
+	if c.output.Value != "term" {
+		return nil
+	}
+	return drawn.draw(s, nodemap.Of(machine+", after the moves", n.Policy.Text, before, slots))
+}
+
+// admit admits the pods that are named. It is an error if one is rejected.
+func (c *defragmentCommand) admit(cmd *cobra.Command, s console.Streams, state *node.State, paths []string) (*node.State, error) {
+	gates := podspec.GatesOf(state.Policy())
+	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Strict: c.strict})
+	if err != nil {
+		return nil, err
+	}
+	c.decider.started, c.decider.claims = true, read.Claims
+	decided, state, err := c.decider.admitAll(cmd.Context(), state, read.Pods, gates)
+	for _, made := range decided {
+		if p := made.plan; err == nil && p.Rejection != nil {
+			err = fmt.Errorf("%s is rejected and does not run: %w; leave it out", p.Pod.ID(), p.Rejection)
+		}
+	}
+	return state, err
+}
+
+func (c *defragmentCommand) print(s console.Streams, d view.Defragmentation) error {
+	if err := s.Print(c.output.Value, d, func() string { return d.Text(s.Style()) }); err != nil {
+		return err
+	}
+	if len(d.Moves) == 0 {
+		return &console.ExitError{Code: 2}
+	}
+	return nil
+}
+
+// askAgent asks about the node of a running agent.
+func (c *defragmentCommand) askAgent(cmd *cobra.Command, s console.Streams, paths []string, wish explain.Wish) error {
+	if err := c.agent.check(cmd); err != nil {
+		return err
+	}
+	if slices.Contains(drawings, c.output.Value) {
+		return fmt.Errorf("-o %s: with --agent want text, json or yaml; a map with arrows is made of files: --machine, --kubelet-config and --state", c.output.Value)
+	}
+	if len(paths) > 0 {
+		return fmt.Errorf("%q: with --agent the pods are those of the node; the agent's address is written with an equals sign, --agent=HOST:PORT", paths[0])
+	}
+	data, err := c.agent.ask(cmd.Context(), s, "/api/defragment", url.Values{
+		"moves": {strconv.Itoa(wish.Moves)}, "bytes": {strconv.FormatInt(wish.Bytes, 10)}, "all": {strconv.FormatBool(wish.All)},
+	})
+	if err != nil {
+		return err
+	}
+	var d view.Defragmentation
+	if err := json.Unmarshal(data, &d); err != nil || d.Machine == "" {
+		return fmt.Errorf("agent at %s: the answer is no list of moves: is this the listen address of an agent of Paddock, and is it of this version?", c.agent.address)
+	}
+	err = c.print(s, d)
+	if err != nil || !c.carry {
+		return err
+	}
+	asked := agent.MovesRequest{CarryOut: true, Moves: []agent.MoveRequest{}, Defragment: &agent.DefragmentRequest{Moves: wish.Moves, Bytes: wish.Bytes}}
+	for _, m := range d.Moves {
+		asked.Defragment.Answer = append(asked.Defragment.Answer, m.PodMove)
+	}
+	if err := c.agent.post(cmd.Context(), "/api/v1/moves", asked); err != nil {
+		return fmt.Errorf("nothing is moved: %w", err)
+	}
+	s.Notes([]string{"the agent makes these moves now, one at a time; paddock pods shows the progress"})
+	return nil
+}

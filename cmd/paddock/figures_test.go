@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/clusterstate/clustertest"
+)
+
+// figures makes TestFigures judge what it measures. `make figures` sets it.
+var figures = flag.Bool("figures", false, "measure paddock fleet on whole fleets, beside the targets; without it on a hundredth, and nothing is judged")
+
+// figure is one run of a command with its targets. The target of time is one of CPU time: on a machine with nothing else to
+// do the command takes no longer than that, and other processes do not change it much.
+type figure struct {
+	name, what string
+	args       string
+	stdin      func(t *testing.T, w io.Writer)
+	cpu        time.Duration
+	mib        int64 // 0: no target
+	nodes      int   // that the answer must be about
+	pods       int64
+}
+
+// busy is the part by which CPU time may be above its target: as much it grows on a machine whose caches others use.
+const busy = 4
+
+const shapesOf = " --whole-cpus --columns ../../examples/fleet/openb-columns.yaml --pods "
+
+var allFigures = []figure{
+	{name: "fill", what: "1,523 openb nodes, filled until no shape fits", args: "--nodes openb.yaml --fill 0" + shapesOf + "openb.csv", cpu: 10 * time.Second, mib: 1024, nodes: 1523},
+	{name: "place", what: "10,000 nodes of four kinds, 200,000 openb pods", args: "--nodes large.yaml" + shapesOf + "large.csv", cpu: time.Minute, nodes: 10_000, pods: 200_000},
+	{name: "cluster", what: "a cluster's objects: 10,000 nodes, 100,000 pods on them, 100,000 more", args: "--nodes -", stdin: writeCluster, cpu: time.Minute, nodes: 10_000, pods: 100_000},
+	{name: "size", what: "how many nodes of four kinds, and which mix, for 8,152 openb pods", args: "size --nodes large.yaml" + shapesOf + "openb.csv", cpu: time.Minute},
+}
+
+// TestFigures runs the command on large fleets, and prints what it takes beside what it may take.
+func TestFigures(t *testing.T) {
+	dir := t.TempDir()
+	writeFigureFiles(t, dir)
+	for _, f := range allFigures {
+		t.Run(f.name, func(t *testing.T) {
+			time, mib := f.run(t, dir)
+			limit, what := "no target", f.what
+			if f.mib > 0 {
+				limit = fmt.Sprintf("target %d MiB", f.mib)
+			}
+			if !*figures {
+				what = "a hundredth of " + what
+			}
+			_, _ = fmt.Fprintf(t.Output(), "%s: %s\n    %.1f s of CPU time, target %.0f s; %d MiB, %s\n", f.name, what, time.Seconds(), f.cpu.Seconds(), mib, limit)
+			if *figures && (time > f.cpu+f.cpu/busy || f.mib > 0 && mib > f.mib) {
+				t.Error("the target is missed")
+			}
+		})
+	}
+}
+
+// run runs the command, and returns its CPU time and its peak of memory.
+func (f *figure) run(t *testing.T, dir string) (cpu time.Duration, mib int64) {
+	t.Helper()
+	binary := "paddock" // TestMain has put it into PATH.
+	if named := os.Getenv("PADDOCK"); named != "" {
+		binary = named
+	}
+	cmd := exec.Command(binary, figureFields("fleet "+f.args+" -o json", dir)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if f.stdin != nil {
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer in.Close()
+			f.stdin(t, in)
+		}()
+	}
+	err := cmd.Run()                                                                                    // It has read all when it ends.
+	if exit := (*exec.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 2) { // 2: some pods have no node.
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	if f.nodes > 0 {
+		var answer struct {
+			Nodes int
+			Pods  struct{ Asked int64 }
+		}
+		if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if *figures && (answer.Nodes != f.nodes || f.pods > 0 && answer.Pods.Asked != f.pods) {
+			t.Fatalf("the answer is about %d nodes and %d pods, want %d and %d", answer.Nodes, answer.Pods.Asked, f.nodes, f.pods)
+		}
+	}
+	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		t.Fatal("this system does not report what a process used")
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), used.Maxrss >> 10
+}
+
+// figureFields are the arguments, with the paths of files in dir.
+func figureFields(args, dir string) []string {
+	fields := strings.Fields(args)
+	for i, name := range fields {
+		if ext := filepath.Ext(name); (ext == ".yaml" || ext == ".csv") && filepath.Base(name) == name {
+			fields[i] = filepath.Join(dir, name)
+		}
+	}
+	return fields
+}
+
+// part is a number, or without the flag a hundredth of it.
+func part(n int64) int64 {
+	if *figures {
+		return n
+	}
+	return (n + 99) / 100
+}
+
+// writeFigureFiles writes the nodes of the trace with their machines, its shapes, and a fleet of 10,000 nodes with as many of the
+// same shapes as make 200,000 pods. The trace has no NUMA nodes: those with 32 CPUs and more get two.
+func writeFigureFiles(t *testing.T, dir string) {
+	t.Helper()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes := "nodes:\n"
+	for i, row := range csvRows(t, "../../internal/fleet/testdata/openb-2023-nodes.csv") {
+		cpus, memory, count := whole(t, row["cpu_milli"])/1000, whole(t, row["memory_mib"])<<20, whole(t, row["count"])
+		name := fmt.Sprintf("k%02d", i)
+		write(name+".json", machineOf(cpus, memory))
+		nodes += fmt.Sprintf("- {name: %[1]s, count: %[2]d, machine: %[1]s.json}\n", name, part(count))
+	}
+	write("openb.yaml", nodes)
+	nodes = "nodes:\n"
+	for i, file := range []string{"machines/epyc-2s-nps4.json", "fleet/epyc-2s-nps1.json", "machines/xeon-2s.json", "machines/xeon-2s-snc2.json"} {
+		path, err := filepath.Abs("../../examples/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes += fmt.Sprintf("- {name: kind%d, count: %d, machine: %s, price: %d}\n", i, part(2500), path, []int{10, 9, 4, 4}[i])
+	}
+	write("large.yaml", nodes)
+	shapes := csvRows(t, "../../examples/fleet/openb-2023-pods.csv")
+	var all, made int64
+	for _, row := range shapes {
+		all += whole(t, row["count"])
+	}
+	const header = "cpu_milli,memory_mib,count\n"
+	small, large := header, header
+	for i, row := range shapes {
+		count := whole(t, row["count"])
+		many := count * 200_000 / all
+		if made += many; i == len(shapes)-1 {
+			many += 200_000 - made // What rounding left.
+		}
+		small += fmt.Sprintf("%s,%s,%d\n", row["cpu_milli"], row["memory_mib"], part(count))
+		large += fmt.Sprintf("%s,%s,%d\n", row["cpu_milli"], row["memory_mib"], part(many))
+	}
+	write("openb.csv", small)
+	write("large.csv", large)
+}
+
+// csvRows are the rows of a file, by the names of its header.
+func csvRows(t *testing.T, name string) (out []map[string]string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range rows[1:] {
+		row := map[string]string{}
+		for i, column := range rows[0] {
+			row[column] = fields[i]
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func whole(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// machineOf is a machine of cores with two threads, on one NUMA node or, from 32 CPUs on, on two.
+func machineOf(cpus, memory int64) string {
+	parts := []int64{cpus / 2}
+	if cpus >= 32 {
+		parts = []int64{(cpus/2 + 1) / 2, cpus / 4}
+	}
+	var numa []string
+	next := int64(0)
+	for id, cores := range parts {
+		var list []string
+		for range cores {
+			list = append(list, fmt.Sprintf(`{"core_id": %d, "thread_ids": [%d, %d], "socket_id": %d, "uncore_caches": [{"id": %d}]}`, next/2, next, next+1, id, next/8))
+			next += 2
+		}
+		numa = append(numa, fmt.Sprintf(`{"node_id": %d, "memory": %d, "cores": [%s]}`, id, memory/int64(len(parts)), strings.Join(list, ",")))
+	}
+	return fmt.Sprintf(`{"num_cores": %d, "num_sockets": %d, "topology": [%s]}`, cpus, len(parts), strings.Join(numa, ","))
+}
+
+// writeCluster writes what kubectl get prints of 10,000 nodes of 128 CPUs that each have 10 pods, and of 100,000 pods that wait. A pod
+// is 5 KiB, as those of clusters are.
+func writeCluster(t *testing.T, w io.Writer) {
+	out := bufio.NewWriter(w)
+	k := clustertest.New(t, 64)
+	separator := `{"kind":"List","apiVersion":"v1","items":[`
+	item := func(v any) {
+		data, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // Every object can be encoded.
+		}
+		_, _ = out.WriteString(separator) // A command that ended early has its own error.
+		_, _ = out.Write(data)
+		separator = ",\n"
+	}
+	var environment []v1.EnvVar
+	for i := range 50 {
+		environment = append(environment, v1.EnvVar{Name: fmt.Sprint("VARIABLE_", i), Value: strings.Repeat("value ", 10)})
+	}
+	item(k.Object)
+	for i := range part(10_000) {
+		name := fmt.Sprintf("node-%05d", i)
+		o, p := k.Node(name)
+		item(o)
+		item(p)
+		for n := range 20 {
+			at := name
+			if n%2 == 1 {
+				at = ""
+			}
+			pod := clustertest.Pod(fmt.Sprintf("pod-%d-%d", i, n), at, []string{"4", "4", "500m", "8"}[n%4])
+			pod.Spec.Containers[0].Env = environment
+			item(pod)
+		}
+	}
+	_, _ = out.WriteString("]}")
+	_ = out.Flush()
+}

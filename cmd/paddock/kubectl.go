@@ -1,0 +1,247 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/kubectl"
+)
+
+// isPlugin reports whether the program was started by the name that makes it a plugin of kubectl.
+func isPlugin(name string) bool { return filepath.Base(name) == "kubectl-paddock" }
+
+// pluginCommand is a call of kubectl paddock.
+type pluginCommand struct {
+	access    kubectl.Access
+	namespace string // of the agents
+}
+
+// newPluginCommand is the program under its other name.
+func newPluginCommand() *cobra.Command {
+	var p pluginCommand
+	root := &cobra.Command{
+		Use:   "kubectl-paddock",
+		Short: "Ask the agents of a cluster which CPUs and memory its pods have, and why",
+		Long: `Kubectl paddock finds the agent of a node and asks it, through the API server. You need no login to the
+node. It uses kubectl's files, contexts and flags.
+
+It runs commands in the agents' containers. This needs the permissions to list pods and to create pods/exec in the
+agents' namespace, and to get the pods that are explained.
+
+Exit codes: 0 done, 1 error, 2 the answer is no.`,
+		Example: `  kubectl paddock explain database -n shop
+  kubectl paddock map node7
+  kubectl paddock pods
+  kubectl paddock verify --context production`,
+		Version:       buildVersion(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl paddock", console.ProgramAnnotation: "paddock"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("kubectl-paddock {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	p.access.Register(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&p.namespace, "agent-namespace", "paddock", "the `NAMESPACE` in which the agents run")
+	root.AddCommand(p.explain(), p.mapOf(),
+		p.ask("pods", "Show what the pods of nodes have", "table", "wide", "json"),
+		p.ask("report", "Show how the CPUs and memory of nodes are used, and how large a pod still fits", "text", "json", "yaml"),
+		p.ask("verify", "Compare what runs on nodes with what its pods were given"))
+	return root
+}
+
+func (p *pluginCommand) explain() *cobra.Command {
+	var node string
+	var verbose bool
+	var output console.Form
+	cmd := &cobra.Command{
+		Use:   "explain POD",
+		Short: "Show why a pod has what it has, or why its node rejected it",
+		Long: `Explain asks the agent of the pod's node about the pod; see paddock explain --agent. A POD that is deleted is still
+known to its node for some time: add --node.
+
+Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
+		Example: `  kubectl paddock explain database
+  kubectl paddock explain shop/database -v
+  kubectl paddock explain database-7c9 -n shop --node node7`,
+		Args: exactly(1, "POD"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cluster, err := p.access.Cluster()
+			if err != nil {
+				return err
+			}
+			namespace, name, err := podArgument(args[0], cluster.Namespace)
+			if err != nil {
+				return err
+			}
+			if node == "" {
+				if node, err = cluster.NodeOf(cmd.Context(), namespace, name); err != nil {
+					return err
+				}
+			}
+			flags := passed(cmd, output)
+			if verbose {
+				flags = append(flags, "--verbose")
+			}
+			return p.one(cmd, cluster, []string{node}, kubectl.Question{Name: "explain", Pod: namespace + "/" + name, Flags: flags})
+		},
+	}
+	cmd.Flags().StringVar(&node, "node", "", "ask the agent of this `NODE`, without looking for the pod")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show everything")
+	output.Register(cmd, "text", "json", "yaml")
+	return cmd
+}
+
+func (p *pluginCommand) mapOf() *cobra.Command {
+	var output console.Form
+	cmd := &cobra.Command{
+		Use:   "map [NODE]",
+		Short: "Draw a node and which pod has which part of it",
+		Long:  `Map draws a node as paddock map does. Without NODE it draws the only node that has an agent.`,
+		Example: `  kubectl paddock map node7
+  kubectl paddock map node7 -o svg > node7.svg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			cluster, err := p.access.Cluster()
+			if err != nil {
+				return err
+			}
+			return p.one(cmd, cluster, nodes, kubectl.Question{Name: "map", Flags: passed(cmd, output)})
+		},
+	}
+	output.Register(cmd, "term", "svg", "html")
+	return cmd
+}
+
+// ask is a command for some nodes, or for all with an agent.
+func (p *pluginCommand) ask(name, short string, forms ...string) *cobra.Command {
+	var output console.Form
+	cmd := &cobra.Command{
+		Use:   name + " [NODE...]",
+		Short: short,
+		Long: fmt.Sprintf(`%s asks the agents of the nodes as paddock %s does on a node. Without a NODE it asks all agents, and
+prints the name of the node before each answer.`, strings.ToUpper(name[:1])+name[1:], name),
+		Example: fmt.Sprintf("  kubectl paddock %s\n  kubectl paddock %s node7", name, name),
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			cluster, err := p.access.Cluster()
+			if err != nil {
+				return err
+			}
+			question := kubectl.Question{Name: name, Flags: passed(cmd, output)}
+			if output.Value == "json" || output.Value == "yaml" {
+				return p.one(cmd, cluster, nodes, question)
+			}
+			return p.several(cmd, cluster, nodes, question)
+		},
+	}
+	if len(forms) > 0 {
+		output.Register(cmd, forms...)
+	}
+	return cmd
+}
+
+// one asks one agent and passes on what it prints, while it prints it.
+func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
+	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
+	if err != nil {
+		return err
+	}
+	if len(agents) != 1 {
+		return fmt.Errorf("%d nodes have an agent: name one node, such as %s", len(agents), agents[0].Node)
+	}
+	return exitOf(agents[0].Node, cluster.Ask(cmd.Context(), agents[0], q, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+}
+
+// several asks agents at once and prints the answers in the order of their nodes.
+func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
+	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
+	if err != nil {
+		return err
+	}
+	var failed []string
+	err = cluster.AskAll(cmd.Context(), agents, q, func(a kubectl.Answer) error {
+		if len(agents) > 1 {
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "node %s\n", a.Agent.Node); err != nil {
+				return err
+			}
+		}
+		if _, err := cmd.OutOrStdout().Write(a.Stdout); err != nil {
+			return err
+		}
+		if err := exitOf(a.Agent.Node, a.Err); err != nil {
+			failed = append(failed, a.Agent.Node)
+			printFailure(cmd.ErrOrStderr(), a, err)
+			return nil
+		}
+		_, err := cmd.ErrOrStderr().Write(a.Stderr)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(failed) > 0 && len(agents) == 1:
+		return &console.ExitError{Code: 1}
+	case len(failed) > 0:
+		return fmt.Errorf("%d of %d nodes did not answer, or answered with an error: %s", len(failed), len(agents), strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// printFailure prints what the command printed about its failure, or why it did not run.
+func printFailure(stderr io.Writer, a kubectl.Answer, err error) {
+	if len(a.Stderr) > 0 {
+		_, _ = stderr.Write(a.Stderr)
+		return
+	}
+	fmt.Fprintf(stderr, "paddock: %s\n", console.OneLine(err.Error()))
+}
+
+// exitOf is the error of a command that ran on a node: it has printed why it failed.
+func exitOf(node string, err error) error {
+	if exit := (*kubectl.ExitError)(nil); errors.As(err, &exit) {
+		return &console.ExitError{Code: exit.Code}
+	}
+	if err != nil {
+		return fmt.Errorf("node %s: %w", node, err)
+	}
+	return nil
+}
+
+// podArgument reads NAME, pod/NAME and NAMESPACE/NAME.
+func podArgument(arg, namespace string) (string, string, error) {
+	name := arg
+	if prefix, rest, ok := strings.Cut(arg, "/"); ok {
+		if name = rest; prefix != "pod" && prefix != "pods" && prefix != "po" {
+			namespace = prefix
+		}
+	}
+	if name == "" || namespace == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q: want a pod, such as database or shop/database", arg)
+	}
+	return namespace, name, nil
+}
+
+// exactly is cobra.ExactArgs with an error that names what is wanted.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("%d arguments: want %s; see %s --help", len(args), what, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// passed are the arguments for a command that has the same flag.
+func passed(cmd *cobra.Command, f console.Form) []string {
+	if !cmd.Flags().Changed("output") {
+		return nil
+	}
+	return []string{"--output", f.Value}
+}

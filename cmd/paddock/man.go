@@ -1,0 +1,34 @@
+package main
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// manCommand is one call of paddock man, which is for packagers; see "make man".
+type manCommand struct{}
+
+func (*manCommand) command() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write the manual pages, one a command, into a directory",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// The date of the commit, so that the same commit gives the same pages.
+			date := time.Unix(0, 0).UTC()
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if at, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
+						date = at
+					}
+				}
+			}
+			cmd.Root().DisableAutoGenTag = true
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "Paddock " + buildVersion(), Manual: "Paddock", Date: &date}, args[0])
+		},
+	}
+}

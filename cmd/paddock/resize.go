@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/inputs"
+	"github.com/paddock-project/paddock/internal/podspec"
+)
+
+// resizeFlag is --resize: manifests of pods that are on the node, as they shall be.
+type resizeFlag struct{ paths []string }
+
+func (f *resizeFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.paths, "resize", nil, "would a resize in place be possible: a `FILE` with the changed manifest of a pod that is in --state or among PODS; may be repeated")
+}
+
+// podsOrResize are the arguments of a command with --resize: PODS can be left out then.
+func podsOrResize(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("resize") {
+		return nil
+	}
+	return cobra.MinimumNArgs(1)(cmd, args)
+}
+
+// decideAll admits the pods of files, and then resizes those of --resize. It returns the manifests of the
+// decisions as well.
+func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decider, state *node.State, files inputs.PodFiles) ([]*v1.Pod, []decision, *node.State, error) {
+	if slices.Contains(f.paths, "-") && slices.Contains(files.Paths, "-") {
+		return nil, nil, nil, errors.New("--resize - and PODS - are both standard input: name a file for one of them")
+	}
+	var pods []*v1.Pod
+	var decided []decision
+	if len(files.Paths) > 0 {
+		read, err := s.Pods(files)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		d.claims, pods = read.Claims, read.Pods
+		if decided, state, err = d.admitAll(ctx, state, pods, files.Gates); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	for _, path := range f.paths { // A pod may be resized several times.
+		files.Paths = []string{path}
+		changed, err := s.Pods(files)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("--resize: %w", err)
+		}
+		var resized []decision
+		if resized, state, err = d.resizeAll(ctx, state, changed.Pods, files.Gates); err != nil {
+			return nil, nil, nil, err
+		}
+		pods, decided = append(pods, changed.Pods...), append(decided, resized...)
+	}
+	return pods, decided, state, nil
+}
+
+// resizeAll decides about resizes one after the other.
+func (d *decider) resizeAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
+	if d.as.kubelet {
+		return nil, nil, errors.New("--resize is decided as Paddock does it, and --as answers as a kubelet: give one of them; kubelet 1.36 resizes no Guaranteed pod under static policies")
+	}
+	all := make([]decision, 0, len(pods))
+	for _, pod := range pods {
+		asked, notes, err := d.request(ctx, pod, gates)
+		if err != nil {
+			return nil, nil, err
+		}
+		g, err := resizedPod(state, asked)
+		if err != nil {
+			return nil, nil, err
+		}
+		asked.UID = g.Pod.UID
+		made := decision{before: state, plan: state.Resize(asked.UID, asked), resize: true}
+		made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
+		if made.plan.Known {
+			made.plan.Trace.Notes = append(made.plan.Trace.Notes, "the pod has these sizes already")
+		}
+		if state, err = state.Apply(made.plan); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, made)
+	}
+	return all, state, nil
+}
+
+// resizedPod finds the pod of a changed manifest: by its UID or, where one of them has none, by its name.
+func resizedPod(state *node.State, asked request.Pod) (*node.Grant, error) {
+	if g, there := state.Grant(asked.UID); there {
+		return g, nil
+	}
+	var named []*node.Grant
+	for _, g := range state.Grants() {
+		if g.Pod.ID() == asked.ID() {
+			named = append(named, g)
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return nil, fmt.Errorf("--resize: pod %s is not on the node: name the state that it is in with --state, or give its manifest of before as PODS", asked.ID())
+	case !podspec.Derived(asked.UID) && !podspec.Derived(named[0].Pod.UID):
+		return nil, fmt.Errorf("--resize: pod %s has UID %s, and the one on the node has %s: it is another pod of that name; remove metadata.uid to resize the one that is there",
+			asked.ID(), asked.UID, named[0].Pod.UID)
+	case len(named) > 1:
+		return nil, fmt.Errorf("--resize: %d pods %s are on the node: write the UID of one of them into metadata.uid", len(named), asked.ID())
+	}
+	return named[0], nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/docs/rules"
+	"github.com/paddock-project/paddock/internal/console"
+)
+
+// ruleCommand is one call of paddock rule.
+type ruleCommand struct{ output console.Form }
+
+func (c *ruleCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rule ID...",
+		Short: "Print a rule of the rule book, or a fault of the kubelet",
+		Long: `Rule prints rules by their ids: in a sentence, and as the rule book has them. Ids are in verbose
+output (-v, -o wide), in JSON and in the agent's log. R-… is a rule of the CPU, Memory and Topology
+Managers. Q-… is a fault or a surprise of the kubelet, with what Paddock does instead. R-CPU-41…45 are
+the rules from the first to the last.
+
+Exit codes: 0 done, 1 error, such as an id that no rule has.`,
+		Example: `  paddock rule R-HINT-62
+  paddock rule Q-3 R-CPU-41…45`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: c.run,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var ids []string
+			for _, r := range rules.All() {
+				ids = append(ids, r.ID)
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.output.Register(cmd, "text", "json", "yaml")
+	return cmd
+}
+
+func (c *ruleCommand) run(cmd *cobra.Command, args []string) error {
+	found, missing := rules.Find(strings.Join(args, " "))
+	switch {
+	case len(missing) > 0:
+		return errors.New(rules.Unknown(missing))
+	case len(found) == 0:
+		return errors.New(rules.Unknown(args))
+	}
+	return console.StreamsOf(cmd).Print(c.output.Value, found, func() string {
+		texts := make([]string, len(found))
+		for i, r := range found {
+			texts[i] = r.String()
+		}
+		return strings.Join(texts, "\n")
+	})
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+// versionCommand is one call of paddock version.
+type versionCommand struct{ output console.Form }
+
+func (c *versionCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this program",
+		Long:    "Version prints the version of this program, the commit that it was built from, and the Go that built it.",
+		Example: `  paddock version -o json`,
+		Args:    console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := version{buildVersion(), build().Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			return console.StreamsOf(cmd).Print(c.output.Value, v, func() string {
+				text := fmt.Sprintf("paddock %s\n", v.Version)
+				if v.Revision != "" {
+					text += fmt.Sprintf("commit  %s\n", v.Revision)
+				}
+				return text + fmt.Sprintf("built   with %s for %s\n", v.Go, v.Platform)
+			})
+		},
+	}
+	c.output.Register(cmd, "text", "json", "yaml")
+	return cmd
+}
+
+type version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"goVersion"`
+	Platform string `json:"platform"`
+}
+
+// buildVersion is the module's version as the Go tool recorded it, "devel" if it did not.
+func buildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+func build() telemetry.Build {
+	b := telemetry.Build{Version: fmt.Sprintf("%s (%s, %s/%s)", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH), GoVersion: runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}

@@ -1,0 +1,211 @@
+{{/* Labels of every object, beside those that deploy/base has. */}}
+{{- define "paddock.labels" -}}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* The labels that select the pods of a group. Its input is the name of the group. */}}
+{{- define "paddock.selector" -}}
+app.kubernetes.io/name: paddock
+paddock-project.github.io/group: {{ . }}
+{{- end }}
+
+{{/* The name of a group's objects. */}}
+{{- define "paddock.name" -}}
+{{- if eq . "default" }}paddock{{ else }}paddock-{{ . }}{{ end }}
+{{- end }}
+
+{{/* The name of an image. Its input is its values. */}}
+{{- define "paddock.image" -}}
+{{- with . }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag }}{{ end }}{{ end }}
+{{- end }}
+
+{{/*
+The selector of a group's nodes. Its input is a list: the group's name and the group.
+*/}}
+{{- define "paddock.nodeSelector" -}}
+{{- $name := index . 0 }}
+{{- $group := index . 1 | default dict }}
+{{- $default := dict "paddock-node" (ternary "true" $name (eq $name "default")) }}
+{{- merge (dict "kubernetes.io/os" "linux") ($group.nodeSelector | default $default) | toYaml }}
+{{- end }}
+
+{{/* Whether agents ask the API server. */}}
+{{- define "paddock.asksAPI" -}}
+{{- if or .Values.claims.apiServer .Values.publish.enabled .Values.publish.nodeResourceTopology }}true{{ end }}
+{{- end }}
+
+{{/* The agent's configuration of a group. Its input is a list: the root, and the group. */}}
+{{- define "paddock.agent" -}}
+{{- $root := index . 0 }}
+{{- $group := index . 1 | default dict }}
+{{- $agent := mergeOverwrite (deepCopy $root.Values.agent) (deepCopy ($group.agent | default dict)) }}
+{{- $devices := $group.devices | default $root.Values.devices }}
+{{- $kubelet := dict "tokenFile" "/var/run/secrets/paddock/token" }}
+{{- if $root.Values.kubeletCertificate.verify }}
+{{- $_ := set $kubelet "caFile" "/var/run/secrets/paddock/ca.crt" }}
+{{- $_ := set $kubelet "insecure" false }}
+{{- end }}
+{{- $fixed := dict
+  "machine" "live"
+  "kubeletConfig" "/etc/paddock/policy.yaml"
+  "state" "/var/lib/paddock/state.json"
+  "runtime" "nri"
+  "nri" (dict "socket" "/var/run/nri/nri.sock")
+  "kubelet" $kubelet
+  "cgroupRoot" "/host/cgroup"
+  "podResources" (dict "socket" "/run/paddock/podresources.sock")
+}}
+{{- if include "paddock.asksAPI" $root }}
+{{- $_ := set $fixed "apiServer" (dict "url" "in-cluster" "tokenFile" "/var/run/secrets/paddock/token" "caFile" "/var/run/secrets/paddock/apiserver-ca.crt") }}
+{{- end }}
+{{- if $root.Values.publish.enabled }}
+{{- $_ := set $fixed "publish" true }}
+{{- end }}
+{{- if $root.Values.publish.nodeResourceTopology }}
+{{- $_ := set $fixed "nodeResourceTopology" true }}
+{{- end }}
+{{- if $devices }}
+{{- $_ := set $fixed "devices" "/etc/paddock/devices.yaml" }}
+{{- end }}
+{{- mergeOverwrite $agent $fixed | toYaml }}
+{{- end }}
+
+{{/* The files of a group's ConfigMap. Its input is a list: the root, and the group. */}}
+{{- define "paddock.files" -}}
+{{- $root := index . 0 }}
+{{- $group := index . 1 | default dict }}
+{{- $policy := mergeOverwrite (deepCopy $root.Values.policy) (deepCopy ($group.policy | default dict)) }}
+agent.yaml: |
+  {{- include "paddock.agent" . | nindent 2 }}
+policy.yaml: |
+  apiVersion: kubelet.config.k8s.io/v1beta1
+  kind: KubeletConfiguration
+  {{- toYaml (omit $policy "apiVersion" "kind") | nindent 2 }}
+{{- with $group.devices | default $root.Values.devices }}
+devices.yaml: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The users that hand over grants, quoted for an expression. */}}
+{{- define "paddock.schedulers" -}}
+{{- $all := list (printf "system:serviceaccount:%s:%s" .Release.Namespace .Values.scheduler.serviceAccount.name) }}
+{{- $quoted := list }}
+{{- range concat $all .Values.scheduler.users | uniq }}
+{{- $quoted = append $quoted (squote .) }}
+{{- end }}
+{{- join ", " $quoted }}
+{{- end }}
+
+{{/* The subjects that get the scheduler's permissions. */}}
+{{- define "paddock.schedulerSubjects" -}}
+- kind: ServiceAccount
+  name: {{ .Values.scheduler.serviceAccount.name }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{/* The same and the other users, who have the permissions of a kube-scheduler already. */}}
+{{- define "paddock.schedulerUsers" -}}
+{{ include "paddock.schedulerSubjects" . }}
+{{- range .Values.scheduler.users }}
+- kind: User
+  name: {{ . | quote }}
+  apiGroup: rbac.authorization.k8s.io
+{{- end }}
+{{- end }}
+
+{{/* Whether the scheduler is the only one of the cluster. */}}
+{{- define "paddock.onlyScheduler" -}}
+{{- if eq .Values.scheduler.name "default-scheduler" }}true{{ end }}
+{{- end }}
+
+{{/* Whether it evicts pods. */}}
+{{- define "paddock.evicts" -}}
+{{- if not (regexMatch "^(0+(s|m|h))+$" .Values.scheduler.plugin.evictRejectedAfter) }}true{{ end }}
+{{- end }}
+
+{{/* The KubeSchedulerConfiguration. */}}
+{{- define "paddock.schedulerConfig" -}}
+{{- $lease := dict "resourceNamespace" .Release.Namespace "resourceName" "paddock-scheduler" }}
+{{- if include "paddock.onlyScheduler" . }}
+{{- /* The Lease of kube-scheduler: of the two, one schedules. */}}
+{{- $lease = dict "resourceNamespace" "kube-system" "resourceName" "kube-scheduler" }}
+{{- end }}
+{{- $agents := dict "readiness" .Values.scheduler.plugin.agentReadiness "namespace" .Release.Namespace "matchLabels" (dict "app.kubernetes.io/name" "paddock") }}
+{{- $args := merge (dict "agents" $agents) (omit .Values.scheduler.plugin "agentReadiness" "weight" "managedNodes") }}
+{{- with .Values.scheduler.plugin.managedNodes }}
+{{- $_ := set $args "managedNodes" . }}
+{{- end }}
+{{- $profile := dict
+  "schedulerName" .Values.scheduler.name
+  "plugins" (dict
+    "multiPoint" (dict "enabled" (list (dict "name" "Paddock" "weight" .Values.scheduler.plugin.weight)))
+    "bind" (dict "enabled" (list (dict "name" "Paddock"))))
+  "pluginConfig" (list (dict "name" "Paddock" "args" $args))
+}}
+{{- $fixed := dict
+  "apiVersion" "kubescheduler.config.k8s.io/v1"
+  "kind" "KubeSchedulerConfiguration"
+  "leaderElection" (merge (dict "leaderElect" true) $lease)
+  "profiles" (list $profile)
+}}
+{{- mergeOverwrite (deepCopy .Values.scheduler.config) $fixed | toYaml }}
+{{- end }}
+
+{{/* The host that a probe asks: the address that the agent listens on, and loopback if it listens on all. */}}
+{{- define "paddock.host" -}}
+{{- $host := regexReplaceAll ":[0-9]+$" . "" | trimPrefix "[" | trimSuffix "]" }}
+{{- if has $host (list "" "0.0.0.0" "::") }}127.0.0.1{{ else }}{{ $host }}{{ end }}
+{{- end }}
+
+{{/*
+No node may be selected by two groups: two agents would overwrite each other's cpusets. Two selectors exclude each other
+if they want different values of one label.
+*/}}
+{{- define "paddock.checkGroups" -}}
+{{- $selectors := dict }}
+{{- range $name, $group := .Values.groups }}
+{{- if not (kindIs "invalid" $group) }}
+{{- $_ := set $selectors $name (include "paddock.nodeSelector" (list $name $group) | fromYaml) }}
+{{- end }}
+{{- end }}
+{{- range $a, $first := $selectors }}
+{{- range $b, $second := $selectors }}
+{{- if lt $a $b }}
+{{- $apart := false }}
+{{- range $label, $value := $first }}
+{{- if and (hasKey $second $label) (ne $value (get $second $label)) }}
+{{- $apart = true }}
+{{- end }}
+{{- end }}
+{{- if not $apart }}
+{{- fail (printf "groups.%s and groups.%s can select the same node: give their nodeSelectors different values of one label" $a $b) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if not $selectors }}
+{{- fail "groups: want at least one group, such as \"default: {}\"" }}
+{{- end }}
+{{- end }}
+
+{{/* What the values contradict each other in. */}}
+{{- define "paddock.check" -}}
+{{- if and .Values.scheduler.enabled (not .Values.publish.enabled) }}
+{{- fail "scheduler.enabled: a scheduler knows nodes by what their agents publish: set publish.enabled to true" }}
+{{- end }}
+{{- include "paddock.checkGroups" . }}
+{{- if and .Values.priorityClass.create (hasPrefix "system-" .Values.priorityClass.name) }}
+{{- fail (printf "priorityClass.create: %q is a name of Kubernetes: choose one without \"system-\"" .Values.priorityClass.name) }}
+{{- end }}
+{{- range $name, $group := .Values.groups }}
+{{- if not (kindIs "invalid" $group) }}
+{{- $agent := mergeOverwrite (deepCopy $.Values.agent) (deepCopy ($group.agent | default dict)) }}
+{{- if and $.Values.podMonitor.enabled (or (hasPrefix "127." $agent.listen) (hasPrefix "localhost:" $agent.listen) (hasPrefix "[::1]:" $agent.listen)) }}
+{{- fail (printf "podMonitor.enabled: the agents of the group %s listen on %s, which Prometheus cannot reach: set agent.listen to \":9925\"" $name $agent.listen) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

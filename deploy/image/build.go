@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// binary is a command for one platform, with what the go command recorded in it.
+type binary struct {
+	command
+	platform v1.Platform
+	program  []byte
+	info     *debug.BuildInfo
+	version  string    // of the module, from the commit and its tag
+	revision string    // the commit
+	time     time.Time // when it was committed; all times of the image are this one
+}
+
+// build compiles a command of the repository's commit for each platform, below work.
+func build(ctx context.Context, c command, repository, work string, platforms []v1.Platform) ([]binary, error) {
+	source := filepath.Join(work, "source")
+	if err := checkOut(ctx, repository, source); err != nil {
+		return nil, err
+	}
+	var all []binary
+	for _, p := range platforms {
+		name := filepath.Join(work, c.name+"-"+p.OS+"-"+p.Architecture)
+		if err := compile(ctx, filepath.Join(source, c.module), "./cmd/"+c.name, name, p); err != nil {
+			return nil, err
+		}
+		b, err := readBinary(c, name, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// fixed are the settings of the go command that change what is built. Those of the user and of the machine do
+// not count.
+var fixed = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off"}
+
+func compile(ctx context.Context, module, pkg, output string, p v1.Platform) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", output, pkg)
+	cmd.Dir = module
+	cmd.Env = slices.Concat(os.Environ(), fixed, []string{"GOOS=" + p.OS, "GOARCH=" + p.Architecture})
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build for %s: %w: %s", p, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func readBinary(c command, name string, p v1.Platform) (binary, error) {
+	program, err := os.ReadFile(name)
+	if err != nil {
+		return binary{}, err
+	}
+	info, err := buildinfo.ReadFile(name)
+	if err != nil {
+		return binary{}, err
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if got := settings["GOOS"] + "/" + settings["GOARCH"]; got != p.String() {
+		return binary{}, fmt.Errorf("the binary for %s is for %s", p, got)
+	}
+	committed, err := time.Parse(time.RFC3339, settings["vcs.time"])
+	if err != nil {
+		return binary{}, fmt.Errorf("the binary for %s has no commit: %w", p, err)
+	}
+	return binary{
+		command: c, platform: p, program: program, info: info,
+		version: info.Main.Version, revision: settings["vcs.revision"], time: committed.UTC(),
+	}, nil
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	spdxjson "github.com/spdx/tools-golang/json"
+)
+
+// made are the images of this repository, each built once for all tests: the agent's takes a minute from nothing, the
+// scheduler's some.
+var made = map[string]func() (string, error){agent.name: once(agent), scheduler.name: once(scheduler)}
+
+// images is their directory.
+var images string
+
+func once(c command) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		name := filepath.Join(images, c.name+"-image.tar")
+		return name, run(context.Background(), []string{"-command", c.name, "-output", name}, io.Discard)
+	})
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if images, err = os.MkdirTemp("", "paddock-image-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(images); err != nil {
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// each runs a test for the image of each command.
+func each(t *testing.T, test func(t *testing.T, c command)) {
+	t.Helper()
+	for _, c := range commands {
+		t.Run(c.name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// unpacked is the layout in an archive.
+func unpacked(t *testing.T, archive string) v1.ImageIndex {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for r := tar.NewReader(file); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, header.Name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// image is the index that the archive names, with its manifest.
+func image(t *testing.T, c command) (v1.ImageIndex, *v1.IndexManifest) {
+	t.Helper()
+	name, err := made[c.name]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := unpacked(t, name)
+	entries, err := top.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries.Manifests) != 1 {
+		t.Fatalf("%d entries: Podman wants one", len(entries.Manifests))
+	}
+	want := map[string]string{"io.containerd.image.name": c.localName(), "org.opencontainers.image.ref.name": "dev"}
+	if got := entries.Manifests[0].Annotations; !maps.Equal(got, want) {
+		t.Errorf("the archive has %v, want %v", got, want)
+	}
+	index, err := top.ImageIndex(entries.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index, manifest
+}
+
+// TestPlatforms: two images whose digests and sizes are right, and a statement for each.
+func TestPlatforms(t *testing.T) { each(t, testPlatforms) }
+
+func testPlatforms(t *testing.T, c command) {
+	index, manifest := image(t, c)
+	var got []string
+	for i, m := range manifest.Manifests {
+		got = append(got, m.Platform.String())
+		img, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 { // A statement has no file system. TestMaterials reads it.
+			err = validate.Image(img)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", m.Platform, err)
+		}
+	}
+	if want := []string{"linux/amd64", "linux/arm64", "unknown/unknown", "unknown/unknown"}; !slices.Equal(got, want) {
+		t.Errorf("platforms %q, want %q", got, want)
+	}
+}
+
+// TestConfiguration: a user without a database, the binary as the entry point, the commit in the labels.
+func TestConfiguration(t *testing.T) { each(t, testConfiguration) }
+
+func testConfiguration(t *testing.T, c command) {
+	index, manifest := image(t, c)
+	for _, m := range manifest.Manifests[:2] {
+		img, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := img.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := file.Config
+		if file.Architecture != m.Platform.Architecture || file.OS != "linux" || config.User != c.user ||
+			!slices.Equal(config.Entrypoint, []string{"/" + c.name}) || !slices.Equal(config.Cmd, []string{"--help"}) {
+			t.Errorf("%s: %s/%s, %+v", m.Platform, file.OS, file.Architecture, config)
+		}
+		for _, label := range []string{"title", "description", "licenses", "source", "version", "revision", "created"} {
+			if config.Labels["org.opencontainers.image."+label] == "" {
+				t.Errorf("%s: no label %s", m.Platform, label)
+			}
+		}
+		if !maps.Equal(config.Labels, manifest.Annotations) {
+			t.Errorf("%s: the labels are %v, the index has %v", m.Platform, config.Labels, manifest.Annotations)
+		}
+		checkFiles(t, c, img, m.Platform.Architecture, config.Labels["org.opencontainers.image.version"])
+	}
+}
+
+// checkFiles: one static binary for the architecture. It runs where the machine is of this architecture.
+func checkFiles(t *testing.T, c command, img v1.Image, architecture, version string) {
+	t.Helper()
+	content := mutate.Extract(img)
+	defer content.Close()
+	r := tar.NewReader(content)
+	header, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header.Name != c.name || header.Mode != 0o755 || header.Uid != 0 || header.Gid != 0 {
+		t.Errorf("%s: %s, mode %o of %d:%d", architecture, header.Name, header.Mode, header.Uid, header.Gid)
+	}
+	program, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, more := r.Next(); !errors.Is(more, io.EOF) {
+		t.Errorf("%s: a second file: %v", architecture, more)
+	}
+	parsed, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[architecture]
+	libraries, err := parsed.ImportedLibraries()
+	if err != nil || parsed.Machine != machine || len(libraries) > 0 || parsed.Section(".interp") != nil {
+		t.Errorf("%s: a binary for %s with %v, %v", architecture, parsed.Machine, libraries, err)
+	}
+	if architecture != runtime.GOARCH {
+		return
+	}
+	name := filepath.Join(t.TempDir(), c.name)
+	if err := os.WriteFile(name, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), name, "--version").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), version) || version == "" {
+		t.Errorf("%s --version: %s, %v; want %q", c.name, out, err, version)
+	}
+}
+
+// TestMaterials: the statement of each image names its digest, and has the modules that the command is linked with.
+func TestMaterials(t *testing.T) { each(t, testMaterials) }
+
+func testMaterials(t *testing.T, c command) {
+	index, manifest := image(t, c)
+	archive, err := made[c.name]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range manifest.Manifests[2:] {
+		of := manifest.Manifests[i]
+		if m.Annotations["vnd.docker.reference.digest"] != of.Digest.String() {
+			t.Errorf("statement %d is of %s, want %s", i, m.Annotations["vnd.docker.reference.digest"], of.Digest)
+		}
+		statement := statementIn(t, index, m.Digest)
+		if len(statement.Subject) != 1 || statement.Subject[0].Digest["sha256"] != of.Digest.Hex || statement.PredicateType != spdxPredicate {
+			t.Errorf("statement of %s: %+v", of.Platform, statement)
+		}
+		beside, err := os.ReadFile(sbomName(archive, *of.Platform))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, beside); err != nil || !bytes.Equal(compact.Bytes(), statement.Predicate) {
+			t.Errorf("%s: the file beside the archive is another one than the statement's (%v)", of.Platform, err)
+		}
+		document, err := spdxjson.Read(bytes.NewReader(beside))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]string{}
+		for _, p := range document.Packages {
+			versions[p.PackageName] = p.PackageVersion
+		}
+		linked := map[string]string{agent.name: "github.com/containerd/nri", scheduler.name: "k8s.io/kubernetes"}[c.name]
+		for _, name := range []string{linked, "k8s.io/api", "stdlib", "github.com/paddock-project/paddock"} {
+			if versions[name] == "" {
+				t.Errorf("%s: %s is not there, or has no version", of.Platform, name)
+			}
+		}
+	}
+}
+
+type statement struct {
+	PredicateType string
+	Subject       []struct{ Digest map[string]string }
+	Predicate     json.RawMessage
+}
+
+func statementIn(t *testing.T, index v1.ImageIndex, digest v1.Hash) statement {
+	t.Helper()
+	img, err := index.Image(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	data, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s statement
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	want, err := layers[0].Digest()
+	if got, _, hashErr := v1.SHA256(bytes.NewReader(data)); err != nil || hashErr != nil || got != want {
+		t.Errorf("the layer of %s is %s, want %s", digest, got, want)
+	}
+	return s
+}

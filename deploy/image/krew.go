@@ -1,0 +1,99 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// desks are where kubectl runs. The agent's own platforms are among them.
+var desks = []v1.Platform{
+	{OS: "linux", Architecture: "amd64"},
+	{OS: "linux", Architecture: "arm64"},
+	{OS: "darwin", Architecture: "amd64"},
+	{OS: "darwin", Architecture: "arm64"},
+}
+
+// pluginArchive is the command for one platform under its name as a plugin of kubectl.
+type pluginArchive struct {
+	v1.Platform
+	Name, SHA256 string
+}
+
+// writeKrew writes an archive for each platform of desks to dir, and the manifest with their checksums.
+func writeKrew(ctx context.Context, repository, work, dir string) error {
+	binaries, err := build(ctx, agent, repository, work, desks)
+	if err != nil {
+		return err
+	}
+	license, err := os.ReadFile(filepath.Join(work, "source", "LICENSE"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	version := binaries[0].version
+	var archives []pluginArchive
+	for _, b := range binaries {
+		packed, err := packPlugin(b, license)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(packed)
+		// A "+" in a URL is a space for some servers.
+		name := strings.ReplaceAll(fmt.Sprintf("kubectl-paddock_%s_%s_%s.tar.gz", version, b.platform.OS, b.platform.Architecture), "+", "-")
+		archives = append(archives, pluginArchive{b.platform, name, hex.EncodeToString(sum[:])})
+		if err := os.WriteFile(filepath.Join(dir, name), packed, 0o644); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(work, "source", "deploy", "krew", "paddock.yaml"))
+	if err != nil {
+		return err
+	}
+	manifest, err := template.New("paddock.yaml").Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return err
+	}
+	var filled bytes.Buffer
+	if err := manifest.Execute(&filled, map[string]any{"Version": version, "Archives": archives}); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "paddock.yaml"), filled.Bytes(), 0o644)
+}
+
+func packPlugin(b binary, license []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(compressed)
+	for _, f := range []struct {
+		name string
+		mode int64
+		data []byte
+	}{{"kubectl-paddock", 0o755, b.program}, {"LICENSE", 0o644, license}} {
+		header := tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: b.time, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(w.Close(), compressed.Close())
+	return packed.Bytes(), err
+}

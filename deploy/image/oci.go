@@ -1,0 +1,142 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// built is an index of one image for each binary and of their bills of materials.
+type built struct {
+	index v1.ImageIndex
+	sboms [][]byte // one for each binary, in their order
+}
+
+// assemble is a function of the binaries alone: no clock, no environment.
+func assemble(binaries []binary) (built, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	var sboms [][]byte
+	var images, statements []mutate.IndexAddendum
+	for _, b := range binaries {
+		img, err := imageOf(b)
+		if err != nil {
+			return built{}, err
+		}
+		sbom, err := sbomOf(b)
+		if err != nil {
+			return built{}, err
+		}
+		images = append(images, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &b.platform}})
+		statement, err := statementOf(img, b, sbom)
+		if err != nil {
+			return built{}, err
+		}
+		statements = append(statements, statement)
+		sboms = append(sboms, sbom)
+	}
+	index = mutate.AppendManifests(index, append(images, statements...)...)
+	annotated := mutate.Annotations(index, labels(binaries[0])).(v1.ImageIndex) //nolint:errcheck // an index gives an index
+	return built{index: annotated, sboms: sboms}, nil
+}
+
+// labels are the same on every platform.
+func labels(b binary) map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title":       b.name,
+		"org.opencontainers.image.description": b.description,
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.source":      "https://" + strings.TrimSuffix(b.info.Main.Path, "/"+b.module),
+		"org.opencontainers.image.version":     b.version,
+		"org.opencontainers.image.revision":    b.revision,
+		"org.opencontainers.image.created":     b.time.Format(time.RFC3339),
+	}
+}
+
+// imageOf is the binary and nothing else: no shell, no package, no user database.
+func imageOf(b binary) (v1.Image, error) {
+	layer, err := layerOf(b)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
+		Architecture: b.platform.Architecture,
+		OS:           b.platform.OS,
+		Created:      v1.Time{Time: b.time},
+		RootFS:       v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			User:       b.user,
+			Entrypoint: []string{"/" + b.name},
+			Cmd:        []string{"--help"},
+			Labels:     labels(b),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(base, mutate.Addendum{
+		Layer:   layer,
+		History: v1.History{Created: v1.Time{Time: b.time}, CreatedBy: "deploy/image", Comment: "the binary, without a base image"},
+	})
+}
+
+func layerOf(b binary) (v1.Layer, error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	header := tar.Header{Name: b.name, Mode: 0o755, Size: int64(len(b.program)), ModTime: b.time, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+	if err := w.WriteHeader(&header); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(b.program); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
+}
+
+// statementOf puts a bill of materials into the index the way BuildKit does: as a manifest for the platform "unknown"
+// that names the image's digest. Runtimes pass over it, and it travels with every copy of the index.
+func statementOf(img v1.Image, b binary, sbom []byte) (mutate.IndexAddendum, error) {
+	of, err := partial.Descriptor(img)
+	if err != nil {
+		return mutate.IndexAddendum{}, err
+	}
+	statement, err := inToto(of.Digest, b, sbom)
+	if err != nil {
+		return mutate.IndexAddendum{}, err
+	}
+	unknown := v1.Platform{OS: "unknown", Architecture: "unknown"}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err = mutate.ConfigFile(base, &v1.ConfigFile{Architecture: unknown.Architecture, OS: unknown.OS, RootFS: v1.RootFS{Type: "layers"}})
+	if err != nil {
+		return mutate.IndexAddendum{}, err
+	}
+	attached, err := mutate.Append(base, mutate.Addendum{
+		Layer:       static.NewLayer(statement, inTotoType),
+		Annotations: map[string]string{"in-toto.io/predicate-type": spdxPredicate},
+	})
+	if err != nil {
+		return mutate.IndexAddendum{}, err
+	}
+	return mutate.IndexAddendum{Add: attached, Descriptor: v1.Descriptor{
+		Platform: &unknown,
+		Annotations: map[string]string{
+			"vnd.docker.reference.type":   "attestation-manifest",
+			"vnd.docker.reference.digest": of.Digest.String(),
+		},
+	}}, nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	"github.com/spdx/tools-golang/spdx/v2/v2_3"
+)
+
+const (
+	inTotoType    = "application/vnd.in-toto+json"
+	spdxPredicate = "https://spdx.dev/Document"
+	// unknown is SPDX's word for what was not looked for.
+	unasserted = "NOASSERTION"
+)
+
+// sbomOf is the bill of materials of a binary, of what the go command recorded in it: every module that is
+// linked, with its version, and the standard library.
+func sbomOf(b binary) ([]byte, error) {
+	sum := sha256.Sum256(b.program)
+	digest := hex.EncodeToString(sum[:])
+	main := module(&debug.Module{Path: b.info.Main.Path, Version: b.version}, b.name)
+	main.PackageLicenseDeclared = "Apache-2.0"
+	main.PrimaryPackagePurpose = "APPLICATION"
+	main.PackageFileName = "/" + b.name
+	main.PackageSourceInfo = "git commit " + b.revision
+	main.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: digest}}
+	document := &v2_3.Document{
+		SPDXVersion:       v2_3.Version,
+		DataLicense:       v2_3.DataLicense,
+		SPDXIdentifier:    "DOCUMENT",
+		DocumentName:      b.name + " " + b.version + " " + b.platform.String(),
+		DocumentNamespace: "https://" + b.info.Main.Path + "/sbom/" + digest,
+		CreationInfo: &v2_3.CreationInfo{
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "paddock-deploy-image"}},
+			Created:  b.time.Format(time.RFC3339),
+		},
+		Packages:      []*v2_3.Package{main},
+		Relationships: []*v2_3.Relationship{related("DOCUMENT", "DESCRIBES", main.PackageSPDXIdentifier)},
+	}
+	used := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(b.info.GoVersion, "go")}}, b.info.Deps...)
+	for i, m := range used {
+		if m.Replace != nil && m.Replace.Version == "(devel)" { // A directory of this repository.
+			m = &debug.Module{Path: m.Path, Version: b.version}
+		}
+		for m.Replace != nil {
+			m = m.Replace
+		}
+		p := module(m, fmt.Sprintf("module-%d", i))
+		document.Packages = append(document.Packages, p)
+		document.Relationships = append(document.Relationships, related(main.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
+	}
+	var out bytes.Buffer
+	err := spdxjson.Write(document, &out, spdxjson.Indent("  "))
+	return out.Bytes(), err
+}
+
+func module(m *debug.Module, id string) *v2_3.Package {
+	p := &v2_3.Package{
+		PackageName:             m.Path,
+		PackageSPDXIdentifier:   common.ElementID("Package-" + id),
+		PackageVersion:          m.Version,
+		PackageDownloadLocation: unasserted,
+		PackageLicenseConcluded: unasserted,
+		PackageLicenseDeclared:  unasserted,
+		PackageCopyrightText:    unasserted,
+		PrimaryPackagePurpose:   "LIBRARY",
+		PackageExternalReferences: []*v2_3.PackageExternalReference{{
+			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B"),
+		}},
+	}
+	if m.Sum != "" {
+		p.PackageSourceInfo = "go.sum " + m.Sum
+	}
+	return p
+}
+
+func related(a common.ElementID, how string, b common.ElementID) *v2_3.Relationship {
+	return &v2_3.Relationship{RefA: common.MakeDocElementID("", string(a)), RefB: common.MakeDocElementID("", string(b)), Relationship: how}
+}
+
+// inToto is the statement that a bill of materials is that of the image with a digest.
+func inToto(of v1.Hash, b binary, sbom []byte) ([]byte, error) {
+	type subject struct {
+		Name   string            `json:"name"`
+		Digest map[string]string `json:"digest"`
+	}
+	return json.Marshal(struct {
+		Type          string          `json:"_type"`
+		PredicateType string          `json:"predicateType"`
+		Subject       []subject       `json:"subject"`
+		Predicate     json.RawMessage `json:"predicate"`
+	}{
+		Type:          "https://in-toto.io/Statement/v0.1",
+		PredicateType: spdxPredicate,
+		Subject:       []subject{{Name: b.name + " " + b.version, Digest: map[string]string{of.Algorithm: of.Hex}}},
+		Predicate:     sbom,
+	})
+}

@@ -1,0 +1,3 @@
+module example.com/notice
+
+go 1.26.0

@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/intake"
+	"github.com/paddock-project/paddock/internal/publication"
+	"github.com/paddock-project/paddock/internal/zones"
+)
+
+// joinCluster makes what a node needs in a cluster whose scheduler plans for it: the intake of grants, and the publisher
+// of its objects. Without a name of the node there is neither, and without Publish no publisher. It returns those that
+// observe the engine.
+func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
+	c := a.config
+	if c.Runtime != RuntimeNRI || c.NodeName == "" {
+		return nil
+	}
+	var outcomes []string
+	for _, r := range handover.Reasons() {
+		outcomes = append(outcomes, r.String())
+	}
+	counted := a.metrics.NewHandover(outcomes, func() int {
+		if a.engine == nil {
+			return 0
+		}
+		return a.intake.Promises(a.engine.State())
+	})
+	a.intake = intake.New(intake.Config{
+		Node: c.NodeName, Listing: a.listing, Now: time.Now, Count: func(r handover.Reason) { counted.Count(r.String()) }, Log: a.log,
+	})
+	observers := []engine.Observer{a.intake}
+	if !c.Publish && !c.NodeResourceTopology {
+		return observers
+	}
+	config, err := c.APIServer.address().Config(os.Getenv)
+	var client *publication.Client
+	var exporter *zones.Client
+	if err == nil {
+		client, err = publication.NewClient(config)
+	}
+	if err == nil {
+		exporter, err = zones.NewClient(config)
+	}
+	if err != nil {
+		a.log.ErrorContext(ctx, "the objects of this node are not published: schedulers do not know what it has", "error", err)
+		return observers
+	}
+	if c.Publish {
+		a.publisher = publication.New(publication.Config{
+			Node: c.NodeName, Client: client, View: a.view, Now: time.Now, After: time.After, Observer: a.metrics.NewPublication(), Log: a.log,
+		})
+		observers = append(observers, a.publisher)
+	}
+	if c.NodeResourceTopology {
+		a.zones = zones.New(zones.Config{
+			Node: c.NodeName, Client: exporter, State: a.engineState, Now: time.Now, After: time.After, Observer: a.metrics.NewExport(), Log: a.log,
+		})
+		observers = append(observers, a.zones)
+	}
+	return observers
+}
+
+// engineState is zones.Config.State.
+func (a *Agent) engineState() *node.State { return a.engine.State() }
+
+// listing is what the kubelet listed last; nil: nothing yet.
+func (a *Agent) listing() *handover.Listing {
+	if a.pods == nil {
+		return nil
+	}
+	return a.pods.Listing()
+}
+
+// view is publication.Config.View.
+func (a *Agent) view() publication.View {
+	return publication.View{State: a.engine.State(), Listing: a.listing(), Unmanaged: a.status().Unmanaged, NoVeto: a.status().NoVeto}
+}

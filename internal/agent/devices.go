@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
+)
+
+// silence is how long the kubelet's PodResources socket is not asked after it did not answer in time, so that
+// one that hangs does not take half of the time of every hook.
+const silence = 10 * time.Second
+
+// errNoDeviceSocket is why the devices of a pod are not known if the socket does not exist.
+var errNoDeviceSocket = errors.New("the kubelet's PodResources socket does not exist: kubelet.podResources has to be its path, and deploy/ mounts its directory")
+
+// devices has the devices that the kubelet and the scheduler chose for pods, as the kubelet lists them.
+type devices struct {
+	there func() bool // the socket exists
+	ask   func(ctx context.Context, namespace, name string) (kubeletdevices.Pod, error)
+	list  func(context.Context) ([]kubeletdevices.Pod, error)
+	state func() *node.State
+	now   func() time.Time
+	// places are where the devices of claims are; nil: not known.
+	places *places
+	// wake gets an element when a pod with claims asked, of which something is not known.
+	wake chan struct{}
+
+	mu     sync.Mutex
+	silent time.Time // until when the kubelet is not asked
+}
+
+// pod is nri.Config.Devices.
+func (d *devices) pod(ctx context.Context, namespace, name string) (func(request.Pod) request.Pod, error) {
+	d.mu.Lock()
+	wait := d.silent.Sub(d.now())
+	d.mu.Unlock()
+	if wait > 0 {
+		return nil, fmt.Errorf("the kubelet's PodResources socket did not answer another pod in time, and is not asked again for %v; %w", wait.Round(time.Second), nri.ErrLater)
+	}
+	if !d.there() {
+		return nil, errNoDeviceSocket
+	}
+	listed, err := d.ask(ctx, namespace, name)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			d.mu.Lock()
+			d.silent = d.now().Add(silence)
+			d.mu.Unlock()
+		}
+		return nil, err
+	}
+	at := d.places.locate(ctx, listed)
+	d.places.report(ctx, listed, at)
+	return func(pod request.Pod) request.Pod {
+		pod = give(pod, listed, at)
+		if at.allocations.wantAll(&pod) {
+			select {
+			case d.wake <- struct{}{}:
+			default: // It is awake.
+			}
+		}
+		return pod
+	}, nil
+}
+
+// give returns the pod with its claims, and with the devices that others chose for its containers. The kubelet lists no
+// NUMA nodes of a claim's devices.
+func give(pod request.Pod, listed kubeletdevices.Pod, at located) request.Pod {
+	pod.ResourceClaims = claimsOf(pod.ResourceClaims, listed, at)
+	pod.Containers = slices.Clone(pod.Containers)
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		var given []request.Given
+		for _, l := range listed.Containers {
+			if l.Name != c.Name {
+				continue
+			}
+			for _, dev := range l.Devices {
+				given = append(given, request.Given{Resource: dev.Resource, Name: dev.ID, Nodes: dev.Nodes})
+			}
+		}
+		for _, claim := range pod.ResourceClaims {
+			for k := range claim.Devices {
+				dev := &claim.Devices[k]
+				if claim.Has(c.Name, dev) {
+					nodes := at.nodes(dev.Driver, dev.Pool, dev.Name)
+					given = append(given, request.Given{Claim: claim.Name, Driver: dev.Driver, Pool: dev.Pool, Name: dev.Name, Nodes: nodes})
+				}
+			}
+		}
+		slices.SortFunc(given, func(a, b request.Given) int { return a.Compare(&b) })
+		c.Given = slices.CompactFunc(given, func(a, b request.Given) bool { return a.Compare(&b) == 0 }) // The shares of a device are one.
+	}
+	pod.Stock = at.stock(pod)
+	return pod
+}
+
+// claimsOf are the claims of a pod with the devices that the kubelet lists. known are those that the pod's
+// specification names, with the requests that containers name. A claim that it does not name, because the specification
+// is an older one, is used whole by the containers that the kubelet lists it for.
+func claimsOf(known []request.Claim, listed kubeletdevices.Pod, at located) []request.Claim {
+	all := slices.Clone(known)
+	for _, c := range listed.Containers {
+		for _, claim := range c.Claims {
+			found := request.Claim{Name: claim.Name, Devices: []request.ClaimDevice{}}
+			if !slices.ContainsFunc(known, func(k request.Claim) bool { return k.Name == claim.Name }) {
+				found.Uses = []request.ClaimUse{{Container: c.Name}}
+			}
+			for _, dev := range claim.Devices {
+				found.Devices = append(found.Devices, request.ClaimDevice{
+					Driver: dev.Driver, Pool: dev.Pool, Name: dev.Device, ShareID: dev.ShareID, CDI: dev.CDI,
+					Requests: at.requests(claim.Name, dev),
+				})
+			}
+			all = append(all, found)
+		}
+	}
+	for _, k := range known { // The kubelet does not list init containers, nor what they alone use.
+		allocated := at.allocations.of(at.namespace, k.Name)
+		if allocated == nil || slices.ContainsFunc(all, func(c request.Claim) bool { return c.Name == k.Name && c.Devices != nil }) {
+			continue
+		}
+		found := request.Claim{Name: k.Name, Devices: []request.ClaimDevice{}}
+		for _, a := range allocated {
+			requests := at.requests(k.Name, kubeletdevices.ClaimDevice{Driver: a.Driver, Pool: a.Pool, Device: a.Device, ShareID: a.ShareID})
+			found.Devices = append(found.Devices, request.ClaimDevice{Driver: a.Driver, Pool: a.Pool, Name: a.Device, ShareID: a.ShareID, Requests: requests})
+		}
+		all = append(all, found)
+	}
+	return request.Ordered(all)
+}
+
+// newDevices returns the devices at a kubelet's socket, and the function that closes the connection.
+func newDevices(socket string, state func() *node.State) (*devices, func() error, error) {
+	client, err := kubeletdevices.New(socket, time.After)
+	if err != nil {
+		return nil, nil, err
+	}
+	there := func() bool {
+		_, err := os.Stat(socket)
+		return err == nil
+	}
+	return &devices{there: there, ask: client.Pod, list: client.List, state: state, now: time.Now, wake: make(chan struct{}, 1)}, client.Close, nil
+}

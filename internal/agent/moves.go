@@ -1,0 +1,318 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/discover"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/notice"
+	"github.com/paddock-project/paddock/internal/promise"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
+	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/telemetry"
+)
+
+// MovesConfig is how running pods are moved. Which ones may be is in the policy file (cpuManagerPolicy: dynamic).
+type MovesConfig struct {
+	// Notice is the time between the announcement of a move and the first change of CPUs.
+	Notice Duration `json:"notice"`
+	// Interval is how long a pod is left alone after a move of it.
+	Interval Duration `json:"interval"`
+	// LeaveAloneAtMost is for how long a pod that asks for it is left alone, from the first move that waits for it on.
+	LeaveAloneAtMost Duration `json:"leaveAloneAtMost"`
+	// OnRequest carries out the moves that a client on the node asks for on Listen, under every policy, of pods that
+	// consent. Without it, such a client only learns whether they are possible.
+	OnRequest bool `json:"onRequest"`
+}
+
+// leastKernel is the first Linux on which the memory of a container moves without stalling the creation of others.
+var leastKernel = version.MustParseGeneric("6.18")
+
+// kernelFile has the release of the kernel, such as "6.18.3-amd64" (proc_sys_kernel(5)).
+const kernelFile = "/proc/sys/kernel/osrelease"
+
+// movesMemory reports whether memory is moved on a kernel of that release; otherwise why not.
+func movesMemory(p node.MovePolicy, release string) (bool, string) {
+	release = strings.TrimSpace(release)
+	v, err := version.ParseGeneric(release)
+	switch {
+	case p.Bytes == 0 || p.AnyKernel:
+		return p.Bytes > 0, ""
+	case err != nil:
+		return false, fmt.Sprintf("the release of the kernel, %q, cannot be read", release)
+	case !v.AtLeast(leastKernel):
+		return false, fmt.Sprintf("the kernel is %s, and before %s a move of memory can stall the creation of containers", release, leastKernel)
+	}
+	return true, ""
+}
+
+// limitMoves takes the memory out of the policy's moves on a kernel that must not move it.
+func (e *environment) limitMoves(c Config) (why string) {
+	if e.Policy.Moves.Pods == 0 || c.Machine != discover.LiveName {
+		return ""
+	}
+	release, err := os.ReadFile(kernelFile)
+	if err != nil {
+		release = []byte(err.Error())
+	}
+	if may, why := movesMemory(e.Policy.Moves, string(release)); !may && why != "" {
+		e.Policy.Moves.Bytes = 0
+		return "no memory is moved between NUMA nodes: " + why + "; move-memory-on-any-kernel: \"true\" moves it all the same"
+	}
+	return ""
+}
+
+// planners are engine.Config.Plan and engine.Config.Resize; nil: the node plans by itself.
+type planners struct {
+	plan   func(*node.State, request.Pod) (*node.Plan, *node.State)
+	resize func(*node.State, request.Pod) *node.Plan
+}
+
+func (a *Agent) planners() planners {
+	var by planners
+	if a.intake != nil {
+		by = planners{a.intake.Plan, a.intake.Resize}
+	}
+	if a.env.Policy.Moves.Pods == 0 {
+		return by
+	}
+	if by.plan == nil {
+		by.plan = func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return s.Plan(pod), s }
+	}
+	if by.resize == nil {
+		by.resize = func(s *node.State, pod request.Pod) *node.Plan { return s.Resize(pod.UID, pod) }
+	}
+	a.promises = promise.New(time.Now)
+	return planners{a.promises.Plan(by.plan), a.promises.Resize(by.resize)}
+}
+
+// moves is nri.Config.Moves.
+func (a *Agent) moves() nri.MovesConfig {
+	c := nri.MovesConfig{Notice: time.Duration(a.config.Moves.Notice), Interval: time.Duration(a.config.Moves.Interval)}
+	if a.promises != nil {
+		c.Promises = a.promises
+	}
+	var quiet *notice.Quiet
+	counted := a.metrics.NewMoves(func() int { return len(a.status().Moving) }, func() int { return quiet.Waiting(time.Now()) })
+	quiet = notice.NewQuiet(time.Duration(a.config.Moves.LeaveAloneAtMost), counted.LeftAlone)
+	c.May = func(uid string) error { return quiet.MayMove(uid, a.asksUntil(uid), time.Now()) }
+	c.Observer = moveObserver{
+		counted: counted, notices: a.notices, nodes: a.env.Found.Machine.NodeMask(),
+		moved: func(uid string) { a.moved.add(uid, time.Now(), a.engine.State()) },
+	}
+	return c
+}
+
+// asksUntil is until when a pod asks not to be moved, as its manifest has it now.
+func (a *Agent) asksUntil(uid string) time.Time {
+	if a.pods != nil {
+		return a.pods.Quiet(uid)
+	}
+	if asked := a.quiet.Load(); asked != nil {
+		return (*asked)[uid]
+	}
+	return time.Time{}
+}
+
+// movedPods are the pods that were moved since the start, by UID. Its methods may be called by several goroutines.
+type movedPods struct {
+	mu   sync.Mutex
+	pods map[string]movedPod
+}
+
+type movedPod struct {
+	times int
+	last  time.Time
+}
+
+// add notes a move that is done. Pods that are not there any more are forgotten.
+func (m *movedPods) add(uid string, at time.Time, s *node.State) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.pods, func(uid string, _ movedPod) bool {
+		_, there := s.Grant(uid)
+		return !there
+	})
+	if m.pods == nil {
+		m.pods = map[string]movedPod{}
+	}
+	m.pods[uid] = movedPod{m.pods[uid].times + 1, at}
+}
+
+// of is podres.Options.Moved.
+func (m *movedPods) of(uid string) (times int, last time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pods[uid].times, m.pods[uid].last
+}
+
+// moveObserver is an nri.MoveObserver for metrics, for what was moved and, if it is not nil, for the notices.
+type moveObserver struct {
+	counted *telemetry.Moves
+	moved   func(uid string)
+	notices *notice.Writer
+	// nodes are what a container has that is pinned to none.
+	nodes mask.Mask
+}
+
+// Begun is nri.MoveObserver's.
+func (o moveObserver) Begun(m nri.Moving) {
+	o.counted.Begun()
+	for _, c := range m.Changes {
+		if o.notices != nil && !(c.Before.CPUs.Equal(c.After.CPUs) && c.Before.Mems == c.After.Mems) {
+			o.notices.Pending(m.UID, c.Container, notice.Change{CPUs: c.After.CPUs, Mems: cmp.Or(c.After.Mems, o.nodes), Deadline: m.Deadline})
+		}
+	}
+}
+
+// Ended is nri.MoveObserver's.
+func (o moveObserver) Ended(m nri.Moving, done bool) {
+	o.counted.Ended(done, m.Bytes)
+	if done {
+		o.moved(m.UID)
+	}
+	if o.notices != nil {
+		o.notices.Settled(m.UID)
+	}
+}
+
+// movesPath is where a client asks for moves.
+const movesPath = "/api/v1/moves"
+
+// MovesRequest is what a client asks for: moves, in their order.
+type MovesRequest struct {
+	// CarryOut makes the moves; otherwise the answer is whether they are possible.
+	CarryOut bool `json:"carryOut,omitempty"`
+	// Moves have the place to which each pod moves, as a grant in the form of the state file.
+	Moves []MoveRequest `json:"moves"`
+	// Defragment asks, in place of Moves, for those that make room for a larger pod.
+	Defragment *DefragmentRequest `json:"defragment,omitempty"`
+}
+
+// DefragmentRequest is a question that paddock defragment asked before, and the moves in its answer: if the node has others
+// by now, nothing is moved.
+type DefragmentRequest struct {
+	Moves  int               `json:"moves"`
+	Bytes  int64             `json:"bytes"`
+	Answer []explain.PodMove `json:"answer"`
+}
+
+// MoveRequest is one move.
+type MoveRequest struct {
+	UID string `json:"uid"`
+	To  string `json:"to"`
+}
+
+// MovesAnswer is the answer: the moves that are possible, or that have begun.
+type MovesAnswer struct {
+	CarriedOut bool         `json:"carriedOut"`
+	Moves      []MoveAnswer `json:"moves"`
+}
+
+// MoveAnswer is one move.
+type MoveAnswer struct {
+	Pod      string `json:"pod"`
+	UID      string `json:"uid"`
+	FromCPUs string `json:"fromCPUs,omitempty"`
+	ToCPUs   string `json:"toCPUs,omitempty"`
+	Bytes    int64  `json:"bytes,omitempty"`
+}
+
+// maxMovesBody limits a request, in bytes: some hundred grants of ordinary pods.
+const maxMovesBody = 1 << 20
+
+// serveMoves answers a client that asks for moves.
+func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
+	reply := func(status int, document any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(document) // An error is the reader's, who is gone.
+	}
+	fail := func(status int, format string, args ...any) {
+		reply(status, map[string]string{"error": fmt.Sprintf(format, args...)})
+	}
+	var asked MovesRequest
+	d := json.NewDecoder(io.LimitReader(r.Body, maxMovesBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&asked); err != nil {
+		fail(http.StatusBadRequest, "the request is not as expected, {\"moves\":[{\"uid\":…,\"to\":…}]}: %v", err)
+		return
+	}
+	if asked.CarryOut && !a.config.Moves.OnRequest {
+		fail(http.StatusForbidden, "this agent carries out no moves on request: set moves.onRequest: true in its configuration; without carryOut it answers whether they are possible")
+		return
+	}
+	list, err := a.movesOf(asked.Moves)
+	if d := asked.Defragment; d != nil {
+		list, err = a.defragment(*d)
+	}
+	if err == nil {
+		err = a.plugin.Carry(r.Context(), list, !asked.CarryOut)
+	}
+	if err != nil {
+		fail(http.StatusConflict, "%v", err)
+		return
+	}
+	answer := MovesAnswer{CarriedOut: asked.CarryOut, Moves: []MoveAnswer{}}
+	for _, m := range list {
+		answer.Moves = append(answer.Moves, MoveAnswer{Pod: m.To.Pod.ID(), UID: m.To.Pod.UID, FromCPUs: m.From.CPUs().String(), ToCPUs: m.To.CPUs().String(), Bytes: m.Bytes})
+	}
+	reply(http.StatusOK, answer)
+}
+
+// defragment finds the moves that make room for a larger pod. They must be those that the client knows.
+func (a *Agent) defragment(asked DefragmentRequest) ([]moves.Move, error) {
+	s := a.engine.State()
+	if asked.Moves < 1 || asked.Moves > explain.MaxDefragMoves {
+		return nil, fmt.Errorf("%d moves: want 1 to %d", asked.Moves, explain.MaxDefragMoves)
+	}
+	gain := moves.Defragment(s, asked.Moves, moves.Terms{Bytes: asked.Bytes, Plans: explain.DefragPlans})
+	if !slices.EqualFunc(gain.Moves, asked.Answer, func(m moves.Move, known explain.PodMove) bool {
+		return m.To.Pod.UID == known.UID && m.From.CPUs().String() == known.FromCPUs && m.To.CPUs().String() == known.ToCPUs
+	}) {
+		return nil, errors.New("the pods of the node have changed, and other moves would be made now: ask again")
+	}
+	return gain.Moves, nil
+}
+
+// movesOf reads the moves that a client asks for. Each place must be one that the rules give the pod.
+func (a *Agent) movesOf(asked []MoveRequest) ([]moves.Move, error) {
+	s := a.engine.State()
+	var list []moves.Move
+	for _, m := range asked {
+		from, there := s.Grant(m.UID)
+		if !there {
+			return nil, fmt.Errorf("no pod with UID %q has assignments here", m.UID)
+		}
+		to, err := statefile.DecodeGrant([]byte(m.To))
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", from.Pod.ID(), err)
+		}
+		move, err := moves.Between(s, from, to)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", from.Pod.ID(), err)
+		}
+		list = append(list, move)
+		if s, err = s.Move(move.To); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,283 @@
+package claims
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// timeout bounds the search for the devices of one pod. It is the scheduler's own for a node
+// (KubeSchedulerConfiguration, DynamicResourcesArgs.filterTimeout).
+const timeout = 10 * time.Second
+
+// compiled is how many selectors are kept compiled; the scheduler keeps as many.
+const compiled = 10_000
+
+// Resolved are the devices of a pod.
+type Resolved struct {
+	// Containers are the devices of containers, by their names, in the order of request.Container.Given.
+	Containers map[string][]request.Given
+	// Stock is what the Kubernetes node has of the drivers of these devices.
+	Stock []request.Stock
+	// Notes are what could not be resolved, a sentence each.
+	Notes []string
+}
+
+// In is a pod with these devices.
+func (r Resolved) In(pod request.Pod) request.Pod {
+	pod.Containers, pod.Stock = slices.Clone(pod.Containers), r.Stock
+	for i := range pod.Containers {
+		pod.Containers[i].Given = r.Containers[pod.Containers[i].Name]
+	}
+	return pod
+}
+
+// id is a device without its claim.
+type id struct{ driver, pool, name string }
+
+// Resolver finds the devices of pods on one Kubernetes node. It is for one goroutine.
+type Resolver struct {
+	objects   *Objects
+	node      *v1.Node
+	places    *Places
+	allocated structured.AllocatedState
+	// claims are those of the manifests, and those that were made or allocated here.
+	claims map[string]*resourceapi.ResourceClaim
+	cache  *cel.Cache
+	// features are those that the objects need.
+	features structured.Features
+}
+
+// NodeName is the only Kubernetes node that ResourceSlices name, or "" if there are several or none.
+func (o *Objects) NodeName() string {
+	name := ""
+	for _, s := range o.slices {
+		switch n := s.Spec.NodeName; {
+		case n == nil || *n == "" || *n == name:
+		case name != "":
+			return ""
+		default:
+			name = *n
+		}
+	}
+	return name
+}
+
+// On is a resolver for a Kubernetes node. Without a name, claims that are not allocated cannot be resolved.
+func (o *Objects) On(name string) *Resolver {
+	r := &Resolver{
+		objects: o, claims: map[string]*resourceapi.ResourceClaim{},
+		features: structured.Features{
+			AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true,
+		},
+		allocated: structured.AllocatedState{
+			AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+			AggregatedCapacity: structured.NewConsumedCapacityCollection(),
+		},
+	}
+	if r.node = o.nodes[name]; r.node == nil && name != "" {
+		r.node = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
+	}
+	var kept []*Slice
+	for _, s := range o.slices {
+		kept = append(kept, sliceOf(s, nil)) // The machine may be another one.
+		for i := range s.Spec.Devices {
+			for _, a := range s.Spec.Devices[i].Attributes {
+				if a.IntValues != nil || a.BoolValues != nil || a.StringValues != nil || a.VersionValues != nil {
+					r.features.ListTypeAttributes = true
+				}
+			}
+		}
+	}
+	r.places = PlacesOf(kept, name)
+	r.cache = cel.NewCache(compiled, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: r.features.ListTypeAttributes})
+	for name, c := range o.claims {
+		r.claims[name] = c.DeepCopy() // It may be allocated here.
+		r.take(c.Status.Allocation)
+	}
+	return r
+}
+
+// take notes that devices are allocated.
+func (r *Resolver) take(a *resourceapi.AllocationResult) {
+	if a == nil {
+		return
+	}
+	for _, d := range a.Devices.Results {
+		device := structured.MakeDeviceID(d.Driver, d.Pool, d.Device)
+		switch {
+		case d.AdminAccess != nil && *d.AdminAccess: // Others can have it as well.
+		case d.ShareID != nil:
+			r.allocated.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(device, d.ShareID))
+			r.allocated.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(device, d.ConsumedCapacity))
+		default:
+			r.allocated.AllocatedDevices.Insert(device)
+		}
+	}
+}
+
+// Pod resolves the claims of a pod.
+func (r *Resolver) Pod(ctx context.Context, pod *v1.Pod) Resolved {
+	out := Resolved{Containers: map[string][]request.Given{}}
+	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	byName := map[string]*resourceapi.ResourceClaim{}
+	var pending []*resourceapi.ResourceClaim
+	for i := range pod.Spec.ResourceClaims {
+		named := &pod.Spec.ResourceClaims[i]
+		claim, err := r.claim(pod, named)
+		switch {
+		case err != nil:
+			note("resource claim %s is not resolved, and its devices have no effect: %v", named.Name, err)
+			continue
+		case claim == nil:
+			continue
+		case claim.Status.Allocation == nil && !slices.Contains(pending, claim):
+			pending = append(pending, claim)
+		}
+		byName[named.Name] = claim
+	}
+	if err := r.allocate(ctx, pending); err != nil {
+		for _, c := range pending {
+			note("resource claim %s is not resolved, and its devices have no effect: %v", c.Name, err)
+		}
+	}
+	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			for _, use := range c.Resources.Claims {
+				out.Containers[c.Name] = append(out.Containers[c.Name], r.devices(byName[use.Name], use.Request)...)
+			}
+		}
+	}
+	// Of extended resources that a DeviceClass serves, the scheduler makes one claim for the whole pod, and
+	// the status has which requests are of which container.
+	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
+		claim := r.claims[key(pod.Namespace, status.ResourceClaimName)]
+		if claim == nil {
+			note("extended resources of the pod are devices of ResourceClaim %s, which is not among the manifests: they have no effect",
+				key(pod.Namespace, status.ResourceClaimName))
+		}
+		for _, m := range status.RequestMappings {
+			out.Containers[m.ContainerName] = append(out.Containers[m.ContainerName], r.devices(claim, m.RequestName)...)
+		}
+	}
+	var all []request.Given
+	for name, devices := range out.Containers {
+		slices.SortFunc(devices, func(a, b request.Given) int { return a.Compare(&b) })
+		out.Containers[name] = slices.CompactFunc(devices, func(a, b request.Given) bool { return a.Compare(&b) == 0 })
+		all = append(all, devices...)
+	}
+	out.Stock = r.places.Stock(all)
+	return out
+}
+
+// claim is the ResourceClaim that a pod names: as it is there, or as its template makes it. It is nil
+// where the pod does not need one.
+func (r *Resolver) claim(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
+	name, _, err := resourceclaim.Name(pod, named)
+	switch {
+	case errors.Is(err, resourceclaim.ErrClaimNotFound):
+		return r.made(pod, named)
+	case err != nil:
+		return nil, errors.New("it names neither a ResourceClaim nor a ResourceClaimTemplate")
+	case name == nil:
+		return nil, nil //nolint:nilnil // The API has this: a template that makes no claim for the pod.
+	}
+	if c := r.claims[key(pod.Namespace, *name)]; c != nil {
+		return c, nil
+	}
+	if named.ResourceClaimTemplateName != nil {
+		if c, err := r.made(pod, named); err == nil {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("ResourceClaim %s is not among the manifests; kubectl get resourceclaims,resourceslices,deviceclasses -A -o json prints what is needed", key(pod.Namespace, *name))
+}
+
+// made is the claim that a template makes for a pod.
+func (r *Resolver) made(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
+	template := r.objects.templates[key(pod.Namespace, *named.ResourceClaimTemplateName)]
+	if template == nil {
+		return nil, fmt.Errorf("ResourceClaimTemplate %s is not among the manifests", key(pod.Namespace, *named.ResourceClaimTemplateName))
+	}
+	name := pod.Name + "-" + named.Name
+	if c := r.claims[key(pod.Namespace, name)]; c != nil {
+		return c, nil
+	}
+	c := &resourceapi.ResourceClaim{Spec: *template.Spec.Spec.DeepCopy()}
+	c.Namespace, c.Name = cmp.Or(pod.Namespace, v1.NamespaceDefault), name
+	r.claims[key(pod.Namespace, name)] = c
+	return c, nil
+}
+
+// allocate allocates claims together, as the scheduler does for a pod, and keeps the allocations.
+func (r *Resolver) allocate(ctx context.Context, pending []*resourceapi.ResourceClaim) error {
+	if len(pending) == 0 {
+		return nil
+	}
+	if r.node == nil {
+		return errors.New("it is not allocated, and the ResourceSlices are of several Kubernetes nodes or of none: name the node with --node")
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	results, err := r.search(ctx, pending)
+	switch {
+	case err != nil:
+		return err
+	case len(results) != len(pending):
+		byLabels := func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeSelector != nil }
+		if r.objects.nodes[r.node.Name] == nil && slices.ContainsFunc(r.objects.slices, byLabels) {
+			return fmt.Errorf("node %s has no free devices that satisfy it; ResourceSlices select nodes by their labels, and the Node is not among the manifests", r.node.Name)
+		}
+		return fmt.Errorf("node %s has no free devices that satisfy it", r.node.Name)
+	}
+	for i, c := range pending {
+		c.Status.Allocation = &results[i]
+		r.take(c.Status.Allocation)
+	}
+	return nil
+}
+
+// search asks the scheduler's allocator. It expects objects that an API server has validated, and can panic on
+// others.
+func (r *Resolver) search(ctx context.Context, pending []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			results, err = nil, errors.New("a request of it, a DeviceClass or a ResourceSlice is not as an API server accepts it")
+		}
+	}()
+	allocator, err := structured.NewAllocator(ctx, r.features, r.allocated, r.objects, r.objects.slices, r.cache)
+	if err != nil {
+		return nil, err
+	}
+	return allocator.Allocate(ctx, r.node, pending)
+}
+
+// devices are those of a claim, or of one of its requests.
+func (r *Resolver) devices(claim *resourceapi.ResourceClaim, name string) []request.Given {
+	if claim == nil || claim.Status.Allocation == nil {
+		return nil
+	}
+	var found []request.Given
+	for _, d := range claim.Status.Allocation.Devices.Results {
+		wanted := name == "" || d.Request == name || resourceclaim.BaseRequestRef(d.Request) == name
+		if wanted && d.Driver != "" && d.Device != "" {
+			nodes, _ := r.places.Nodes(d.Driver, d.Pool, d.Device)
+			found = append(found, request.Given{Claim: claim.Name, Driver: d.Driver, Pool: d.Pool, Name: d.Device, Nodes: nodes})
+		}
+	}
+	return found
+}

@@ -1,0 +1,94 @@
+package moves_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/scenario"
+)
+
+// BenchmarkFind looks for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8 CPUs
+// free. "one" and "two" are how many moves the pod needs, and nothing cures "none". In "within" all pods
+// consent to moves within their NUMA nodes alone, which does not help.
+func BenchmarkFind(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		cpus    int
+		consent request.Consent
+	}{
+		{"one", 10, request.MoveMemory}, {"two", 13, request.MoveMemory}, {"none", 15, request.MoveMemory}, {"within", 10, request.MoveCPUs},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := fragmented(b, c.consent)
+			pod := guaranteed("new", c.cpus, request.NoMoves)
+			if s.Plan(pod).Rejection == nil {
+				b.Fatal("it fits without moves")
+			}
+			var found moves.Found
+			b.ReportAllocs()
+			for b.Loop() {
+				found = moves.Find(s, pod, moves.Terms{Bytes: 1 << 50})
+			}
+			b.ReportMetric(float64(found.Plans), "plans")
+			if found.Set != nil {
+				b.ReportMetric(float64(len(found.Set.Moves)), "moves")
+			}
+			if found.Cut {
+				b.Fatal("the search was cut")
+			}
+		})
+	}
+}
+
+func guaranteed(name string, cpus int, consent request.Consent) request.Pod {
+	return request.Pod{
+		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Moves: consent,
+		Containers: []request.Container{{
+			Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true,
+			Memory: request.Amounts{{Resource: machine.Memory, Value: int64(cpus) * 256 * mib}},
+		}},
+	}
+}
+
+// fragmented is a node with 8 NUMA nodes of 64 CPUs, under single-numa-node, with 200 pods of 1 to 3 CPUs that may
+// be moved and some that may not. 64 CPUs are free.
+func fragmented(b *testing.B, consent request.Consent) *node.State {
+	b.Helper()
+	m := scenario.Machine("sockets=2 numa=4 cores=32 threads=2 memory=64Gi")
+	s, err := node.New(m, node.Policy{
+		Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), StaticMemory: true,
+		ReservedMemory: map[int]map[string]int64{0: {machine.Memory: 1 << 30}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	admit := func(pod request.Pod) {
+		p := s.Plan(pod)
+		if s, err = s.Apply(p); err != nil || p.Rejection != nil {
+			b.Fatal(err, p.Rejection)
+		}
+	}
+	for n := range 8 {
+		pod := guaranteed(fmt.Sprintf("gone%d", n), 8, request.NoMoves)
+		pod.Containers[0].Given = []request.Given{{Resource: "example.com/nic", Name: fmt.Sprint(n), Nodes: mask.Of(n)}}
+		admit(pod)
+	}
+	for i := range 200 {
+		admit(guaranteed(fmt.Sprintf("p%03d", i), 1+i%3, consent))
+	}
+	for _, unit := range m.CPUNodes() {
+		if left := s.AvailableCPUs().IntersectionLen(unit.CPUs); left > 0 {
+			admit(guaranteed(fmt.Sprintf("rest%d", unit.ID), left, request.NoMoves))
+		}
+	}
+	for n := range 8 {
+		s = s.Release(fmt.Sprintf("gone%d", n))
+	}
+	return s
+}

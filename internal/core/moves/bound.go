@@ -1,0 +1,271 @@
+package moves
+
+import (
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// bounds count what is free on each NUMA node: CPUs first, then each type of memory. They are what the core
+// compares with at most, so that what does not fit here does not fit there.
+type bounds struct {
+	state *node.State
+	ids   []int // of the NUMA nodes, ascending
+	types []string
+	// free is by NUMA node, then resource. total is the sum.
+	free  [][]int64
+	total []int64
+}
+
+// claim is what a pod wants at the same time, by resource. together: all of it on one NUMA node.
+type claim struct {
+	wants    []int64
+	together bool
+}
+
+// leaving is what a pod leaves when it moves: how much on each NUMA node, by resource.
+type leaving struct {
+	frees [][]int64
+	total []int64
+	// home is the index of the only NUMA node that it has, or -1. bytes is what it costs to leave it, stays
+	// that it may not.
+	home  int
+	bytes int64
+	stays bool
+}
+
+func newBounds(s *node.State) *bounds {
+	b := &bounds{state: s, types: s.Memory().Capacity().Types()}
+	b.total = make([]int64, 1+len(b.types))
+	for _, n := range s.Memory().Nodes() {
+		free := make([]int64, len(b.total))
+		free[0] = int64(s.AvailableCPUs().IntersectionLen(s.Machine().CPUsOf(mask.Of(n.ID))))
+		for t, bytes := range n.Free {
+			free[1+t] = bytes
+		}
+		for r := range free {
+			b.total[r] += free[r]
+		}
+		b.ids = append(b.ids, n.ID)
+		b.free = append(b.free, free)
+	}
+	return b
+}
+
+// claimOf is the claim of a pod that is aligned as its policy prefers, or is not. What is aligned by container is
+// counted in total alone, and so is what fits on no single NUMA node of the empty machine: only of these is it
+// certain that one is preferred.
+func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
+	d := b.state.Demand(pod)
+	ask := d.Together
+	if d.Path != node.AsOne && d.Path != node.AsPool {
+		ask = node.Ask{}
+		for i := range d.Containers { // The largest one is less than or equal to all of them.
+			ask.CPUs = max(ask.CPUs, d.Containers[i].CPUs)
+		}
+	}
+	c := claim{wants: make([]int64, 1+len(b.types))}
+	c.wants[0] = int64(ask.CPUs)
+	for t, name := range b.types {
+		c.wants[1+t], _ = ask.Memory.Get(name)
+	}
+	c.together = aligned && len(d.Together.Memory)+d.Together.CPUs > 0 && !b.state.Policy().CPU.AlignBySocket && b.alone(c.wants)
+	return c
+}
+
+// claimOfGrant is the claim of a pod that is there: without what it gave back since its admission. It is less than
+// or equal to what the pod has at another place, whatever its init containers have there.
+func (b *bounds) claimOfGrant(g *node.Grant) claim {
+	c := b.claimOf(&g.Pod, isAligned(g))
+	clear(c.wants)
+	var initial int
+	for i := range g.Containers {
+		asks, has := &g.Pod.Containers[i], &g.Containers[i]
+		switch n := has.CPUs.Len(); {
+		case !g.Pool.IsEmpty():
+		case asks.Type == request.Init:
+			initial = max(initial, n)
+		default:
+			c.wants[0] += int64(n)
+		}
+		for t, name := range b.types {
+			for _, block := range has.Memory {
+				if block.Type == name && asks.Type != request.Init && len(g.PoolMemory) == 0 {
+					c.wants[1+t] += block.Size
+				}
+			}
+		}
+	}
+	c.wants[0] = max(c.wants[0], int64(initial), int64(g.Pool.Len()))
+	for t, name := range b.types {
+		for _, block := range g.PoolMemory {
+			if block.Type == name {
+				c.wants[1+t] += block.Size
+			}
+		}
+	}
+	return c
+}
+
+// alone reports whether the CPUs fit on one NUMA node of the empty machine, and the memory.
+func (b *bounds) alone(wants []int64) bool {
+	var largest int
+	for _, n := range b.state.Machine().CPUNodes() {
+		largest = max(largest, n.Size)
+	}
+	memory := false
+	for _, n := range b.state.Memory().Capacity().Nodes() {
+		all := true
+		for t := range b.types {
+			all = all && n.Types[t].Allocatable >= wants[1+t]
+		}
+		memory = memory || all
+	}
+	return int64(largest) >= wants[0] && memory
+}
+
+// isAligned reports whether every container is aligned as its policy prefers, which a move must not change.
+func isAligned(g *node.Grant) bool {
+	for i := range g.Containers {
+		if c := &g.Containers[i]; !c.Removed && !(c.Affinity.HasMask && c.Affinity.Preferred) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *bounds) leavingOf(g *node.Grant, consent request.Consent) leaving {
+	l := leaving{home: -1, stays: consent < request.MoveMemory, total: make([]int64, len(b.total))}
+	cpus := g.CPUs().Difference(b.state.Policy().ReservedCPUs)
+	nodes := b.state.Machine().NodesOf(g.CPUs())
+	for _, block := range g.Charged() {
+		nodes |= block.Nodes
+	}
+	for at, id := range b.ids {
+		frees := make([]int64, len(b.total))
+		frees[0] = int64(cpus.IntersectionLen(b.state.Machine().CPUsOf(mask.Of(id))))
+		l.total[0] += frees[0]
+		for _, block := range g.Charged() {
+			for t, name := range b.types {
+				if block.Type == name && block.Nodes.Has(id) {
+					frees[1+t] += block.Size // How a block is spread over several NUMA nodes does not matter: it is all there at most.
+				}
+			}
+		}
+		l.frees = append(l.frees, frees)
+		if nodes == mask.Of(id) {
+			l.home = at
+		}
+	}
+	for _, block := range g.Charged() {
+		for t, name := range b.types {
+			if block.Type == name {
+				l.total[1+t] += block.Size
+			}
+		}
+	}
+	for i := range g.Containers { // Init containers may have more or less at another place.
+		if g.Pod.Containers[i].Type != request.Init && len(g.PoolMemory) == 0 {
+			for _, block := range g.Containers[i].Memory {
+				l.bytes += block.Size
+			}
+		}
+	}
+	for _, block := range g.PoolMemory {
+		l.bytes += block.Size
+	}
+	return l
+}
+
+// least is the least that moving the candidates can cost; false if the pod cannot fit after any such moves.
+func (x *search) least(members []int) (int64, bool) {
+	a := &x.pods[members[0]]
+	b := (*candidate)(nil)
+	if len(members) > 1 {
+		b = &x.pods[members[1]]
+	}
+	for r, free := range x.bounds.total {
+		free += a.leaves.total[r] - a.claim.wants[r] - x.claim.wants[r]
+		if b != nil {
+			free += b.leaves.total[r] - b.claim.wants[r]
+		}
+		if free < 0 {
+			return 0, false
+		}
+	}
+	if !x.claim.together {
+		return 0, true
+	}
+	least, ok := int64(0), false
+	for at := range x.bounds.ids {
+		if !x.room(a, b, at, at, -1, -1) {
+			continue
+		}
+		if cost, fits := x.place(a, b, at); fits && (!ok || cost < least) {
+			if least, ok = cost, true; least == 0 {
+				break
+			}
+		}
+	}
+	return least, ok
+}
+
+// place is the least cost of places for the candidates if the pod is on a NUMA node, by its index.
+func (x *search) place(a, b *candidate, pod int) (least int64, ok bool) {
+	for atA := range x.options(a) {
+		costA, may := a.cost(atA)
+		if !may || ok && costA >= least || !x.room(a, b, atA, pod, atA, -1) {
+			continue
+		}
+		if b == nil {
+			least, ok = costA, true
+			continue
+		}
+		for atB := range x.options(b) {
+			cost, may := b.cost(atB)
+			if cost += costA; may && (!ok || cost < least) && x.room(a, b, atB, pod, atA, atB) {
+				least, ok = cost, true
+			}
+		}
+	}
+	return least, ok
+}
+
+// options is the number of NUMA nodes to look at for a candidate: one if it may be on several.
+func (x *search) options(c *candidate) int {
+	if !c.claim.together {
+		return 1
+	}
+	return len(x.bounds.ids)
+}
+
+// cost is what a place of a candidate costs, by the index of the NUMA node.
+func (c *candidate) cost(at int) (int64, bool) {
+	if !c.claim.together || c.leaves.home < 0 || at == c.leaves.home {
+		return 0, true
+	}
+	return c.leaves.bytes, !c.leaves.stays
+}
+
+// room reports whether a NUMA node has room for all of the three that are on it; -1 is nowhere yet.
+func (x *search) room(a, b *candidate, at, pod, atA, atB int) bool {
+	for r, free := range x.bounds.free[at] {
+		free += a.leaves.frees[at][r]
+		if b != nil {
+			free += b.leaves.frees[at][r]
+			if atB == at && b.claim.together {
+				free -= b.claim.wants[r]
+			}
+		}
+		if atA == at && a.claim.together {
+			free -= a.claim.wants[r]
+		}
+		if pod == at {
+			free -= x.claim.wants[r]
+		}
+		if free < 0 {
+			return false
+		}
+	}
+	return true
+}

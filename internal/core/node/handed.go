@@ -1,0 +1,279 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Misplaced is in what a grant that was planned elsewhere is against the rules of the state.
+type Misplaced int
+
+// The kinds. Their names are labels of metrics.
+const (
+	MisplacedShape   Misplaced = iota // shape
+	MisplacedCPUs                     // cpus
+	MisplacedMemory                   // memory
+	MisplacedDevices                  // devices
+	// MisplacedNodes: the policy does not admit the NUMA nodes, or not together.
+	MisplacedNodes // alignment
+)
+
+// MisplacedError is why PlanGrant makes no plan.
+type MisplacedError struct {
+	Kind   Misplaced
+	Detail string
+}
+
+func (e *MisplacedError) Error() string {
+	return fmt.Sprintf("the grant is against the rules of this node (%s): %s", e.Kind, e.Detail)
+}
+
+// PlanGrant plans a pod as another planner did: its grant is g, with g's CPUs, NUMA nodes and devices.
+// It is admitted only if every rule of Plan allows it in this state. So g chooses among what the rules
+// allow, and never gives the pod more than it asks for. Of g only the assignments count: pod is the
+// request. A pod that is known keeps its grant, as in Plan. The error is a *MisplacedError.
+//
+// The planner decides, with three differences: the Topology Manager looks at the NUMA nodes of g alone,
+// CPUs and devices are g's, and memory is placed on g's NUMA nodes. What comes out must be g. So a plan of Plan is
+// accepted in every state of the node in which what it takes is free, whatever other pods that state has. There are
+// two exceptions. The aligned NUMA nodes must have enough, also where the pod has CPUs or devices of others: with
+// align-by-socket, and devices near no NUMA node. With full-pcpus-only the allocator splits cores if the aligned NUMA nodes
+// have only siblings of reserved CPUs: such a plan is accepted only in states in which Plan makes it.
+func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
+	if len(g.Containers) != len(pod.Containers) {
+		return nil, &MisplacedError{MisplacedShape, fmt.Sprintf("it has %d containers, the pod has %d", len(g.Containers), len(pod.Containers))}
+	}
+	if _, known := s.Grant(pod.UID); known {
+		return s.Plan(pod), nil
+	}
+	p, wrong := s.follow(pod, g)
+	if wrong == nil {
+		return p, nil
+	}
+	if own := s.Plan(pod); own.Grant != nil && own.Grant.misfit(g) == nil {
+		return own, nil
+	}
+	return nil, wrong
+}
+
+// PlanBesides turns the plan of a pod beside what is promised to other pods into one for s. It was made on a state in which
+// no pod gets that, or in which the other pods are. It is nil if its place depends on them: then the promises cannot be
+// kept from the pod.
+func (s *State) PlanBesides(p *Plan) *Plan {
+	if p.Grant == nil {
+		p.Base = s.generation
+		return p
+	}
+	own, err := s.PlanGrant(p.Pod, p.Grant)
+	if err != nil {
+		return nil
+	}
+	return own
+}
+
+// follow plans with the choices of g.
+func (s *State) follow(pod request.Pod, g *Grant) (*Plan, *MisplacedError) {
+	h := &handed{grant: g}
+	p := s.draft(pod, h)
+	switch {
+	case h.wrong != nil:
+		return nil, h.wrong
+	case p.Rejection != nil:
+		return nil, &MisplacedError{kindOf(p.Trace.Stage), p.Rejection.Error()}
+	}
+	if wrong := p.Grant.misfit(g); wrong != nil {
+		return nil, wrong
+	}
+	if err := s.checkGrant(p.Grant, s.AvailableCPUs()); err != nil {
+		return nil, &MisplacedError{MisplacedShape, err.Error()}
+	}
+	return p, nil
+}
+
+func kindOf(s Stage) Misplaced {
+	switch s {
+	case StageTopology:
+		return MisplacedNodes
+	case StageCPU:
+		return MisplacedCPUs
+	case StageMemory:
+		return MisplacedMemory
+	case StageDevices:
+		return MisplacedDevices
+	case StageBegin, StageEnd:
+	}
+	return MisplacedShape
+}
+
+// SameAssignments reports whether two grants give the same to the containers of a pod, in both places if it is being
+// moved. Requests and remarks about the search do not count.
+func (g *Grant) SameAssignments(h *Grant) bool {
+	if (g.Moving == nil) != (h.Moving == nil) || g.Moving != nil && !g.Moving.SameAssignments(h.Moving) {
+		return false
+	}
+	return len(g.Containers) == len(h.Containers) && g.misfit(h) == nil
+}
+
+// misfit is the first difference of the assignments of two grants with as many containers.
+func (g *Grant) misfit(h *Grant) *MisplacedError {
+	if !g.Pool.Equal(h.Pool) {
+		return &MisplacedError{MisplacedCPUs, fmt.Sprintf("its pool has CPUs %q, and the rules give %q", h.Pool, g.Pool)}
+	}
+	if !slices.Equal(g.PoolMemory, h.PoolMemory) {
+		return &MisplacedError{MisplacedMemory, fmt.Sprintf("its pool has %v, and the rules give %v", h.PoolMemory, g.PoolMemory)}
+	}
+	for i := range g.Containers {
+		a, b, at := &g.Containers[i], &h.Containers[i], fmt.Sprintf("container %d", i)
+		if i < len(g.Pod.Containers) {
+			at = "container " + g.Pod.Containers[i].Name
+		}
+		wrong := func(kind Misplaced, has, gets any) *MisplacedError {
+			return &MisplacedError{kind, fmt.Sprintf("%s has %v, and the rules give %v", at, has, gets)}
+		}
+		same := func(x, y device.Assigned) bool { return x.Resource == y.Resource && slices.Equal(x.IDs, y.IDs) }
+		switch x, y := a.Affinity, b.Affinity; {
+		case !a.CPUs.Equal(b.CPUs):
+			return wrong(MisplacedCPUs, b.CPUs, a.CPUs)
+		case !slices.Equal(a.Memory, b.Memory) || a.MemoryNodes != b.MemoryNodes:
+			return wrong(MisplacedMemory, b.Memory, a.Memory)
+		case !slices.EqualFunc(a.Devices, b.Devices, same):
+			return wrong(MisplacedDevices, b.Devices, a.Devices)
+		case x.Mask != y.Mask || x.HasMask != y.HasMask || x.Preferred != y.Preferred || x.Admit != y.Admit || a.Removed != b.Removed:
+			return wrong(MisplacedNodes, fmt.Sprintf("NUMA nodes %s, preferred %t", y.Mask, y.Preferred), fmt.Sprintf("%s, preferred %t", x.Mask, x.Preferred))
+		}
+	}
+	return nil
+}
+
+// handed is the grant that a draft follows.
+type handed struct {
+	grant *Grant
+	wrong *MisplacedError
+}
+
+// reject ends the draft. The rejection is not for people: the error has the reason.
+func (h *handed) reject(kind Misplaced, format string, args ...any) *Rejection {
+	h.wrong = &MisplacedError{kind, fmt.Sprintf(format, args...)}
+	return &Rejection{Detail: h.wrong.Detail}
+}
+
+// container is the one of that name; a pod's alignment has no name, and is that of all its containers.
+func (d *draft) handedContainer(name string) *ContainerGrant {
+	_, i := d.pod.Container(name)
+	return &d.handed.grant.Containers[max(0, i)]
+}
+
+// mergeHanded is the choice of the grant, if the policy admits it. Merge prefers a set of NUMA nodes if every hint set has
+// and prefers it (R-HINT-51); which of those it takes depends on what else is free. Under best-effort the grant may have
+// any NUMA nodes, and need not be aligned: where it was planned, other pods may have had what would have aligned it.
+func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *Rejection) {
+	want := d.handedContainer(container).Affinity
+	if want.Mask.IsEmpty() || !rules.Nodes.Contains(want.Mask) {
+		return hint.Choice{}, d.handed.reject(MisplacedNodes, "it is aligned on NUMA nodes %s, the machine has %s", want.Mask, rules.Nodes)
+	}
+	choice := hint.Choice{Mask: want.Mask, HasMask: want.HasMask, Preferred: true}
+	free := true
+	for i := range hintSets {
+		if s := &hintSets[i]; s.Kind != hint.Any {
+			free = false
+			choice.Preferred = choice.Preferred && s.Has(want.Mask) && s.Prefers(want.Mask)
+		}
+	}
+	if free { // Merge gives all NUMA nodes then.
+		choice.Preferred = want.Mask == rules.Nodes
+	}
+	switch rules.Policy {
+	case hint.BestEffort:
+		choice.Admit, choice.Preferred = true, choice.Preferred && want.Preferred
+	case hint.Restricted:
+		choice.Admit, choice.HasMask = choice.Preferred, true
+	case hint.SingleNUMANode:
+		choice.Admit, choice.HasMask = choice.Preferred && (free || want.Mask.Len() == 1), want.Mask != rules.Nodes
+	}
+	if !choice.Admit {
+		return choice, d.handed.reject(MisplacedNodes, "policy %s does not admit NUMA nodes %s", d.s.policy.Topology, want.Mask)
+	}
+	return choice, nil
+}
+
+// takeHanded takes n CPUs of the grant, for a container or, with an empty name, for the pool. It does not require that
+// the set has as many as possible of the CPUs that init containers leave: the allocator prefers whole cores to those, so
+// that its choice depends on what else is free, and what was planned elsewhere, such as beside pods that have not started
+// here, may leave them. Each set still has exactly the CPUs that its container asks for, as the allocator's have. So a
+// grant has no more CPUs than the planner gives the pod in some other state of the node.
+func (d *draft) takeHanded(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
+	set, of := d.handed.grant.Pool, "the pool"
+	if container != "" {
+		set, of = d.handedContainer(container).CPUs, "container "+container
+	}
+	from := d.available().Union(d.reusableCPUs)
+	near := cpu.Local(d.s.machine, d.s.policy.CPU, choice.Mask)
+	switch {
+	case set.Len() != n:
+		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %q and asks for %d", of, set, n)
+	case !from.Contains(set):
+		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %s, which are not free", of, set.Difference(from))
+	case d.s.policy.CPU.FullPCPUsOnly && cpu.SplitsCores(d.s.machine, set):
+		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %s, which are not whole cores", of, set)
+	case choice.HasMask && choice.Preferred && !near.Contains(set):
+		return set, d.handed.reject(MisplacedCPUs, "%s has CPUs %s, which are not on NUMA nodes %s", of, set.Difference(near), choice.Mask)
+	}
+	return set, nil
+}
+
+// takeHandedSlice takes the slice of a container out of what is left of its pod's pool.
+func (d *draft) takeHandedSlice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
+	set := d.handedContainer(container).CPUs
+	if set.Len() != n || !left.Contains(set) {
+		return set, d.handed.reject(MisplacedCPUs, "container %s has CPUs %q, and asks for %d of %s", container, set, n, left)
+	}
+	return set, nil
+}
+
+// handedDevices are the devices of the grant for container i: what init containers leave first, as Allocate takes them.
+func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *Rejection) {
+	var ids []string
+	for _, h := range d.handed.grant.Containers[i].Devices {
+		if h.Resource == resource {
+			ids = h.IDs
+		}
+	}
+	reusable, name := d.reusableDevices.IDs(resource), d.pod.Containers[i].Name
+	taken := d.reusableDevices.New(resource, ids)
+	spare := max(0, n-len(reusable))
+	if len(ids) != n || !slices.IsSorted(ids) || len(taken) > spare {
+		return nil, d.handed.reject(MisplacedDevices, "container %s has devices %q of %s, asks for %d, and init containers of the pod leave it %q", name, ids, resource, n, reusable)
+	}
+	free := d.devices.Free(resource)
+	for _, id := range taken {
+		if _, found := slices.BinarySearch(free, id); !found {
+			return nil, d.handed.reject(MisplacedDevices, "container %s has device %q of %s, which is not free", name, id, resource)
+		}
+		near, _ := d.devices.Inventory().Device(resource, id)
+		if choice.HasMask && choice.Preferred && !near.Nodes.IsEmpty() && near.Nodes&choice.Mask == 0 {
+			return nil, d.handed.reject(MisplacedDevices, "container %s has device %q of %s, which is not near NUMA nodes %s", name, id, resource, choice.Mask)
+		}
+	}
+	return ids, nil
+}
+
+// handedMemory is the alignment for the memory of a container or of the pool: the NUMA nodes of the
+// grant, within those that are aligned.
+func (d *draft) handedMemory(blocks []memory.Block, choice hint.Choice) (hint.Choice, *Rejection) {
+	nodes := nodesOf(blocks)
+	switch {
+	case nodes.IsEmpty() || !d.s.machine.NodeMask().Contains(nodes):
+		return choice, d.handed.reject(MisplacedMemory, "its memory is on NUMA nodes %s, the machine has %s", nodes, d.s.machine.NodeMask())
+	case choice.HasMask && choice.Preferred && !choice.Mask.Contains(nodes):
+		return choice, d.handed.reject(MisplacedMemory, "its memory is on NUMA nodes %s, and it is aligned on %s", nodes, choice.Mask)
+	}
+	choice.Mask, choice.HasMask, choice.Preferred = nodes, true, false
+	return choice, nil
+}

@@ -1,0 +1,121 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Replan decides where the pod of a grant would be if it came now to a state that it has left (R-MOV-2). What
+// the pod gave back since its admission it does not get again: its grant has what a move takes it to. A
+// container that has grown keeps a baseline of as many CPUs as before. Devices stay: an inventory that came later
+// gives a running pod none.
+func (s *State) Replan(g *Grant) *Plan {
+	p := s.Plan(g.Pod)
+	if p.Rejection != nil || p.Known {
+		return p
+	}
+	return s.ReplanAt(g, p)
+}
+
+// ReplanAt turns the plan of the pod of a grant, as if it came now, into a Replan.
+func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
+	as := &resizing{old: g, was: s.Demand(&g.Pod), draft: draft{s: s, pod: g.Pod, trace: &p.Trace}}
+	if g.Pod.Estimated { // R-MOV-4
+		p.Grant = nil
+		p.Rejection = as.reject(NotResizable, &Rejection{Detail: "the request of the pod was estimated from cgroup numbers, and it stays where it is"})
+		return p
+	}
+	if what := as.admittedOtherwise(); what != "" {
+		p.Grant = nil
+		p.Rejection = as.reject(OtherPolicy, &Rejection{Detail: what + ": the policy is another than when the pod was admitted, and it stays where it is"})
+		return p
+	}
+	to := p.Grant
+	to.Sequence, to.Resized = g.Sequence, g.Resized
+	anyCPUs, anyMemory := false, false
+	for i := range to.Containers {
+		c, was := &to.Containers[i], &g.Containers[i]
+		c.Devices = was.Devices
+		if was.MemoryNodes.IsEmpty() { // It was admitted while no pod got memory of its own.
+			c.Memory, c.MemoryNodes = nil, 0
+		}
+		switch {
+		case was.Removed:
+			*c = ContainerGrant{Removed: true, Affinity: was.Affinity}
+		case len(was.Memory) == 0:
+			c.Memory = nil
+		}
+		if n := was.Baseline.Len(); n > 0 && n < c.CPUs.Len() {
+			c.Baseline = cpu.Keep(s.machine, s.policy.CPU, c.CPUs, cpuset.Set{}, n)
+		}
+		anyCPUs = anyCPUs || !c.CPUs.IsEmpty()
+		anyMemory = anyMemory || len(c.Memory) > 0
+	}
+	if !anyCPUs {
+		to.Pool = cpuset.Set{}
+	}
+	if !anyMemory {
+		to.PoolMemory = nil
+	}
+	if n := g.PoolBaseline.Len(); n > 0 && n < to.Pool.Len() {
+		base := sliceBaselines(to)
+		if base.Len() > n { // At its admission the slices of init containers and later ones had CPUs in common.
+			p.Grant = nil
+			p.Rejection = as.reject(SlicesApart, &Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
+				"its pool was admitted with %s, and at another place the slices of its containers would be %d CPUs: it could not be resized back", amountText(request.CPU, int64(n)), base.Len())})
+			return p
+		}
+		to.PoolBaseline = above(cpu.Keep(s.machine, s.policy.CPU, to.Pool, base, n), to.Pool)
+	}
+	p.usage, p.devices = s.usage.Charge(to.Charged(), nil), s.devices
+	if taken, err := takeDevices(s.devices, g.Devices()); err == nil {
+		p.devices = taken
+	}
+	p.Delta.SharedAfter = s.shared.Difference(to.CPUs())
+	return p
+}
+
+// sliceBaselines are the CPUs of a pod's slices that no resize takes away: the pool keeps them as well.
+func sliceBaselines(g *Grant) cpuset.Set {
+	var b cpuset.Builder
+	for i := range g.Containers {
+		b.AddSet(g.BaselineOf(i))
+	}
+	return b.Set()
+}
+
+// Move is the state in which a pod that is there has the grant of a Replan. The place must be free now, or the
+// pod's own. The error wraps ErrInvariant.
+func (s *State) Move(to *Grant) (*State, error) {
+	at, known := s.find(to.Pod.UID)
+	if !known {
+		return nil, broken("pod %s is not on the node and cannot be moved", to.Pod.ID())
+	}
+	old := s.grants[at]
+	if old.Moving != nil {
+		return nil, broken("pod %s is being moved already", to.Pod.ID())
+	}
+	if err := s.checkGrant(to, s.AvailableCPUs().Union(old.CPUs())); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
+	}
+	usage := s.usage.Release(old.Charged())
+	for _, b := range to.Charged() {
+		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
+			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room", amountText(b.Type, b.Size), b.Nodes))
+		}
+		usage = usage.Charge([]memory.Block{b}, nil)
+	}
+	n := s.next()
+	n.shared = s.shared.Union(old.CPUs()).Difference(to.CPUs()).Intersection(s.sharable())
+	n.usage = usage
+	moved := *to
+	moved.Resized = n.generation
+	n.grants = slices.Clone(s.grants)
+	n.grants[at] = &moved
+	return n, nil
+}

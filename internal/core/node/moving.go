@@ -1,0 +1,176 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// MoveStep is how far a move has come.
+type MoveStep int
+
+// The steps (R-MOV-8). The containers have both places assigned in each of them.
+const (
+	// MoveWidened: the containers run on the CPUs of the old place, with the memory nodes of both.
+	MoveWidened MoveStep = iota // widened
+	// MoveSwitched: the CPUs are those of the new place.
+	MoveSwitched // switched
+	// MoveNarrowed: the memory nodes are those of the new place, too.
+	MoveNarrowed // narrowed
+	// MoveReturned: the move is given up. CPUs and memory nodes are those of the old place.
+	MoveReturned // returned
+)
+
+// BeginMove is the state in which a pod that is there has two places, its own and that of a Replan: no other pod gets
+// any of both until EndMove. The new place must be free now, or the pod's own, beside the old one. The error wraps
+// ErrInvariant; it also names a pod that has changed since the Replan.
+func (s *State) BeginMove(to *Grant) (*State, error) {
+	at, known := s.find(to.Pod.UID)
+	if !known {
+		return nil, broken("pod %s is not on the node and cannot be moved", to.Pod.ID())
+	}
+	old := s.grants[at]
+	if what := changed(old, to); what != "" {
+		return nil, broken("pod %s cannot be moved: %s", to.Pod.ID(), what)
+	}
+	place := *to
+	place.Pod, place.Sequence, place.Resized, place.Moving = old.Pod, old.Sequence, old.Resized, nil
+	if err := s.checkGrant(&place, s.AvailableCPUs().Union(old.CPUs())); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
+	}
+	g := *old
+	g.Moving = &place
+	n := s.next()
+	for _, b := range g.Charged()[len(old.Charged()):] {
+		if b.Size > 0 && !n.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
+			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room beside the old place", amountText(b.Type, b.Size), b.Nodes))
+		}
+		n.usage = n.usage.Charge([]memory.Block{b}, nil)
+	}
+	g.Resized = n.generation
+	n.shared = s.shared.Difference(place.CPUs())
+	n.grants = slices.Clone(s.grants)
+	n.grants[at] = &g
+	return n, nil
+}
+
+// changed describes why a pod cannot be moved to a place that was planned before; empty: it can.
+func changed(old, to *Grant) string {
+	switch {
+	case old.Moving != nil:
+		return "it is being moved already"
+	case !old.Pod.Equal(to.Pod) || len(old.Containers) != len(to.Containers):
+		return "its request is another one than when the move was planned"
+	}
+	for i := range old.Containers {
+		if old.Containers[i].Removed != to.Containers[i].Removed {
+			return "container " + old.Pod.Containers[i].Name + " was removed since the move was planned"
+		}
+	}
+	return ""
+}
+
+// EndMove is the state in which a pod that is being moved has one place again: the new one if it is done, otherwise the
+// old one. A pod that is not being moved changes nothing.
+func (s *State) EndMove(uid string, done bool) *State {
+	at, known := s.find(uid)
+	if !known || s.grants[at].Moving == nil {
+		return s
+	}
+	old := s.grants[at]
+	g := *old
+	if done {
+		g = *old.Moving
+	}
+	g.Moving = nil
+	n := s.replace(at, &g)
+	g.Resized = n.generation
+	return n
+}
+
+// During is the state with a pod that is being moved as it is in a step of the move, to compare running containers with.
+// What is assigned is the same in all steps. Another pod changes nothing. The state is not for planning.
+func (s *State) During(uid string, step MoveStep) *State {
+	at, known := s.find(uid)
+	if !known || s.grants[at].Moving == nil || step == MoveWidened {
+		return s
+	}
+	g, other := *s.grants[at], *s.grants[at].Moving
+	if step != MoveReturned {
+		g, other = other, g
+		g.Resized = other.Resized
+	}
+	if step != MoveSwitched { // Only the CPUs of the other place are still the pod's to run on.
+		other.Containers = slices.Clone(other.Containers)
+		for i := range other.Containers {
+			other.Containers[i].MemoryNodes = g.Containers[i].MemoryNodes
+		}
+	}
+	other.Moving = nil
+	g.Moving = &other
+	n := *s
+	n.grants = slices.Clone(s.grants)
+	n.grants[at] = &g
+	return &n
+}
+
+// Reserving is the state in which no pod gets what is free of the grants, for planning others beside them: what it
+// plans fits the state itself. Memory for which there is no room is left out.
+func (s *State) Reserving(grants ...*Grant) *State {
+	n := *s
+	for _, g := range grants {
+		n.shared = n.shared.Difference(g.CPUs())
+		for _, b := range g.Charged() {
+			if n.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
+				n.usage = n.usage.Charge([]memory.Block{b}, nil)
+			}
+		}
+	}
+	return &n
+}
+
+// Staying is the grant of a pod that is being moved without the place to which it is moved.
+func (g *Grant) Staying() *Grant {
+	stays := *g
+	stays.Moving = nil
+	return &stays
+}
+
+// bothMems are the memory nodes of container i in both places of a pod that is being moved. A container that is not
+// pinned in one of them is not pinned.
+func (g *Grant) bothMems(i int) mask.Mask {
+	own, other := g.Containers[i].MemoryNodes, g.Moving.Containers[i].MemoryNodes
+	if own.IsEmpty() || other.IsEmpty() {
+		return own
+	}
+	return own | other
+}
+
+// beyond are the blocks of the new place that the old one does not have.
+func (g *Grant) beyond() []memory.Block {
+	left := slices.Clone(g.charged())
+	var more []memory.Block
+	for _, b := range g.Moving.charged() {
+		if i := slices.Index(left, b); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			continue
+		}
+		more = append(more, b)
+	}
+	return more
+}
+
+// eachPlace returns the grant after f has changed it in all places that it has.
+func (g *Grant) eachPlace(f func(*Grant)) *Grant {
+	next := *g
+	f(&next)
+	if g.Moving != nil {
+		place := *g.Moving
+		f(&place)
+		next.Moving = &place
+	}
+	return &next
+}

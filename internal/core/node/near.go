@@ -1,0 +1,217 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Distance is how far a device is from the CPUs and the memory of a container that has it.
+type Distance int
+
+// The distances. Nothing is known of a device without a known NUMA node, nor of a container without
+// CPUs and memory of its own or its pod's.
+const (
+	DistanceUnknown Distance = iota // unknown
+	Near                            // near
+	OtherNUMANode                   // another NUMA node
+	OtherSocket                     // another socket
+)
+
+// Device is a device of a container, with its NUMA nodes that the machine has, and how far it is. Chosen
+// is set for one that the Kubernetes node chose from its inventory; others are given.
+type Device struct {
+	request.Given
+	Chosen   bool
+	Distance Distance
+}
+
+// DevicesOf are the devices of each container of a pod: those that were given, and those from the
+// inventory, each in ascending order; nil if no container has any. Devices that the inventory does not
+// have any more have no known NUMA node.
+//
+// A container is remote from a device, on another NUMA node or socket, if it has CPUs or memory on a NUMA
+// node that none of its devices is near, under scope pod none of the pod's, or if the device is near none
+// of its NUMA nodes (R-DEV-7).
+func (s *State) DevicesOf(g *Grant) [][]Device {
+	var all [][]Device
+	add := func(i int, d Device) {
+		if all == nil {
+			all = make([][]Device, len(g.Containers))
+		}
+		d.Nodes &= s.machine.NodeMask()
+		all[i] = append(all[i], d)
+	}
+	for i := range g.Containers {
+		if g.Containers[i].Removed {
+			continue
+		}
+		for _, x := range g.Pod.Containers[i].Given {
+			add(i, Device{Given: x})
+		}
+		for _, h := range g.Containers[i].Devices {
+			for _, id := range h.IDs {
+				d, _ := s.devices.Inventory().Device(h.Resource, id)
+				add(i, Device{Given: request.Given{Resource: h.Resource, Name: id, Nodes: d.Nodes}, Chosen: true})
+			}
+		}
+	}
+	var pod mask.Mask
+	for _, devices := range all {
+		pod |= nearAny(devices)
+	}
+	for i, devices := range all {
+		near := nearAny(devices)
+		if s.policy.Scope == PodScope {
+			near = pod
+		}
+		at := s.nodesOf(&g.Containers[i])
+		for k := range devices {
+			devices[k].Distance = s.distance(at, near, devices[k].Nodes)
+		}
+	}
+	return all
+}
+
+func nearAny(devices []Device) mask.Mask {
+	var near mask.Mask
+	for _, d := range devices {
+		near |= d.Nodes
+	}
+	return near
+}
+
+// nodesOf are the NUMA nodes of a container's CPUs and memory.
+func (s *State) nodesOf(c *ContainerGrant) mask.Mask {
+	return s.machine.NodesOf(c.CPUs) | c.MemoryNodes
+}
+
+// distance is that of a device on these NUMA nodes from a container at others; near are those of all
+// devices that the container is aligned with.
+func (s *State) distance(at, near, nodes mask.Mask) Distance {
+	switch {
+	case nodes.IsEmpty() || at.IsEmpty():
+		return DistanceUnknown
+	case near.Contains(at) && nodes&at != 0:
+		return Near
+	case s.onOtherSocket(at, near, nodes):
+		return OtherSocket
+	}
+	return OtherNUMANode
+}
+
+// onOtherSocket reports whether a container on the NUMA nodes at has CPUs or memory on a socket that no
+// device is on, near being the NUMA nodes of all its devices, or a device on nodes is on none of its
+// sockets. NUMA nodes without CPUs are on no socket.
+func (s *State) onOtherSocket(at, near, nodes mask.Mask) bool {
+	of, devices, device := s.machine.CPUsOf(at), s.machine.CPUsOf(near), s.machine.CPUsOf(nodes)
+	common := false
+	for _, socket := range s.machine.Sockets() {
+		has := socket.CPUs.Intersects(of)
+		if has && !socket.CPUs.Intersects(devices) {
+			return !devices.IsEmpty()
+		}
+		common = common || has && socket.CPUs.Intersects(device)
+	}
+	return !common && !of.IsEmpty() && !device.IsEmpty()
+}
+
+// Farthest is the largest distance of a device of the pod from the container that has it, at least Near.
+func (s *State) Farthest(g *Grant) Distance {
+	worst := Near
+	for _, devices := range s.DevicesOf(g) {
+		for _, d := range devices {
+			worst = max(worst, d.Distance)
+		}
+	}
+	return worst
+}
+
+// UnknownDevices are the sentences of the function of that name about a pod that was admitted, if the
+// policy aligns it.
+func (s *State) UnknownDevices(g *Grant) []string {
+	if s.policy.path(&g.Pod) == Unaligned {
+		return nil
+	}
+	return UnknownDevices(&g.Pod, s.machine.NodeMask())
+}
+
+// UnknownDevices are sentences about the devices of a pod of which too little is known to align CPUs and
+// memory with them: which they are, what is not known, and what to do (R-DEV-4). nodes are the NUMA nodes of
+// the machine.
+func UnknownDevices(pod *request.Pod, nodes mask.Mask) []string {
+	var all []string
+	if pod.DevicesUnknown != "" {
+		all = append(all, "the devices of "+asksForDevices(pod)+" are not known: "+pod.DevicesUnknown+
+			". CPUs and memory are not aligned with them. When the cause is gone, create the pod again")
+	}
+	type group struct{ of, container, claim string }
+	var groups []group
+	var names map[group][]string // Made when there is one: every admission comes here.
+	var far map[group]mask.Mask
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		for _, x := range c.Given {
+			if !(x.Nodes & nodes).IsEmpty() {
+				continue
+			}
+			if names == nil {
+				names, far = map[group][]string{}, map[group]mask.Mask{}
+			}
+			of := group{x.Of(), c.Name, x.Claim}
+			if names[of] == nil {
+				groups = append(groups, of)
+			}
+			names[of], far[of] = append(names[of], x.Name), far[of]|x.Nodes
+		}
+	}
+	for _, of := range groups {
+		one := len(names[of]) == 1
+		pick := func(singular, plural string) string {
+			if one {
+				return singular
+			}
+			return plural
+		}
+		by, whose, cure := "", "device plugin", "has to report it"
+		if of.claim != "" {
+			by, whose, cure = ", claim "+of.claim, "driver", "has to publish it, as resource.kubernetes.io/numaNode in a ResourceSlice that can be read, or in its metadata file"
+		}
+		what := pick("the NUMA node is", "the NUMA nodes are") + " not known"
+		if nodes := far[of]; !nodes.IsEmpty() {
+			what, cure = "the machine has no "+numaText(nodes), "and the machine do not agree: compare both with the hardware"
+		}
+		all = append(all, fmt.Sprintf("%s %s of %s (container %s%s): %s, so CPUs and memory are not aligned with %s. The %s %s",
+			pick("device", "devices"), fewOf(names[of], ", "), of.of, of.container, by, what, pick("it", "them"), whose, cure))
+	}
+	return all
+}
+
+// asksForDevices names the extended resources and the claims of a pod, with their containers.
+func asksForDevices(pod *request.Pod) string {
+	var parts []string
+	for _, c := range pod.Containers {
+		var asked []string
+		for _, a := range c.Devices {
+			asked = append(asked, a.Resource)
+		}
+		for _, name := range c.Claims {
+			asked = append(asked, "claim "+name)
+		}
+		if len(asked) > 0 {
+			parts = append(parts, fewOf(asked, " and ")+" (container "+c.Name+")")
+		}
+	}
+	return fewOf(parts, ", ")
+}
+
+// fewOf joins at most maxNamed texts and counts the others.
+func fewOf(texts []string, separator string) string {
+	text := strings.Join(texts[:min(len(texts), maxNamed)], separator)
+	if more := len(texts) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

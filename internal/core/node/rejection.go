@@ -1,0 +1,279 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Rejection is why a pod was not admitted, and the account of what was there.
+type Rejection struct {
+	Reason Reason
+	// Rule is the rule that rejected, as in docs/rules.
+	Rule string
+	// Container is who could not be served; empty: the pod as a whole.
+	Container string
+	// Resource is what was short, Wanted how much was asked for, in CPUs or bytes; empty and
+	// 0 where the rejection is not about an amount.
+	Resource request.Resource
+	Wanted   int64
+	// Detail is a sentence: what is wrong, and what would help.
+	Detail string
+	// Nodes is the account of Resource, one entry for each NUMA node, ascending by id.
+	Nodes []NodeAccount
+	// Misfit is set if the pod cannot be aligned with devices that others chose for it.
+	Misfit *Misfit
+}
+
+// Error is the one-line form: reason, who, what.
+func (r *Rejection) Error() string {
+	var b strings.Builder
+	b.WriteString(string(r.Reason))
+	b.WriteString(": ")
+	if r.Container != "" {
+		b.WriteString("container ")
+		b.WriteString(r.Container)
+		b.WriteString(": ")
+	}
+	b.WriteString(r.Detail)
+	return b.String()
+}
+
+// reject records the cause and gives the rejection its names.
+func (d *draft) reject(c Cause, r *Rejection) *Rejection {
+	d.trace.Cause = c
+	r.Reason, r.Rule = c.names(r.Resource, d.s.policy.Topology)
+	return r
+}
+
+// rejectDivision rejects a pod-level pod whose pool cannot be divided.
+func (d *draft) rejectDivision(v *Division, cause Cause) *Rejection {
+	help := ": raise the pod-level request, or give every container its own cpu and memory limits"
+	if v.Fault == PoolOverdrawn {
+		help = ": the API server rejects such a pod"
+	}
+	return d.reject(cause, &Rejection{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
+}
+
+// rejectCPU makes a rejection of an error of package cpu.
+func (d *draft) rejectCPU(container string, n int, err error) *Rejection {
+	cause := TooFewCPUs
+	var smt *cpu.SMTAlignmentError
+	switch {
+	case !errors.As(err, &smt):
+	case smt.Scarce:
+		cause = TooFewCores
+	default:
+		cause = PartialCores
+	}
+	return d.reject(cause, &Rejection{
+		Container: container, Resource: request.CPU, Wanted: int64(n), Detail: err.Error(), Nodes: d.s.account(request.CPU, d),
+	})
+}
+
+// rejectMemory makes a rejection of a *memory.PlacementError. The reference calls it
+// UnexpectedAdmissionError; it is a matter of alignment like any other.
+func (d *draft) rejectMemory(container string, err error) *Rejection {
+	cause, r := MemoryNotThere, &Rejection{Container: container, Detail: err.Error()}
+	var short *memory.PlacementError
+	if errors.As(err, &short) {
+		r.Resource, r.Wanted = short.Type, short.Wanted
+		switch short.Cause {
+		case memory.NoSuchType:
+			cause = NoMemoryType
+		case memory.NoRoom:
+			cause = NoMemoryRoom
+		case memory.GroupConflict:
+			cause = MemoryGroups
+		case memory.NoExtension, memory.NotPreferred:
+		}
+		r.Nodes = d.s.account(short.Type, d)
+	}
+	return d.reject(cause, r)
+}
+
+// rejectApart rejects a pod whose containers want memory that fits no set of NUMA nodes together
+// . It names the type that fits nowhere by itself, or all of them.
+func (d *draft) rejectApart(want request.Amounts) *Rejection {
+	short := want
+	for _, a := range want {
+		if d.usage.Hints(request.Amounts{a}, nil).Kind == hint.Any {
+			short = request.Amounts{a}
+			break
+		}
+	}
+	texts := make([]string, len(short))
+	for i, a := range short {
+		texts[i] = amountText(a.Resource, a.Value)
+	}
+	who := ""
+	if len(d.pod.Containers) > 1 {
+		who = " by the containers together"
+	}
+	return d.reject(MemoryNotTogether, &Rejection{
+		Resource: short[0].Resource, Wanted: short[0].Value,
+		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has so much free", strings.Join(texts, " and "), who) +
+			d.groupsText(len(d.s.machine.Nodes())),
+		Nodes: d.s.account(short[0].Resource, d),
+	})
+}
+
+// rejectOutside rejects a container whose memory would be on more than the aligned NUMA nodes.
+func (d *draft) rejectOutside(container string, want request.Amounts, aligned, nodes mask.Mask) *Rejection {
+	short := want[0]
+	for _, a := range want {
+		if d.usage.Free(aligned, a.Resource) < a.Value {
+			short = a
+			break
+		}
+	}
+	d.trace.Stage = StageTopology // The memory manager would take it.
+	return d.reject(MemoryOutside, &Rejection{
+		Container: container, Resource: short.Resource, Wanted: short.Value,
+		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
+			amountText(short.Resource, short.Value), aligned, request.Bytes(d.usage.Free(aligned, short.Resource)), nodes),
+		Nodes: d.s.account(short.Resource, d),
+	})
+}
+
+// rejectAlignment names the resource that cannot be aligned: the first one without a preferred mask
+// of its own or, if each has one, that they have none in common.
+func (d *draft) rejectAlignment(a *Alignment) *Rejection {
+	r := &Rejection{Container: a.Container}
+	if a.Outcome == OutOfSteps {
+		r.Detail = a.Choice.Why
+		return d.reject(SearchLimit, r)
+	}
+	if m := misfit(d.s, &d.pod, d.demand, a); m != nil {
+		r.Misfit, r.Detail = m, m.String()
+		if len(m.Short) == 0 {
+			r.Resource = a.Given[0].Of
+			return d.reject(GivenApart, r)
+		}
+		r.Resource, r.Wanted = m.Short[0].Resource, m.Short[0].Wanted
+		r.Nodes = d.s.account(r.Resource, d)
+		return d.reject(GivenElsewhere, r)
+	}
+	for _, f := range a.HintSets {
+		if f.Kind != hint.None {
+			continue
+		}
+		for i := range d.trace.Divisions {
+			if v := &d.trace.Divisions[i]; v.Resource == f.Resource && v.Fault == PoolEmpty {
+				return d.rejectDivision(v, PoolNotAligned)
+			}
+		}
+		r.Resource, r.Wanted, r.Detail = f.Resource, d.wanted(a.Container, f.Resource), f.Why
+		r.Nodes = d.s.account(f.Resource, d)
+		return d.reject(NotAligned, r)
+	}
+	var fitting []hint.Set
+	for _, f := range a.HintSets {
+		if f.Kind != hint.Fits {
+			continue
+		}
+		alone := hint.Merge([]hint.Set{f}, hint.Rules{Policy: d.s.policy.Topology.hintPolicy(), Nodes: d.s.machine.NodeMask()})
+		if !alone.Preferred {
+			return d.rejectUnaligned(r, f)
+		}
+		fitting = append(fitting, f)
+		r.Resource, r.Wanted = f.Resource, d.wanted(a.Container, f.Resource)
+	}
+	r.Detail = d.disagreement(a.Container, fitting)
+	r.Nodes = d.s.account(r.Resource, d)
+	return d.reject(NotAligned, r)
+}
+
+// disagreement explains why hint sets that can each be aligned cannot be aligned together.
+func (d *draft) disagreement(container string, fitting []hint.Set) string {
+	var parts []string
+	same := true
+	for _, f := range fitting {
+		same = same && f.Preferred == fitting[0].Preferred
+		parts = append(parts, amountText(f.Resource, d.wanted(container, f.Resource))+" on "+numaCount(f.Preferred))
+	}
+	what := strings.Join(parts, " and ")
+	if !same {
+		return what + " are each the fewest possible; the policy wants one set of NUMA nodes that is the fewest for all of it"
+	}
+	return what + " would fit, each by itself, but no such set of NUMA nodes has room for all of it"
+}
+
+func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
+	size := f.Preferred
+	if d.s.policy.Topology == TopologySingleNUMANode {
+		size = 1
+	}
+	r.Resource = f.Resource
+	for _, n := range f.Needs {
+		if n.Resource == f.Resource || r.Wanted == 0 {
+			r.Wanted = d.wanted(r.Container, n.Resource)
+		}
+	}
+	r.Nodes = d.s.account(f.Resource, d)
+	nodes := "one NUMA node has"
+	if size > 1 {
+		nodes = fmt.Sprintf("%d NUMA nodes together have", size)
+	}
+	r.Detail = fmt.Sprintf("%s wanted, but no %s so much free", amountText(r.Resource, r.Wanted), nodes)
+	switch {
+	case f.Required.IsEmpty():
+	case d.resizing:
+		r.Detail += fmt.Sprintf(", NUMA nodes %s included, where the pod has what it keeps", f.Required)
+	default:
+		r.Detail += fmt.Sprintf(" beside the init containers' CPUs on NUMA nodes %s, which are to be reused", f.Required)
+	}
+	if request.IsMemory(f.Resource) {
+		r.Detail += d.groupsText(size)
+	}
+	return d.reject(NotAligned, r)
+}
+
+// groupsText names the NUMA nodes that the rule of groups keeps from a request for size NUMA nodes
+// (R-MEM-22).
+func (d *draft) groupsText(size int) string {
+	groups, single := d.usage.Serving(d.s.machine.NodeMask())
+	var text string
+	if len(groups) > 0 {
+		names := make([]string, len(groups))
+		for i, g := range groups {
+			names[i] = g.String()
+		}
+		text = fmt.Sprintf("; NUMA nodes %s serve memory as a group and join no other", strings.Join(names, " and "))
+	}
+	if size > 1 && !single.IsEmpty() {
+		text += fmt.Sprintf("; NUMA nodes %s serve memory one by one and join no group", single)
+	}
+	return text
+}
+
+// wanted is how much of a resource the container, or for an empty name the pod, asks for.
+func (d *draft) wanted(container string, resource request.Resource) int64 {
+	return d.demand.wanted(&d.pod, container, resource)
+}
+
+func (d *Demand) wanted(pod *request.Pod, container string, resource request.Resource) int64 {
+	if _, i := pod.Container(container); i >= 0 {
+		return d.Containers[i].Amount(resource)
+	}
+	return d.Together.Amount(resource)
+}
+
+func amountText(resource request.Resource, amount int64) string {
+	switch {
+	case resource == request.CPU && amount == 1:
+		return "1 CPU"
+	case resource == request.CPU:
+		return fmt.Sprintf("%d CPUs", amount)
+	}
+	if !request.IsMemory(resource) {
+		return fmt.Sprintf("%d %s", amount, resource)
+	}
+	return fmt.Sprintf("%s of %s", request.Bytes(amount), resource)
+}

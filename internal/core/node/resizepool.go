@@ -1,0 +1,211 @@
+package node
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// resizePool resizes a pool with its slices, and lets the containers that share it follow (R-RSZ-16 to
+// R-RSZ-18).
+func (r *resizing) resizePool() *Rejection {
+	if r.demand.Together.CPUs > 0 {
+		r.divide(request.CPU, int64(r.demand.Together.CPUs))
+	}
+	for _, budget := range r.demand.Together.Memory {
+		r.divide(budget.Resource, budget.Value)
+	}
+	for i := range r.trace.Divisions {
+		if v := &r.trace.Divisions[i]; v.Fault != NoCause {
+			r.trace.Stage = StageCPU
+			return r.rejectDivision(v, v.Fault)
+		}
+	}
+	n, base := r.demand.Together.CPUs, r.old.BaselineOfPool()
+	if has := r.next.Pool.Len(); has > 0 && n != has {
+		if rejection := r.checkSize("", n, base); rejection != nil {
+			return rejection
+		}
+	}
+	r.nextPoolMemory(nil)
+	if rejection := r.growPool(); rejection != nil {
+		return rejection
+	}
+	if r.next.Pool.IsEmpty() {
+		return nil
+	}
+	if rejection := r.resizeSlices(base); rejection != nil {
+		return rejection
+	}
+	if n < r.next.Pool.Len() {
+		needed := base
+		for i, piece := range r.trace.Divisions[0].Pieces {
+			if piece.Part == layout.Slice {
+				needed = needed.Union(r.next.Containers[i].CPUs)
+			}
+		}
+		if needed.Len() > n {
+			return r.rejectSlices("", n)
+		}
+		r.next.Pool = cpu.Keep(r.s.machine, r.s.policy.CPU, r.next.Pool, needed, n)
+	}
+	r.next.PoolBaseline = above(base, r.next.Pool)
+	r.shareRest()
+	return nil
+}
+
+// growPool gives the pool what it wants more, on the NUMA nodes that it has if there is room for all of it.
+func (r *resizing) growPool() *Rejection {
+	cpus := !r.next.Pool.IsEmpty() && r.demand.Together.CPUs > r.next.Pool.Len()
+	bytes := false
+	for k, b := range r.old.PoolMemory {
+		bytes = bytes || r.demand.Together.Memory[k].Value > b.Size
+	}
+	if !cpus && !bytes {
+		return nil
+	}
+	all := make([]int, len(r.next.Containers))
+	for i := range all {
+		all[i] = i
+	}
+	usage := r.memory.Release(r.next.PoolMemory)
+	here := hint.Choice{Mask: r.s.machine.NodesOf(r.next.Pool) | nodesOf(r.next.PoolMemory), HasMask: true}
+	for i := range all {
+		here.Mask |= r.here(i).Mask
+	}
+	if r.takePool(cpus, usage, here, true) == nil {
+		return nil
+	}
+	r.trace.Cause = NoCause
+	choice, rejection := r.align("", all, &r.demand.Together, r.s.AvailableCPUs(), r.next.Pool, usage)
+	if rejection != nil {
+		return rejection
+	}
+	if rejection := r.takePool(cpus, usage, choice, false); rejection != nil {
+		return rejection
+	}
+	for i := range r.next.Containers {
+		r.next.Containers[i].Affinity = choice
+	}
+	return nil
+}
+
+// takePool takes the pool's CPUs, if they are more, and its memory. usage is without the pool's. Nothing changes if
+// it is rejected.
+func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, stay bool) *Rejection {
+	pool, blocks := r.next.Pool, r.next.PoolMemory
+	if cpus {
+		var err error
+		if pool, err = r.extend(pool, r.s.AvailableCPUs(), r.demand.Together.CPUs, choice, stay); err != nil {
+			return r.rejectGrowth("", r.demand.Together.CPUs, err, stay)
+		}
+	}
+	if len(blocks) > 0 {
+		r.trace.Stage = StageMemory
+		before := r.memory
+		r.memory = usage
+		nodes, rejection := r.place("", r.demand.Together.Memory, choice, blocks[0].Nodes, stay)
+		r.memory = before
+		if rejection != nil {
+			return rejection
+		}
+		r.nextPoolMemory(blocksOn(r.demand.Together.Memory, nodes))
+	}
+	r.next.Pool = pool
+	return nil
+}
+
+// nextPoolMemory gives the pool its blocks, and every container its part of them; nil are those of the new
+// budget on the NUMA nodes of the old one.
+func (r *resizing) nextPoolMemory(blocks []memory.Block) {
+	if len(r.old.PoolMemory) == 0 {
+		return
+	}
+	if blocks == nil {
+		blocks = blocksOn(r.demand.Together.Memory, r.old.PoolMemory[0].Nodes)
+	}
+	r.memory = r.memory.Release(r.next.PoolMemory).Charge(blocks, nil)
+	r.next.PoolMemory = blocks
+	divisions := r.trace.Divisions[len(r.trace.Divisions)-len(blocks):]
+	for i := range r.next.Containers {
+		c, old := &r.next.Containers[i], &r.old.Containers[i]
+		if c.Removed || old.MemoryNodes.IsEmpty() {
+			continue
+		}
+		c.Memory, c.MemoryNodes = nil, blocks[0].Nodes
+		for k := range divisions {
+			if size := divisions[k].Pieces[i].Amount; size > 0 && len(old.Memory) > 0 {
+				c.Memory = append(c.Memory, memory.Block{Type: divisions[k].Resource, Size: size, Nodes: blocks[0].Nodes})
+			}
+		}
+	}
+}
+
+// resizeSlices cuts the slices in the pool as it is, those that shrink first. CPUs of the pool's baseline are
+// the last that leave a slice and the first that join one, so that the pool can shrink again.
+func (r *resizing) resizeSlices(poolBase cpuset.Set) *Rejection {
+	m, o := r.s.machine, r.s.policy.CPU
+	pieces := r.trace.Divisions[0].Pieces
+	for i, piece := range pieces {
+		c, n := &r.next.Containers[i], int(piece.Amount)
+		if piece.Part != layout.Slice || c.Removed || n >= c.CPUs.Len() {
+			continue
+		}
+		base := r.old.BaselineOf(i)
+		if n < base.Len() {
+			return r.rejectBelow(r.pod.Containers[i].Name, n, base)
+		}
+		first := c.CPUs.Intersection(poolBase).Union(base)
+		if first.Len() < n {
+			c.CPUs = cpu.Keep(m, o, c.CPUs, first, n)
+		} else {
+			c.CPUs = cpu.Keep(m, o, first, base, n)
+		}
+		c.Baseline = above(base, c.CPUs)
+	}
+	for i, piece := range pieces {
+		c, n := &r.next.Containers[i], int(piece.Amount)
+		if piece.Part != layout.Slice || c.Removed || n <= c.CPUs.Len() {
+			continue
+		}
+		r.trace.Requests.CPU++
+		base, free, near := r.old.BaselineOf(i), r.next.Pool.Difference(r.taken(i)), m.CPUsOf(m.NodesOf(c.CPUs))
+		for _, tier := range []cpuset.Set{poolBase.Intersection(near), poolBase, near, r.next.Pool} {
+			local := free.Intersection(tier).Difference(c.CPUs).Intersection(m.AllCPUs())
+			set, err := cpu.Extend(m, o, c.CPUs, local, min(n, c.CPUs.Len()+local.Len()))
+			if err != nil {
+				return r.rejectCPU(r.pod.Containers[i].Name, n, err)
+			}
+			c.CPUs = set
+		}
+		if c.CPUs.Len() < n {
+			return r.rejectSlices(r.pod.Containers[i].Name, n)
+		}
+		c.Baseline = above(base, c.CPUs)
+	}
+	return nil
+}
+
+// shareRest gives the containers that share what the slices leave, as takePoolCPUs does.
+func (r *resizing) shareRest() {
+	left := r.next.Pool // less the slices of the sidecars and apps so far
+	pieces := r.trace.Divisions[0].Pieces
+	for i, piece := range pieces {
+		c := &r.next.Containers[i]
+		switch {
+		case c.Removed:
+		case piece.Part == layout.WholePool:
+			c.CPUs = left
+		case piece.Part == layout.Slice && r.pod.Containers[i].Type != request.Init:
+			left = left.Difference(c.CPUs)
+		}
+	}
+	for i, piece := range pieces {
+		if c := &r.next.Containers[i]; piece.Part == layout.Rest && !c.Removed {
+			c.CPUs = left
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package discover
+
+import (
+	"encoding/json"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// The members of a MachineInfo that a machine depends on, with cAdvisor's names.
+type (
+	infoText struct {
+		CPUs     int        `json:"num_cores"`
+		Sockets  int        `json:"num_sockets"`
+		Topology []nodeText `json:"topology"`
+	}
+	nodeText struct {
+		ID        int         `json:"node_id"`
+		Memory    int64       `json:"memory"`
+		HugePages []pagesText `json:"hugepages"`
+		Cores     []coreText  `json:"cores"`
+		Distances []int       `json:"distances"`
+	}
+	pagesText struct {
+		SizeKiB int64 `json:"page_size"`
+		Count   int64 `json:"num_pages"`
+	}
+	coreText struct {
+		ID      int         `json:"core_id"`
+		Threads []int       `json:"thread_ids"`
+		Uncore  []cacheText `json:"uncore_caches"`
+		Socket  int         `json:"socket_id"`
+	}
+	cacheText struct {
+		ID int `json:"id"`
+	}
+)
+
+// Describe writes a machine as a MachineInfo that has only what decisions depend on: machines with the
+// same hardware have the same bytes, and Read of them makes the same machine.
+func Describe(m *machine.Machine) ([]byte, error) {
+	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets()}
+	for _, n := range m.Nodes() {
+		text := nodeText{ID: n.ID, Memory: n.Memory, HugePages: []pagesText{}, Cores: []coreText{}, Distances: distances(m, n.ID)}
+		for _, p := range n.HugePages {
+			text.HugePages = append(text.HugePages, pagesText{p.SizeKiB, p.Count})
+		}
+		for _, core := range m.Cores() {
+			c, _ := m.CPU(core.CPUs.Lowest())
+			if c.Node == n.ID {
+				text.Cores = append(text.Cores, coreText{core.ID, core.CPUs.IDs(), []cacheText{{c.Uncore}}, c.Socket})
+			}
+		}
+		info.Topology = append(info.Topology, text)
+	}
+	return json.Marshal(info)
+}
+
+// distances are those of one NUMA node as the machine was described: by id, or by position where ids have
+// gaps that the kernel does not list.
+func distances(m *machine.Machine, from int) []int {
+	row := []int{}
+	switch {
+	case !m.HasDistances():
+	case m.ShortDistances():
+		for _, n := range m.Nodes() {
+			row = append(row, m.Distance(from, n.ID))
+		}
+	default:
+		for id := range min(m.NodeMask().Highest(), mask.MaxNode) + 1 {
+			row = append(row, m.Distance(from, id))
+		}
+	}
+	return row
+}

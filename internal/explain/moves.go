@@ -1,0 +1,101 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// PodMove is a running pod that would be elsewhere.
+type PodMove struct {
+	Pod       string `json:"pod"`
+	UID       string `json:"uid"`
+	FromCPUs  string `json:"fromCPUs,omitempty"`
+	ToCPUs    string `json:"toCPUs,omitempty"`
+	FromNodes []int  `json:"fromNUMANodes,omitempty"`
+	ToNodes   []int  `json:"toNUMANodes,omitempty"`
+	// Bytes is the memory that would get other NUMA nodes. Consents reports whether the pod consents to the move.
+	Bytes    int64 `json:"bytes,omitempty"`
+	Consents bool  `json:"consents"`
+}
+
+// maxMovePlans bounds the search for moves; a node with 200 pods needs a few.
+const maxMovePlans = 2000
+
+// moves looks for the cheapest moves of at most two running pods: of those that consent, or else of any.
+func (x *search) moves() ([]Proposal, string) {
+	if len(x.state.Grants()) == 0 || x.trace.Cause == node.ResourcesOff {
+		return nil, ""
+	}
+	x.what, x.limit = "moves of running pods", x.allowed(maxMovePlans)
+	terms := moves.Terms{Bytes: 1 << 62, Plans: x.limit, Stop: func() bool { return x.ctx.Err() != nil }}
+	found := moves.Find(x.state, x.pod, terms)
+	x.plans += found.Plans
+	if found.Set == nil {
+		terms.Consent = func(*node.Grant) request.Consent { return request.MoveMemory }
+		found = moves.Find(x.state, x.pod, terms)
+		x.plans += found.Plans
+	}
+	switch {
+	case found.Set != nil && x.as(found.Set.After, x.pod, found.Set.Plan).Rejection == nil:
+		return []Proposal{x.moveProposal(found.Set)}, countText(len(found.Set.Moves), "move") + " would admit it"
+	case found.Cut:
+		return nil, "none found; " + notFurther
+	}
+	return nil, "none of at most two pods admits it"
+}
+
+func (x *search) moveProposal(set *moves.Set) Proposal {
+	p := Proposal{Kind: Moves, Outcome: outcome(set.After, set.Plan)}
+	m := x.state.Machine()
+	var texts, asked []string
+	for _, move := range set.Moves {
+		from, to := move.From, move.To
+		pod := podMove(m, move)
+		p.Moves, p.moved = append(p.Moves, pod), append(p.moved, to)
+		texts = append(texts, moveText(&pod, from.CPUs(), to.CPUs()))
+		if !pod.Consents {
+			asked = append(asked, pod.Pod)
+		}
+	}
+	p.Text = strings.Join(texts, ", then ")
+	if len(asked) > 0 {
+		p.Text += "; " + strings.Join(asked, " and ") + " would have to consent"
+	}
+	return p
+}
+
+// podMove is a move for people.
+func podMove(m *machine.Machine, move moves.Move) PodMove {
+	from, to := move.From, move.To
+	return PodMove{
+		Pod: to.Pod.ID(), UID: to.Pod.UID, FromCPUs: from.CPUs().String(), ToCPUs: to.CPUs().String(), Bytes: move.Bytes,
+		FromNodes: nodesOf(m, from).Nodes(), ToNodes: nodesOf(m, to).Nodes(),
+		Consents: from.Pod.Moves == request.MoveMemory || from.Pod.Moves == request.MoveCPUs && !move.Across,
+	}
+}
+
+// moveText is "move default/a from CPUs 3-4 on NUMA 0 to 8-9 on NUMA 1, with 1 GiB of memory".
+func moveText(p *PodMove, from, to cpuset.Set) string {
+	place := func(cpus cpuset.Set, nodes []int) string {
+		if cpus.IsEmpty() {
+			return nodesText(mask.Of(nodes...))
+		}
+		return "CPUs " + cpus.String() + " on " + nodesText(mask.Of(nodes...))
+	}
+	text := fmt.Sprintf("move %s from %s to %s", p.Pod, place(from, p.FromNodes), place(to, p.ToNodes))
+	if p.Bytes > 0 {
+		text += ", with " + request.RoundedBytes(p.Bytes) + " of memory"
+	}
+	return text
+}
+
+func nodesOf(m *machine.Machine, g *node.Grant) mask.Mask {
+	return m.NodesOf(g.CPUs()) | g.MemoryNodes()
+}

@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// verdict is how far a question to a node came.
+type verdict uint8
+
+const (
+	bounded  verdict = iota // the amounts fit, the node has not planned, the cost is a bound
+	fits                    // the node would admit the pod, at that cost
+	rejected                // it would not, for the answer's reason
+)
+
+// answer is what a node gives to a class at its present revision.
+type answer struct {
+	verdict verdict
+	cost    Cost
+	why     Why
+}
+
+// Why is why a node does not take a pod.
+type Why struct {
+	// NotAllowed: the pod may not run there (node selector, affinity, taints).
+	NotAllowed bool
+	// Rule is what Rules have against the pod there, see Rule.Bars. Without it the node would take the pod.
+	Rule string
+	// Amounts: the sum of all requests for Resource would pass what is allocatable.
+	Amounts bool
+	// Cause and Reason are those of the node's own rejection; the zero values otherwise.
+	Cause  node.Cause
+	Reason node.Reason
+	// Resource is what is short, where it is about an amount.
+	Resource request.Resource
+}
+
+// none is why no node takes a pod, as long as there are no more changes and the rule is the same.
+type none struct {
+	changes int
+	rule    Rule
+	why     []Count
+}
+
+// Count is how many nodes do not take a pod for one reason.
+type Count struct {
+	Why
+	Nodes int
+	// First is the first of the nodes by name.
+	First string
+}
+
+// bound judges what takes no plan.
+func (f *Fleet) bound(c *Class, i int) {
+	m := f.members[i]
+	a := answer{verdict: rejected}
+	if c.pod.Allowed != nil && !c.pod.Allowed(&m.Node) {
+		a.why = Why{NotAllowed: true}
+	} else if short := m.Allocatable.short(m.Used, c.pod.Asks); short != "" {
+		a.why = Why{Amounts: true, Resource: short}
+	} else {
+		a = answer{verdict: bounded, cost: m.leastCost(&c.pod)}
+	}
+	c.answers[i] = a
+	c.best.update(i, c.answers)
+}
+
+// ask plans.
+func (f *Fleet) ask(c *Class, i int) {
+	m := f.members[i]
+	if a := m.Ask(&c.pod); a.Fits {
+		c.answers[i] = answer{verdict: fits, cost: a.Cost}
+	} else {
+		c.answers[i] = answer{verdict: rejected, why: a.Why}
+	}
+	c.best.update(i, c.answers)
+}
+
+// Best is the node that a pod should go to. Without one, the counts tell why every node does not
+// take it, the most frequent reason first. The error is one of the rules that the fleet obeys.
+func (f *Fleet) Best(pod Pod) (name string, found bool, why []Count, err error) {
+	return f.best(f.Class(pod), &pod)
+}
+
+func (f *Fleet) best(c *Class, pod *Pod) (name string, found bool, why []Count, err error) {
+	rule, err := f.Rule(pod)
+	if err != nil {
+		return "", false, nil, err
+	}
+	f.refresh(c)
+	if c.none.why != nil && c.none.changes == len(f.changes) && c.none.rule == rule {
+		return "", false, c.none.why, nil
+	}
+	out := barred{}
+	defer out.free(c)
+	for {
+		i, err := out.next(f, c, rule)
+		switch {
+		case err != nil:
+			return "", false, nil, fmt.Errorf("pod %s on node %s: %w", pod.ID(), f.members[i].Name, err)
+		case i < 0:
+			c.none = none{len(f.changes), rule, f.rejections(c, out)}
+			return "", false, c.none.why, nil
+		case c.answers[i].verdict == fits:
+			return f.members[i].Name, true, nil, nil
+		}
+		f.ask(c, i)
+	}
+}
+
+// rejections count why no node takes a pod. A node that would take it but for a rule has the rule as its reason.
+func (f *Fleet) rejections(c *Class, out barred) []Count {
+	counts := map[Why]*Count{}
+	for i := range c.answers {
+		if c.answers[i].verdict == bounded { // A rule came first.
+			f.ask(c, i)
+		}
+		why := c.answers[i].why
+		if c.answers[i].verdict == fits {
+			why = Why{Rule: out[i]}
+		}
+		if counts[why] == nil {
+			counts[why] = &Count{Why: why, First: f.members[i].Name}
+		}
+		counts[why].Nodes++
+	}
+	all := make([]Count, 0, len(counts))
+	for _, n := range counts {
+		all = append(all, *n)
+	}
+	slices.SortFunc(all, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all
+}
+
+// Rejecting is a node that gives this reason to a pod: of those that have too little of a resource the one with the most
+// left of it, and of equal ones the first by name.
+func (f *Fleet) Rejecting(pod Pod, why Why) (Node, bool) {
+	c := f.Class(pod)
+	f.refresh(c)
+	best := -1
+	for i := range c.answers {
+		if c.answers[i].verdict == rejected && c.answers[i].why == why && (best < 0 || why.Amounts && f.left(i, why.Resource) > f.left(best, why.Resource)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Node{}, false
+	}
+	return f.members[best].Node, true
+}
+
+func (f *Fleet) left(i int, resource request.Resource) int64 {
+	return f.members[i].Allocatable.Of(resource) - f.members[i].Used.Of(resource)
+}

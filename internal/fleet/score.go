@@ -1,0 +1,300 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Scoring is how the fleet chooses among the nodes that take a pod.
+type Scoring int
+
+//go:generate go tool stringer -type=Scoring -linecomment -output=enum_string.go
+
+// The scorings.
+const (
+	// LeastStranded leaves the fewest stranded CPUs behind; see the package comment.
+	LeastStranded Scoring = iota // least-stranded
+	// LeastAllocated and MostAllocated compare the sums of CPU and memory requests with what is
+	// allocatable, as the scheduler's NodeResourcesFit does with equal weights.
+	LeastAllocated // least-allocated
+	MostAllocated  // most-allocated
+)
+
+// Cost is what it costs the fleet to put a pod on a node. Less is better; the first field that
+// differs decides.
+type Cost struct {
+	// Stranded is the growth of stranded CPUs, weighed over the typical requests, in
+	// 1/unit of a CPU; or, with another Scoring, its score in parts of a million, negated.
+	Stranded int64
+	// NUMANodes and Uncores are how many NUMA nodes the pod uses, and on how many uncore caches it
+	// would be the first with CPUs of its own.
+	NUMANodes, Uncores int32
+	// Left is the CPU time that stays allocatable, in thousandths of a CPU.
+	Left int64
+}
+
+// Compare is negative if c is less than d.
+func (c Cost) Compare(d Cost) int {
+	return cmp.Or(cmp.Compare(c.Stranded, d.Stranded), cmp.Compare(c.NUMANodes, d.NUMANodes),
+		cmp.Compare(c.Uncores, d.Uncores), cmp.Compare(c.Left, d.Left))
+}
+
+func (c Cost) less(d Cost) bool { return c.Compare(d) < 0 }
+
+// unit is the weight of all typical requests together. Costs are sums of free CPUs times weights:
+// 2^20 leaves room for 2^43 CPUs, and keeps a request of one in a million.
+const unit = 1 << 20
+
+// weight is a typical request and how often it comes, of unit.
+type weight struct {
+	cpus  int
+	asks  Amounts
+	share int64
+}
+
+// Shape is a request and how often it comes.
+type Shape struct {
+	Pod   Pod
+	Count int64
+}
+
+// Ranking is how nodes are compared: a scoring, and the requests that are typical. It does not change, and
+// any number of goroutines may use it.
+type Ranking struct {
+	scoring Scoring
+	weights []weight
+	mu      sync.Mutex
+	tables  map[machines]*table
+}
+
+// NewRanking makes a ranking. The typical requests are those of shapes with exclusive CPUs. Without any, 1, 2,
+// 4, 8, 16 and 32 CPUs are taken for equally frequent.
+func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
+	r := &Ranking{scoring: scoring, tables: map[machines]*table{}}
+	var total int64
+	merged := map[string]*weight{}
+	for _, s := range shapes {
+		cpus := exclusive(&s.Pod.Pod)
+		if cpus == 0 || s.Count <= 0 {
+			continue
+		}
+		total += s.Count
+		key := fmt.Sprintf("%d %#v", cpus, s.Pod.Asks)
+		if merged[key] == nil {
+			merged[key] = &weight{cpus: cpus, asks: s.Pod.Asks}
+		}
+		merged[key].share += s.Count
+	}
+	for cpus := 1; len(shapes) == 0 && cpus <= 32; cpus *= 2 {
+		merged[fmt.Sprint(cpus)] = &weight{cpus: cpus, asks: Amounts{Milli: int64(cpus) * 1000, Pods: 1}, share: 1}
+		total++
+	}
+	for _, w := range merged {
+		w.share = int64(float64(w.share) / float64(total) * unit)
+		r.weights = append(r.weights, *w)
+	}
+	return r
+}
+
+// machines are what a table is for: nodes whose largest NUMA node has size CPUs. Near: the policy keeps the memory of a pod
+// near its CPUs.
+type machines struct {
+	size int
+	near bool
+}
+
+// table is the table of a node.
+func (r *Ranking) table(s *node.State) *table {
+	policy := s.Policy()
+	m := machines{largest(s), policy.StaticMemory && policy.Strict()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tables[m]
+	if t == nil {
+		t = newTable(r.weights, m)
+		r.tables[m] = t
+	}
+	return t
+}
+
+// exclusive is how many CPUs of its own a pod needs at the same time. The managers leave an Unmanaged pod alone
+// (R-DEM-26).
+func exclusive(pod *request.Pod) int {
+	if pod.Kind == request.Unmanaged {
+		return 0
+	}
+	if pod.BudgetCPUs > 0 {
+		return pod.BudgetCPUs
+	}
+	together, worst := 0, 0
+	for i := range pod.Containers {
+		if c := &pod.Containers[i]; c.Type == request.Init {
+			worst = max(worst, c.CPUs)
+		} else {
+			together += c.CPUs
+		}
+	}
+	return max(together, worst)
+}
+
+// largest is the number of CPUs of the largest NUMA node that can be exclusive.
+func largest(s *node.State) int {
+	most := 0
+	for _, n := range s.Machine().CPUNodes() {
+		most = max(most, n.CPUs.IntersectionLen(s.AllocatableCPUs()))
+	}
+	return most
+}
+
+// leastCost is a lower bound of costOf for any grant of the pod on a node.
+func (v *View) leastCost(pod *Pod) Cost {
+	cost := Cost{Left: v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli}
+	if v.ranking.scoring != LeastStranded {
+		cost.Stranded = v.allocated(pod)
+		return cost
+	}
+	cpus := exclusive(&pod.Pod)
+	if cpus == 0 {
+		return cost
+	}
+	cost.NUMANodes = 1
+	if v.single(cpus) && takesAtOnce(&pod.Pod) {
+		cost.Stranded = v.onOne(cpus, pinned(&pod.Pod), v.Used.Plus(pod.Asks))
+	}
+	cost.Stranded -= v.stranded // NUMA nodes that give any parts leave at least nothing.
+	return cost
+}
+
+// single reports that a node admits a pod with so many CPUs only if one NUMA node has them all. Under
+// policy restricted the width that is preferred depends on what NUMA nodes have in all
+// (R-HINT-31), so that a pod which one could hold empty must be on one.
+func (v *View) single(cpus int) bool {
+	policy := v.State.Policy()
+	if policy.Scope != node.PodScope || cpus > v.table.size || policy.CPU.AlignBySocket { // A socket has several NUMA nodes.
+		return false
+	}
+	return policy.Topology == node.TopologySingleNUMANode || policy.Topology == node.TopologyRestricted
+}
+
+// takesAtOnce reports whether a pod takes exactly the CPUs that exclusive counts. Init containers may take more
+// than the others leave them to share.
+func takesAtOnce(pod *request.Pod) bool {
+	return pod.BudgetCPUs > 0 || !slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return c.Type == request.Init && c.CPUs > 0 })
+}
+
+// pinned is a part of the memory that a pod gets near its CPUs, all of it for most pods.
+func pinned(pod *request.Pod) int64 {
+	if pod.QoS != request.Guaranteed || pod.Kind == request.Unmanaged {
+		return 0
+	}
+	if pod.Kind == request.PodLevel {
+		bytes, _ := pod.BudgetMemory.Get(request.Memory)
+		return bytes
+	}
+	var sum int64
+	for i := range pod.Containers {
+		if c := &pod.Containers[i]; c.Type == request.App {
+			bytes, _ := c.Memory.Get(request.Memory)
+			sum += bytes
+		}
+	}
+	return sum
+}
+
+// onOne is what is stranded at least when one NUMA node gives all CPUs and at least so many bytes. Where none has as many
+// it is 0: the node will reject the pod.
+func (v *View) onOne(cpus int, bytes int64, used Amounts) int64 {
+	type candidate struct {
+		before, after room
+		left          int64
+	}
+	var buffer [8]candidate
+	candidates := buffer[:0]
+	for _, r := range v.free {
+		c := candidate{before: r, after: room{r.cpus - cpus, r.memory}}
+		if r.memory != unlimited {
+			c.after.memory -= bytes
+		}
+		if c.after.cpus >= 0 && c.after.memory >= 0 && !slices.Contains(candidates, c) { // NUMA nodes with as much are equal.
+			candidates = append(candidates, c)
+		}
+	}
+	o, total := v.outlook(used), int64(v.total-cpus)
+	var now int64
+	for _, r := range v.free {
+		now += o.table.of(r.cpus, o.absent)
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		c.left = now - o.table.of(c.before.cpus, o.absent) + o.table.of(c.after.cpus, o.absent)
+	}
+	for i := range o.withMemory {
+		w := &o.withMemory[i]
+		var fit int64
+		for _, r := range v.free {
+			fit += w.portion.fit(r)
+		}
+		for i := range candidates {
+			c := &candidates[i]
+			c.left += w.left(total, fit-w.portion.fit(c.before)+w.portion.fit(c.after))
+		}
+	}
+	if len(candidates) == 0 {
+		return 0
+	}
+	least := slices.MinFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.left, b.left) })
+	return o.mean(least.left, total)
+}
+
+// costOf is the cost of a grant on the node's present state.
+func (v *View) costOf(pod *Pod, g *node.Grant) Cost {
+	cost := Cost{Left: v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli}
+	if v.ranking.scoring != LeastStranded {
+		cost.Stranded = v.allocated(pod)
+		return cost
+	}
+	cpus := g.CPUs()
+	if cpus.IsEmpty() {
+		return cost
+	}
+	var buffer [8]room // Most machines have no more NUMA nodes.
+	free := append(buffer[:0], v.free...)
+	for k, n := range v.State.Machine().CPUNodes() {
+		if took := n.CPUs.IntersectionLen(cpus); took > 0 {
+			free[k].cpus -= took
+			cost.NUMANodes++
+		}
+	}
+	v.setMemory(free, g)
+	o := v.outlook(v.Used.Plus(pod.Asks))
+	cost.Stranded = o.stranded(free) - v.stranded
+	available := v.State.AvailableCPUs()
+	for _, u := range v.State.Machine().Uncores() {
+		if u.CPUs.Intersects(cpus) && available.Contains(u.CPUs.Intersection(v.State.AllocatableCPUs())) {
+			cost.Uncores++
+		}
+	}
+	return cost
+}
+
+// allocated is the score of LeastAllocated and MostAllocated, negated.
+func (v *View) allocated(pod *Pod) int64 {
+	const million = 1_000_000
+	share := func(used, allocatable int64) int64 {
+		if allocatable <= 0 {
+			return 0
+		}
+		return used * million / allocatable
+	}
+	used := v.Used.Plus(pod.Asks)
+	taken := (share(used.Milli, v.Allocatable.Milli) + share(used.Memory>>20, v.Allocatable.Memory>>20)) / 2
+	if v.ranking.scoring == MostAllocated {
+		return -taken
+	}
+	return taken
+}

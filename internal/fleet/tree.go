@@ -1,0 +1,55 @@
+package fleet
+
+// tree is a tournament over the answers of a class: every match is won by the answer that may still
+// become the best, and the first answer is the winner of all. A changed answer replays its matches up to the
+// root, which is log2(n) comparisons.
+type tree struct {
+	leaves int
+	// winners are positions of answers, -1 where neither side can take the pod. The root is at 1,
+	// the children of k at 2k and 2k+1; leaves are not stored.
+	winners []int32
+}
+
+func newTree(n int) tree {
+	leaves := 1
+	for leaves < n {
+		leaves *= 2
+	}
+	t := tree{leaves: leaves, winners: make([]int32, 2*leaves)}
+	for i := range t.winners {
+		t.winners[i] = -1
+	}
+	return t
+}
+
+// first is the best answer's position, -1 if there is none.
+func (t *tree) first() int { return int(t.winners[1]) }
+
+// update replays the matches of answer i.
+func (t *tree) update(i int, answers []answer) {
+	winner := int32(i)
+	if answers[i].verdict == rejected {
+		winner = -1
+	}
+	t.play(i, winner, answers)
+}
+
+// remove replays the matches without answer i, until it is updated.
+func (t *tree) remove(i int, answers []answer) { t.play(i, -1, answers) }
+
+func (t *tree) play(i int, winner int32, answers []answer) {
+	k := t.leaves + i
+	t.winners[k] = winner
+	for k > 1 {
+		k /= 2
+		t.winners[k] = better(answers, t.winners[2*k], t.winners[2*k+1])
+	}
+}
+
+// better is the winner of two positions; of equals the lower one, which has the lower name.
+func better(answers []answer, a, b int32) int32 {
+	if a < 0 || b >= 0 && answers[b].cost.less(answers[a].cost) {
+		return b
+	}
+	return a
+}

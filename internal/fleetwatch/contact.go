@@ -1,0 +1,125 @@
+package fleetwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+// contact notices whether the API server answers: it looks at every request of the watches.
+type contact struct {
+	now     func() time.Time
+	changed func()
+
+	mu sync.Mutex
+	// trouble is what is wrong, by resource. Contacts of one watch share it.
+	trouble map[string]trouble
+}
+
+type trouble struct {
+	since time.Time
+	why   string
+}
+
+// wrap is a rest.Config's WrapTransport.
+func (c *contact) wrap(next http.RoundTripper) http.RoundTripper { return through{c, next} }
+
+type through struct {
+	*contact
+	next http.RoundTripper
+}
+
+// RoundTrip is http.RoundTripper's.
+func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(r)
+	resource := path.Base(r.URL.Path)
+	switch {
+	case r.Context().Err() != nil: // Its end was wanted.
+	case err != nil:
+		t.note(resource, err.Error())
+	case answer.StatusCode >= http.StatusBadRequest && answer.StatusCode != http.StatusGone && answer.StatusCode != http.StatusUnprocessableEntity:
+		// 410 and 422 make the reflector list again, and differently; that is no trouble.
+		t.note(resource, "the API server answers "+answer.Status)
+	case answer.StatusCode < http.StatusBadRequest:
+		t.note(resource, "")
+		answer.Body = &watched{answer.Body, t.contact, resource, r.Context()}
+	}
+	return answer, err
+}
+
+// watched is the body of an answer, which may break long after it began.
+type watched struct {
+	io.ReadCloser
+	contact  *contact
+	resource string
+	ctx      context.Context //nolint:containedctx // It is the request's: an end that was wanted is no trouble.
+}
+
+// Read is io.Reader's.
+func (b *watched) Read(to []byte) (int, error) {
+	n, err := b.ReadCloser.Read(to)
+	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() == nil {
+		b.contact.note(b.resource, err.Error())
+	}
+	return n, err
+}
+
+// note keeps what is wrong with a resource; empty: nothing.
+func (c *contact) note(resource, why string) {
+	c.mu.Lock()
+	before, was := c.trouble[resource]
+	switch {
+	case why == "":
+		delete(c.trouble, resource)
+	case was:
+		c.trouble[resource] = trouble{before.since, why}
+	default:
+		c.trouble[resource] = trouble{c.now(), why}
+	}
+	c.mu.Unlock()
+	if was || why != "" {
+		c.changed()
+	}
+}
+
+// worst is the oldest trouble.
+func (c *contact) worst() (since time.Time, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for resource, t := range c.trouble {
+		if why == "" || t.since.Before(since) || t.since.Equal(since) && resource < why {
+			since, why = t.since, resource+": "+t.why
+		}
+	}
+	return since, why
+}
+
+// Check asks for one object of each kind. The error is about the first that cannot be read, and what to do.
+func (w *Watch) Check(ctx context.Context) error {
+	for _, a := range []struct {
+		resource string
+		client   rest.Interface
+	}{{"nodes", w.core}, {"pods", w.core}, {"paddocknodes", w.custom}, {"paddockmachines", w.custom}} {
+		err := a.client.Get().Resource(a.resource).Param("limit", "1").Do(ctx).Error()
+		switch {
+		case err == nil:
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("%w; a ClusterRole must allow to list and watch nodes and pods, and paddocknodes and paddockmachines of paddock-project.github.io: deploy/fleet/rbac.yaml has one", err)
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("the cluster has no %s: install the CRDs of deploy/, and let the agents publish their nodes (publish: true)", a.resource)
+		case apierrors.IsUnauthorized(err):
+			return fmt.Errorf("the API server does not accept the credentials; they may have expired: log in again, or choose another --context: %w", err)
+		default:
+			return fmt.Errorf("the %s of the cluster cannot be read: %w", a.resource, err)
+		}
+	}
+	return nil
+}

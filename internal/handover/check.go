@@ -1,0 +1,116 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Reason is why a node does not apply a grant that was handed over, and plans by itself.
+type Reason int
+
+//go:generate go tool stringer -type=Reason -linecomment -output=enum_string.go
+
+// The reasons. Their names are labels of metrics.
+const (
+	// Applied: there is none.
+	Applied Reason = iota // applied
+	// Absent: the pod has no annotation.
+	Absent // absent
+	// UnknownVersion, TooLarge and Damaged are about the text.
+	UnknownVersion // version
+	TooLarge       // too-large
+	Damaged        // damaged
+	// OtherNode, OtherPod: it was planned for another node or another pod.
+	OtherNode // node
+	OtherPod  // pod
+	// OtherMachine, OtherPolicy, OtherRequest: it was planned with other inputs.
+	OtherMachine // machine
+	OtherPolicy  // policy
+	OtherRequest // request
+	// Shape, CPUs, Memory, Devices and Alignment: it is against the rules; see node.Misplaced.
+	Shape     // shape
+	CPUs      // cpus
+	Memory    // memory
+	Devices   // devices
+	Alignment // alignment
+)
+
+// Reasons are all reasons.
+func Reasons() []Reason {
+	all := make([]Reason, 0, Alignment+1)
+	for r := Applied; r <= Alignment; r++ {
+		all = append(all, r)
+	}
+	return all
+}
+
+// Error is why a grant is not applied.
+type Error struct {
+	Reason Reason
+	Detail string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Detail) }
+
+// Here is what a node compares a text with: its name and the digests of its machine and policy.
+type Here struct{ Node, Machine, Policy string }
+
+// For is the grant of a text for a pod. The error is an *Error: the text was planned for another pod, or
+// the pod asks for something else now.
+func (t *Text) For(pod request.Pod) (*node.Grant, error) {
+	if t.UID != pod.UID {
+		return nil, &Error{OtherPod, fmt.Sprintf("it is for the pod with UID %s, this pod has %s", t.UID, pod.UID)}
+	}
+	digest, err := RequestDigest(pod)
+	if err != nil {
+		return nil, &Error{OtherRequest, err.Error()}
+	}
+	if t.Request != digest || len(t.Grant.Containers) != len(pod.Containers) {
+		return nil, &Error{OtherRequest, fmt.Sprintf("it was planned for a request with digest %s, the pod's request has %s", t.Request, digest)}
+	}
+	g := *t.Grant
+	g.Pod = pod
+	return &g, nil
+}
+
+// Check makes the plan that gives a pod what the text of its annotation has. It makes none, and returns
+// an *Error, unless the text is for this node and pod, was planned with the same machine, policy and
+// request, and every rule of the node allows it in this state. Nothing is changed. The empty text is
+// Absent.
+func Check(s *node.State, here Here, pod request.Pod, annotation string) (*node.Plan, error) {
+	if annotation == "" {
+		return nil, &Error{Absent, "the pod has no annotation " + Annotation}
+	}
+	t, err := Decode(annotation)
+	switch {
+	case errors.Is(err, ErrVersion):
+		return nil, &Error{UnknownVersion, err.Error()}
+	case errors.Is(err, ErrTooLarge):
+		return nil, &Error{TooLarge, err.Error()}
+	case err != nil:
+		return nil, &Error{Damaged, err.Error()}
+	case t.Node != here.Node:
+		return nil, &Error{OtherNode, fmt.Sprintf("it is for node %q, this is %q", t.Node, here.Node)}
+	case t.Machine != here.Machine:
+		return nil, &Error{OtherMachine, fmt.Sprintf("it was planned for the machine %s, this is %s", t.Machine, here.Machine)}
+	case t.Policy != here.Policy:
+		return nil, &Error{OtherPolicy, fmt.Sprintf("it was planned with the policy %s, this node has %s", t.Policy, here.Policy)}
+	}
+	g, err := t.For(pod)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.PlanGrant(pod, g)
+	if wrong := (*node.MisplacedError)(nil); errors.As(err, &wrong) {
+		return nil, &Error{misplaced[wrong.Kind], wrong.Detail}
+	}
+	return p, err
+}
+
+var misplaced = map[node.Misplaced]Reason{
+	node.MisplacedShape: Shape, node.MisplacedCPUs: CPUs, node.MisplacedMemory: Memory,
+	node.MisplacedDevices: Devices, node.MisplacedNodes: Alignment,
+}

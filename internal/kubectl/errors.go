@@ -1,0 +1,45 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// permission is what a request needs.
+type permission struct{ verb, resource, namespace string }
+
+// explained adds to an error of the API server what to do.
+func (c *Cluster) explained(ctx context.Context, needs permission, err error) error {
+	server := c.config.Host
+	unreachable := (*url.Error)(nil)
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server %s does not accept the credentials%s; they may have expired: log in again, or choose another --context or --user: %w",
+			server, c.ofContext(), err)
+	case apierrors.IsForbidden(err):
+		role := fmt.Sprintf("a role in the namespace %s must allow to %s %s", needs.namespace, needs.verb, needs.resource)
+		if needs.verb != "get" { // It is the agents' namespace.
+			role += " (the chart makes one: rbac.kubectl)"
+		}
+		return fmt.Errorf("%w; %s", err, role)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w in the namespace %s; if it was deleted, its node may still know it: add --node NODE", err, needs.namespace)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v; --request-timeout gives it longer: %w", c.patience, err)
+	case errors.As(err, &unreachable):
+		return fmt.Errorf("the API server %s%s cannot be reached: %w", server, c.ofContext(), unreachable.Err)
+	}
+	return fmt.Errorf("to %s %s in the namespace %s: %w", needs.verb, needs.resource, needs.namespace, err)
+}
+
+// ofContext names the context, if the files have one.
+func (c *Cluster) ofContext() string {
+	if c.context == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of the context %q", c.context)
+}

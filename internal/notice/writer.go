@@ -1,0 +1,412 @@
+package notice
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Retry is how long a write that failed waits for the next attempt.
+const Retry = 5 * time.Second
+
+// Files keeps one file for each container of a pod; store.Shown does. Its methods may wait, and are called by one goroutine
+// at a time.
+type Files interface {
+	// Dir is the directory of a file. It does not wait.
+	Dir(uid, container string) string
+	// Write replaces a file in one step. It makes the directories that are missing.
+	Write(uid, container string, data []byte) error
+	// Read returns a file. The error wraps fs.ErrNotExist if there is none.
+	Read(uid, container string) ([]byte, error)
+	// List returns the containers that have a directory, by pod.
+	List() (map[string][]string, error)
+	// Remove removes the files of a pod.
+	Remove(uid string) error
+}
+
+// Config is the writer's environment.
+type Config struct {
+	Files Files
+	// After is time.After.
+	After func(time.Duration) <-chan time.Time
+	Log   *slog.Logger
+	// Observer learns of the files; nil: none does.
+	Observer Observer
+}
+
+// Observer learns of the files, from several goroutines. It must not wait.
+type Observer interface {
+	// Wrote is a try to write a file.
+	Wrote(err error)
+	// Missed is a container that asked for a notice and starts without one.
+	Missed()
+}
+
+type silent struct{}
+
+func (silent) Wrote(error) {}
+func (silent) Missed()     {}
+
+// Writer keeps the files. It is safe for use by several goroutines. No method but Open and Run waits.
+type Writer struct {
+	config Config
+	wake   chan struct{} // buffered: something is to be done
+
+	mu sync.Mutex // guards what follows; not locked while a file is written
+	// listed is true once the files of an earlier process are known. Until then early has the settings that
+	// are noted, because it is not known which containers have a file, and there the pods of the last Keep, nil before
+	// the first.
+	listed bool
+	early  map[key]Setting
+	there  map[string]bool
+	files  map[key]*file
+	// gone are the pods whose files are to be removed.
+	gone map[string]bool
+	// trouble is the error that was logged last, by what failed.
+	trouble map[string]string
+}
+
+type key struct{ uid, container string }
+
+// file is what is known of one file.
+type file struct {
+	want Notice // without a revision
+	has  Notice // Revision 0: there is no file that can be read
+	// opened: the container was created since the start. due: want is to be written.
+	opened, due bool
+	// waiting are closed when the file is as it is wanted.
+	waiting []chan struct{}
+}
+
+// New returns a writer. Run does its work.
+func New(c Config) *Writer {
+	if c.Observer == nil {
+		c.Observer = silent{}
+	}
+	return &Writer{
+		config: c, wake: make(chan struct{}, 1), early: map[key]Setting{}, files: map[key]*file{}, gone: map[string]bool{}, trouble: map[string]string{},
+	}
+}
+
+// Open makes the notice of a container that asks for one, with what it has, and returns its directory. It waits until ctx
+// ends. The directory is empty if the container asks for none, or if there is no file by then.
+func (w *Writer) Open(ctx context.Context, c Container, has Setting) string {
+	if !Asks(c.Annotations, c.Name) {
+		return ""
+	}
+	log := w.config.Log.With("pod", c.Namespace+"/"+c.Pod, "uid", c.UID, "container", c.Name)
+	err := check(c.UID, c.Name)
+	if slices.ContainsFunc(c.Mounts, func(at string) bool { return path.Clean(at) == MountPoint }) {
+		err = errors.New("it has a mount of its own at " + MountPoint)
+	}
+	if err != nil {
+		w.config.Observer.Missed()
+		log.ErrorContext(ctx, "a container gets no notice", "error", err)
+		return ""
+	}
+	w.mu.Lock()
+	delete(w.gone, c.UID)
+	f := w.file(key{c.UID, c.Name})
+	f.want = Notice{APIVersion: Version, Kind: kind, Namespace: c.Namespace, Pod: c.Pod, UID: c.UID, Container: c.Name}
+	f.want.set(has)
+	written := make(chan struct{})
+	f.opened, f.due, f.waiting = true, true, append(f.waiting, written)
+	w.mu.Unlock()
+	w.look()
+	select {
+	case <-written:
+		return w.config.Files.Dir(c.UID, c.Name)
+	case <-ctx.Done():
+		w.config.Observer.Missed()
+		log.WarnContext(ctx, "the notice of a container is not written in time: it starts without one", "error", context.Cause(ctx))
+		return ""
+	}
+}
+
+// file returns the file of a container, and adds it if it is not known. Lock held.
+func (w *Writer) file(k key) *file {
+	f := w.files[k]
+	if f == nil {
+		f = &file{}
+		w.files[k] = f
+	}
+	return f
+}
+
+// Changed notes what a container has, verified. A pending change that leads there has ended.
+func (w *Writer) Changed(uid, container string, has Setting) {
+	k := key{uid, container}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.files[k]; f != nil {
+		f.want.set(has)
+		if p := f.want.Pending; p != nil && p.CPUs == f.want.CPUs && p.Mems == f.want.Mems {
+			f.want.Pending = nil
+		}
+		w.note(f)
+	} else if !w.listed {
+		w.early[k] = has
+	}
+}
+
+// Pending announces a change of a container.
+func (w *Writer) Pending(uid, container string, next Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.files[key{uid, container}]; f != nil {
+		f.want.Pending = &Pending{CPUs: next.CPUs.String(), Mems: list(next.Mems), Deadline: next.Deadline.UTC()}
+		w.note(f)
+	}
+}
+
+// Settled notes that no change of a pod is pending any more, whether it was made or given up.
+func (w *Writer) Settled(uid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k, f := range w.files {
+		if k.uid == uid && f.want.Pending != nil {
+			f.want.Pending = nil
+			w.note(f)
+		}
+	}
+}
+
+// note has a file written if it is not as it is wanted. Lock held.
+func (w *Writer) note(f *file) {
+	if f.has.Revision == 0 || !same(f.want, f.has) {
+		f.due = true
+		w.look()
+	}
+}
+
+// Keep notes which pods there are, by UID. The files of all others are removed. The caller does not change the map.
+func (w *Writer) Keep(pods map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.listed {
+		w.there = pods
+	}
+	for k := range w.files {
+		if !pods[k.uid] {
+			w.drop(k)
+		}
+	}
+	if len(w.gone) > 0 {
+		w.look()
+	}
+}
+
+// Containers is how many containers have a notice.
+func (w *Writer) Containers() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.files {
+		if f.has.Revision > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// drop forgets a file, and has those of its pod removed. Lock held.
+func (w *Writer) drop(k key) {
+	delete(w.files, k)
+	w.gone[k.uid] = true
+}
+
+// look wakes the writer.
+func (w *Writer) look() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes until ctx ends, and returns its cause.
+func (w *Writer) Run(ctx context.Context) error {
+	for {
+		var again <-chan time.Time
+		if !w.work(ctx) {
+			again = w.config.After(Retry)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.wake:
+		case <-again:
+		}
+	}
+}
+
+// work does what is to be done, and reports whether all of it succeeded.
+func (w *Writer) work(ctx context.Context) bool {
+	ok := w.list(ctx)
+	w.mu.Lock()
+	gone := slices.Sorted(maps.Keys(w.gone))
+	w.mu.Unlock()
+	for _, uid := range gone {
+		w.mu.Lock()
+		still := w.gone[uid]
+		w.mu.Unlock()
+		if !still {
+			continue // It came back.
+		}
+		err := w.config.Files.Remove(uid)
+		ok = w.report(ctx, uid, "the notices of a pod that is gone are not removed", err) && ok
+		if err == nil {
+			w.forget(uid)
+		}
+	}
+	w.mu.Lock()
+	var due []key
+	for k, f := range w.files {
+		if f.due {
+			due = append(due, k)
+		}
+	}
+	w.mu.Unlock()
+	slices.SortFunc(due, func(a, b key) int {
+		return cmp.Or(strings.Compare(a.uid, b.uid), strings.Compare(a.container, b.container))
+	})
+	for _, k := range due {
+		ok = w.write(ctx, k) && ok
+	}
+	return ok
+}
+
+// forget notes that the files of a pod were removed. If the pod came back meanwhile, they are written again.
+func (w *Writer) forget(uid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.gone, uid)
+	for k, f := range w.files {
+		if k.uid == uid {
+			f.has, f.due = Notice{}, true
+		}
+	}
+}
+
+// list finds the files of an earlier process, once. A name that is no UID or no container is not the agent's.
+func (w *Writer) list(ctx context.Context) bool {
+	if w.listed { // Only this goroutine sets it.
+		return true
+	}
+	all, err := w.config.Files.List()
+	if !w.report(ctx, "", "the notices of an earlier process are not read", err) {
+		return false
+	}
+	found := map[key]Notice{}
+	foreign := map[string]bool{}
+	for uid, containers := range all {
+		foreign[uid] = len(containers) == 0
+		for _, container := range containers {
+			if check(uid, container) != nil {
+				foreign[uid] = true
+				continue
+			}
+			data, err := w.config.Files.Read(uid, container)
+			var n Notice
+			if err == nil {
+				n, err = decode(data, uid, container)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				w.config.Log.WarnContext(ctx, "a notice is not usable and is written again", "uid", uid, "container", container, "error", err)
+			}
+			found[key{uid, container}] = n
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k, n := range found {
+		f := w.file(k)
+		f.has = n
+		if !f.opened && n.Revision > 0 {
+			f.want = n
+			f.want.Pending = nil // No change is pending until somebody announces it again.
+			f.due = n.Pending != nil
+		}
+		if early, there := w.early[k]; there && !f.opened && n.Revision > 0 {
+			f.want.set(early)
+			f.due = f.due || !same(f.want, f.has)
+		}
+		if w.there != nil && !w.there[k.uid] && !f.opened {
+			w.drop(k)
+		}
+	}
+	for uid, is := range foreign {
+		if is && !slices.ContainsFunc(slices.Collect(maps.Keys(w.files)), func(k key) bool { return k.uid == uid }) {
+			w.gone[uid] = true
+		}
+	}
+	w.listed, w.early, w.there = true, nil, nil
+	return true
+}
+
+// write writes a file as it is wanted now, with the next revision.
+func (w *Writer) write(ctx context.Context, k key) bool {
+	w.mu.Lock()
+	f := w.files[k]
+	if f == nil || !f.due {
+		w.mu.Unlock()
+		return true
+	}
+	f.due = false
+	next := f.want
+	next.Revision = f.has.Revision
+	changed := f.has.Revision == 0 || !same(next, f.has)
+	if changed {
+		next.Revision++
+	}
+	waited := len(f.waiting) > 0
+	w.mu.Unlock()
+	if !changed && !waited { // It changed back. For a container that is created, the file is written in any case: it may be lost.
+		return true
+	}
+	data, err := json.MarshalIndent(next, "", "  ") // An error: the deadline is in no year of four digits.
+	if err == nil {
+		err = w.config.Files.Write(k.uid, k.container, append(data, '\n'))
+	}
+	w.config.Observer.Wrote(err)
+	if !w.report(ctx, k.uid+"/"+k.container, "the notice of a container is not written; this is tried again", err) {
+		w.mu.Lock()
+		f.due = true
+		w.mu.Unlock()
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.has = next
+	if !f.due { // Nothing was noted meanwhile.
+		for _, written := range f.waiting {
+			close(written)
+		}
+		f.waiting = nil
+	}
+	return true
+}
+
+// report logs an error once, until another one comes or none. It reports whether there is none.
+func (w *Writer) report(ctx context.Context, of, what string, err error) bool {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && w.trouble[of] != text { // Only the writing goroutine uses it.
+		w.config.Log.ErrorContext(ctx, what, "of", of, "error", err)
+	}
+	if text == "" {
+		delete(w.trouble, of)
+	} else {
+		w.trouble[of] = text
+	}
+	return err == nil
+}

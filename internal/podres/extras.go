@@ -1,0 +1,170 @@
+package podres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// The messages of the API have no NUMA nodes of a claim's devices, not whether a container is near its devices, and no
+// moves. A client that asks for them by a header of the call gets them in the trailer of the answer; other clients get
+// what the kubelet sends.
+const (
+	askPlaces    = "paddock-places"
+	answerPlaces = "paddock-places-bin"
+	askMoves     = "paddock-moves"
+	answerMoves  = "paddock-moves-bin"
+	// maxExtra limits what is in a trailer in bytes: a device takes some 200, and so does a move.
+	maxExtra = 1 << 20
+)
+
+// Extras are what the messages of an answer have no field for. A server that does not know leaves them empty, such as the
+// kubelet.
+type Extras struct {
+	Places Places
+	Moves  []Moves
+}
+
+// Place is where a device is that a container has.
+type Place struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Container string `json:"container"`
+	// Of is the extended resource or the driver of the device; with a driver it has a pool.
+	Of     string `json:"of"`
+	Pool   string `json:"pool,omitempty"`
+	Device string `json:"device"`
+	// NUMANodes are those that the device is near; none: not known.
+	NUMANodes []int64 `json:"numaNodes,omitempty"`
+	// Remote is true if it is on another NUMA node than CPUs or memory of the container.
+	Remote bool `json:"remote,omitempty"`
+}
+
+// Places are where the devices of an answer are.
+type Places []Place
+
+// placesOf are the places of the devices of some pods.
+func placesOf(s *node.State, grants []*node.Grant) (all Places) {
+	for _, g := range grants {
+		for i, devices := range s.DevicesOf(g) {
+			for _, d := range devices {
+				p := Place{
+					Namespace: g.Pod.Namespace, Pod: g.Pod.Name, Container: g.Pod.Containers[i].Name,
+					Of: d.Of(), Pool: d.Pool, Device: d.Name, Remote: d.Distance > node.Near,
+				}
+				p.NUMANodes = idsOf(d.Nodes)
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// Moves are the moves of a pod.
+type Moves struct {
+	Namespace string `json:"-"`
+	Pod       string `json:"-"`
+	// From and To are the CPUs of the places between which it is being moved; empty: it is not, or has no CPUs of its own.
+	// FromNUMANodes and ToNUMANodes are those of its memory.
+	From          string  `json:"fromCPUs,omitempty"`
+	To            string  `json:"toCPUs,omitempty"`
+	FromNUMANodes []int64 `json:"fromNUMANodes,omitempty"`
+	ToNUMANodes   []int64 `json:"toNUMANodes,omitempty"`
+	// Moved is how often it was moved since the agent started, Last when that ended last.
+	Moved int        `json:"moved,omitempty"`
+	Last  *time.Time `json:"lastMoved,omitempty"`
+}
+
+// UnderWay reports whether the pod is being moved.
+func (m Moves) UnderWay() bool { return m.To != "" || len(m.ToNUMANodes) > 0 }
+
+// named is how Moves travel: with the pod.
+type named struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Moves
+}
+
+// movesOf are the moves of some pods. moved may be nil.
+func movesOf(grants []*node.Grant, moved func(uid string) (int, time.Time)) (all []named) {
+	for _, g := range grants {
+		m := Moves{}
+		if moved != nil {
+			if n, at := moved(g.Pod.UID); n > 0 {
+				at = at.UTC()
+				m.Moved, m.Last = n, &at
+			}
+		}
+		if g.Moving != nil {
+			from := g.Staying()
+			m.From, m.To = from.CPUs().String(), g.Moving.CPUs().String()
+			m.FromNUMANodes, m.ToNUMANodes = idsOf(from.MemoryNodes()), idsOf(g.Moving.MemoryNodes())
+		}
+		if m.Moved > 0 || m.UnderWay() {
+			all = append(all, named{g.Pod.Namespace, g.Pod.Name, m})
+		}
+	}
+	return all
+}
+
+// idsOf are the IDs of NUMA nodes.
+func idsOf(nodes mask.Mask) (ids []int64) {
+	for id := range nodes.All() {
+		ids = append(ids, int64(id))
+	}
+	return ids
+}
+
+// addExtras adds to the answer what the client asked for. What is too large is left out.
+func (s *Server) addExtras(ctx context.Context, of *node.State, grants ...*node.Grant) {
+	asked, _ := metadata.FromIncomingContext(ctx)
+	add := func(ask, answer string, extra func() any) {
+		if len(asked.Get(ask)) == 0 {
+			return
+		}
+		if text, err := json.Marshal(extra()); err == nil && len(text) <= maxExtra {
+			_ = grpc.SetTrailer(ctx, metadata.Pairs(answer, string(text))) // It fails outside of a call only.
+		}
+	}
+	add(askPlaces, answerPlaces, func() any { return placesOf(of, grants) })
+	add(askMoves, answerMoves, func() any { return movesOf(grants, s.options.Moved) })
+}
+
+// asking is the context and the option of a call whose answer fills Extras.
+func asking(ctx context.Context, to []*Extras) (context.Context, *metadata.MD, grpc.CallOption) {
+	trailer := &metadata.MD{}
+	if len(to) > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, askPlaces, "1", askMoves, "1")
+	}
+	return ctx, trailer, grpc.Trailer(trailer)
+}
+
+// fill reads the trailer of an answer. What cannot be read is left out: the answer does not depend on it.
+func fill(to []*Extras, trailer *metadata.MD) {
+	for _, e := range to {
+		for _, text := range trailer.Get(answerPlaces) {
+			var read Places
+			if json.Unmarshal([]byte(text), &read) == nil {
+				e.Places = read
+			}
+		}
+		for _, text := range trailer.Get(answerMoves) {
+			var read []named
+			if json.Unmarshal([]byte(text), &read) != nil {
+				continue
+			}
+			e.Moves = nil
+			for _, n := range read {
+				if n.Moves.Namespace, n.Moves.Pod = n.Namespace, n.Pod; n.Moved > 0 || n.UnderWay() {
+					e.Moves = append(e.Moves, n.Moves)
+				}
+			}
+		}
+	}
+}

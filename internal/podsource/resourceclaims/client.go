@@ -1,0 +1,63 @@
+// Package resourceclaims asks the API server which devices are allocated to a ResourceClaim, and for which of its
+// requests. The kubelet's PodResources socket does not list requests.
+//
+// Claims cannot be watched for one Kubernetes node, so each is asked for by its name, in the background: no answer to
+// the runtime waits for it. A call takes 5 s at most. The answer is limited in bytes (package apiserver), and is read
+// with limits (claims.ReadAllocation).
+package resourceclaims
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/paddock-project/paddock/internal/claims"
+)
+
+// answerTime is how long a call takes at most.
+const answerTime = 5 * time.Second
+
+// Client is safe for use by several goroutines.
+type Client struct{ client *rest.RESTClient }
+
+// New returns a client of an API server. It sends no request.
+func New(c *rest.Config) (*Client, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, resourceapi.SchemeGroupVersion)
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // For errors of the API server.
+	c = rest.CopyConfig(c)
+	c.APIPath, c.GroupVersion = "/apis", &resourceapi.SchemeGroupVersion
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("ResourceClaims: %w", err)
+	}
+	return &Client{client}, nil
+}
+
+// Allocation returns the devices that are allocated to a claim; nil: none are.
+func (c *Client) Allocation(ctx context.Context, namespace, name string) ([]claims.Allocated, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	result := c.client.Get().Namespace(namespace).Resource("resourceclaims").Name(name).Do(ctx)
+	if err := result.Error(); err != nil { // It has what the API server writes, Raw has not.
+		return nil, fmt.Errorf("ResourceClaim %s/%s: %w", namespace, name, err)
+	}
+	data, err := result.Raw()
+	if err != nil {
+		return nil, fmt.Errorf("ResourceClaim %s/%s: %w", namespace, name, err)
+	}
+	devices, err := claims.ReadAllocation(data)
+	if err != nil {
+		return nil, fmt.Errorf("ResourceClaim %s/%s: %w", namespace, name, err)
+	}
+	return devices, nil
+}

@@ -1,0 +1,145 @@
+package quirk
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+)
+
+// ID is the number of a quirk, as in docs/rules/quirks.md.
+type ID string
+
+// The quirks that are named.
+const (
+	SecondPool       ID = "Q-1"
+	SharedMemory     ID = "Q-3"
+	LateDevices      ID = "Q-4"
+	EndlessRemainder ID = "Q-5"
+	UnknownPages     ID = "Q-6"
+	UnusedPages      ID = "Q-8"
+	LastSubset       ID = "Q-14"
+	SlowMerge        ID = "Q-17"
+	OwnCores         ID = "Q-18"
+	EmptyDefault     ID = "Q-21"
+	GateOff          ID = "Q-23"
+	MemoryNowhere    ID = "Q-26"
+	EndedInit        ID = "Q-39"
+	SingleOfGroup    ID = "Q-41"
+	FractionalBytes  ID = "Q-42"
+	InitMemory       ID = "Q-43"
+	AverageUnits     ID = "Q-44"
+	SameUID          ID = "Q-45"
+	NodeGaps         ID = "Q-46"
+	ManyNodes        ID = "Q-47"
+	ChangedConfig    ID = "Q-48"
+)
+
+// Effect is what a quirk changes.
+type Effect string
+
+// The effects.
+const (
+	// Rejected: admitted by Paddock's rules, rejected by the kubelet. Admitted is the opposite.
+	Rejected Effect = "rejected"
+	Admitted Effect = "admitted"
+	// OtherCPUs and OtherMemory: admitted by both, on other CPUs or NUMA nodes.
+	OtherCPUs   Effect = "other CPUs"
+	OtherMemory Effect = "other memory"
+	// CountedTwice: the pod keeps its memory, and the node has less free than it should.
+	CountedTwice Effect = "memory counted twice"
+	// Lost: CPUs are lost until the kubelet's state files are deleted.
+	Lost Effect = "CPUs lost"
+	// Down: the kubelet panics or never ends the admission.
+	Down Effect = "kubelet down"
+	// NoStart: the kubelet does not start.
+	NoStart Effect = "kubelet does not start"
+	// Possible: pods can meet the quirk, see Text.
+	Possible Effect = "possible"
+)
+
+// Quirk is one fault of the kubelet and what it changes.
+type Quirk struct {
+	ID     ID     `json:"id"`
+	Effect Effect `json:"effect"`
+	// Container is the first one that meets the fault; empty: the pod or the node.
+	Container string `json:"container,omitempty"`
+	// Certain is false where the answer depends on what no state has.
+	Certain bool `json:"certain"`
+	// Text is a sentence for the user: what the kubelet does, and why.
+	Text string `json:"text"`
+}
+
+// String is one line.
+func (q Quirk) String() string { return fmt.Sprintf("%s (%s): %s", q.ID, q.Effect, q.Text) }
+
+// reasons are why the kubelet answers otherwise, as the end of a sentence about a pod.
+var reasons = map[ID]string{
+	SecondPool:       "it assigns a second pool to a pod-level pod that it admitted before, and does not release the first",
+	SharedMemory:     "it asks for pinned memory for a container that shares its pod's memory and requests none",
+	LateDevices:      "it assigns devices of a pod with a pool when the containers start, not at admission, so that they can be taken by then",
+	EndlessRemainder: "it distributes a remainder in whole cores over NUMA nodes that have only half cores left, without end; the node's kubelet hangs",
+	UnknownPages:     "it panics at huge pages of a size that the node does not have, also after its restart while the pod is there",
+	UnusedPages:      "it finds the pool empty when huge pages are used up that no sharing container requests",
+	LastSubset:       "it overwrites the last NUMA node of the set over which it distributes CPUs",
+	OwnCores:         "with full-pcpus-only, it counts free cores without those that the pod already has",
+	MemoryNowhere:    "it takes memory that fits on no set of NUMA nodes for memory without a preference, and does not align the pod",
+	EndedInit:        "it assigns memory to an init container that has ended",
+	SingleOfGroup:    "it gives memory of one NUMA node of a group to a pod that is aligned to that NUMA node alone",
+	FractionalBytes:  "it cannot read an amount of memory with a fraction of a byte",
+	InitMemory:       "it places memory that only init containers request on more NUMA nodes than are aligned",
+	AverageUnits:     "it takes a core or socket as free when as many CPUs are free as an average one has, and then assigns all of it, also CPUs that are reserved or assigned",
+	SameUID:          "it keeps what init containers left of a removed pod, and a pod with the same UID reuses it although others may have it",
+	NodeGaps:         "prefer-closest-numa-nodes looks up distances by NUMA node id, and the ids have gaps: it panics",
+}
+
+// advice is what to do about a pod that the kubelet rejects, or that takes it down.
+var advice = map[ID]string{
+	SecondPool:       "delete the pod, so that it is created again, and drain the node before the next restart of the kubelet",
+	SharedMemory:     "give the container CPU and memory limits equal to its requests, or set topologyManagerScope to pod",
+	EndlessRemainder: "request fewer CPUs, or turn full-pcpus-only or distribute-cpus-across-numa off",
+	UnknownPages:     "request huge pages of a size that the node has",
+	UnusedPages:      "raise the pod-level request for huge pages",
+	OwnCores:         "delete the pod, so that it is created again when enough CPUs are free",
+	EndedInit:        "delete the pod, so that it is created again",
+	FractionalBytes:  "write the amount in Mi or in bytes",
+	NodeGaps:         "turn prefer-closest-numa-nodes off",
+}
+
+// subjects are how a sentence about a changed answer begins.
+var subjects = map[Effect]string{
+	Rejected:     "kubelet 1.36 rejects this pod: ",
+	Admitted:     "kubelet 1.36 admits this pod: ",
+	OtherCPUs:    "kubelet 1.36 assigns other CPUs: ",
+	OtherMemory:  "kubelet 1.36 assigns other memory: ",
+	CountedTwice: "kubelet 1.36 counts the memory of this pod twice: ",
+	Down:         "this pod takes kubelet 1.36 down: ",
+}
+
+// quirks makes the quirks of the faults, each once.
+func quirks(faults []fault, effect Effect) []Quirk {
+	var found []Quirk
+	for _, f := range faults {
+		if slices.ContainsFunc(found, func(q Quirk) bool { return q.ID == f.id }) {
+			continue
+		}
+		text := subjects[effect] + reasons[f.id]
+		switch do, stops := advice[f.id], effect == Rejected || effect == Down; {
+		case stops && do != "":
+			text += ": " + do
+		case !stops && f.container != "":
+			text += " (container " + f.container + ")"
+		}
+		found = append(found, Quirk{ID: f.id, Effect: effect, Container: f.container, Certain: !f.unsure, Text: text})
+	}
+	return found
+}
+
+// fault is a fault that a decision went through.
+type fault struct {
+	id        ID
+	container string
+	// nodes are the NUMA nodes of SingleOfGroup.
+	nodes  mask.Mask
+	unsure bool
+}

@@ -1,0 +1,95 @@
+package nri_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The way back: everything runs everywhere, the state is empty, what starts afterwards is left alone, and an agent
+// that starts later finds nothing that belongs to another manager. Also on a runtime that takes updates in replies only.
+func TestHandBack(t *testing.T) {
+	for name, old := range map[string]bool{"containerd 2.4": false, "containerd 2.1": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := live(t)
+				b.old = old
+				b.start()
+				b.list(guaranteed("g", 2), burstable("y"), guaranteed("h", 2))
+				b.mustRun(t, "g", "y")
+				begin := time.Now()
+				done := make(chan error)
+				go func() { done <- b.plugin.HandBack(b.ctx) }()
+				if old {
+					b.reconnect()
+				}
+				if err := <-done; err != nil || time.Since(begin) > 15*time.Second {
+					t.Fatalf("after %v: %v", time.Since(begin), err)
+				}
+				b.mustRun(t, "h")
+				b.want(t, "handed back", map[string]string{"g/app": "0-7 on {0-1}", "g/log": "0-7 on {0-1}", "y/web": "0-7 on {}", "h/app": " on {}", "h/log": " on {}"})
+				if n := len(b.engine.State().Grants()); n != 0 {
+					t.Errorf("%d grants are left", n)
+				}
+				b.disconnect()
+				b.disk.Store(nil) // The state was removed.
+				b.start()
+				if err := b.plugin.Ready(); err != nil {
+					t.Errorf("a new agent: %v", err)
+				}
+				b.check(t)
+			})
+		})
+	}
+}
+
+// A container that is being created has its CPUs from the reply, and no update reaches it before its start: it is handed
+// back then, and the grants stay until that.
+func TestHandBackDuringACreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.start()
+		b.list(guaranteed("g", 2))
+		box, err := b.sandbox("g")
+		b.broke(err)
+		c := b.container(box, "app")
+		b.broke(c.ask())
+		done := make(chan error, 1)
+		go func() { done <- b.plugin.HandBack(b.ctx) }()
+		pass(5 * time.Second)
+		if n := len(b.engine.State().Grants()); len(done) > 0 || n != 1 {
+			t.Errorf("%d grants while a container is being created; ended: %t", n, len(done) > 0)
+		}
+		c.runs()
+		b.broke(c.report())
+		b.broke(c.start())
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		b.want(t, "handed back", map[string]string{"g/app": "0-7 on {0-1}"})
+		b.check(t)
+	})
+}
+
+// A runtime that is gone cannot take anything back: that is reported in time, with what is left.
+func TestHandBackWithoutRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := live(t)
+		b.start()
+		b.list(guaranteed("g", 2))
+		b.mustRun(t, "g")
+		b.disconnect()
+		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		defer cancel()
+		if err := b.plugin.HandBack(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2 containers still run") {
+			t.Errorf("error %v, want what is left", err)
+		}
+		if n := len(b.engine.State().Grants()); n != 1 {
+			t.Errorf("%d grants, want what still holds", n)
+		}
+		b.check(t)
+	})
+}

@@ -1,0 +1,36 @@
+// Package spelling compares names, to find which one a typo means. It counts bytes: names are ASCII.
+package spelling
+
+import "strings"
+
+// Distance is how many letters must be inserted, deleted or replaced to make one name of the other.
+func Distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal, row[j+1] = row[j+1], min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Nearest is the known name that a typo most likely means, or "" where none is near: at most a third of the letters may
+// differ. Case is ignored. Of several equally near names it is the first.
+func Nearest(name string, known []string) string {
+	best, limit := "", len(name)/3+1
+	for _, k := range known {
+		if d := Distance(strings.ToLower(name), strings.ToLower(k)); d < limit || d == limit && best == "" {
+			best, limit = k, d
+		}
+	}
+	return best
+}

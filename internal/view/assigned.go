@@ -1,0 +1,34 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Assigned is, in short, what is assigned: how many CPUs, which ones, and the memory.
+func Assigned(cpus string, memory []PlanBlock) string {
+	var words []string
+	if cpus != "" {
+		n, _ := strconv.Atoi(cpuCount(cpus))
+		words = append(words, Count(n, "CPU")+" "+ShortCPUs(cpus))
+	}
+	if len(memory) > 0 {
+		words = append(words, blocksText(memory))
+	}
+	if words == nil {
+		return "node shared pool"
+	}
+	return strings.Join(words, ", ")
+}
+
+// Assigned is, in short, what is assigned to the container.
+func (c PlanContainer) Assigned() string {
+	text := Assigned(c.CPUs, c.Memory)
+	if c.RunsOn != "" {
+		return text + ", offline: runs on " + ShortCPUs(c.RunsOn)
+	}
+	if c.CPUs != "" && c.Isolation == "pod" {
+		return "shares " + text
+	}
+	return text
+}

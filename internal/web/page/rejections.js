@@ -1,0 +1,150 @@
+'use strict';
+// Rejections: their list, their marks on the slider, and the view that explains one of them.
+import { $, element, ask, amount, time } from './text.js';
+import { searched } from './pods.js';
+
+const key = (r) => r.uid + r.first;
+let list = [], open = null; // open is the rejection that is explained, or null.
+
+export const opened = () => open;
+
+function sentence(r) {
+  if (r.error) return r.error;
+  return (r.refusal.container ? 'container ' + r.refusal.container + ': ' : '') + r.refusal.message;
+}
+
+const finds = (r, text) => !text || r.pod.toLowerCase().includes(text) || r.uid.toLowerCase() === text || sentence(r).toLowerCase().includes(text) ||
+  Boolean(r.refusal && r.refusal.reason.toLowerCase().includes(text));
+
+// listRejections shows those that the search finds. What is the same stays, so that no click and no focus
+// is lost.
+let listed = '';
+export function listRejections(choose) {
+  const shown = list.filter((r) => finds(r, searched()));
+  const now = JSON.stringify([list.length, searched(), open && key(open), shown.map((r) => [key(r), r.number])]);
+  if (now === listed) return;
+  listed = now;
+  $('refusals-count').textContent = searched() ? shown.length + ' of ' + list.length : String(list.length);
+  const focused = document.activeElement && document.activeElement.closest('#refusals button');
+  $('refusals').replaceChildren(...(shown.length ? shown.map((r) => element('li', {}, element('button', {
+    type: 'button', 'data-key': key(r), 'aria-current': Boolean(open && key(open) === key(r)) && 'true', onclick: () => choose(r),
+  }, element('span', { class: 'bad' }, r.refusal ? r.refusal.reason : 'not written'), element('span', { class: 'name' }, r.pod + (r.times > 1 ? ' (' + r.times + ' times)' : '')), time(r.last)))) :
+    [element('li', { class: 'faint' }, list.length ? 'None of ' + list.length + '.' : 'No pod lately.')]));
+  const again = focused && [...document.querySelectorAll('#refusals button')].find((b) => b.dataset.key === focused.dataset.key);
+  if (again) again.focus();
+}
+
+// askRejections asks for all; what is explained and came again is explained again.
+export async function askRejections(choose) {
+  list = await ask('api/refusals');
+  listRejections(choose);
+  const same = open && list.find((r) => key(r) === key(open));
+  if (same && same.number !== open.number) choose(same, true);
+}
+
+// newestOf is the newest rejection of a pod. A number would not do for an address: every time that the
+// pod is rejected again it is another.
+export const newestOf = (uid) => list.find((r) => r.uid === uid);
+
+// markRejections puts a mark on the slider at the revision that each rejection was decided on.
+export function markRejections(moments, choose) {
+  const last = Math.max(1, moments.length - 1), at = new Map();
+  for (const r of list) {
+    const i = moments.findIndex((m) => m.generation === r.generation);
+    if (i >= 0) at.set(i, [...(at.get(i) || []), r]);
+  }
+  $('marks').replaceChildren(...[...at].map(([i, rejected]) => {
+    const names = rejected.slice(0, 3).map((r) => r.pod).join(', ') + (rejected.length > 3 ? ' and ' + (rejected.length - 3) + ' more' : '');
+    const mark = element('button', { type: 'button', class: 'mark', title: 'rejected: ' + names, 'aria-label': 'Rejected in revision ' + moments[i].generation + ': ' + names, onclick: () => choose(rejected[0]) });
+    mark.style.left = 'calc(.5rem + (100% - 1rem) * ' + i / last + ')'; // The slider's thumb is a rem wide.
+    return mark;
+  }));
+}
+
+// inTurn does one thing after the other: what is costly for the agent is asked for one at a time.
+let turn = Promise.resolve();
+const inTurn = (work) => (turn = turn.then(work, work));
+
+// explainRejection shows the view; marked is called with why NUMA nodes fail, preview with what is to be
+// shown on the map.
+export function explainRejection(r, marked, preview) {
+  open = r;
+  const status = element('p', { role: 'status' }, 'Looking for what would admit it …');
+  const answer = element('div', {}), folded = element('div', {});
+  $('why-title').replaceChildren('Why ' + r.pod + ' was rejected');
+  $('why-body').replaceChildren(
+    element('p', { class: 'sentence' }, element('span', { class: 'bad' }, r.refusal ? r.refusal.reason : 'not written'), ' ' + sentence(r) + ' ',
+      r.refusal && !r.error ? element('a', { href: 'rules/' + r.refusal.rule, target: '_blank', rel: 'noopener' }, 'The rule') : ''),
+    element('p', { class: 'faint' }, r.times > 1 ? r.times + ' times, first ' : '', r.times > 1 ? time(r.first) : '', r.times > 1 ? ', last ' : '', time(r.last)),
+    status, answer, folded);
+  $('why').hidden = false;
+  marked(accountMarks(r.refusal));
+  inTurn(async () => {
+    if (open !== r) return;
+    try {
+      const found = await ask('api/refusals/' + encodeURIComponent(r.number));
+      if (open !== r) return;
+      const remedies = found.remedies || { proposals: [], tried: [] };
+      status.textContent = verdict(found, remedies);
+      answer.replaceChildren(...proposals(r, found, remedies, preview));
+      folded.replaceChildren(decision(r, found, remedies));
+      if (!found.wouldAdmit && found.remedies) marked({ ...accountMarks(found.answer.refusal), ...loserMarks(found.why) });
+      else marked({});
+    } catch (e) {
+      status.textContent = e.message;
+    }
+  });
+}
+
+export function closeWhy() {
+  open = null;
+  $('why').hidden = true;
+}
+
+function verdict(found, remedies) {
+  const n = remedies.proposals.length;
+  if (found.wouldAdmit) return 'By now it would be admitted.';
+  if (!found.remedies) return 'It was admitted after that.';
+  return n === 0 ? 'Nothing that was tried would admit it.' : n + (n === 1 ? ' change' : ' changes') + ' would admit it, planned on the node as it is now:';
+}
+
+function proposals(r, found, remedies, preview) {
+  const shown = found.wouldAdmit ? [{ text: 'admitted now', outcome: '', number: 'now' }] : remedies.proposals.map((p, i) => ({ ...p, number: i }));
+  if (!shown.length) return [];
+  return [element('ul', { class: 'proposals', 'aria-label': 'What would admit it' }, ...shown.map((p) => element('li', {},
+    element('span', { class: 'do' }, p.text), ' ', element('span', { class: 'faint' }, p.outcome),
+    p.kind === 'elsewhere' ? null : element('button', {
+      type: 'button', class: 'show', 'aria-pressed': 'false', 'data-proposal': p.number,
+      onclick: (e) => {
+        const on = e.target.getAttribute('aria-pressed') !== 'true';
+        for (const b of document.querySelectorAll('#why .show')) b.setAttribute('aria-pressed', String(on && b === e.target));
+        preview(on ? { number: r.number, proposal: p.number, uid: r.uid, text: p.text } : null);
+      },
+    }, 'Show on the map'))))];
+}
+
+function decision(r, found, remedies) {
+  const plans = remedies.tried.reduce((sum, t) => sum + t.plans, 0);
+  return element('details', {}, element('summary', {}, 'How it was decided, and what was tried'),
+    element('ul', { class: 'faint', 'aria-label': 'How it stands' }, ...(found.standing || []).map((s) => element('li', {}, s))),
+    remedies.tried.length ? element('p', { class: 'faint' }, 'Tried, in ' + plans + (plans === 1 ? ' plan: ' : ' plans: ') + remedies.tried.map((t) => t.what + ' (' + t.found + ')').join('; ')) : '',
+    r.explanation ? element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, r.explanation) : '');
+}
+
+// accountMarks are the NUMA nodes that have less than was wanted, with what they have.
+function accountMarks(refusal) {
+  const marks = {};
+  for (const n of (refusal && refusal.wanted && refusal.nodes) || []) {
+    if (n.free < refusal.wanted) marks[n.numaNode] = amount(refusal.resource, n.free) + ' free of ' + amount(refusal.resource, refusal.wanted) + (refusal.resource === 'cpu' ? ' CPUs' : '');
+  }
+  return marks;
+}
+
+// loserMarks are why NUMA nodes alone do not serve the alignment that failed.
+function loserMarks(why) {
+  const failed = (why.alignments || []).find((a) => !a.admitted), marks = {};
+  for (const l of (failed && failed.losers) || []) {
+    if (l.numaNodes.length === 1) marks[l.numaNodes[0]] = l.why.replace(/ \(R-[^)]*\)/g, ''); // without ids of rules
+  }
+  return marks;
+}

@@ -1,0 +1,33 @@
+// Package webui is what the pages of Paddock have in common: a script, and what a browser may do with an answer.
+package webui
+
+import (
+	_ "embed" // the script
+	"net/http"
+)
+
+// TextJS is the script text.js that the scripts of all pages import.
+//
+//go:embed text.js
+var TextJS []byte
+
+// ServeTextJS serves it.
+func ServeTextJS(rw http.ResponseWriter, _ *http.Request) {
+	rw.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+	_, _ = rw.Write(TextJS) // An error is the reader's, who is gone.
+}
+
+// Harden limits what a browser may do with an answer: nothing is loaded from elsewhere, and nothing is kept.
+func Harden(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		h := rw.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "+
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(rw, r)
+	})
+}

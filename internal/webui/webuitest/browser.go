@@ -1,0 +1,128 @@
+// Package webuitest is a browser for tests of pages: a headless Chromium with a directory of its own.
+package webuitest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/chromedp"
+)
+
+// requireBrowser is the environment variable that makes a missing browser a failure.
+const requireBrowser = "PADDOCK_REQUIRE_BROWSER"
+
+// Patience is how long anything may take: tests on a busy machine are no benchmark.
+const Patience = time.Minute
+
+// Browser is a page in a browser.
+type Browser struct {
+	t          *testing.T
+	Context    context.Context
+	complaints chan string
+}
+
+// New starts a browser, or skips the test where there is none. It ends with the test.
+func New(t *testing.T) *Browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		if os.Getenv(requireBrowser) != "" {
+			t.Fatalf("there is no Chromium, and %s is set", requireBrowser)
+		}
+		t.Skip("there is no Chromium")
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun, chromedp.WindowSize(1500, 1000), chromedp.WSURLReadTimeout(Patience),
+	}
+	for _, name := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync"} {
+		options = append(options, chromedp.Flag(name, true))
+	}
+	allocator, cancelAllocator := chromedp.NewExecAllocator(t.Context(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx)
+		cancel()
+		cancelAllocator()
+	})
+	b := &Browser{t: t, Context: ctx, complaints: make(chan string, 100)}
+	chromedp.ListenTarget(ctx, func(event any) {
+		if entry, is := event.(*log.EventEntryAdded); is && entry.Entry.Source == log.SourceSecurity || is && entry.Entry.Source == log.SourceJavascript {
+			b.complaints <- entry.Entry.Text
+		}
+	})
+	if err := chromedp.Run(ctx, log.Enable()); err != nil { // The first call starts the browser, which lives as long as its context.
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Run does something in the page.
+func (b *Browser) Run(actions ...chromedp.Action) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.Context, Patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Await waits until an expression is true in the page, and returns how long that took.
+func (b *Browser) Await(expression string) time.Duration {
+	b.t.Helper()
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(b.Context, Patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond))); err != nil {
+		b.t.Fatalf("%s: %v; the page has:\n%s", expression, err, b.Text("document.body.innerText"))
+	}
+	return time.Since(begin)
+}
+
+// Text is the value of an expression that is a text.
+func (b *Browser) Text(expression string) string {
+	b.t.Helper()
+	var text string
+	b.Run(chromedp.Evaluate(expression, &text))
+	return text
+}
+
+// Picture writes a screenshot into a directory; without one it does nothing.
+func (b *Browser) Picture(directory, name string) {
+	b.t.Helper()
+	if directory == "" {
+		return
+	}
+	var data []byte
+	b.Run(chromedp.FullScreenshot(&data, 100))
+	if err := os.WriteFile(filepath.Join(directory, name+".png"), data, 0o666); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Quiet fails if the page did what its policy forbids, or broke.
+func (b *Browser) Quiet() {
+	b.t.Helper()
+	for {
+		select {
+		case text := <-b.complaints:
+			if !strings.Contains(text, "net::ERR_") { // A server that is away is part of the tests.
+				b.t.Errorf("the page complains: %s", text)
+			}
+		default:
+			return
+		}
+	}
+}

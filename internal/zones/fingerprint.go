@@ -1,0 +1,29 @@
+package zones
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// fingerprint identifies a set of pods by their namespaces and names, in the format that schedulers compare: the hash of
+// the pods' sorted hashes. The hash of a pod is that of its name, seeded with that of its namespace.
+func fingerprint(grants []*node.Grant) string {
+	hashes := make([]uint64, len(grants))
+	for i, g := range grants {
+		d := xxhash.NewWithSeed(xxhash.Sum64String(g.Pod.Namespace))
+		_, _ = d.WriteString(g.Pod.Name) // It never fails.
+		hashes[i] = d.Sum64()
+	}
+	slices.Sort(hashes)
+	var all []byte
+	for _, h := range hashes {
+		all = binary.LittleEndian.AppendUint64(all, h)
+	}
+	// The sum is written in the order of its bytes, the highest first.
+	return "pfp0v001" + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(all)))
+}
