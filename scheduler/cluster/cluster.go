@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/fleet/memo"
+	"github.com/paddock-project/paddock/internal/fleetsource"
+	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/podspec"
+)
+
+// Source is what the objects of one node report.
+type Source struct {
+	*fleetsource.Node
+	// Problem is why nothing is planned for the node, in words; empty: nothing is wrong. Node may be nil if
+	// there is one.
+	Problem string
+}
+
+// World is what a cluster looks at and does not own.
+type World struct {
+	// Pods are the pods that are bound to a node and have not ended. The caller does not change them.
+	Pods func(node string) []*v1.Pod
+	// Exists reports whether there is a pod with that UID which has not ended, bound or not.
+	Exists func(namespace, name, uid string) bool
+	// AgentReady reports whether one of the pods of a node is an agent that is ready.
+	AgentReady func(pods []*v1.Pod) bool
+	// Report is called for each grant that is not used.
+	Report func(node, pod string, err error)
+}
+
+// Cluster is all nodes. The zero value is not usable; see New.
+type Cluster struct {
+	world   World
+	ranking *fleet.Ranking
+	// Questions are shared by all nodes.
+	Questions memo.Questions
+
+	mu      sync.Mutex // of writers of members
+	members atomic.Pointer[map[string]*member]
+	recent  recent
+	gates   atomic.Uint32 // a bit for each combination of gates that a node has
+}
+
+// New is a cluster without nodes.
+func New(ranking *fleet.Ranking, world World) *Cluster {
+	c := &Cluster{world: world, ranking: ranking}
+	c.members.Store(&map[string]*member{})
+	return c
+}
+
+// At is what is known of a node at one moment. It does not change.
+type At struct {
+	sighting
+	// View is the node. It may be nil if there is a Problem.
+	View *memo.Node
+	// Problem is why the node takes no pod that Concerns, in words.
+	Problem string
+	// Gates are how the node reads pods.
+	Gates podspec.Gates
+}
+
+// Update sets what the objects of a node report; nil: it has none. The caller does not change it afterwards.
+func (c *Cluster) Update(name string, source *Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := *c.members.Load()
+	m := old[name]
+	if m == nil && source == nil {
+		return
+	}
+	if m == nil || source == nil {
+		next := maps.Clone(old)
+		if source == nil {
+			delete(next, name)
+			c.members.Store(&next)
+			m.end()
+			return
+		}
+		m = &member{cluster: c, name: name, pods: map[string]*held{}, listed: map[*v1.Pod]uint64{}, unbound: map[string]*held{}}
+		next[name] = m
+		defer c.members.Store(&next) // With its state, not before.
+	}
+	if source.Problem == "" {
+		c.gates.Or(1 << gatesIndex(podspec.GatesOf(source.Policy)))
+	}
+	m.update(source)
+}
+
+// At is what is known of a node, nil if it has no objects. The generation is that of the scheduler's cache, which
+// no two nodes ever have in common, and count what the scheduler counts of the node: it is called if the generation is
+// not that of the last call.
+func (c *Cluster) At(name string, generation int64, count func() (allocatable, used fleet.Amounts)) *At {
+	if at := c.recent.find(generation); at != nil {
+		return at
+	}
+	m := (*c.members.Load())[name]
+	if m == nil {
+		return nil
+	}
+	at := m.at.Load()
+	if at.generation.Load() != generation {
+		allocatable, used := count()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.allocatable, m.used = allocatable, used
+		m.compare()
+		at = m.at.Load()
+		c.recent.forget(at)
+		at.generation.Store(generation)
+	}
+	c.recent.keep(generation, at)
+	return at
+}
+
+// After is what is known of a node after all events that the pod informer has; nil if it has no objects.
+func (c *Cluster) After(name string) *At {
+	m := (*c.members.Load())[name]
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.compare()
+	return m.at.Load()
+}
+
+// Names are the nodes that have objects.
+func (c *Cluster) Names() []string {
+	var names []string
+	for name := range *c.members.Load() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Gates are the combinations of feature gates that nodes read pods with.
+func (c *Cluster) Gates() []podspec.Gates {
+	var list []podspec.Gates
+	for i, seen := uint32(0), c.gates.Load(); i < 4; i++ {
+		if seen&(1<<i) != 0 {
+			list = append(list, podspec.Gates{PodLevelResources: i&1 != 0, PodLevelManagers: i&2 != 0})
+		}
+	}
+	return list
+}
+
+// gatesIndex numbers the combinations of gates.
+func gatesIndex(g podspec.Gates) uint32 {
+	var i uint32
+	if g.PodLevelResources {
+		i |= 1
+	}
+	if g.PodLevelManagers {
+		i |= 2
+	}
+	return i
+}
+
+// Reservation is what Reserve has done.
+type Reservation struct {
+	Plan *node.Plan
+	// Here is what the grant was planned with, After the node with the grant, or as it was.
+	Here  handover.Here
+	After *memo.Node
+}
+
+// Reserve plans a pod on what the node is now, and keeps the grant until Unreserve or until the pod is gone. The
+// reservation is nil if the node has no objects. A plan that rejects the pod changes nothing. The error
+// names the node and what is wrong.
+func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
+	m := (*c.members.Load())[name]
+	if m == nil {
+		return nil, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.compare()
+	at := m.at.Load()
+	if at.Problem != "" {
+		return nil, fmt.Errorf("node %s: %s", name, at.Problem)
+	}
+	view, plan, err := at.View.Place(pod)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", name, err)
+	}
+	if plan.Grant != nil {
+		if m.pods[pod.UID] != nil { // It is bound or published as well: what counts is found out again.
+			m.compared = nil
+		}
+		h := &held{origin: reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant}
+		m.pods[pod.UID], m.unbound[pod.UID] = h, h
+		m.show(view)
+	}
+	return &Reservation{Plan: plan, Here: m.source.Here, After: view}, nil
+}
+
+// Hand sets the annotation that the pod of a reservation will be bound with. Its grant is the reserved one.
+func (c *Cluster) Hand(name, uid, text string) {
+	if m := (*c.members.Load())[name]; m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if h := m.pods[uid]; h != nil && h.origin == reserved {
+			h.text = text
+		}
+	}
+}
+
+// Unreserve takes a reservation back. It does nothing if there is none, and if the pod was bound meanwhile.
+func (c *Cluster) Unreserve(name, uid string) {
+	if m := (*c.members.Load())[name]; m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if h := m.pods[uid]; h != nil && h.origin == reserved {
+			delete(m.pods, uid)
+			delete(m.unbound, uid)
+			m.release(uid)
+			m.compared = nil
+			m.compare() // The pod may be bound although the scheduler gave up waiting.
+		}
+	}
+}

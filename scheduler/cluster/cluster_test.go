@@ -1,0 +1,377 @@
+package cluster_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/fleetsource"
+	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/scheduler/cluster"
+)
+
+// world is an API server with one node, its pods by UID.
+type world struct {
+	mu   sync.Mutex
+	pods map[string]*v1.Pod
+}
+
+func (w *world) cluster(report func(error)) *cluster.Cluster {
+	return cluster.New(fleet.NewRanking(fleet.LeastStranded, nil), cluster.World{
+		Pods: func(string) []*v1.Pod {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			var bound []*v1.Pod
+			for _, pod := range w.pods {
+				if pod.Spec.NodeName != "" {
+					bound = append(bound, pod)
+				}
+			}
+			return bound
+		},
+		Exists: func(_, _, uid string) bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.pods[uid] != nil
+		},
+		AgentReady: func([]*v1.Pod) bool { return true },
+		Report:     func(_, _ string, err error) { report(err) },
+	})
+}
+
+func (w *world) set(pod *v1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pods[string(pod.UID)] = pod
+}
+
+func (w *world) remove(uid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pods, uid)
+}
+
+// source is a node of two NUMA nodes of 8 CPUs.
+func source(t interface{ Fatal(args ...any) }) *fleetsource.Node {
+	var d machine.Description
+	for id := range 2 {
+		n := machine.NodeDescription{ID: id, Memory: 1 << 36}
+		for k := 8 * id; k < 8*id+8; k += 2 {
+			n.Cores = append(n.Cores, machine.CoreDescription{Threads: []int{k, k + 1}})
+		}
+		d.Nodes = append(d.Nodes, n)
+	}
+	m, err := machine.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fleetsource.Node{
+		Here: handover.Here{Node: "n", Machine: "m", Policy: "p"}, Machine: m, Managing: true, Complete: true,
+		Policy: node.Policy{Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0)},
+	}
+}
+
+// pod is a pod that is not bound.
+func pod(uid string, cpus int) *v1.Pod {
+	amounts := v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(int64(cpus), resource.DecimalSI), v1.ResourceMemory: resource.MustParse("1Gi")}
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: uid, UID: types.UID(uid)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: amounts, Limits: amounts}}}},
+	}
+}
+
+func bound(p *v1.Pod, text string) *v1.Pod {
+	p = p.DeepCopy()
+	p.Spec.NodeName = "n"
+	if text != "" {
+		p.Annotations = map[string]string{handover.Annotation: text}
+	}
+	return p
+}
+
+// history is a cluster of one node with what must be true of it.
+type history struct {
+	*world
+	*cluster.Cluster
+	node *fleetsource.Node
+	// texts are the annotations of pods, known the CPUs of those that have not ended.
+	texts map[string]string
+	known map[string]cpuset.Set
+	// gone are the grants of pods that have ended, late those that the node shows nevertheless: it wrote before.
+	gone, late map[string]*node.Grant
+}
+
+// some is one of the pods of a map.
+func some[T any](t *rapid.T, of map[string]T) string {
+	return rapid.SampledFrom(slices.Sorted(maps.Keys(of))).Draw(t, "pod")
+}
+
+// publish shows the next revision of the node, with a grant of a pod or without it.
+func (h *history) publish(uid string, g *node.Grant) {
+	h.node = published(h.node, uid, g)
+	h.Update("n", &cluster.Source{Node: h.node})
+}
+
+// step does something at random.
+func (h *history) step(t *rapid.T, uid string) {
+	switch action := rapid.IntRange(0, 8).Draw(t, "action"); {
+	case action <= 2:
+		p := pod(uid, rapid.IntRange(1, 6).Draw(t, "cpus"))
+		h.set(p)
+		if grant := reserve(t, h.Cluster, p); grant != nil {
+			text, err := handover.Encode("n", h.node.Here.Machine, h.node.Here.Policy, grant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Hand("n", uid, text)
+			h.texts[uid], h.known[uid] = text, grant.CPUs()
+		}
+	case action == 7 && len(h.gone) > 0: // The node wrote before the pod ended.
+		uid := some(t, h.gone)
+		h.late[uid] = h.gone[uid]
+		h.publish(uid, h.gone[uid])
+	case action == 8 && len(h.late) > 0:
+		uid := some(t, h.late)
+		delete(h.late, uid)
+		delete(h.gone, uid)
+		h.publish(uid, nil)
+	case len(h.known) == 0 || action >= 7:
+	case action == 3: // The binding succeeds, and the scheduler may believe that it failed.
+		uid := some(t, h.known)
+		h.set(bound(h.pods[uid], h.texts[uid]))
+		if rapid.Bool().Draw(t, "seen") {
+			h.After("n")
+		}
+		if rapid.Bool().Draw(t, "timeout") {
+			h.Unreserve("n", uid)
+		}
+	case action == 4: // It fails.
+		if uid := some(t, h.known); h.pods[uid].Spec.NodeName == "" {
+			h.Unreserve("n", uid)
+			delete(h.known, uid)
+		}
+	case action == 5: // It ends.
+		uid := some(t, h.known)
+		h.gone[uid], _ = h.After("n").View.State.Grant(uid)
+		h.remove(uid)
+		delete(h.known, uid)
+		h.publish(uid, nil)
+	default: // Its node publishes it, as it is.
+		uid := some(t, h.known)
+		if g, has := h.After("n").View.State.Grant(uid); has && h.pods[uid].Spec.NodeName != "" {
+			h.publish(uid, g)
+		}
+	}
+}
+
+// TestHistories: through any history of reservations, bindings that succeed or fail, pods that end or come from
+// others, and publications that may be late, no CPU is assigned twice, a pod keeps what it was reserved until its node
+// publishes something else, and another scheduler that starts then knows the same. A comparison that looks at everything
+// finds what the one found that looks for changes.
+func TestHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{pods: map[string]*v1.Pod{}}
+		h := &history{
+			world: w, Cluster: w.cluster(func(err error) { t.Logf("not used: %v", err) }), node: source(t), texts: map[string]string{},
+			known: map[string]cpuset.Set{}, gone: map[string]*node.Grant{}, late: map[string]*node.Grant{},
+		}
+		h.Update("n", &cluster.Source{Node: h.node})
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			h.step(t, fmt.Sprint("p", i))
+			compare(t, h.Cluster, h.known, h.late)
+			quick := h.Show("n")
+			h.CompareInFull("n")
+			if whole := h.Show("n"); !reflect.DeepEqual(quick, whole) {
+				t.Fatalf("known was %+v, and with everything compared again it is %+v", quick, whole)
+			}
+		}
+		for uid := range h.known {
+			if w.pods[uid].Spec.NodeName == "" {
+				delete(h.known, uid)
+			}
+		}
+		other := w.cluster(func(err error) { t.Errorf("not used by another scheduler: %v", err) })
+		other.Update("n", &cluster.Source{Node: h.node})
+		compare(t, other, h.known, h.late)
+	})
+}
+
+// reserve plans a pod; nil: it does not fit.
+func reserve(t *rapid.T, c *cluster.Cluster, p *v1.Pod) *node.Grant {
+	asked, err := cluster.Read(p, podspec.Gates{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.Reserve("n", asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done.Plan.Grant
+}
+
+// published is the next revision of a node, with a grant of a pod or without it.
+func published(n *fleetsource.Node, uid string, g *node.Grant) *fleetsource.Node {
+	next := *n
+	next.Revision++
+	next.Published = maps.Clone(n.Published)
+	if delete(next.Published, uid); g != nil {
+		if next.Published == nil {
+			next.Published = map[string]*node.Grant{}
+		}
+		next.Published[uid] = g
+	}
+	return &next
+}
+
+// compare checks that a cluster has these pods, with these CPUs, and no other but late ones.
+func compare(t *rapid.T, c *cluster.Cluster, known map[string]cpuset.Set, late map[string]*node.Grant) {
+	state := c.After("n").View.State
+	if err := state.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range state.Grants() {
+		if _, is := known[g.Pod.UID]; !is && late[g.Pod.UID] == nil {
+			t.Fatalf("pod %s has a grant, want those of %v", g.Pod.UID, slices.Sorted(maps.Keys(known)))
+		}
+	}
+	for uid, cpus := range known {
+		if g, has := state.Grant(uid); !has || !g.CPUs().Equal(cpus) {
+			t.Fatalf("pod %s has CPUs %v (%t), want %s", uid, g, has, cpus)
+		}
+	}
+}
+
+// TestConcurrency: many goroutines look at a node, reserve and give back. It is for the race detector, and at
+// the end everything is free.
+func TestConcurrency(t *testing.T) {
+	w := &world{pods: map[string]*v1.Pod{}}
+	c := w.cluster(func(err error) { t.Error(err) })
+	n := source(t)
+	c.Update("n", &cluster.Source{Node: n})
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 50 {
+				p := pod(fmt.Sprint(g, "-", i), 1+i%3)
+				asked, err := cluster.Read(p, podspec.Gates{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				w.set(p)
+				at := c.At("n", int64(100*g+i), func() (allocatable, used fleet.Amounts) { return fleet.Amounts{Milli: 16000}, fleet.Amounts{} })
+				at.View.Answer(c.Questions.Of(asked))
+				if done, err := c.Reserve("n", asked); err != nil {
+					t.Error(err)
+				} else if done.Plan.Grant != nil && i%2 == 0 {
+					w.set(bound(p, ""))
+				}
+				c.Update("n", &cluster.Source{Node: n})
+				c.Unreserve("n", asked.UID)
+				w.remove(asked.UID)
+			}
+		})
+	}
+	wg.Wait()
+	if grants := c.After("n").View.State.Grants(); len(grants) > 0 {
+		t.Errorf("%d pods are left, such as %s", len(grants), grants[0].Pod.ID())
+	}
+}
+
+// TestProblems: a node that cannot be planned for has a problem, and none any more when its objects are right.
+func TestProblems(t *testing.T) {
+	w := &world{pods: map[string]*v1.Pod{}}
+	c := w.cluster(func(err error) { t.Error(err) })
+	if c.After("n") != nil || c.At("n", 1, nil) != nil {
+		t.Error("a node without objects is known")
+	}
+	c.Update("n", &cluster.Source{Problem: "its machine is not here yet"})
+	if at := c.After("n"); at.Problem == "" || at.View != nil {
+		t.Errorf("problem %q", at.Problem)
+	}
+	n := source(t)
+	c.Update("n", &cluster.Source{Node: n})
+	if at := c.After("n"); at.Problem != "" {
+		t.Errorf("problem %q", at.Problem)
+	}
+	wrong := *n
+	wrong.Here.Policy, wrong.Policy.ReservedMemory = "other", map[int]map[string]int64{7: {"memory": 1}}
+	wrong.Policy.StaticMemory = true
+	c.Update("n", &cluster.Source{Node: &wrong})
+	if at := c.After("n"); at.Problem == "" {
+		t.Error("memory is reserved on a NUMA node that the machine does not have, and there is no problem")
+	}
+	c.Update("n", &cluster.Source{Node: n})
+	if at := c.After("n"); at.Problem != "" {
+		t.Errorf("problem %q", at.Problem)
+	}
+	if c.Update("n", nil); c.After("n") != nil || len(c.Names()) != 0 {
+		t.Error("a node without objects is known")
+	}
+}
+
+// TestResize: a pod that was handed its grant asks for more. As long as its node has not published what became of that, it
+// has what its annotation says, whatever it asks for; then it has what the node says. A scheduler that starts later knows
+// the same.
+func TestResize(t *testing.T) {
+	w := &world{pods: map[string]*v1.Pod{}}
+	c := w.cluster(func(err error) { t.Error(err) })
+	n := source(t)
+	c.Update("n", &cluster.Source{Node: n})
+	p := pod("p", 2)
+	w.set(p)
+	asked, err := cluster.Read(p, podspec.Gates{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.Reserve("n", asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := handover.Encode("n", n.Here.Machine, n.Here.Policy, done.Plan.Grant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Hand("n", "p", text)
+	w.set(bound(p, text))
+	want := func(what string, c *cluster.Cluster, cpus string) {
+		t.Helper()
+		if g, has := c.After("n").View.State.Grant("p"); !has || g.CPUs().String() != cpus {
+			t.Errorf("%s: it has %v (%t), want %s", what, g, has, cpus)
+		}
+	}
+	c.Update("n", &cluster.Source{Node: n})
+	want("bound", c, "2-3")
+	w.set(bound(pod("p", 4), text)) // Resized, and the node has not accepted it, or has no room.
+	c.Update("n", &cluster.Source{Node: n})
+	want("asking for more", c, "2-3")
+	resized, err := cluster.Read(pod("p", 4), podspec.Gates{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := c.After("n").View.State.Resize("p", resized.Pod)
+	for what, published := range map[string]*fleetsource.Node{
+		"2-3": published(n, "p", done.Plan.Grant), // It asks for more than its annotation has, so the node publishes it.
+		"2-5": published(n, "p", plan.Grant),
+	} {
+		c.Update("n", &cluster.Source{Node: published})
+		want("published", c, what)
+		other := w.cluster(func(err error) { t.Error(err) })
+		other.Update("n", &cluster.Source{Node: published})
+		want("published, another scheduler", other, what)
+	}
+}

@@ -1,0 +1,375 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/fleet/memo"
+	"github.com/paddock-project/paddock/internal/fleetsource"
+	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/podspec"
+)
+
+// origin is where a grant comes from.
+type origin string
+
+const (
+	provisional origin = "provisional" // planned here for a bound pod without a grant
+	reserved    origin = "reserved"    // planned here for a pod that is about to be bound
+	annotated   origin = "annotated"   // in the annotation of a bound pod
+	published   origin = "published"   // in the PaddockNode
+)
+
+// held is a pod with its grant.
+type held struct {
+	origin          origin
+	namespace, name string
+	// text is the annotation that the grant was made of.
+	text string
+	// reported is the grant as its origin has it; nil: the pod is planned here.
+	reported *node.Grant
+	// asks is what a pod asks for that is planned here; nil: nothing of its own.
+	asks *request.Pod
+	// grant is the one in the state: the reported one or, if that contradicts others, one that is planned here until it
+	// does not. Nil: the pod does not fit, or has nothing of its own.
+	grant        *node.Grant
+	contradicted bool
+	// seen is the last comparison that found the pod, bound the last one that found it bound to the node.
+	seen, bound uint64
+}
+
+// pending reports whether the pod is to be planned.
+func (h *held) pending() bool { return h.grant == nil && h.asks != nil }
+
+// member is one node.
+type member struct {
+	cluster *Cluster
+	name    string
+	at      atomic.Pointer[At] // never nil once the node is known, see set
+
+	mu          sync.Mutex // of what follows, and of writing the above
+	source      *Source
+	pods        map[string]*held // by UID, of static pods by that of their source
+	comparisons uint64
+	// compared, listed and unbound are what the last comparison saw: the source, nil if the next one has to look at everything; the
+	// pods, with its number; and the reservations of pods that were not bound, by UID.
+	compared *Source
+	listed   map[*v1.Pod]uint64
+	unbound  map[string]*held
+	// contradictions are how many grants are not in the state because they contradict others.
+	contradictions    int
+	allocatable, used fleet.Amounts
+	// unusable is why no state can be made of the objects.
+	unusable string
+	// ended: the node has no objects any more.
+	ended bool
+}
+
+// update sets the source and makes the state again if more changed than the published grants.
+func (m *member) update(source *Source) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.source
+	m.source = source
+	if old == nil || old.Problem != source.Problem || source.Problem == "" && (old.Here != source.Here || !reflect.DeepEqual(old.Inventory, source.Inventory)) {
+		// Requests are read by the policy. What is being bound keeps its place.
+		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != reserved })
+		m.unusable, m.compared = source.Problem, nil
+		m.rebuild()
+	}
+	m.compare()
+}
+
+// rebuild makes the state of the grants that are reported, without what contradicts them.
+func (m *member) rebuild() {
+	if m.unusable != "" {
+		m.set(&At{Problem: m.unusable})
+		return
+	}
+	// Adopt keeps the first of two grants that contradict each other.
+	order := make([]*held, 0, len(m.pods))
+	grants := make([]*node.Grant, 0, len(m.pods))
+	for _, h := range m.pods {
+		if h.reported != nil {
+			h.grant = h.reported
+		}
+		if h.grant != nil {
+			order = append(order, h)
+		}
+	}
+	slices.SortFunc(order, func(a, b *held) int {
+		return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a.grant.Sequence, b.grant.Sequence), strings.Compare(a.grant.Pod.UID, b.grant.Pod.UID))
+	})
+	for i, h := range order {
+		g := *h.grant
+		g.Sequence = uint64(i + 1)
+		h.grant = &g
+		grants = append(grants, &g)
+	}
+	state, findings, err := node.Adopt(m.source.Machine, m.source.Policy, m.source.Inventory, grants)
+	if err != nil {
+		m.unusable = "its machine and its policy contradict each other: " + err.Error()
+		m.set(&At{Problem: m.unusable})
+		return
+	}
+	before := map[*held]bool{}
+	for _, h := range m.pods {
+		before[h], h.contradicted = h.contradicted, false
+	}
+	m.contradictions = 0
+	for _, f := range findings {
+		if f.Kept {
+			continue
+		}
+		// Its pod is planned instead, as its node will, until what it contradicts has ended.
+		h := m.pods[f.UID]
+		h.grant = nil
+		if h.reported == nil {
+			continue
+		}
+		h.contradicted = true
+		m.contradictions++
+		if h.origin != published {
+			h.asks = &h.reported.Pod
+			if !before[h] {
+				m.cluster.world.Report(m.name, f.Pod, &contradiction{f.What})
+			}
+		}
+	}
+	m.show(memo.Of(m.cluster.ranking.View(fleet.Node{Name: m.name, State: state, Allocatable: m.allocatable, Used: m.used})))
+}
+
+// rank orders the grants that may contradict each other. What a node published of a pod that is bound to it is what the
+// pod has. What it published of another pod may be late: the pod may have ended since, and another one may have been
+// given its CPUs. If it has not, it is a static pod that is not shown yet, or one that was deleted by force: its node
+// rejects or plans again who gets its CPUs, and publishes that.
+func (m *member) rank(h *held) int {
+	switch {
+	case h.origin == published && h.bound == m.comparisons:
+		return 0
+	case h.origin == annotated, h.origin == reserved:
+		return 1
+	case h.origin == published:
+		return 2
+	}
+	return 3
+}
+
+// contradiction is why a grant is not in a state.
+type contradiction struct{ what string }
+
+func (c *contradiction) Error() string { return "its grant contradicts others: " + c.what }
+
+// show makes a view the one that is decided on.
+func (m *member) show(view *memo.Node) {
+	at := &At{View: view, Gates: podspec.GatesOf(m.source.Policy)}
+	if old := m.at.Load(); old != nil {
+		at.Problem = old.Problem
+	}
+	m.set(at)
+}
+
+// release takes the grant of a pod out of the state.
+func (m *member) release(uid string) {
+	if at := m.at.Load(); at.View != nil {
+		if next := at.View.State.Release(uid); next != at.View.State {
+			m.show(at.View.Next(next, m.used))
+		}
+	}
+}
+
+// compare brings the state up to date.
+func (m *member) compare() {
+	if m.unusable != "" {
+		return
+	}
+	pods := m.cluster.world.Pods(m.name)
+	if m.settled(pods) {
+		m.count()
+		return
+	}
+	m.comparisons++
+	rebuild, ended := false, false
+	if m.compared != m.source {
+		rebuild, ended = m.publishedChanged()
+	}
+	more := false // pods that are planned here
+	for _, pod := range pods {
+		m.listed[pod] = m.comparisons
+		uid := fleetsource.UID(pod)
+		text := pod.Annotations[handover.Annotation]
+		if fleetsource.IsMirror(pod) { // That of a mirror pod does not count.
+			text = ""
+		}
+		h := m.pods[uid]
+		if h != nil && (h.origin == published || h.text == text || h.origin == reserved && text == "") {
+			h.seen, h.bound = m.comparisons, m.comparisons
+			continue
+		}
+		if h != nil { // It had another annotation.
+			m.release(uid)
+		}
+		h = m.read(pod, text)
+		h.seen, h.bound = m.comparisons, m.comparisons
+		m.pods[uid] = h
+		rebuild, more = rebuild || h.reported != nil, more || h.pending()
+	}
+	clear(m.unbound)
+	for uid, h := range m.pods {
+		switch {
+		case h.seen == m.comparisons || h.origin == published:
+		case h.origin == reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
+			m.unbound[uid] = h
+		default:
+			delete(m.pods, uid)
+			m.release(uid)
+			ended = true
+		}
+	}
+	if rebuild || ended && m.contradictions > 0 {
+		m.rebuild()
+	}
+	if rebuild || ended || more {
+		m.provide()
+	}
+	m.count()
+	m.check(pods)
+	maps.DeleteFunc(m.listed, func(_ *v1.Pod, comparison uint64) bool { return comparison != m.comparisons })
+	m.compared = m.source
+}
+
+// settled reports that a comparison would find what the last one found. Of most nodes that were given another generation
+// nothing has changed but that, so it reads no pod: an informer does not change the objects that it has shown.
+func (m *member) settled(pods []*v1.Pod) bool {
+	if m.compared != m.source || len(m.listed) != len(pods) {
+		return false
+	}
+	for _, pod := range pods {
+		if _, seen := m.listed[pod]; !seen {
+			return false
+		}
+	}
+	for uid, h := range m.unbound {
+		if !m.cluster.world.Exists(h.namespace, h.name, uid) {
+			return false
+		}
+	}
+	return true
+}
+
+// publishedChanged takes over what was published. It reports whether the state has to be made again, and whether a
+// grant is not published any more.
+func (m *member) publishedChanged() (changed, ended bool) {
+	for uid, g := range m.source.Published {
+		h := m.pods[uid]
+		if h == nil || h.origin != published || h.reported != g {
+			// The same again, in a later revision of the object.
+			same := h != nil && !h.contradicted && h.grant != nil && h.grant.SameAssignments(g)
+			changed = changed || !same
+			next := &held{origin: published, reported: g, grant: g}
+			if same {
+				next.grant = h.grant
+			}
+			m.pods[uid], h = next, next
+		}
+		h.seen = m.comparisons
+	}
+	for uid, h := range m.pods {
+		if h.origin == published && h.seen != m.comparisons {
+			delete(m.pods, uid) // If the pod is still bound, its annotation counts again.
+			m.release(uid)
+			ended = true
+		}
+	}
+	return changed, ended
+}
+
+// read is a bound pod with the grant of its annotation. Without one, or with one that is not valid, the pod is planned:
+// its node does the same.
+func (m *member) read(pod *v1.Pod, annotation string) *held {
+	h := &held{origin: provisional, namespace: pod.Namespace, name: pod.Name, text: annotation}
+	bound, wrong := fleetsource.ReadBound(pod, m.source.Policy)
+	if wrong == nil && Concerns(&bound.Pod) { // Its node does not start one that is not valid.
+		h.asks = &bound.Pod
+	}
+	if annotation == "" {
+		return h
+	}
+	text, err := handover.Decode(annotation)
+	switch {
+	case err != nil:
+	case text.Node != m.name:
+		err = fmt.Errorf("its grant is for node %s", text.Node)
+	case wrong != nil:
+		err = wrong
+	default:
+		h.reported, err = text.For(bound.Pod)
+	}
+	if err != nil {
+		m.cluster.world.Report(m.name, pod.Namespace+"/"+pod.Name, err)
+		return h
+	}
+	h.origin, h.asks = annotated, nil
+	return h
+}
+
+// provide plans the pods that have no grant, in the order in which they were made. One that does not fit is planned again
+// when others end: its node tries it again, too.
+func (m *member) provide() {
+	var list []*held
+	for _, h := range m.pods {
+		if h.pending() {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b *held) int {
+		return cmp.Or(cmp.Compare(a.asks.Created, b.asks.Created), strings.Compare(a.asks.UID, b.asks.UID))
+	})
+	for _, h := range list {
+		at := m.at.Load()
+		if at.View == nil {
+			return
+		}
+		view, plan, err := at.View.Place(fleet.Pod{Pod: *h.asks})
+		if err != nil || plan.Grant == nil {
+			continue
+		}
+		h.grant = plan.Grant
+		m.show(view)
+	}
+}
+
+// count sets the amounts of the view.
+func (m *member) count() {
+	at := m.at.Load()
+	if at.View == nil || at.View.Used.Equal(m.used) && at.View.Allocatable.Equal(m.allocatable) {
+		return
+	}
+	m.set(&At{View: at.View.With(m.allocatable, m.used), Problem: at.Problem, Gates: at.Gates})
+}
+
+// check sets the problem of the node.
+func (m *member) check(pods []*v1.Pod) {
+	at := m.at.Load()
+	if at.View == nil {
+		return
+	}
+	problem := ""
+	if !m.cluster.world.AgentReady(pods) {
+		problem = "the agent of Paddock is not ready"
+	}
+	if problem != at.Problem {
+		m.set(&At{View: at.View, Problem: problem, Gates: at.Gates})
+	}
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/statefile"
+)
+
+// Shown is what is known of a node, for people.
+type Shown struct {
+	Node string `json:"node"`
+	// Problem is why the node takes no pod with something of its own; empty: nothing is wrong.
+	Problem string `json:"problem,omitempty"`
+	// Machine and Policy are digests, Revision that of the state that the node published.
+	Machine  string `json:"machine,omitempty"`
+	Policy   string `json:"policy,omitempty"`
+	Revision uint64 `json:"revision,omitempty"`
+	// FreeCPUs are not assigned to any pod, and not reserved.
+	FreeCPUs string       `json:"freeCPUs"`
+	Pods     []ShownGrant `json:"pods"`
+}
+
+// ShownGrant is a pod that is bound to the node, or reserved.
+type ShownGrant struct {
+	UID       string `json:"uid"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Origin    string `json:"origin"`
+	// Contradicted: the grant of the origin contradicts those of others, and Grant is planned here.
+	Contradicted bool `json:"contradicted,omitempty"`
+	// Grant has the form of the agent's state file. Without it the pod has nothing of its own, or does not fit.
+	Grant json.RawMessage `json:"grant,omitempty"`
+}
+
+// Show is what is known of a node after all events that the pod informer has; nil if it has no objects.
+func (c *Cluster) Show(name string) *Shown {
+	m := (*c.members.Load())[name]
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.compare()
+	at := m.at.Load()
+	out := &Shown{Node: name, Problem: at.Problem, Pods: []ShownGrant{}}
+	if m.source.Node != nil {
+		out.Machine, out.Policy, out.Revision = m.source.Here.Machine, m.source.Here.Policy, m.source.Revision
+	}
+	if at.View == nil {
+		return out
+	}
+	out.FreeCPUs = at.View.State.AvailableCPUs().String()
+	for uid, h := range m.pods {
+		p := ShownGrant{UID: uid, Namespace: h.namespace, Name: h.name, Origin: string(h.origin), Contradicted: h.contradicted}
+		if g, has := at.View.State.Grant(uid); has {
+			p.Namespace, p.Name = g.Pod.Namespace, g.Pod.Name
+			if text, err := statefile.EncodeGrant(g); err == nil { // One that cannot be written cannot be read either.
+				p.Grant = text
+			}
+		}
+		out.Pods = append(out.Pods, p)
+	}
+	slices.SortFunc(out.Pods, func(a, b ShownGrant) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+	return out
+}

@@ -1,0 +1,139 @@
+package duties
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/scheduler/eviction"
+	"github.com/paddock-project/paddock/scheduler/machines"
+)
+
+// The metrics are served beside the scheduler's own.
+var (
+	evictions = metrics.NewCounterVec(&metrics.CounterOpts{
+		Namespace: "paddock", Subsystem: "scheduler", Name: "evictions_total", StabilityLevel: metrics.ALPHA,
+		Help: "Evictions of pods that their nodes reject, by what became of them: evicted, delayed (a disruption budget or the load of the API server forbids it now), failed.",
+	}, []string{"outcome"})
+	deletedMachines = metrics.NewCounter(&metrics.CounterOpts{
+		Namespace: "paddock", Subsystem: "scheduler", Name: "deleted_machines_total", StabilityLevel: metrics.ALPHA,
+		Help: "PaddockMachines that no node used and that were deleted.",
+	})
+)
+
+// registerMetrics registers them once a process.
+var registerMetrics = sync.OnceFunc(func() {
+	legacyregistry.MustRegister(evictions, deletedMachines)
+	for _, outcome := range []string{eviction.Evicted, eviction.Delayed, eviction.Failed} {
+		evictions.WithLabelValues(outcome)
+	}
+})
+
+// collected is the world of package machines.
+func collected(client rest.Interface) machines.World {
+	return machines.World{
+		Now: time.Now,
+		Machines: func(ctx context.Context) (map[string]types.UID, error) {
+			all := map[string]types.UID{}
+			err := each(ctx, client, v1alpha1.PaddockMachines, func(list *v1alpha1.PaddockMachineList) {
+				for i := range list.Items {
+					all[list.Items[i].Name] = list.Items[i].UID
+				}
+			})
+			return all, err
+		},
+		Used: func(ctx context.Context) (map[string]bool, error) {
+			used := map[string]bool{}
+			err := each(ctx, client, v1alpha1.PaddockNodes, func(list *v1alpha1.PaddockNodeList) {
+				for i := range list.Items {
+					used[list.Items[i].Status.Machine] = true
+				}
+			})
+			return used, err
+		},
+		Delete: func(ctx context.Context, name string, uid types.UID) error {
+			options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}
+			return client.Delete().Resource(v1alpha1.PaddockMachines).Name(name).Body(options).Do(ctx).Error()
+		},
+		Deleted: deletedMachines.Inc,
+	}
+}
+
+// page is how many objects are read at a time: a list of thousands would be tens of megabytes at once.
+const page = 200
+
+// each reads all objects of a resource from the store of the API server, page by page.
+func each[L any, P interface {
+	*L
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, client rest.Interface, resource string, do func(P)) error {
+	options := metav1.ListOptions{Limit: page}
+	for {
+		list := P(new(L))
+		if err := client.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(list); err != nil {
+			return err
+		}
+		do(list)
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// rejections follows what nodes reject.
+func rejections(client rest.Interface) (cache.SharedIndexInformer, error) {
+	list := cache.NewListWatchFromClient(client, v1alpha1.PaddockNodes, metav1.NamespaceAll, fields.Everything())
+	nodes := cache.NewSharedIndexInformer(list, &v1alpha1.PaddockNode{}, 0, nil)
+	return nodes, nodes.SetTransform(func(object any) (any, error) { // Nothing else of the objects is kept.
+		if n, ok := object.(*v1alpha1.PaddockNode); ok {
+			n.ManagedFields = nil
+			n.Status = v1alpha1.PaddockNodeStatus{Rejections: n.Status.Rejections}
+		}
+		return object, nil
+	})
+}
+
+// evicting is the world of eviction.
+func evicting(handle fwk.Handle, nodes cache.SharedIndexInformer) eviction.World {
+	pods := handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	return eviction.World{
+		Now: time.Now,
+		Nodes: func() []*v1alpha1.PaddockNode {
+			var list []*v1alpha1.PaddockNode
+			for _, o := range nodes.GetStore().List() {
+				if n, ok := o.(*v1alpha1.PaddockNode); ok {
+					list = append(list, n)
+				}
+			}
+			return list
+		},
+		Pod: func(namespace, name string) *v1.Pod {
+			pod, err := pods.Pods(namespace).Get(name)
+			if err != nil { // The lister has one error: there is none.
+				return nil
+			}
+			return pod
+		},
+		Evict: func(ctx context.Context, eviction *policy.Eviction) error {
+			return handle.ClientSet().PolicyV1().Evictions(eviction.Namespace).Evict(ctx, eviction)
+		},
+		Note: func(pod *v1.Pod, text string) {
+			handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "EvictedByPaddock", "Evicting", text)
+		},
+		Count: func(outcome string) { evictions.WithLabelValues(outcome).Inc() },
+	}
+}

@@ -1,0 +1,58 @@
+package inspect
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/scheduler/cluster"
+)
+
+type nodes []string
+
+func (n nodes) Names() []string { return n }
+
+func (n nodes) Show(name string) *cluster.Shown {
+	if name == "gone" {
+		return nil
+	}
+	return &cluster.Shown{Node: name, Pods: []cluster.ShownGrant{{UID: "u", Origin: "annotated", Grant: json.RawMessage(`{}`)}}}
+}
+
+// TestHandler: all nodes or some, in order, each on a line; a node without objects is left out.
+func TestHandler(t *testing.T) {
+	for _, test := range []struct{ path, want string }{
+		{"/paddock/nodes", "a b"},
+		{"/paddock/nodes?node=b&node=gone&node=b", "b"},
+		{"/paddock/nodes?node=gone", ""},
+	} {
+		w := httptest.NewRecorder()
+		handler(nodes{"b", "gone", "a"}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, test.path, http.NoBody))
+		var names []string
+		for d := json.NewDecoder(w.Body); d.More(); {
+			var shown cluster.Shown
+			if err := d.Decode(&shown); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, shown.Node)
+		}
+		if got := strings.Join(names, " "); w.Code != http.StatusOK || got != test.want {
+			t.Errorf("%s: %d, nodes %s; want %s", test.path, w.Code, got, test.want)
+		}
+	}
+}
+
+// TestStart: it listens on the loopback interface alone.
+func TestStart(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:0": "", "[::1]:x": "unknown port", "0.0.0.0:0": "no address of the loopback interface", "localhost": "missing port",
+		"example.com:1": "no address of the loopback interface", ":10269": "no address of the loopback interface",
+	} {
+		err := Start(t.Context(), address, nodes{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}

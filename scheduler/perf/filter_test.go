@@ -1,0 +1,160 @@
+package perf
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/fleetsource"
+	"github.com/paddock-project/paddock/internal/objects"
+	"github.com/paddock-project/paddock/scheduler/cluster"
+	"github.com/paddock-project/paddock/scheduler/plugin"
+)
+
+// scan asks nodes one after the other, without the rest of a scheduler.
+type scan struct {
+	plugin *plugin.Plugin
+	nodes  []fwk.NodeInfo
+	// other is what a scheduler reads between two nodes: memory that is not in a cache of the CPU, on many pages.
+	other []byte
+	at    uint32
+	sum   byte
+}
+
+// ask asks all nodes and returns how long that took, each. What is done before a node is not counted.
+func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *times {
+	t, state := &times{}, framework.NewCycleState()
+	if _, status := s.plugin.PreFilter(b.Context(), state, pod, s.nodes); !status.IsSuccess() {
+		b.Fatal(status)
+	}
+	for _, info := range s.nodes {
+		before(info)
+		for range 64 {
+			s.at = s.at*1664525 + 1013904223 // A linear congruence: pages in no order.
+			s.sum += s.other[s.at%uint32(len(s.other))]
+		}
+		begin := time.Now()
+		s.plugin.Ask(state, info)
+		t.add(time.Since(begin))
+	}
+	return t
+}
+
+// BenchmarkFilter is Filter on 5,000 nodes: a hit is a node that was asked before, a miss one that has another pod since,
+// and first is a question that no node was asked.
+func BenchmarkFilter(b *testing.B) {
+	s := &scan{other: make([]byte, 1<<28)}
+	pod := whole("placed", 2)
+	s.plugin, s.nodes = bare(b, 5000, pod)
+	unchanged := func(fwk.NodeInfo) {}
+	report := func(b *testing.B, round func(i int) *times) {
+		all := &times{}
+		for i := range b.N {
+			t := round(i)
+			for k := range t {
+				all[k].Add(t[k].Load())
+			}
+		}
+		median, _ := all.quantile(0.5)
+		p99, _ := all.quantile(0.99)
+		b.ReportMetric(float64(median), "ns-median")
+		b.ReportMetric(float64(p99), "ns-p99")
+	}
+	b.Run("hit", func(b *testing.B) {
+		s.ask(b, whole("p", 4), unchanged)
+		report(b, func(int) *times { return s.ask(b, whole("p", 4), unchanged) })
+	})
+	b.Run("miss", func(b *testing.B) {
+		placed := framework.NewCycleState()
+		if _, status := s.plugin.PreFilter(b.Context(), placed, pod, s.nodes); !status.IsSuccess() {
+			b.Fatal(status)
+		}
+		report(b, func(int) *times {
+			return s.ask(b, whole("p", 4), func(info fwk.NodeInfo) {
+				s.plugin.Unreserve(b.Context(), placed, pod, info.Node().Name)
+				if status := s.plugin.Reserve(b.Context(), placed, pod, info.Node().Name); !status.IsSuccess() {
+					b.Fatal(status)
+				}
+				info.AddPodInfo(podInfo(pod)) // A generation of its own.
+			})
+		})
+	})
+	b.Run("first", func(b *testing.B) {
+		report(b, func(i int) *times { return s.ask(b, whole("p", int64(5+i%17)), unchanged) })
+	})
+}
+
+func podInfo(pod *v1.Pod) fwk.PodInfo {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		panic(err)
+	}
+	return info
+}
+
+// whole is a pod with so many whole CPUs.
+func whole(name string, cpus int64) *v1.Pod {
+	list := v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), v1.ResourceMemory: resource.MustParse("1Gi")}
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: list, Limits: list}}}}}
+}
+
+// bare is a plugin and so many nodes, without a scheduler. The pods exist and are not bound.
+func bare(b *testing.B, nodes int, pods ...*v1.Pod) (*plugin.Plugin, []fwk.NodeInfo) {
+	client := fake.NewClientset()
+	feed := func(_ context.Context, _ fwk.Handle, sink plugin.Sink) error {
+		k := newKind(b)
+		m, err := objects.ReadMachine(k.machine)
+		if err != nil {
+			return err
+		}
+		for i := range nodes {
+			o := k.node(fmt.Sprintf("node-%04d", i))
+			n, err := fleetsource.Read(o, func(string) (*machine.Machine, error) { return m, nil })
+			if err != nil {
+				return err
+			}
+			sink.Update(o.Name, &cluster.Source{Node: n})
+		}
+		sink.Synced()
+		return nil
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	for _, pod := range pods {
+		if err := factory.Core().V1().Pods().Informer().GetIndexer().Add(pod); err != nil {
+			b.Fatal(err)
+		}
+	}
+	h, err := frameworkruntime.NewFramework(b.Context(), nil, nil, frameworkruntime.WithClientSet(client), frameworkruntime.WithInformerFactory(factory))
+	if err != nil {
+		b.Fatal(err)
+	}
+	made, err := plugin.Factory(feed, noDuties)(b.Context(), &apiruntime.Unknown{Raw: []byte(`{"agents":{"readiness":"Ignored"}}`)}, h)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var infos []fwk.NodeInfo
+	for i := range nodes {
+		capacity := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
+		info := framework.NewNodeInfo()
+		info.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i)}, Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity}})
+		infos = append(infos, info)
+	}
+	p, ok := made.(*plugin.Plugin)
+	if !ok {
+		b.Fatalf("the factory made %T", made)
+	}
+	return p, infos
+}

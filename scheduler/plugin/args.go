@@ -1,0 +1,121 @@
+package plugin
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/paddock-project/paddock/internal/fleet"
+)
+
+// Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a KubeSchedulerConfiguration. All
+// profiles of a process have the same.
+type Args struct {
+	// Scoring is least-stranded (the default), least-allocated or most-allocated.
+	Scoring string `json:"scoring,omitempty"`
+	// UnknownDevices is what Filter requires for pods with devices that are chosen later: a plan for One
+	// possible set (the default) or for Every set.
+	UnknownDevices string `json:"unknownDevices,omitempty"`
+	// Agents are the agents' pods. A node without a ready one takes no pod that asks for something of its own.
+	Agents Agents `json:"agents,omitzero"`
+	// ManagedNodes are the nodes on which agents run, by their labels; without it, the default, none is known by its
+	// labels. Such a node takes no pod that asks for something of its own before it has a PaddockNode. Other
+	// nodes without a PaddockNode are left to the other plugins.
+	ManagedNodes *metav1.LabelSelector `json:"managedNodes,omitempty"`
+	// EvictRejectedAfter is for how long a pod is rejected by its node until it is evicted; 0, the default:
+	// no pod is.
+	EvictRejectedAfter metav1.Duration `json:"evictRejectedAfter,omitzero"`
+	// InspectAddress is where package inspect serves what the scheduler knows of nodes, such as 127.0.0.1:10269. It is
+	// on the loopback interface; empty, the default: nowhere.
+	InspectAddress string `json:"inspectAddress,omitempty"`
+}
+
+// Agents are the agents' pods.
+type Agents struct {
+	// Readiness is Required (the default) or Ignored.
+	Readiness string `json:"readiness,omitempty"`
+	// Namespace is that of the agents, "paddock" by default.
+	Namespace string `json:"namespace,omitempty"`
+	// MatchLabels are their labels, app.kubernetes.io/name: paddock by default.
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+}
+
+const (
+	required, ignored = "Required", "Ignored"
+	one, every        = "One", "Every"
+)
+
+// leastEviction is the shortest EvictRejectedAfter. A kubelet tries a rejected pod again after 10 s at
+// first, and a pod that had to wait for the end of another one is admitted then.
+const leastEviction = 30 * time.Second
+
+// settings are Args that were checked.
+type settings struct {
+	scoring        fleet.Scoring
+	everySet       bool
+	agentsRequired bool
+	agentNamespace string
+	agentLabels    labels.Selector
+	managedNodes   labels.Selector
+	evictAfter     time.Duration
+	inspectAddress string
+}
+
+// read checks the arguments. The error names the field, what it has and what is possible.
+func read(args runtime.Object) (settings, error) {
+	var a Args
+	if unknown, ok := args.(*runtime.Unknown); ok && len(unknown.Raw) > 0 {
+		d := json.NewDecoder(bytes.NewReader(unknown.Raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&a); err != nil {
+			return settings{}, fmt.Errorf("pluginConfig of %s: args: %w", Name, err)
+		}
+	}
+	s := settings{agentNamespace: cmp.Or(a.Agents.Namespace, "paddock"), evictAfter: a.EvictRejectedAfter.Duration, inspectAddress: a.InspectAddress}
+	wrong := func(field, has, wants string) error {
+		return fmt.Errorf("pluginConfig of %s: args.%s is %q: set it to %s", Name, field, has, wants)
+	}
+	switch scoring := cmp.Or(a.Scoring, fleet.LeastStranded.String()); scoring {
+	case fleet.LeastStranded.String():
+		s.scoring = fleet.LeastStranded
+	case fleet.LeastAllocated.String():
+		s.scoring = fleet.LeastAllocated
+	case fleet.MostAllocated.String():
+		s.scoring = fleet.MostAllocated
+	default:
+		return s, wrong("scoring", scoring, "least-stranded, least-allocated or most-allocated")
+	}
+	switch sets := cmp.Or(a.UnknownDevices, one); sets {
+	case one, every:
+		s.everySet = sets == every
+	default:
+		return s, wrong("unknownDevices", sets, "One or Every")
+	}
+	switch readiness := cmp.Or(a.Agents.Readiness, required); readiness {
+	case required, ignored:
+		s.agentsRequired = readiness == required
+	default:
+		return s, wrong("agents.readiness", readiness, "Required or Ignored")
+	}
+	match := a.Agents.MatchLabels
+	if len(match) == 0 {
+		match = map[string]string{"app.kubernetes.io/name": "paddock"}
+	}
+	var err error
+	if s.agentLabels, err = labels.ValidatedSelectorFromSet(match); err != nil {
+		return s, fmt.Errorf("pluginConfig of %s: args.agents.matchLabels: %w", Name, err)
+	}
+	if s.managedNodes, err = metav1.LabelSelectorAsSelector(a.ManagedNodes); err != nil {
+		return s, fmt.Errorf("pluginConfig of %s: args.managedNodes: %w", Name, err)
+	}
+	if s.evictAfter != 0 && s.evictAfter < leastEviction {
+		return s, wrong("evictRejectedAfter", s.evictAfter.String(), fmt.Sprintf("0 or at least %s", leastEviction))
+	}
+	return s, nil
+}

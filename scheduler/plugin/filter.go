@@ -1,0 +1,137 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/fleet/memo"
+	"github.com/paddock-project/paddock/scheduler/cluster"
+)
+
+// Filter reports whether the node has what the pod asks for. Nodes that are not managed are left to the other
+// plugins.
+func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	status, _ := p.Ask(state, info)
+	return status
+}
+
+// Ask is Filter. It also reports whether nothing had to be planned.
+func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
+	c := of(state)
+	if c == nil {
+		return nil, true
+	}
+	status, hit = p.answer(c, info)
+	if hit {
+		hits.Inc()
+	} else {
+		misses.Inc()
+	}
+	if status != nil && c.rejected.CompareAndSwap(false, true) {
+		p.waiting.add(c.pod, c.asked)
+	}
+	return status, hit
+}
+
+func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bool) {
+	at, view := p.view(c, info)
+	switch {
+	case at == nil && p.awaited(info.Node()):
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, notPublished), true
+	case at == nil:
+		return nil, true
+	case at.Problem != "":
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s): "+at.Problem), true
+	}
+	i := c.asked.reading(at.Gates)
+	if i < 0 {
+		return fwk.NewStatus(fwk.Unschedulable, "node(s): the policy has just changed"), true
+	}
+	every := c.asked.unknown && p.settings.everySet
+	if !every && view.Fits(c.asked.questions[i]) {
+		return nil, true
+	}
+	answer, hit := view.Answer(c.asked.questions[i])
+	if answer.Fits && every {
+		answer = p.everySet(view, c.asked.pods[i], len(c.pod.Spec.ResourceClaims) > 0, answer)
+	}
+	if answer.AfterMoves && p.movers.busy(info.Node().Name, c.pod.UID) {
+		return fwk.NewStatus(fwk.Unschedulable, movesForAnother), hit
+	}
+	if answer.Fits {
+		return nil, hit
+	}
+	code := fwk.Unschedulable
+	if hopeless(answer.Why.Cause) {
+		code = fwk.UnschedulableAndUnresolvable
+	}
+	return fwk.NewStatus(code, c.reasons.of(answer, &c.asked.pods[i].Pod, view.State.Policy())), hit
+}
+
+// movesForAnother is the reason of nodes that are moving pods for another pod.
+const movesForAnother = "node(s): running pods are being moved for another pod"
+
+// notPublished is the reason of nodes that are awaited.
+const notPublished = "node(s): the agent of Paddock has not published a PaddockNode yet"
+
+// view is the node as the cycle sees it; nil if it is not managed.
+func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {
+	name := info.Node().Name
+	if changed, ok := c.changed[name]; ok {
+		return changed.at, changed.view
+	}
+	at := p.cluster.At(name, info.GetGeneration(), func() (allocatable, used fleet.Amounts) {
+		return amounts(info.GetAllocatable(), info.GetAllocatable().GetAllowedPodNumber()), amounts(info.GetRequested(), len(info.GetPods()))
+	})
+	if at == nil {
+		return nil, nil
+	}
+	return at, at.View
+}
+
+// amounts are what the scheduler counts.
+func amounts(r fwk.Resource, pods int) fleet.Amounts {
+	a := fleet.Amounts{Milli: r.GetMilliCPU(), Memory: r.GetMemory(), Pods: int64(pods)}
+	for name, value := range r.GetScalarResources() {
+		a.Others = a.Others.With(string(name), value)
+	}
+	return a
+}
+
+// everySet asks the node once for each of its NUMA nodes: the devices that others will choose are all there. Sets
+// that are near several NUMA nodes are not asked for: a policy that rejects them rejects them for every
+// pod.
+func (p *Plugin) everySet(view *memo.Node, pod fleet.Pod, claims bool, answer *fleet.Answer) *fleet.Answer {
+	for id := range view.State.Machine().NodeMask().All() {
+		answer, _ = view.Answer(p.cluster.Questions.Of(near(pod, claims, mask.Of(id))))
+		if !answer.Fits {
+			return answer
+		}
+	}
+	return answer
+}
+
+// near is a pod whose devices are near these NUMA nodes. Which claims a container has is not of interest, one
+// device is enough for the question.
+func near(pod fleet.Pod, claims bool, nodes mask.Mask) fleet.Pod {
+	containers := make([]request.Container, len(pod.Containers))
+	for i, c := range pod.Containers {
+		for _, d := range c.Devices {
+			for k := range d.Value {
+				c.Given = append(c.Given, request.Given{Resource: d.Resource, Name: fmt.Sprint("any-", k), Nodes: nodes})
+			}
+		}
+		if claims {
+			c.Given = append(c.Given, request.Given{Claim: "any", Driver: "any", Pool: "any", Name: fmt.Sprint(i), Nodes: nodes})
+		}
+		containers[i] = c
+	}
+	pod.Containers = containers
+	return pod
+}

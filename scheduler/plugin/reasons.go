@@ -1,0 +1,147 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/fleet"
+)
+
+// reasons are the sentences of a cycle. Thousands of nodes give the same reason, and the scheduler counts
+// equal sentences: "0/5 nodes are available: 3 node(s): 48 CPUs do not fit on one NUMA node, 2 node(s): …".
+type reasons struct {
+	mu   sync.Mutex
+	text map[reason]string
+}
+
+// reason is what a sentence depends on, for one pod.
+type reason struct {
+	fleet.Why
+	wanted   int64
+	topology node.TopologyPolicy
+}
+
+// of is the sentence of an answer that the pod does not fit.
+func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) string {
+	why := reason{a.Why, a.Wanted, policy.Topology}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text, known := r.text[why]
+	if !known {
+		text = "node(s): " + why.sentence(pod)
+		if r.text == nil {
+			r.text = map[reason]string{}
+		}
+		r.text[why] = text
+	}
+	return text
+}
+
+// hopeless causes stay, whatever pods end on the node.
+func hopeless(c node.Cause) bool {
+	switch c {
+	case node.ResourcesOff, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
+		return true
+	default:
+		return false
+	}
+}
+
+// sentence is why a node does not take a pod, without the name of the node: it follows a number of nodes.
+func (r reason) sentence(pod *request.Pod) string {
+	what, do, are := r.amount(), "do", "are"
+	if what == "" {
+		what = everything(pod)
+	}
+	if strings.HasPrefix(what, "1 ") && !strings.Contains(what, " and ") {
+		do, are = "does", "is"
+	}
+	switch r.Cause {
+	case node.NotAligned:
+		if r.topology == node.TopologySingleNUMANode {
+			return what + " " + do + " not fit on one NUMA node"
+		}
+		// Each may fit by itself, and on another number of NUMA nodes than the others.
+		return everything(pod) + " do not fit on the fewest NUMA nodes"
+	case node.GivenApart:
+		return "the devices of the pod are near more NUMA nodes than policy " + r.topology.String() + " admits"
+	case node.GivenElsewhere:
+		return what + " " + do + " not fit on the NUMA nodes of the pod's devices"
+	case node.TooFewCPUs:
+		return "fewer than " + what + " can become exclusive"
+	case node.TooFewCores:
+		return what + " need more free cores than there are"
+	case node.PartialCores:
+		return what + " " + are + " no whole number of cores, and the policy wants whole cores"
+	case node.NoMemoryType:
+		return "the machine has no " + r.Resource
+	case node.NoMemoryRoom, node.TooFewDevices:
+		return what + " " + are + " not free"
+	case node.MemoryNotThere, node.MemoryNotTogether:
+		return what + " " + are + " not free on the NUMA nodes of the pod"
+	case node.MemoryGroups:
+		return what + " are free only on NUMA nodes that serve other groups of memory"
+	case node.MemoryOutside:
+		return what + " do not fit on the NUMA nodes of the CPUs"
+	case node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn:
+		return "the containers of the pod do not fit into its pod-level " + r.Resource
+	case node.ResourcesOff:
+		return "pod-level resources are off"
+	default:
+		return string(r.Reason)
+	}
+}
+
+// amount is what was short; empty if the reason is not about one amount.
+func (r reason) amount() string {
+	switch {
+	case r.Resource == "" || r.wanted == 0:
+		return ""
+	case r.Resource == request.CPU:
+		return cpus(r.wanted)
+	case request.IsMemory(r.Resource):
+		return request.Bytes(r.wanted) + " of " + r.Resource
+	}
+	return fmt.Sprintf("%d %s", r.wanted, r.Resource)
+}
+
+func cpus(n int64) string {
+	if n == 1 {
+		return "1 CPU"
+	}
+	return fmt.Sprintf("%d CPUs", n)
+}
+
+// everything is what a pod asks for.
+func everything(pod *request.Pod) string {
+	whole, memory := pod.BudgetCPUs, pod.BudgetMemory
+	if whole == 0 && len(memory) == 0 {
+		for i := range pod.Containers {
+			c := &pod.Containers[i]
+			if c.Type == request.Init {
+				continue
+			}
+			whole += c.CPUs
+			for _, m := range c.Memory {
+				had, _ := memory.Get(m.Resource)
+				memory = memory.With(m.Resource, had+m.Value)
+			}
+		}
+	}
+	var parts []string
+	if whole > 0 {
+		parts = append(parts, cpus(int64(whole)))
+	}
+	for _, m := range memory {
+		if m.Value > 0 {
+			parts = append(parts, request.Bytes(m.Value)+" of "+m.Resource)
+		}
+	}
+	if len(parts) == 0 {
+		return "the requests of the pod"
+	}
+	return strings.Join(parts, " and ")
+}

@@ -1,0 +1,194 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/paddock-project/paddock/internal/claims"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/scheduler/cluster"
+)
+
+// handedKey is the entry of the CycleState with the annotation.
+const handedKey fwk.StateKey = Name + "/annotation"
+
+// annotation is what Bind sends. It does not change.
+type annotation string
+
+// Clone returns the same.
+func (a annotation) Clone() fwk.StateData { return a }
+
+// Reserve plans the pod on the node as it is now, with the devices of its claims, and keeps the grant. It runs
+// after the plugin DynamicResources, which allocates the claims.
+func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+	c := of(state)
+	if c == nil {
+		return nil
+	}
+	at := p.cluster.After(nodeName)
+	switch {
+	case at == nil && p.awaitedName(nodeName):
+		return fwk.NewStatus(fwk.Unschedulable, notPublished)
+	case at == nil:
+		p.waiting.remove(pod.UID)
+		return nil
+	case at.Problem != "":
+		return fwk.NewStatus(fwk.Unschedulable, "node(s): "+at.Problem)
+	}
+	i := c.asked.reading(at.Gates)
+	if i < 0 {
+		return fwk.NewStatus(fwk.Unschedulable, "node(s): the policy has just changed")
+	}
+	asked := c.asked.pods[i]
+	if len(pod.Spec.ResourceClaims) > 0 {
+		var err error
+		if asked, err = p.withDevices(ctx, asked, pod, nodeName); err != nil {
+			return fwk.AsStatus(err)
+		}
+	}
+	done, err := p.cluster.Reserve(nodeName, asked)
+	switch {
+	case err != nil:
+		return fwk.AsStatus(err)
+	case done == nil:
+		return nil
+	case done.Plan.Rejection != nil:
+		if at.View.AskAfterMoves(&asked).AfterMoves && !p.movers.busy(nodeName, pod.UID) {
+			p.movers.take(nodeName, pod.UID)
+			p.waiting.remove(pod.UID)
+			return nil // It is bound without a grant. Its node moves running pods, and plans it.
+		}
+		r := done.Plan.Rejection
+		answer := &fleet.Answer{Why: fleet.Why{Cause: done.Plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
+		p.waiting.add(pod, c.asked)
+		return fwk.NewStatus(fwk.Unschedulable, c.reasons.of(answer, &asked.Pod, at.View.State.Policy()))
+	}
+	p.waiting.remove(pod.UID)
+	for _, other := range p.promises.placed(pod.UID, nodeName) {
+		p.wake(other)
+	}
+	// Of devices that the kubelet will choose the grant knows nothing, so its node plans the pod.
+	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
+		p.hand(ctx, state, pod, done)
+	}
+	// The next pod is often of the same template. A plan takes less than half of the time while all that it reads is in
+	// the CPU's caches, and Filter finds the answer. A search for moves would be too long.
+	if done.After.State.Policy().Moves.Pods == 0 {
+		done.After.Answer(c.asked.questions[i])
+	}
+	return nil
+}
+
+// hand makes the annotation of a pod. Without one its node plans the pod.
+func (p *Plugin) hand(ctx context.Context, state fwk.CycleState, pod *v1.Pod, r *cluster.Reservation) {
+	text, err := handover.Encode(r.Here.Node, r.Here.Machine, r.Here.Policy, r.Plan.Grant)
+	if err != nil {
+		klog.FromContext(ctx).Info("A pod is bound without its grant, and its node plans it", "pod", klog.KObj(pod), "node", r.Here.Node, "reason", err.Error())
+		return
+	}
+	p.cluster.Hand(r.Here.Node, string(pod.UID), text)
+	state.Write(handedKey, annotation(text))
+}
+
+// assignsAll reports whether the node itself assigns all extended resources of the pod.
+func assignsAll(g *node.Grant) bool {
+	for i := range g.Pod.Containers {
+		if len(g.Containers[i].Devices) < len(g.Pod.Containers[i].Devices) {
+			return false
+		}
+	}
+	return true
+}
+
+// withDevices is a pod with the devices of its claims. A claim is allocated now, or this pod is the reason for its
+// pending allocation.
+func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, nodeName string) (fleet.Pod, error) {
+	manager := p.handle.SharedDRAManager()
+	if manager == nil {
+		return asked, fmt.Errorf("the pod has resource claims, and the scheduler has no dynamic resource allocation: turn on feature gate DynamicResourceAllocation")
+	}
+	found := &claims.Objects{}
+	for i := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		switch {
+		case err != nil:
+			return asked, err
+		case name == nil: // The template needs no claim.
+			continue
+		}
+		claim, err := manager.ResourceClaims().Get(pod.Namespace, *name)
+		if err != nil {
+			return asked, err
+		}
+		if pending := manager.ResourceClaims().GetPendingAllocation(claim.UID); pending != nil {
+			claim = claim.DeepCopy()
+			claim.Status.Allocation = pending
+		}
+		if err := add(found, "ResourceClaim", claim); err != nil {
+			return asked, err
+		}
+	}
+	all, err := manager.ResourceSlices().ListWithDeviceTaintRules()
+	if err != nil {
+		return asked, err
+	}
+	for _, s := range all {
+		if s.Spec.NodeName == nil || *s.Spec.NodeName == nodeName {
+			if err := add(found, "ResourceSlice", s); err != nil {
+				return asked, err
+			}
+		}
+	}
+	asked.Pod = found.On(nodeName).Pod(ctx, pod).In(asked.Pod)
+	return asked, nil
+}
+
+// add adds an object of the API in the form in which package claims reads them.
+func add(to *claims.Objects, kind string, object any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return to.Add(kind, resourceapi.SchemeGroupVersion.String(), text)
+}
+
+// Unreserve takes the grant back.
+func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) {
+	if of(state) != nil {
+		p.cluster.Unreserve(nodeName, string(pod.UID))
+	}
+}
+
+// Bind sends the grant with the binding: the API server writes both at once. A pod without one is left to the next
+// bind plugin.
+func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+	data, err := state.Read(handedKey)
+	text, handed := data.(annotation)
+	if err != nil || !handed {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	binding := &v1.Binding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: map[string]string{handover.Annotation: string(text)},
+		},
+		Target: v1.ObjectReference{Kind: "Node", Name: nodeName},
+	}
+	if calls := p.handle.APICacher(); calls != nil { // Feature gate SchedulerAsyncAPICalls.
+		done, err := calls.BindPod(binding)
+		if err == nil {
+			err = calls.WaitOnFinish(ctx, done)
+		}
+		return fwk.AsStatus(err)
+	}
+	return fwk.AsStatus(p.handle.ClientSet().CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}))
+}

@@ -1,0 +1,150 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/testutil"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/paddock-project/paddock/internal/handover"
+)
+
+// devices is a scheduler whose plugin DynamicResources has allocated device gpu-1, near NUMA node 1, to each claim. The
+// allocation is pending: the API server does not have it.
+type (
+	devices struct{ fwk.Handle }
+	manager struct{ fwk.SharedDRAManager }
+	tracker struct{ fwk.ResourceClaimTracker }
+	lister  struct{}
+)
+
+func (devices) SharedDRAManager() fwk.SharedDRAManager   { return manager{} }
+func (manager) ResourceClaims() fwk.ResourceClaimTracker { return tracker{} }
+func (manager) ResourceSlices() fwk.ResourceSliceLister  { return lister{} }
+func (tracker) GetPendingAllocation(types.UID) *resourceapi.AllocationResult {
+	return &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.example.com", Pool: "n", Device: "gpu-1"}},
+	}}
+}
+
+func (tracker) Get(namespace, name string) (*resourceapi.ResourceClaim, error) {
+	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, nil
+}
+
+func (lister) ListWithDeviceTaintRules() ([]*resourceapi.ResourceSlice, error) {
+	node, one := "node-with-a-long-name-0000", int64(1)
+	return []*resourceapi.ResourceSlice{{Spec: resourceapi.ResourceSliceSpec{
+		Driver: "gpu.example.com", NodeName: &node, Pool: resourceapi.ResourcePool{Name: "n", ResourceSliceCount: 1},
+		Devices: []resourceapi.Device{{Name: "gpu-1", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"resource.kubernetes.io/numaNode": {IntValue: &one}}}},
+	}}}, nil
+}
+
+// TestReserveFollowsClaims: CPUs are on the NUMA node of the device that was allocated, and a pod for which that
+// NUMA node has no room is rejected although the other one has.
+func TestReserveFollowsClaims(t *testing.T) {
+	p, infos := filtered(t, 1)
+	p.handle = devices{}
+	registerMetrics()
+	counted, err := testutil.GetCounterMetricValue(unknownDevices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserve := func(name string, cpus int) (fwk.CycleState, *fwk.Status) {
+		pod, claim := guaranteed(name, cpus), "claim-"+name
+		pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}}
+		pod.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: "gpu"}}
+		state := framework.NewCycleState()
+		if _, status := p.PreFilter(t.Context(), state, pod, nil); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		if status := p.Filter(t.Context(), state, pod, infos[0]); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		if fragments, status := p.SignPod(t.Context(), pod); len(fragments) > 0 || status.IsSuccess() {
+			t.Errorf("pod %s has a signature", name)
+		}
+		return state, p.Reserve(t.Context(), state, pod, infos[0].Node().Name)
+	}
+	state, status := reserve("a", 20)
+	if !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	data, err := state.Read(handedKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed, ok := data.(annotation)
+	if !ok {
+		t.Fatalf("the state has %T", data)
+	}
+	text, err := handover.Decode(string(handed))
+	if err != nil || text.Grant.CPUs().String() != "32-51" {
+		t.Errorf("the grant has CPUs %s (%v)", text.Grant.CPUs(), err)
+	}
+	if _, status := reserve("b", 20); status.Code() != fwk.Unschedulable || !strings.Contains(status.Message(), "20 CPUs do not fit on the NUMA nodes of the pod's devices") {
+		t.Errorf("a second pod: %v %q", status.Code(), status.Message())
+	}
+	if now, err := testutil.GetCounterMetricValue(unknownDevices); err != nil || now-counted != 2 {
+		t.Errorf("%v pods with devices that are chosen later are counted, want 2 (%v)", now-counted, err)
+	}
+	p.Unreserve(t.Context(), state, guaranteed("a", 20), infos[0].Node().Name)
+	if _, status := reserve("b", 20); !status.IsSuccess() {
+		t.Errorf("after Unreserve: %v", status)
+	}
+}
+
+// TestReserveAnswersForTheNextPod: a pod of the same template needs no plan on the node that took the one before, also where
+// it does not fit any more.
+func TestReserveAnswersForTheNextPod(t *testing.T) {
+	p, infos := filtered(t, 1)
+	for i, fits := range []bool{true, true, false} {
+		pod, state := guaranteed(fmt.Sprint("p", i), 30), framework.NewCycleState()
+		if _, status := p.PreFilter(t.Context(), state, pod, infos); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		status, hit := p.Ask(state, infos[0])
+		if status.IsSuccess() != fits || hit != (i > 0) {
+			t.Errorf("pod %d: %v, hit %t", i, status, hit)
+		}
+		if !fits {
+			continue
+		}
+		if status := p.Reserve(t.Context(), state, pod, infos[0].Node().Name); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		placed, err := framework.NewPodInfo(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos[0].AddPodInfo(placed)
+	}
+}
+
+// TestArgs: every setting is checked, and the error names the field and what is possible.
+func TestArgs(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"scoring": "best"}`:                     "args.scoring",
+		`{"unknownDevices": "Some"}`:              "One or Every",
+		`{"agents": {"readiness": "x"}}`:          "args.agents.readiness",
+		`{"agents": {"matchLabels": {"a": "/"}}}`: "args.agents.matchLabels",
+		`{"evictRejectedAfter": "1s"}`:            "0 or at least 30s",
+		`{"scorin": ""}`:                          `unknown field "scorin"`,
+		`{`:                                       "args",
+		`{"evictRejectedAfter": "1m", "scoring": "most-allocated", "unknownDevices": "Every", "agents": {"readiness": "Ignored"}}`: "",
+	} {
+		_, err := read(rawArgs(text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func rawArgs(text string) runtime.Object { return &runtime.Unknown{Raw: []byte(text)} }

@@ -1,0 +1,57 @@
+package plugin
+
+import (
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/paddock-project/paddock/internal/fleet"
+)
+
+// PreScore ranks the nodes that take the pod by the cost of its plan there.
+func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	c := of(state)
+	if c == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	type ranked struct {
+		name string
+		cost fleet.Cost
+	}
+	list := make([]ranked, 0, len(nodes))
+	for _, info := range nodes {
+		at, view := p.view(c, info)
+		if at == nil || at.Problem != "" {
+			continue
+		}
+		if i := c.asked.reading(at.Gates); i >= 0 {
+			if answer, _ := view.Answer(c.asked.questions[i]); answer.Fits {
+				list = append(list, ranked{info.Node().Name, answer.Cost})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b ranked) int { return a.cost.Compare(b.cost) })
+	c.ranks = make(map[string]int64, len(list))
+	score := fwk.MaxScore
+	for i := range list {
+		if i > 0 && list[i].cost != list[i-1].cost { // The best alone has the highest score; the others share the rest.
+			score = 1 + (fwk.MaxScore-2)*int64(len(list)-i)/int64(len(list))
+		}
+		c.ranks[list[i].name] = score
+	}
+	return nil
+}
+
+// Score is the rank of the node. One that is not managed has the least: the pod gets nothing of its own
+// there.
+func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
+	if c := of(state); c != nil {
+		return c.ranks[info.Node().Name], nil
+	}
+	return 0, nil
+}
+
+// ScoreExtensions returns nil: scores need no second look.
+func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }

@@ -1,0 +1,209 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/paddock-project/paddock/scheduler/cluster"
+)
+
+// waiting are pods that a node did not take and that are not reserved anywhere, with what they ask for.
+type waiting struct {
+	mu   sync.Mutex
+	pods map[types.UID]waitingPod
+}
+
+type waitingPod struct {
+	pod   *v1.Pod
+	asked *asked
+}
+
+func (w *waiting) add(pod *v1.Pod, a *asked) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods == nil {
+		w.pods = map[types.UID]waitingPod{}
+	}
+	w.pods[pod.UID] = waitingPod{pod, a}
+}
+
+func (w *waiting) remove(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pods, uid)
+}
+
+func (w *waiting) get(uid types.UID) (waitingPod, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, ok := w.pods[uid]
+	return p, ok
+}
+
+// that are the pods of which the condition is true.
+func (w *waiting) that(condition func(waitingPod) bool) map[string]*v1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]*v1.Pod{}
+	for _, p := range w.pods {
+		if condition(p) {
+			found[p.pod.Namespace+"/"+p.pod.Name] = p.pod
+		}
+	}
+	return found
+}
+
+// EventsToRegister are the events that can make room for a pod. What a PaddockNode reports is no event here: see
+// Update.
+func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	nodes := fwk.Add
+	if !labels.MatchesNothing(p.settings.managedNodes) {
+		nodes |= fwk.UpdateNodeLabel // It may be none of ManagedNodes any more.
+	}
+	return []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown}, QueueingHintFn: p.afterPod},
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: nodes}, QueueingHintFn: p.afterNode},
+		// Reserve rejects a pod if its node has no room beside the devices of its claims. Other devices may be free
+		// when a claim is gone or lost its allocation.
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Delete | fwk.Update}, QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) {
+			if len(pod.Spec.ResourceClaims) > 0 {
+				return fwk.Queue, nil
+			}
+			return fwk.QueueSkip, nil
+		}},
+	}, nil
+}
+
+// afterPod asks the node of a pod that ended whether it takes the waiting one now.
+func (p *Plugin) afterPod(log klog.Logger, pod *v1.Pod, oldObject, newObject any) (fwk.QueueingHint, error) {
+	if changed, ok := newObject.(*v1.Pod); ok && changed.UID == pod.UID { // The pod itself asks for less.
+		return fwk.Queue, nil
+	}
+	ended, ok := oldObject.(*v1.Pod)
+	if !ok {
+		return fwk.Queue, fmt.Errorf("the object of an event about a pod is a %T", oldObject)
+	}
+	if ended.Spec.NodeName == "" {
+		return fwk.QueueSkip, nil
+	}
+	fits := p.fitsNow(pod, ended.Spec.NodeName)
+	log.V(5).Info("A pod ended", "pod", klog.KObj(pod), "ended", klog.KObj(ended), "node", ended.Spec.NodeName, "fits", fits)
+	if fits {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
+}
+
+// afterNode is for nodes that are new: the plugin leaves a pod to nodes that are not managed, and of one that is
+// it knows when it has an object.
+func (p *Plugin) afterNode(_ klog.Logger, pod *v1.Pod, _, newObject any) (fwk.QueueingHint, error) {
+	node, ok := newObject.(*v1.Node)
+	if !ok {
+		return fwk.Queue, fmt.Errorf("the object of an event about a node is a %T", newObject)
+	}
+	if p.fitsNow(pod, node.Name) {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
+}
+
+// fitsNow reports whether a pod is to be woken, because a node takes it after all events so far. It is also true if
+// that is not for this plugin to decide.
+func (p *Plugin) fitsNow(pod *v1.Pod, node string) bool {
+	at := p.cluster.After(node)
+	if at == nil {
+		return !p.awaitedName(node)
+	}
+	w, known := p.waiting.get(pod.UID)
+	if !known { // It was rejected before this process began.
+		a, _, err := p.ask(pod)
+		if err != nil {
+			return true // It fails with a message.
+		}
+		w.asked = a
+	}
+	w.pod = pod // It may be nominated since.
+	return p.wakes(w, node, at)
+}
+
+func (w waitingPod) fits(at *cluster.At) bool {
+	if at.Problem != "" {
+		return false
+	}
+	i := w.asked.reading(at.Gates)
+	if i < 0 || i >= len(w.asked.questions) {
+		return true // It has to be read again.
+	}
+	answer, _ := at.View.Answer(w.asked.questions[i])
+	return answer.Fits
+}
+
+// Update takes over what the objects of a node report, and wakes the pods that fit there now. They are woken here and
+// not by a registered event: the scheduler's informer of the objects would be another one than ours, and it
+// could tell of a change that is not in the cluster yet.
+func (p *Plugin) Update(node string, source *cluster.Source) {
+	p.cluster.Update(node, source)
+	p.wake(node)
+}
+
+// Synced lets pods in that waited for the objects.
+func (p *Plugin) Synced() {
+	p.synced.Store(true)
+	if pods := p.waiting.that(func(waitingPod) bool { return true }); len(pods) > 0 {
+		p.handle.Activate(klog.Background(), pods)
+	}
+}
+
+// wake tries the pods again that fit on a node now.
+func (p *Plugin) wake(node string) {
+	at := p.cluster.After(node)
+	if at == nil || at.Problem != "" {
+		return
+	}
+	if pods := p.waiting.that(func(w waitingPod) bool { return p.wakes(w, node, at) }); len(pods) > 0 {
+		p.handle.Activate(klog.Background(), pods)
+	}
+}
+
+// watch follows pods for what no queueing hint reports: agents that become ready, and pods that are gone or were
+// bound while they waited.
+func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIndexInformer) error {
+	p := &Plugin{handle, s}
+	changed := func(pod *v1.Pod) {
+		if pod.Spec.NodeName != "" {
+			s.waiting.remove(pod.UID)
+		}
+		if s.settings.agentsRequired && pod.Spec.NodeName != "" && s.isAgent(pod) && ready(pod) {
+			p.wake(pod.Spec.NodeName)
+		}
+	}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			if pod, ok := object.(*v1.Pod); ok {
+				changed(pod)
+			}
+		},
+		UpdateFunc: func(_, object any) {
+			if pod, ok := object.(*v1.Pod); ok {
+				changed(pod)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			if pod, ok := object.(*v1.Pod); ok {
+				s.waiting.remove(pod.UID)
+			}
+		},
+	})
+	return err
+}

@@ -1,0 +1,137 @@
+package chart
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// helmOnly takes away what only Helm has: its labels, and what makes it replace pods after a change of the configuration.
+func helmOnly(kind string, o map[string]any) {
+	drop(inner(o, "metadata"), "labels", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
+	constant(kind, o)
+}
+
+// constant takes away what changes with every change of a configuration: its checksum.
+func constant(_ string, o map[string]any) {
+	drop(inner(inner(inner(o, "spec"), "template"), "metadata"), "annotations", "checksum/config")
+}
+
+// inner is a member that is an object; without one, nothing.
+func inner(o map[string]any, name string) map[string]any {
+	m, _ := o[name].(map[string]any)
+	return m
+}
+
+// drop removes members of a map, and the map if nothing is left.
+func drop(of map[string]any, field string, members ...string) {
+	m, has := of[field].(map[string]any)
+	if !has {
+		return
+	}
+	for _, name := range members {
+		delete(m, name)
+	}
+	if len(m) == 0 {
+		delete(of, field)
+	}
+}
+
+// kustomized is what "kubectl apply -k" sends of a directory.
+func kustomized(t *testing.T, dir string) objects {
+	t.Helper()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, string(text))
+}
+
+// TestDefaultsAreTheBase: both ways install the same. Helm makes the namespace with --create-namespace, before the
+// release; deploy/README.md labels it.
+func TestDefaultsAreTheBase(t *testing.T) {
+	want := kustomized(t, base)
+	if len(want.of("Namespace")) != 1 || len(want) != 12 {
+		t.Fatalf("the base has %d objects: want one namespace and eleven others", len(want))
+	}
+	delete(want, "Namespace "+namespace)
+	values := map[string]any{"tests": map[string]any{"enabled": false}}
+	got, _ := rendered(t, values)
+	if diff := cmp.Diff(want.text(t, helmOnly), got.text(t, helmOnly)); diff != "" {
+		t.Errorf("- deploy/base\n+ deploy/chart\n%s", diff)
+	}
+}
+
+// hashed is the name of the scheduler's ConfigMap in the kustomization.
+var hashed = regexp.MustCompile(`paddock-scheduler-config-[a-z0-9]{10}\b`)
+
+// TestSchedulerIsTheKustomization: with the scheduler enabled, the chart has the objects of deploy/scheduler beside
+// those of its defaults, in the namespaces that each belongs to.
+func TestSchedulerIsTheKustomization(t *testing.T) {
+	want := objects{}
+	for key, object := range kustomized(t, beside) {
+		want[hashed.ReplaceAllString(key, "paddock-scheduler-config")] = hashed.ReplaceAll(object, []byte("paddock-scheduler-config"))
+	}
+	if len(want) != 11 {
+		t.Errorf("deploy/scheduler has %d objects: want eleven", len(want))
+	}
+	defaults, _ := rendered(t, nil)
+	got, _ := rendered(t, map[string]any{"scheduler": map[string]any{"enabled": true}})
+	for key := range defaults {
+		delete(got, key)
+	}
+	if diff := cmp.Diff(want.text(t, helmOnly), got.text(t, helmOnly)); diff != "" {
+		t.Errorf("- deploy/scheduler\n+ deploy/chart\n%s", diff)
+	}
+	if binding := as[rbacv1.RoleBinding](t, want, "RoleBinding paddock-scheduler-authentication"); binding.Namespace != "kube-system" {
+		t.Errorf("the RoleBinding is in %q", binding.Namespace)
+	}
+}
+
+// TestSchedulerConfig: both ways give the scheduler the same configuration; as the only one it has the Lease of
+// kube-scheduler.
+func TestSchedulerConfig(t *testing.T) {
+	of := func(file string) (c schedulerConfig) {
+		all, _ := rendered(t, values(t, file))
+		if err := yaml.Unmarshal([]byte(as[v1.ConfigMap](t, all, "ConfigMap paddock-scheduler-config").Data["config.yaml"]), &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if c := of("scheduler.yaml"); c.LeaderElection.ResourceNamespace != namespace || c.Profiles[0].SchedulerName != "paddock-scheduler" || c.ClientConnection.QPS != 200 {
+		t.Errorf("beside another scheduler: %+v", c)
+	}
+	c := of("only-scheduler.yaml")
+	if e := c.LeaderElection; e.ResourceNamespace != "kube-system" || e.ResourceName != "kube-scheduler" || !e.LeaderElect || c.Profiles[0].SchedulerName != "default-scheduler" {
+		t.Errorf("as the only scheduler: %+v", c)
+	}
+}
+
+type schedulerConfig struct {
+	LeaderElection struct {
+		LeaderElect                     bool
+		ResourceNamespace, ResourceName string
+	}
+	ClientConnection struct{ QPS int }
+	Profiles         []struct{ SchedulerName string }
+}
+
+func TestLint(t *testing.T) {
+	for _, m := range lint.RunAll(directory, map[string]any{}, namespace).Messages {
+		if m.Severity > support.InfoSev {
+			t.Error(m)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package chart
+
+import (
+	"slices"
+	"testing"
+
+	celgo "github.com/google/cel-go/cel"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// expression is one of a policy, with its name if it is a variable.
+type expression struct{ name, text string }
+
+func (e expression) GetName() string            { return e.name }
+func (e expression) GetExpression() string      { return e.text }
+func (e expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
+
+// attempt is a request to the API server.
+type attempt struct {
+	resource, subresource string
+	operation             admission.Operation
+	by                    user.Info
+	object, before        runtime.Object
+}
+
+// allows evaluates the validations of a policy as the API server does.
+func allows(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, a attempt) bool {
+	t.Helper()
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range p.Spec.Variables {
+		if made := compiler.CompileAndStoreVariable(expression{v.Name, v.Expression}, cel.OptionalVariableDeclarations{}, environment.StoredExpressions); made.Error != nil {
+			t.Fatalf("%s: variable %s: %v", p.Name, v.Name, made.Error)
+		}
+	}
+	var all []cel.ExpressionAccessor
+	for _, v := range p.Spec.Validations {
+		all = append(all, expression{"", v.Expression})
+	}
+	condition := compiler.CompileCondition(all, cel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	kind, gvr := schema.GroupVersionKind{Version: "v1", Kind: "Object"}, schema.GroupVersionResource{Version: "v1", Resource: a.resource}
+	attributes := admission.NewAttributesRecord(a.object, a.before, kind, "default", "name", gvr, a.subresource, a.operation, nil, false, a.by)
+	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource{Version: "v1", Resource: a.resource}, metav1.GroupVersionKind{Version: "v1"})
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(a.object), VersionedOldObject: admission.NewLazyObject(a.before)}
+	results, _, err := condition.ForInput(compiler.CreateContext(t.Context()), versioned, request, cel.OptionalVariableBindings{}, nil, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := true
+	for _, r := range results {
+		if r.Error != nil {
+			t.Fatalf("%s: %v", p.Name, r.Error)
+		}
+		is, ok := r.EvalResult.Value().(bool)
+		yes = yes && ok && is
+	}
+	return yes
+}
+
+func pod(grant string) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	if grant != "" {
+		p.Annotations = map[string]string{"paddock-project.github.io/grant": grant}
+	}
+	return p
+}
+
+func binding(grant string) *v1.Binding { return &v1.Binding{ObjectMeta: pod(grant).ObjectMeta} }
+
+// TestGrantPolicy: only the scheduler sets the annotation, in a Binding, and it never changes.
+func TestGrantPolicy(t *testing.T) {
+	p := as[admissionv1.ValidatingAdmissionPolicy](t, kustomized(t, base), "ValidatingAdmissionPolicy paddock-grants")
+	scheduler := &user.DefaultInfo{Name: "system:serviceaccount:paddock:paddock-scheduler"}
+	ada := &user.DefaultInfo{Name: "ada", Groups: []string{"system:masters"}}
+	for name, c := range map[string]struct {
+		attempt
+		want bool
+	}{
+		"a pod":                                  {attempt{"pods", "", admission.Create, ada, pod(""), nil}, true},
+		"a pod with a grant":                     {attempt{"pods", "", admission.Create, ada, pod("x"), nil}, false},
+		"a pod with a grant, by the scheduler":   {attempt{"pods", "", admission.Create, scheduler, pod("x"), nil}, false},
+		"a bound pod changes":                    {attempt{"pods", "", admission.Update, ada, pod("x"), pod("x")}, true},
+		"another grant":                          {attempt{"pods", "", admission.Update, ada, pod("y"), pod("x")}, false},
+		"another grant, through the status":      {attempt{"pods", "status", admission.Update, ada, pod("y"), pod("x")}, false},
+		"another grant, by the scheduler":        {attempt{"pods", "", admission.Update, scheduler, pod("y"), pod("x")}, false},
+		"the grant is taken away":                {attempt{"pods", "", admission.Update, ada, pod(""), pod("x")}, false},
+		"a pod gets a grant":                     {attempt{"pods", "", admission.Update, ada, pod("x"), pod("")}, false},
+		"a binding":                              {attempt{"pods", "binding", admission.Create, ada, binding(""), nil}, true},
+		"a binding with a grant":                 {attempt{"pods", "binding", admission.Create, ada, binding("x"), nil}, false},
+		"a binding with a grant, by a scheduler": {attempt{"pods", "binding", admission.Create, scheduler, binding("x"), nil}, true},
+		"a legacy binding with a grant":          {attempt{"bindings", "", admission.Create, ada, binding("x"), nil}, false},
+		"a legacy binding, by a scheduler":       {attempt{"bindings", "", admission.Create, scheduler, binding("x"), nil}, true},
+		"a binding with a grant, by another one": {attempt{"pods", "binding", admission.Create, &user.DefaultInfo{Name: "system:kube-scheduler"}, binding("x"), nil}, false},
+	} {
+		if got := allows(t, &p, c.attempt); got != c.want {
+			t.Errorf("%s: allowed %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestGrantPolicyFollowsTheValues: the account and the users of the values hand over grants, and no one else.
+func TestGrantPolicyFollowsTheValues(t *testing.T) {
+	for file, want := range map[string][]string{
+		"":                    {"system:serviceaccount:paddock:paddock-scheduler"},
+		"only-scheduler.yaml": {"system:serviceaccount:paddock:numa-scheduler", "system:kube-scheduler"},
+	} {
+		all, _ := rendered(t, values(t, file))
+		p := as[admissionv1.ValidatingAdmissionPolicy](t, all, "ValidatingAdmissionPolicy paddock-grants")
+		for _, name := range []string{
+			"system:serviceaccount:paddock:paddock-scheduler", "system:serviceaccount:paddock:numa-scheduler", "system:kube-scheduler",
+			"system:serviceaccount:other:paddock-scheduler", "system:serviceaccount:paddock:paddock", "system:anonymous",
+		} {
+			if got := allows(t, &p, attempt{"pods", "binding", admission.Create, &user.DefaultInfo{Name: name}, binding("x"), nil}); got != slices.Contains(want, name) {
+				t.Errorf("%s: %q is allowed: %t", file, name, got)
+			}
+		}
+	}
+}
+
+// TestNodeResourceTopologyPolicy: an agent writes the object of its own node. What others write is not checked.
+func TestNodeResourceTopologyPolicy(t *testing.T) {
+	all, _ := rendered(t, values(t, "node-resource-topology.yaml"))
+	p := as[admissionv1.ValidatingAdmissionPolicy](t, all, "ValidatingAdmissionPolicy paddock-node-resource-topologies")
+	if want := "request.userInfo.username == 'system:serviceaccount:paddock:paddock'"; len(p.Spec.MatchConditions) != 1 || p.Spec.MatchConditions[0].Expression != want {
+		t.Errorf("the conditions are %+v", p.Spec.MatchConditions)
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology"}}
+	o.SetName("node7")
+	for _, node := range []string{"node7", "node8"} {
+		by := &user.DefaultInfo{Name: "system:serviceaccount:paddock:paddock", Extra: map[string][]string{"authentication.kubernetes.io/node-name": {node}}}
+		if got := allows(t, &p, attempt{"noderesourcetopologies", "", admission.Update, by, o, o}); got != (node == "node7") {
+			t.Errorf("the agent of %s is allowed: %t", node, got)
+		}
+	}
+}
+
+// TestNodePolicy: the agent of a node, as its token shows it, writes the PaddockNode of that node.
+func TestNodePolicy(t *testing.T) {
+	p := as[admissionv1.ValidatingAdmissionPolicy](t, kustomized(t, base), "ValidatingAdmissionPolicy paddock-nodes")
+	object := func(name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "paddock-project.github.io/v1alpha1", "kind": "PaddockNode"}}
+		o.SetName(name)
+		return o
+	}
+	agent := func(name string, nodes ...string) user.Info {
+		return &user.DefaultInfo{Name: name, Extra: map[string][]string{"authentication.kubernetes.io/node-name": nodes}}
+	}
+	const account = "system:serviceaccount:paddock:paddock"
+	for name, c := range map[string]struct {
+		by   user.Info
+		want bool
+	}{
+		"its own node":          {agent(account, "node7"), true},
+		"another node":          {agent(account, "node8"), false},
+		"a token of no pod":     {&user.DefaultInfo{Name: account}, false},
+		"another account":       {agent("system:serviceaccount:default:default", "node7"), false},
+		"an administrator":      {&user.DefaultInfo{Name: "ada", Groups: []string{"system:masters"}}, false},
+		"a node of two, forged": {agent(account, "node8", "node7"), false},
+	} {
+		if got := allows(t, &p, attempt{"paddocknodes", "", admission.Create, c.by, object("node7"), nil}); got != c.want {
+			t.Errorf("%s: allowed %t, want %t", name, got, c.want)
+		}
+	}
+}

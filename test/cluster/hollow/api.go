@@ -1,0 +1,216 @@
+package hollow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels of a hollow node.
+const (
+	LabelMachine = "cluster.paddock-project.github.io/machine"
+	LabelKind    = "cluster.paddock-project.github.io/kind"
+)
+
+// GracePeriod is the controller manager's --node-monitor-grace-period. It is longer than an API server needs for the
+// leases of all nodes while it shares few CPUs with everything else: a hollow node that was late would stay unreachable,
+// because it does not write its status again.
+const GracePeriod = 30 * time.Minute
+
+const (
+	// leaseEvery is rarer than a kubelet's 10 s: a thousand leases every ten seconds would be most of what the API
+	// server does here.
+	leaseEvery = time.Minute
+	// retryAPI is the wait before a write is tried again, patience how long one may take.
+	retryAPI, patience = time.Second, 20 * time.Second
+)
+
+// register creates the Node, or updates its status after a restart.
+func (f *Fleet) register(ctx context.Context, n *Node) error {
+	object := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{
+			v1.LabelHostname: n.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", LabelMachine: n.Kind.Machine, LabelKind: n.Kind.Name,
+		}},
+		Status: v1.NodeStatus{Allocatable: n.Kind.allocatable(), Capacity: n.Kind.allocatable(), NodeInfo: v1.NodeSystemInfo{KubeletVersion: "v1.36.3-hollow"}},
+	}
+	now := metav1.Now()
+	object.Status.Conditions = []v1.NodeCondition{{
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "the hollow kubelet runs pods", LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
+	return f.persist(ctx, func(ctx context.Context) error {
+		made, err := f.client.CoreV1().Nodes().Create(ctx, object, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		return f.createLease(ctx, made)
+	})
+}
+
+// The agents' DaemonSet, as deploy/base has it.
+const (
+	agentNamespace, agentLabel, agentName = "paddock", "app.kubernetes.io/name", "paddock"
+)
+
+// isAgent reports whether a pod is that of an agent. It is not run: the agent is a part of the hollow node.
+func isAgent(pod *v1.Pod) bool {
+	return pod.Namespace == agentNamespace && pod.Labels[agentLabel] == agentName
+}
+
+// createAgent creates the pod of a node's agent.
+func (f *Fleet) createAgent(ctx context.Context, n *Node) error {
+	no := false
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "paddock-" + n.Name, Namespace: agentNamespace, Labels: map[string]string{agentLabel: agentName}},
+		Spec:       v1.PodSpec{NodeName: n.Name, AutomountServiceAccountToken: &no, Containers: []v1.Container{{Name: "agent", Image: "example.invalid/paddock:1"}}},
+	}
+	if err := f.persist(ctx, func(ctx context.Context) error {
+		_, err := f.client.CoreV1().Pods(agentNamespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	f.showAgent(ctx, n, true)
+	return nil
+}
+
+// showAgent shows whether the agent of a node is ready, as the kubelet's probe of its pod does.
+func (f *Fleet) showAgent(ctx context.Context, n *Node, ready bool) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "paddock-" + n.Name, Namespace: agentNamespace}}
+	f.patchStatus(ctx, pod, v1.PodRunning, ready)
+}
+
+// allocatable is what the Node reports.
+func (k *Kind) allocatable() v1.ResourceList {
+	list := v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewMilliQuantity(k.Allocatable.Milli, resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(k.Allocatable.Memory, resource.BinarySI),
+		v1.ResourcePods:   *resource.NewQuantity(k.Allocatable.Pods, resource.DecimalSI),
+	}
+	for _, other := range k.Allocatable.Others {
+		list[v1.ResourceName(other.Resource)] = *resource.NewQuantity(other.Value, resource.BinarySI)
+	}
+	return list
+}
+
+func (f *Fleet) createLease(ctx context.Context, n *v1.Node) error {
+	now := metav1.NowMicro()
+	seconds := int32(GracePeriod / time.Second)
+	_, err := f.client.CoordinationV1().Leases(v1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// heartbeats renews the leases, spread over the time and several at a time, until ctx ends.
+func (f *Fleet) heartbeats(ctx context.Context) {
+	slots := make(chan struct{}, parallel)
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	for {
+		for _, n := range f.order {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(leaseEvery / time.Duration(len(f.order))):
+			}
+			slots <- struct{}{}
+			requests.Go(func() {
+				defer func() { <-slots }()
+				within, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
+				// The next one comes in time.
+				_, _ = f.client.CoordinationV1().Leases(v1.NamespaceNodeLease).Patch(within, n.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			})
+		}
+	}
+}
+
+// persist tries a write until it succeeds, the object is gone, or ctx ends.
+func (f *Fleet) persist(ctx context.Context, write func(context.Context) error) error {
+	for {
+		within, cancel := context.WithTimeout(ctx, patience)
+		err := write(within)
+		cancel()
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(retryAPI):
+		}
+	}
+}
+
+// report writes the phase of a pod.
+func (f *Fleet) report(ctx context.Context, pod *v1.Pod, phase v1.PodPhase) {
+	f.patchStatus(ctx, pod, phase, phase == v1.PodRunning)
+}
+
+// patchStatus writes the status of a pod.
+func (f *Fleet) patchStatus(ctx context.Context, pod *v1.Pod, phase v1.PodPhase, isReady bool) {
+	now := metav1.Now()
+	ready := v1.ConditionFalse
+	if isReady {
+		ready = v1.ConditionTrue
+	}
+	status := v1.PodStatus{Phase: phase, StartTime: &now}
+	for _, kind := range []v1.PodConditionType{v1.PodInitialized, v1.PodReady, v1.ContainersReady} {
+		c := v1.PodCondition{Type: kind, Status: ready, LastTransitionTime: now}
+		if phase == v1.PodSucceeded {
+			c.Reason = "PodCompleted"
+		}
+		status.Conditions = append(status.Conditions, c)
+	}
+	change := map[string]any{"status": status}
+	if !isStatic(pod) && pod.UID != "" { // Of a static pod, the API server has the mirror pod, which has another UID.
+		change["metadata"] = map[string]any{"uid": pod.UID}
+	}
+	patch, err := json.Marshal(change)
+	if err != nil {
+		panic(err) // It is made here.
+	}
+	// A pod that is gone has no status any more.
+	_ = f.persist(ctx, func(ctx context.Context) error {
+		_, err := f.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	})
+}
+
+// remove removes a deleted pod from the API, as the kubelet does when nothing of it runs any more.
+func (f *Fleet) remove(ctx context.Context, pod *v1.Pod) {
+	now := int64(0)
+	var preconditions *metav1.Preconditions
+	if pod.UID != "" {
+		preconditions = &metav1.Preconditions{UID: &pod.UID}
+	}
+	_ = f.persist(ctx, func(ctx context.Context) error { // A pod that is gone is what was wanted.
+		return f.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: preconditions})
+	})
+}
+
+// warn writes the event that a kubelet writes when a pod does not start.
+func (f *Fleet) warn(ctx context.Context, pod *v1.Pod, message string) {
+	const most = 1000 // An event's message has 1 kB.
+	if len(message) > most {
+		message = message[:most]
+	}
+	now := metav1.Now()
+	_, _ = f.client.CoreV1().Events(pod.Namespace).Create(ctx, &v1.Event{ // Events may get lost.
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
+		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Reason:         "FailedCreatePodSandBox", Message: message, Type: v1.EventTypeWarning, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: v1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
+	}, metav1.CreateOptions{})
+}

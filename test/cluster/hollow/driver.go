@@ -1,0 +1,69 @@
+package hollow
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+)
+
+// Status is what a fleet has seen since it started.
+type Status struct {
+	Nodes int
+	// Troubles is how many tries failed, and Rejected how many of them nodes rejected.
+	Troubles, Rejected int
+	Hooks              map[string]*Latency
+	// Outcomes are how pods came by what they have, by the name of the handover.Reason.
+	Outcomes map[string]int
+	Writes   Writes
+}
+
+// NodeState is the state of a node at rest.
+type NodeState struct {
+	Name, Kind string
+	// Away is true if the agent does not run. Nothing else is known then.
+	Away bool
+	// Wrong are the violations of the node's invariants, by its own check and by its cgroups.
+	Wrong []string
+	// Grants is each grant in the form of the state file, by UID.
+	Grants map[string]string
+}
+
+// serveDriver serves what the driver of the load asks and orders:
+//
+//	GET  /status                           Status
+//	GET  /troubles?after=                  every Trouble but for so many, the oldest first
+//	GET  /states                           the NodeState of every node
+//	GET  /debug/pprof/profile?seconds=     where the time goes, for go tool pprof
+//	POST /restart?node=&away=              kills the agent of a node, and starts it again after that time
+//	POST /policy?node=                     restarts it with another policy
+//	POST /static?node=&namespace=&name=    starts a static pod; /unstatic ends it
+//	POST /tamper?node=&how=                loses, corrupts or forges the grants of pods that come from now on; empty: no more
+//	POST /slow?by=                         delays every event of the watch of pods by that time; 0s: no more
+//
+// An order is answered when it is done.
+func (f *Fleet) serveDriver(ctx context.Context, mux *http.ServeMux) {
+	mux.HandleFunc("POST /{order}", func(w http.ResponseWriter, r *http.Request) {
+		if err := f.obey(ctx, r.PathValue("order"), r.FormValue); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, f.record.status(len(f.order)))
+	})
+	mux.HandleFunc("GET /troubles", func(w http.ResponseWriter, r *http.Request) {
+		troubles, err := f.record.after(r.FormValue("after"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer(w, troubles)
+	})
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /states", func(w http.ResponseWriter, _ *http.Request) {
+		var states []NodeState
+		for _, n := range f.order {
+			states = append(states, n.inspect())
+		}
+		answer(w, states)
+	})
+}

@@ -1,0 +1,240 @@
+package hollow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/publication"
+)
+
+// Fleet is the nodes of one process.
+type Fleet struct {
+	ctx    context.Context //nolint:containedctx // of everything that runs: orders of the driver start things that stay
+	client kubernetes.Interface
+	log    *slog.Logger // of what is rare and about one pod
+	// publishers is the client with which the agent of a node publishes.
+	publishers map[string]*publication.Client
+	nodes      map[string]*Node
+	order      []*Node
+	record     *record
+	workers    sync.WaitGroup
+
+	mu sync.Mutex
+	// slow delays the events of the watch.
+	slow time.Duration
+}
+
+// New makes a fleet of nodes with these kinds. server is the address at which Serve will listen.
+func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string) (*Fleet, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{
+		ctx: ctx, client: client, log: slog.New(slog.NewTextHandler(os.Stderr, nil)), nodes: map[string]*Node{}, publishers: map[string]*publication.Client{},
+		record: &record{hooks: map[string]*Latency{}, decided: map[string]*node.Rejection{}, outcomes: map[string]int{}},
+	}
+	for i, k := range kinds {
+		name := NodeName(k, i)
+		n := &Node{
+			Name: name, Kind: k, fleet: f, record: f.record, runtime: newRuntime(ctx), pods: map[string]*worker{},
+			lists: "http://" + server + "/nodes/" + name + "/pods",
+		}
+		if f.publishers[name], err = publication.NewClient(asAgent(config, name)); err != nil {
+			return nil, err
+		}
+		f.nodes[name] = n
+		f.order = append(f.order, n)
+	}
+	return f, nil
+}
+
+// asAgent is the configuration of the agent of a node: its service account, with a token that is tied to its node, as
+// the API server sees it.
+func asAgent(config *rest.Config, node string) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + agentNamespace + ":" + agentName,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + agentNamespace, "system:authenticated"},
+		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
+	}
+	return c
+}
+
+// NodeName is the name of the node with that index in the list of kinds.
+func NodeName(k *Kind, i int) string { return fmt.Sprintf("%s-%04d", k.Name, i) }
+
+// Run registers the nodes, starts their agents, and runs pods until ctx ends. ready is called once everything runs.
+func (f *Fleet) Run(ctx context.Context, ready func()) error {
+	if err := f.each(ctx, func(ctx context.Context, n *Node) error {
+		a, err := n.startAgent(ctx)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		n.mu.Lock()
+		n.agent = a
+		n.mu.Unlock()
+		return errors.Join(n.runtime.Await(ctx), f.register(ctx, n), f.createAgent(ctx, n))
+	}); err != nil {
+		return err
+	}
+	f.workers.Go(func() { f.heartbeats(ctx) })
+	if err := f.watch(ctx); err != nil {
+		return err
+	}
+	ready()
+	<-ctx.Done()
+	f.workers.Wait()
+	for _, n := range f.order {
+		n.runtime.Close()
+	}
+	return nil
+}
+
+// parallel is how many nodes are registered at a time.
+const parallel = 16
+
+// each calls do for every node, several at a time. do gets the fleet's context: what it starts goes on.
+func (f *Fleet) each(ctx context.Context, do func(context.Context, *Node) error) error {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	var mu sync.Mutex
+	var errs []error
+	for _, n := range f.order {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := do(ctx, n); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// watch follows the pods of all nodes with one watch.
+func (f *Fleet) watch(ctx context.Context) error {
+	bound := fields.OneTermNotEqualSelector("spec.nodeName", "")
+	lw := cache.NewListWatchFromClient(f.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, bound)
+	informer := cache.NewSharedInformer(lw, &v1.Pod{}, 0)
+	if err := informer.SetTransform(slim); err != nil {
+		return err
+	}
+	events := make(chan event, mostEvents)
+	f.workers.Go(func() { handle(ctx, events) })
+	give := func(object any, do func(*Node, *v1.Pod)) {
+		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
+			object = gone.Obj
+		}
+		pod, is := object.(*v1.Pod)
+		if !is {
+			return
+		}
+		if n := f.nodes[pod.Spec.NodeName]; n != nil {
+			f.mu.Lock()
+			at := time.Now().Add(f.slow)
+			f.mu.Unlock()
+			events <- event{at, func() { do(n, pod) }}
+		}
+	}
+	observe := func(n *Node, pod *v1.Pod) { n.observe(ctx, pod) }
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { give(o, observe) },
+		UpdateFunc: func(_, o any) { give(o, observe) },
+		DeleteFunc: func(o any) { give(o, func(n *Node, pod *v1.Pod) { n.forget(pod) }) },
+	}); err != nil {
+		return err
+	}
+	f.workers.Go(func() { informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// slim removes what the kubelet does not need, and thousands of pods would fill memory with.
+func slim(object any) (any, error) {
+	if pod, is := object.(*v1.Pod); is {
+		pod.ManagedFields = nil
+	}
+	return object, nil
+}
+
+// event is one of the watch, to be handled at a time.
+type event struct {
+	at time.Time
+	do func()
+}
+
+// mostEvents are more events than wait at any time.
+const mostEvents = 100_000
+
+// handle handles events in their order, each when it is due.
+func handle(ctx context.Context, events <-chan event) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-events:
+			if d := time.Until(e.at); d > 0 {
+				select {
+				case <-time.After(d):
+				case <-ctx.Done():
+					return
+				}
+			}
+			e.do()
+		}
+	}
+}
+
+// handler serves the kubelets' lists, and the driver.
+func (f *Fleet) handler(ctx context.Context) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /nodes/{node}/pods", func(w http.ResponseWriter, r *http.Request) {
+		n := f.nodes[r.PathValue("node")]
+		if n == nil {
+			http.NotFound(w, r)
+			return
+		}
+		answer(w, n.list())
+	})
+	f.serveDriver(ctx, mux)
+	return mux
+}
+
+func answer(w http.ResponseWriter, what any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(what); err != nil {
+		panic(http.ErrAbortHandler) // The client has gone.
+	}
+}
+
+// Serve serves the lists of the kubelets, and the driver, until ctx ends.
+func (f *Fleet) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: f.handler(ctx), ReadHeaderTimeout: time.Minute}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

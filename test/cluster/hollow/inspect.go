@@ -1,0 +1,115 @@
+package hollow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/statefile"
+)
+
+// inspect is the node's state, judged by its own check, by a count that shares no code with it, and by the cgroups.
+func (n *Node) inspect() NodeState {
+	out := NodeState{Name: n.Name, Kind: n.Kind.Name, Grants: map[string]string{}}
+	s := n.State()
+	if s == nil {
+		out.Away = true
+		return out
+	}
+	if err := s.Check(); err != nil {
+		out.Wrong = append(out.Wrong, err.Error())
+	}
+	for _, g := range s.Grants() {
+		text, err := statefile.EncodeGrant(g)
+		if err != nil {
+			out.Wrong = append(out.Wrong, fmt.Sprintf("pod %s: %v", g.Pod.ID(), err))
+		}
+		out.Grants[g.Pod.UID] = string(text)
+	}
+	out.Wrong = append(out.Wrong, doubleCPUs(s.Grants())...)
+	out.Wrong = append(out.Wrong, doubleBytes(s, s.Grants())...)
+	out.Wrong = append(out.Wrong, wrongCgroups(s, n.runtime.Observe())...)
+	return out
+}
+
+// doubleCPUs are the CPUs that two pods have.
+func doubleCPUs(grants []*node.Grant) (wrong []string) {
+	owner := map[int]string{}
+	for _, g := range grants {
+		for _, cpu := range g.CPUs().IDs() {
+			if before, taken := owner[cpu]; taken {
+				wrong = append(wrong, fmt.Sprintf("CPU %d is assigned to %s and to %s", cpu, before, g.Pod.ID()))
+			}
+			owner[cpu] = g.Pod.ID()
+		}
+	}
+	return wrong
+}
+
+// doubleBytes are the sets of NUMA nodes with more bytes assigned than they have: what is charged to NUMA nodes of a
+// set, and to no other, fits into the set.
+func doubleBytes(s *node.State, grants []*node.Grant) (wrong []string) {
+	type key struct {
+		kind  string
+		nodes mask.Mask
+	}
+	charged := map[key]int64{}
+	for _, g := range grants {
+		for _, b := range g.Charged() {
+			charged[key{b.Type, b.Nodes}] += b.Size
+		}
+	}
+	reserved := s.Policy().ReservedMemory
+	for set := range maps.Keys(charged) {
+		used, there := int64(0), int64(0)
+		for k, bytes := range charged {
+			if k.kind == set.kind && set.nodes.Contains(k.nodes) {
+				used += bytes
+			}
+		}
+		for _, unit := range s.Machine().Nodes() {
+			if set.nodes.Has(unit.ID) {
+				there += amount(unit, set.kind) - reserved[unit.ID][set.kind]
+			}
+		}
+		if used > there {
+			wrong = append(wrong, fmt.Sprintf("NUMA nodes %s have %d bytes of %s, and %d are assigned", set.nodes, there, set.kind, used))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// amount is how much of a type of memory a NUMA node has.
+func amount(n machine.Node, kind string) int64 {
+	rest := n.Memory
+	for _, pages := range n.HugePages {
+		bytes := pages.SizeKiB << 10 * pages.Count
+		if machine.HugePageType(pages.SizeKiB) == kind {
+			return bytes
+		}
+		rest -= bytes
+	}
+	return rest
+}
+
+// wrongCgroups are the containers that do not run where their grants are, and those that run on the CPUs of another
+// pod.
+func wrongCgroups(s *node.State, running []converge.Observed) (wrong []string) {
+	for _, o := range running {
+		who := o.Pod + "/" + o.Container
+		if want := converge.DesiredFor(s, o.Pod, o.Container); !want.CPUs.Equal(o.CPUs) || want.Mems != o.Mems {
+			wrong = append(wrong, fmt.Sprintf("container %s runs on CPUs %s and NUMA nodes %s; want %s and %s", who, o.CPUs, o.Mems, want.CPUs, want.Mems))
+		}
+		for _, g := range s.Grants() {
+			if g.Pod.UID != o.Pod && g.CPUs().Intersects(o.CPUs) {
+				wrong = append(wrong, fmt.Sprintf("container %s runs on CPUs %s of pod %s", who, g.CPUs().Intersection(o.CPUs), g.Pod.ID()))
+			}
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,143 @@
+package hollow
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/paddock-project/paddock/internal/absence"
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// grant is a grant of one container with these CPUs, and with bytes of NUMA node 0.
+func grant(uid, cpus string, bytes int64) *node.Grant {
+	set, err := cpuset.Parse(cpus)
+	if err != nil {
+		panic(err)
+	}
+	return &node.Grant{
+		Pod: request.Pod{UID: uid, Namespace: "test", Name: uid, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: set.Len()}}},
+		Containers: []node.ContainerGrant{{
+			CPUs: set, MemoryNodes: mask.Of(0), Memory: []memory.Block{{Type: "memory", Size: bytes, Nodes: mask.Of(0)}},
+		}},
+	}
+}
+
+// The count finds what the node's own check would have to find too: it is tried on grants that no node makes.
+func TestAssignedTwice(t *testing.T) {
+	kinds, err := ReadKinds("../fleet.yaml", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := kinds[0].State
+	const gib = 1 << 30
+	for _, test := range []struct {
+		name   string
+		grants []*node.Grant
+		want   int
+	}{
+		{"apart", []*node.Grant{grant("a", "1-4", gib), grant("b", "5-8", gib)}, 0},
+		{"two CPUs", []*node.Grant{grant("a", "1-4", gib), grant("b", "3-8", gib)}, 2},
+		{"bytes", []*node.Grant{grant("a", "1-4", 200*gib), grant("b", "5-8", 200*gib)}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := slices.Concat(doubleCPUs(test.grants), doubleBytes(s, test.grants)); len(got) != test.want {
+				t.Errorf("%d violations, want %d: %q", len(got), test.want, got)
+			}
+		})
+	}
+}
+
+// A container that runs on CPUs of another pod is found, and one that runs elsewhere than its grant.
+func TestCgroups(t *testing.T) {
+	kinds, err := ReadKinds("../fleet.yaml", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes := request.Amounts{{Resource: request.Memory, Value: 1 << 30}}
+	s, err := kinds[0].State.Apply(kinds[0].State.Plan(request.Pod{UID: "a", QoS: request.Guaranteed, Containers: []request.Container{
+		{Name: "c", Type: request.App, CPURequest: 4000, CPULimit: 4000, CPUs: 4, Memory: bytes},
+	}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := converge.DesiredFor(s, "a", "c")
+	shared := converge.DesiredFor(s, "b", "c")
+	astray := shared
+	astray.CPUs = right.CPUs.Union(cpuset.Of(5))
+	for _, test := range []struct {
+		name    string
+		running converge.Observed
+		want    int
+	}{
+		{"where its grant is", converge.Observed{Pod: "a", Container: "c", Setting: right}, 0},
+		{"on the node shared pool", converge.Observed{Pod: "b", Container: "c", Setting: shared}, 0},
+		{"on CPUs of another pod", converge.Observed{Pod: "b", Container: "c", Setting: astray}, 2},
+		{"not where its grant is", converge.Observed{Pod: "a", Container: "c", Setting: shared}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := wrongCgroups(s, []converge.Observed{test.running}); len(got) != test.want {
+				t.Errorf("%d violations, want %d: %q", len(got), test.want, got)
+			}
+		})
+	}
+}
+
+// Every machine has every policy in both scopes, and the shares are those of the file.
+func TestKinds(t *testing.T) {
+	kinds, err := ReadKinds("../fleet.yaml", 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, names := map[string]int{}, map[string]int{}
+	for _, k := range kinds {
+		machines[k.Machine]++
+		names[k.Name]++
+	}
+	if len(machines) != 5 || machines["xeon"] != 60 || machines["nps4"] != 20 || len(names) != 30 {
+		t.Errorf("%v %v", machines, names)
+	}
+}
+
+// TestGoneByAnotherConnection: a list that misses a pod shows that it is gone, although no other pod is left on the node
+// and the kubelet answers on another connection: it lists the pod of the agent.
+func TestGoneByAnotherConnection(t *testing.T) {
+	kinds, err := ReadKinds("../fleet.yaml", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{Name: "n", Kind: kinds[0], pods: map[string]*worker{}}
+	pod := func(namespace, uid string, labels map[string]string) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: uid, UID: types.UID(uid), Labels: labels}}
+	}
+	n.observe(t.Context(), pod(agentNamespace, "agent", map[string]string{agentLabel: agentName}))
+	n.pods["a"] = &worker{node: n, uid: "a", object: pod("test", "a", nil), ended: make(chan struct{})}
+	var tracker absence.Tracker
+	observe := func(connection uint64, at time.Time) {
+		l := absence.List{Asked: at, Process: absence.Process{Number: connection, Since: at}, Pods: map[string]absence.Source{}}
+		for _, p := range n.list().Items {
+			l.Pods[string(p.UID)] = absence.FromAPI
+		}
+		tracker.Observe(l)
+	}
+	begin := time.Unix(0, 0)
+	observe(1, begin)
+	if tracker.Gone("a", absence.Trace{}) {
+		t.Error("the pod is gone while it is listed")
+	}
+	n.pods["a"].over = true
+	n.forget(pod("test", "a", nil))
+	observe(2, begin.Add(time.Second))
+	if !tracker.Gone("a", absence.Trace{}) {
+		t.Error("the pod is not gone when it is not listed any more")
+	}
+}

@@ -1,0 +1,115 @@
+package hollow
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/runtime/sim"
+)
+
+// Node is one hollow node: a kubelet, a runtime, a disk, and an agent that may be away.
+type Node struct {
+	Name string
+	Kind *Kind
+
+	fleet   *Fleet
+	record  *record
+	runtime *sim.Runtime
+	disk    Disk
+	// lists is the address of the kubelet's list.
+	lists string
+
+	// published is whether the agent has written the node's object since it started.
+	published atomic.Bool
+
+	mu      sync.Mutex
+	agent   *agent
+	changed *node.Policy // instead of the kind's, from the agent's next start on
+	pods    map[string]*worker
+	// own is the pod of the agent. It does not run here, and is listed as on every node with the DaemonSet: the list of a
+	// kubelet is never empty there, so one without a pod shows that the pod is gone, also after another connection.
+	own *v1.Pod
+	// tamper is what happens to the grants of pods that come: lost, corrupt or forged; empty: nothing.
+	tamper string
+}
+
+// policy is what the agent starts with.
+func (n *Node) policy() node.Policy {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changed != nil {
+		return *n.changed
+	}
+	return n.Kind.State.Policy()
+}
+
+// State is what the agent has assigned; nil while it is away.
+func (n *Node) State() *node.State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.agent == nil {
+		return nil
+	}
+	return n.agent.engine.State()
+}
+
+// list is what the kubelet serves: the pods that it knows, with the status that it has for them.
+func (n *Node) list() *v1.PodList {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := &v1.PodList{}
+	list.Kind, list.APIVersion = "PodList", "v1"
+	for _, w := range n.pods {
+		if !w.removed {
+			list.Items = append(list.Items, *w.shown())
+		}
+	}
+	if n.own != nil {
+		list.Items = append(list.Items, *n.own)
+	}
+	return list
+}
+
+// observe gives a pod of the watch to its worker.
+func (n *Node) observe(ctx context.Context, pod *v1.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case isMirror(pod):
+		return // What it shows runs already.
+	case isAgent(pod):
+		n.own = pod
+		return
+	}
+	uid := string(pod.UID)
+	w := n.pods[uid]
+	if w == nil {
+		if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+			return
+		}
+		w = &worker{node: n, uid: uid, ended: make(chan struct{}), ids: map[string]string{}, done: map[string]bool{}, tamper: n.tamper}
+		n.pods[uid] = w
+		n.fleet.workers.Go(func() { w.run(ctx) })
+	}
+	w.object = tampered(pod, w.tamper)
+	if pod.DeletionTimestamp != nil {
+		w.end()
+	}
+}
+
+// forget is the end of a pod in the API: whatever of it still runs ends.
+func (n *Node) forget(pod *v1.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if w := n.pods[string(pod.UID)]; w != nil {
+		w.removed = true
+		w.end()
+		if w.over {
+			delete(n.pods, w.uid)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package hollow
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/handover"
+)
+
+// Trouble is one hook that failed: the try of a pod that did not start.
+type Trouble struct {
+	Node, Kind string
+	UID, Pod   string
+	// Hook is RunPodSandbox or CreateContainer.
+	Hook string
+	// Rejected is true if the node rejected the pod. Otherwise the agent was away or could not decide.
+	Rejected bool
+	// Cause is the reason and the rule of a rejection.
+	Cause string
+	At    time.Time
+	Error string
+	// Try counts the tries of the pod on this node, from 1.
+	Try int
+}
+
+// record is what a fleet counts. It is safe for use by several goroutines.
+type record struct {
+	mu       sync.Mutex
+	troubles []Trouble
+	rejected int // how many of the troubles
+	hooks    map[string]*Latency
+	decided  map[string]*node.Rejection // the last one, by UID
+	outcomes map[string]int             // how pods came by what they have, by handover.Reason
+	writes   Writes
+}
+
+// Writes are the writes of the nodes' own objects.
+type Writes struct {
+	Written, Failed int
+	// Error is the last one.
+	Error string
+}
+
+// status is what a fleet of so many nodes has seen.
+func (r *record) status(nodes int) Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Status{Nodes: nodes, Troubles: len(r.troubles), Rejected: r.rejected, Hooks: map[string]*Latency{}, Outcomes: maps.Clone(r.outcomes), Writes: r.writes}
+	for name, l := range r.hooks {
+		copied := *l
+		s.Hooks[name] = &copied
+	}
+	return s
+}
+
+// after are the troubles but for the first ones, of which count is the number.
+func (r *record) after(count string) ([]Trouble, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 0 || n > len(r.troubles) {
+		return nil, fmt.Errorf("after=%q: want a number up to %d", count, len(r.troubles))
+	}
+	return r.troubles[n:len(r.troubles):len(r.troubles)], nil
+}
+
+// came counts the outcome of a decision.
+func (r *record) came(how handover.Reason) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes[how.String()]++
+}
+
+// writes is a node as a publication.Observer.
+type writes Node
+
+// Published counts a write.
+func (w *writes) Published(_ time.Duration, err error) {
+	if err == nil {
+		w.published.Store(true)
+	}
+	r := w.record
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.writes.Failed++
+		r.writes.Error = err.Error()
+		return
+	}
+	r.writes.Written++
+}
+
+// Latency counts answers by their times.
+type Latency struct {
+	Count int
+	Total time.Duration
+	// Below are the numbers of answers below the bounds of Bounds; the last has the rest.
+	Below [len(Bounds) + 1]int
+}
+
+// Bounds are the bounds of Latency.Below.
+var Bounds = [...]time.Duration{100 * time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
+
+// hooks is a node as an nri.Observer.
+type hooks Node
+
+// Hook counts the time of an answer.
+func (h *hooks) Hook(name string, took time.Duration, _ error) {
+	r := h.record
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.hooks[name]
+	if l == nil {
+		l = &Latency{}
+		r.hooks[name] = l
+	}
+	l.Count++
+	l.Total += took
+	i := 0
+	for i < len(Bounds) && took >= Bounds[i] {
+		i++
+	}
+	l.Below[i]++
+}
+
+// Asked is nri.Observer's.
+func (*hooks) Asked(time.Duration) {}
+
+// Vetoes is nri.Observer's.
+func (*hooks) Vetoes(bool) {}
+
+// Connected is nri.Observer's.
+func (*hooks) Connected(bool) {}
+
+// Away is nri.Observer's.
+func (*hooks) Away(time.Duration) {}
+
+// Repaired is nri.Observer's.
+func (*hooks) Repaired(int) {}
+
+// decisions is a node as an engine.Observer.
+type decisions Node
+
+// Decided notes the cause of a rejection.
+func (d *decisions) Decided(made engine.Decision) {
+	if made.Plan == nil || made.Plan.Rejection == nil {
+		return
+	}
+	d.record.mu.Lock()
+	defer d.record.mu.Unlock()
+	d.record.decided[made.Plan.Pod.UID] = made.Plan.Rejection
+}
+
+// Wrote is engine.Observer's.
+func (*decisions) Wrote(engine.Write) {}
+
+// Released is engine.Observer's.
+func (d *decisions) Released(uid string) {
+	d.record.mu.Lock()
+	defer d.record.mu.Unlock()
+	delete(d.record.decided, uid)
+}
+
+// rejectedText is in the error of every rejection (nri.ErrRejected); over NRI an error is a text.
+const rejectedText = "paddock rejects the pod"
+
+// trouble records a try that failed.
+func (n *Node) trouble(w *worker, hook string, err error) {
+	t := Trouble{
+		Node: n.Name, Kind: n.Kind.Name, UID: w.uid, Pod: w.pod().Namespace + "/" + w.pod().Name, Hook: hook, At: time.Now(), Try: w.tries,
+		Error: err.Error(), Rejected: strings.Contains(err.Error(), rejectedText),
+	}
+	n.record.mu.Lock()
+	defer n.record.mu.Unlock()
+	if d, there := n.record.decided[w.uid]; there && t.Rejected {
+		t.Cause = string(d.Reason) + " " + d.Rule
+	}
+	n.record.troubles = append(n.record.troubles, t)
+	if t.Rejected {
+		n.record.rejected++
+	}
+}

@@ -1,0 +1,212 @@
+package hollow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/podspec"
+	"github.com/paddock-project/paddock/internal/runtime/sim"
+)
+
+// Duration is the annotation of a pod that ends by itself: the time for which it runs, as time.ParseDuration reads it.
+const Duration = "cluster.paddock-project.github.io/duration"
+
+const (
+	// backOff is the kubelet's wait before it tries a pod again, which is up to half as much longer (pkg/kubelet:
+	// backOffPeriod and workerBackOffPeriodJitterFactor in 1.36).
+	backOff = 10 * time.Second
+	jitter  = 0.5
+)
+
+// worker is the kubelet's work for one pod. The node's mu protects the fields down to the blank line; the others are
+// the goroutine's.
+type worker struct {
+	node   *Node
+	uid    string
+	object *v1.Pod
+	tamper string // what happens to its grant
+	phase  v1.PodPhase
+	// removed: the API server has the pod no more. over: nothing of it runs.
+	removed, over bool
+	ending        bool
+	ended         chan struct{} // closed with ending
+
+	sandbox string
+	ids     map[string]string // containers that run, by name
+	done    map[string]bool   // init containers that have ended
+	tries   int
+}
+
+// pod is the pod as the API server has it.
+func (w *worker) pod() *v1.Pod {
+	w.node.mu.Lock()
+	defer w.node.mu.Unlock()
+	return w.object
+}
+
+// shown is the pod as the kubelet shows it. The caller has locked mu.
+func (w *worker) shown() *v1.Pod {
+	if w.phase == "" || w.object.Status.Phase == w.phase {
+		return w.object
+	}
+	changed := *w.object
+	changed.Status.Phase = w.phase
+	return &changed
+}
+
+// end makes the pod end. The caller has locked mu.
+func (w *worker) end() {
+	if !w.ending {
+		w.ending = true
+		close(w.ended)
+	}
+}
+
+func (w *worker) set(p v1.PodPhase) {
+	w.node.mu.Lock()
+	defer w.node.mu.Unlock()
+	w.phase = p
+}
+
+// run starts the pod, tries again as long as it takes, keeps it running, and ends it.
+func (w *worker) run(ctx context.Context) {
+	for started := false; !started; {
+		started = w.start(ctx)
+		if !started && !w.wait(ctx, time.Duration(float64(backOff)*(1+jitter*rand.Float64()))) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	final := v1.PodFailed
+	if !w.isEnding() {
+		w.set(v1.PodRunning)
+		w.node.fleet.report(ctx, w.pod(), v1.PodRunning)
+		if d, err := time.ParseDuration(w.pod().Annotations[Duration]); err == nil {
+			if w.wait(ctx, d) {
+				final = v1.PodSucceeded
+			}
+		} else {
+			select {
+			case <-w.ended:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+	// The kubelet shows that a pod has ended when nothing of it runs any more.
+	if w.sandbox != "" {
+		_ = w.node.runtime.RemovePodSandbox(ctx, w.sandbox) // Everything is removed nevertheless.
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	w.set(final)
+	if final == v1.PodSucceeded {
+		w.node.fleet.report(ctx, w.pod(), final)
+		select {
+		case <-w.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+	w.finish(ctx)
+}
+
+// finish removes the pod from the API, as the kubelet does when a deleted pod has ended.
+func (w *worker) finish(ctx context.Context) {
+	w.node.mu.Lock()
+	w.over = true
+	removed := w.removed
+	if removed {
+		delete(w.node.pods, w.uid)
+	}
+	w.node.mu.Unlock()
+	if !removed {
+		w.node.fleet.remove(ctx, w.pod())
+	}
+}
+
+func (w *worker) isEnding() bool {
+	w.node.mu.Lock()
+	defer w.node.mu.Unlock()
+	return w.ending
+}
+
+// wait reports whether that time passed before the pod's end.
+func (w *worker) wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.ended:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// start creates what is missing of the pod. A failure is recorded.
+func (w *worker) start(ctx context.Context) bool {
+	pod, err := podspec.Request(w.pod(), podspec.GatesOf(w.node.Kind.State.Policy()))
+	if err != nil {
+		w.tries++
+		w.node.trouble(w, "podspec", err)
+		return false
+	}
+	if w.sandbox == "" {
+		w.tries++
+		asked := sim.SandboxOf(pod)
+		asked.Annotations = w.pod().Annotations
+		if w.sandbox, err = w.node.runtime.RunPodSandbox(ctx, asked); err != nil {
+			w.failed(ctx, "RunPodSandbox", err)
+			return false
+		}
+	}
+	for _, c := range pod.Containers {
+		if w.ids[c.Name] != "" || w.done[c.Name] {
+			continue
+		}
+		if err := w.create(ctx, c); err != nil {
+			w.failed(ctx, "CreateContainer", err)
+			return false
+		}
+	}
+	return true
+}
+
+func (w *worker) failed(ctx context.Context, hook string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.node.trouble(w, hook, err)
+	if w.tries > 1 {
+		return // A kubelet only counts up the event of the first try.
+	}
+	w.node.fleet.warn(ctx, w.pod(), fmt.Sprintf("Failed to create pod sandbox: %v", err))
+}
+
+// create runs a container. An init container has ended when it returns.
+func (w *worker) create(ctx context.Context, c request.Container) error {
+	runtime := w.node.runtime
+	id, err := runtime.CreateContainer(ctx, w.sandbox, c.Name, sim.ResourcesOf(c))
+	if err == nil {
+		err = runtime.StartContainer(ctx, id)
+	}
+	if err != nil {
+		return errors.Join(err, runtime.RemoveContainer(ctx, id))
+	}
+	if c.Type == request.Init {
+		w.done[c.Name] = true
+		return runtime.StopContainer(ctx, id)
+	}
+	w.ids[c.Name] = id
+	return nil
+}

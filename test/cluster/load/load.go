@@ -1,0 +1,367 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Config is one load.
+type Config struct {
+	Client    kubernetes.Interface
+	Namespace string
+	// Scheduler is the schedulerName of the pods.
+	Scheduler  string
+	Templates  *Templates
+	Placements int
+	// Most is the longest time for that; 0: as long as it takes.
+	Most time.Duration
+	// Capacity is what the nodes have in thousandths of a CPU, Fill the part of it that pods request.
+	Capacity int64
+	Fill     float64
+	Seed     uint64
+	// Evict evicts a pod that does not run that long after it was bound; 0: never.
+	Evict time.Duration
+	// Beside is more to say about the load while it runs; nil: nothing.
+	Beside func(context.Context) string
+	// Placed is called when enough pods were bound, before the end waits for those that do not run yet; nil: not.
+	Placed func()
+	Say    func(format string, args ...any)
+}
+
+const (
+	// waiting limits the pods that are not bound, parallel the requests under way: on a busy machine one takes some 200 ms,
+	// and the load must not wait for that.
+	waiting, parallel = 60, 32
+	// withdraw is when a user gives up on a pod that finds no node: in a full fleet some never do.
+	withdraw = 10 * time.Second
+	// settle is how long the end waits for pods that are bound and do not run: longer than a scheduler waits before it
+	// evicts them.
+	settle = 90 * time.Second
+	tick   = 50 * time.Millisecond
+	tell   = 10 * time.Second
+)
+
+// Load is a load under way. It is for one goroutine.
+type Load struct {
+	Config
+	tracker
+	random    *rand.Rand
+	owner     metav1.OwnerReference
+	number    int
+	withdrawn int
+	evicted   int
+	// next are pods that are not created yet, order those that are, the oldest first.
+	next, order []*Pod
+	slots       chan struct{}
+	requests    sync.WaitGroup
+	failed      error // the first request that failed for good; mu protects it
+}
+
+// Run creates pods until enough were bound, keeps the fleet as full as it should be, and waits until what is bound
+// runs.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	l := &Load{Config: c, tracker: tracker{pods: map[string]*Pod{}, freed: map[string]time.Time{}}, random: rand.New(rand.NewPCG(c.Seed, 1)), slots: make(chan struct{}, parallel)}
+	if err := l.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.follow(ctx, c.Client, c.Namespace); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	err := l.until(ctx, c.Most, func(s summary) bool { return s.bound >= c.Placements }, l.step)
+	took := time.Since(begin)
+	if c.Placed != nil {
+		c.Placed()
+	}
+	if err == nil {
+		err = l.until(ctx, settle, func(s summary) bool { return s.starting+s.waiting == 0 }, l.rest)
+	}
+	l.requests.Wait()
+	return l.result(took), errors.Join(err, l.failed)
+}
+
+// Prepare makes a namespace, and waits until pods can be created in it: after its service account.
+func Prepare(ctx context.Context, client kubernetes.Interface, namespace string) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	const most = 30 * time.Second
+	for begin := time.Now(); ; {
+		if _, err = client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) || time.Since(begin) > most {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(tick):
+		}
+	}
+}
+
+// class is the PriorityClass of the pods. All are equal: without it a scheduler would look on every node for pods to
+// preempt, for every pod that finds no room, and find none.
+const class = "load"
+
+// prepare makes the namespace, and the object that controls the pods: only pods with a controller are evicted.
+func (l *Load) prepare(ctx context.Context) error {
+	if err := Prepare(ctx, l.Client, l.Namespace); err != nil {
+		return err
+	}
+	never := v1.PreemptNever
+	if _, err := l.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: class}, PreemptionPolicy: &never,
+	}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	owner, err := l.Client.CoreV1().ConfigMaps(l.Namespace).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "load-"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	yes := true
+	l.owner = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: &yes}
+	return nil
+}
+
+// summary counts the pods as they are now.
+type summary struct {
+	waiting, starting, running, bound int
+	live                              int64 // thousandths of a CPU that are requested
+}
+
+func (l *Load) summary() summary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := summary{bound: l.ran}
+	for _, p := range l.pods {
+		if !p.Bound.IsZero() {
+			s.bound++
+		}
+		s.live += p.Milli
+		switch {
+		case p.Ending:
+		case p.Bound.IsZero():
+			s.waiting++
+		case p.Running.IsZero():
+			s.starting++
+		default:
+			s.running++
+		}
+	}
+	return s
+}
+
+// until calls do regularly until the summary is as wanted; most 0 is no limit.
+func (l *Load) until(ctx context.Context, most time.Duration, done func(summary) bool, do func(context.Context, summary)) error {
+	begin, told := time.Now(), time.Now()
+	for {
+		s := l.summary()
+		if done(s) || most > 0 && time.Since(begin) > most {
+			return nil
+		}
+		if time.Since(told) >= tell {
+			told = time.Now()
+			beside := ""
+			if l.Beside != nil {
+				beside = l.Beside(ctx)
+			}
+			l.Say("%s: %d of %d placed, %d run, %d start, %d wait, %d withdrawn, %d evicted, %.0f %% requested%s", l.Scheduler, s.bound, l.Placements,
+				s.running, s.starting, s.waiting, l.withdrawn, l.evicted, 100*float64(s.live)/float64(l.Capacity), beside)
+		}
+		do(ctx, s)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(tick):
+		}
+	}
+}
+
+// step creates what there is room for, and makes room.
+func (l *Load) step(ctx context.Context, s summary) {
+	l.rest(ctx, s)
+	full := int64(l.Fill * float64(l.Capacity))
+	if s.waiting >= waiting/2 {
+		l.endSome(ctx, 1) // A pod ends in every tick: pods that wait for room must not stop the load.
+	}
+	for created := 0; s.waiting < waiting && created < waiting/2; created++ {
+		wanted := l.prepareNext()
+		next := l.next[0]
+		if s.live+next.Milli > full {
+			l.endSome(ctx, s.live+wanted-full)
+			return
+		}
+		s.live += next.Milli
+		s.waiting++
+		l.create(ctx, next)
+		l.next = l.next[1:]
+	}
+}
+
+// replaced is for how many CPUs of the nodes one pod ends at a time, in thousandths. A pod takes up to two seconds to end
+// on a busy machine, and so many of them bound the rate of a full fleet. They are 0.3 % of its CPUs.
+const replaced = 2_500 * 1000
+
+// prepareNext makes the pods for which room is made at a time, and returns what they request together.
+func (l *Load) prepareNext() (milli int64) {
+	for len(l.next) < max(1, int(l.Capacity/replaced)) {
+		spec, milli := l.Templates.Next(l.random)
+		l.next = append(l.next, &Pod{spec: spec, Milli: milli, labels: map[string]string{"app": "load"}})
+	}
+	for _, p := range l.next {
+		milli += p.Milli
+	}
+	return milli
+}
+
+// rest withdraws pods that found no node, and evicts pods that do not start.
+func (l *Load) rest(ctx context.Context, _ summary) {
+	now := time.Now()
+	l.mu.Lock()
+	var late, stuck []*Pod
+	for _, p := range l.pods {
+		switch {
+		case p.Ending || !p.seen:
+		case p.Bound.IsZero() && now.Sub(p.Created) > withdraw:
+			late = append(late, p)
+		case l.Evict > 0 && !p.Bound.IsZero() && p.Running.IsZero() && now.Sub(p.Bound) > l.Evict:
+			stuck = append(stuck, p)
+		}
+	}
+	l.mu.Unlock()
+	for _, p := range late {
+		l.withdrawn++
+		l.delete(ctx, p)
+	}
+	for _, p := range stuck {
+		l.evicted++
+		l.evict(ctx, p)
+		l.create(ctx, &Pod{spec: p.spec, Milli: p.Milli, labels: p.labels, Born: p.Born})
+	}
+}
+
+// endSome deletes pods that run, in random order, until that much is released or on its way.
+func (l *Load) endSome(ctx context.Context, milli int64) {
+	l.mu.Lock()
+	var running []*Pod
+	l.order = slices.DeleteFunc(l.order, func(p *Pod) bool { return l.pods[p.Name] != p })
+	for _, p := range l.order {
+		switch {
+		case p.Ending:
+			milli -= p.Milli
+		case !p.Running.IsZero():
+			running = append(running, p)
+		}
+	}
+	l.mu.Unlock()
+	for milli > 0 && len(running) > 0 {
+		i := l.random.IntN(len(running))
+		milli -= running[i].Milli
+		l.delete(ctx, running[i])
+		running = slices.Delete(running, i, i+1)
+	}
+}
+
+// request makes a request in the background, a few at a time. do may be tried again: it must not fail for what is
+// done already.
+func (l *Load) request(ctx context.Context, do func(context.Context) error) {
+	l.slots <- struct{}{}
+	l.requests.Go(func() {
+		defer func() { <-l.slots }()
+		for tries := 0; ; tries++ {
+			err := do(ctx)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			if tries == 60 || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+				l.mu.Lock()
+				l.failed = errors.Join(l.failed, err)
+				l.mu.Unlock()
+				return
+			}
+			select { // The API server may be away.
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	})
+}
+
+func (l *Load) create(ctx context.Context, p *Pod) {
+	l.number++
+	p.Name, p.Created = fmt.Sprintf("p%06d", l.number), time.Now()
+	if p.Born.IsZero() {
+		p.Born = p.Created
+	}
+	object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: maps.Clone(p.labels), OwnerReferences: []metav1.OwnerReference{l.owner}}, Spec: *p.spec.DeepCopy()}
+	no := false
+	object.Spec.SchedulerName, object.Spec.PriorityClassName, object.Spec.AutomountServiceAccountToken = l.Scheduler, class, &no
+	l.mu.Lock()
+	l.pods[p.Name] = p
+	l.order = append(l.order, p)
+	l.mu.Unlock()
+	l.request(ctx, func(ctx context.Context) error {
+		_, err := l.Client.CoreV1().Pods(l.Namespace).Create(ctx, object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (l *Load) delete(ctx context.Context, p *Pod) {
+	l.mu.Lock()
+	p.Ending = true
+	l.mu.Unlock()
+	l.request(ctx, func(ctx context.Context) error {
+		return ignore(l.Client.CoreV1().Pods(l.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}))
+	})
+}
+
+func (l *Load) evict(ctx context.Context, p *Pod) {
+	l.mu.Lock()
+	p.Ending = true
+	l.mu.Unlock()
+	l.request(ctx, func(ctx context.Context) error {
+		return ignore(l.Client.PolicyV1().Evictions(l.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: l.Namespace}}))
+	})
+}
+
+// ignore takes an object that is gone for deleted.
+func ignore(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Drain deletes every pod of a namespace, and waits until they are gone.
+func Drain(ctx context.Context, client kubernetes.Interface, namespace string) error {
+	for {
+		err := client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		if err == nil {
+			var list *v1.PodList
+			if list, err = client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1}); err == nil && len(list.Items) == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("pods of namespace %s do not end: %w", namespace, errors.Join(err, context.Cause(ctx)))
+		case <-time.After(5 * time.Second):
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package load
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/paddock-project/paddock/internal/shapes"
+)
+
+// Templates are shapes of pods with their frequencies.
+type Templates struct {
+	shapes []shape
+	total  int64
+}
+
+type shape struct {
+	milli, bytes int64
+	upTo         int64 // the frequencies of the shapes up to this one
+}
+
+// largest is the largest request that is taken from a trace, in thousandths of a CPU. Larger pods fit on one or two
+// of the machine kinds and would only wait.
+const largest = 32_000
+
+// ReadTemplates reads a trace of package shapes. Its pods' GPUs are left out: hollow nodes have none.
+func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	read, wrong, err := shapes.Read(file, f, shapes.Options{Columns: columns})
+	if err != nil {
+		return nil, err
+	}
+	if len(wrong) > 0 {
+		return nil, wrong[0]
+	}
+	t := &Templates{}
+	for _, s := range read {
+		asked := s.Pod.Spec.Containers[0].Resources.Requests
+		one := shape{milli: asked.Cpu().MilliValue(), bytes: asked.Memory().Value()}
+		if one.milli == 0 || one.milli > largest {
+			continue
+		}
+		t.total += s.Count
+		one.upTo = t.total
+		t.shapes = append(t.shapes, one)
+	}
+	if t.total == 0 {
+		return nil, fmt.Errorf("%s: no shape has up to %d thousandths of a CPU", file, largest)
+	}
+	return t, nil
+}
+
+// mix is how often a pod is of a form, in percent; the rest are single containers with whole CPUs.
+const (
+	pooled  = 15 // a pod-level budget, with a sidecar
+	several = 10 // two containers with CPUs of their own, and an init container
+	shared  = 10 // a part of a CPU: on the node shared pool
+)
+
+// Next is a pod of the trace, and what it requests in thousandths of a CPU.
+func (t *Templates) Next(r *rand.Rand) (v1.PodSpec, int64) {
+	pick := r.Int64N(t.total)
+	i := 0
+	for t.shapes[i].upTo <= pick {
+		i++
+	}
+	s := t.shapes[i]
+	whole := max((s.milli+999)/1000, 1)
+	switch form := r.IntN(100); {
+	case form < pooled && whole >= 2:
+		return pool(whole, s.bytes), whole * 1000
+	case form < pooled+several && whole >= 2:
+		return two(whole, s.bytes), whole * 1000
+	case form < pooled+several+shared:
+		part := min(s.milli, 1500)
+		return v1.PodSpec{Containers: []v1.Container{container("main", part, s.bytes/4, false)}}, part
+	}
+	return v1.PodSpec{Containers: []v1.Container{container("main", whole*1000, s.bytes, true)}}, whole * 1000
+}
+
+func amounts(milli, bytes int64) v1.ResourceList {
+	return v1.ResourceList{v1.ResourceCPU: *resource.NewMilliQuantity(milli, resource.DecimalSI), v1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}
+}
+
+// container is a container that requests this; guaranteed: it has the same limits.
+func container(name string, milli, bytes int64, guaranteed bool) v1.Container {
+	c := v1.Container{Name: name, Image: "example.invalid/load:1", Resources: v1.ResourceRequirements{Requests: amounts(milli, bytes)}}
+	if guaranteed {
+		c.Resources.Limits = c.Resources.Requests.DeepCopy()
+	}
+	return c
+}
+
+// pool is a pod with one budget: the server has CPUs of its own, the sidecar shares the rest.
+func pool(whole, bytes int64) v1.PodSpec {
+	always := v1.ContainerRestartPolicyAlways
+	sidecar := v1.Container{Name: "sidecar", Image: "example.invalid/load:1", RestartPolicy: &always}
+	return v1.PodSpec{
+		Resources:      &v1.ResourceRequirements{Requests: amounts(whole*1000, bytes), Limits: amounts(whole*1000, bytes)},
+		InitContainers: []v1.Container{sidecar},
+		Containers:     []v1.Container{container("main", (whole-1)*1000, bytes/2, true)},
+	}
+}
+
+// two is a pod of two containers with CPUs of their own.
+func two(whole, bytes int64) v1.PodSpec {
+	first := whole / 2
+	return v1.PodSpec{
+		InitContainers: []v1.Container{container("init", 1000, bytes/4, true)},
+		Containers:     []v1.Container{container("left", first*1000, bytes/2, true), container("right", (whole-first)*1000, bytes/2, true)},
+	}
+}

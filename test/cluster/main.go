@@ -1,0 +1,89 @@
+// Command cluster runs Paddock on a cluster of hollow nodes and judges it: no pod may land on a node that rejects it.
+// README.md describes it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/paddock-project/paddock/test/cluster/hollow"
+)
+
+func main() {
+	if err := run(); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "cluster:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// run runs the driver, or with the argument "hollow" the nodes. It ends on a signal.
+func run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if args := os.Args[1:]; len(args) > 0 && args[0] == "hollow" {
+		return runHollow(ctx, args[1:])
+	}
+	return runCluster(ctx, os.Args[1:])
+}
+
+// say prints progress.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
+
+// newConfig reads a kubeconfig for a client that is the load: nothing limits it.
+func newConfig(file string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	return config, nil
+}
+
+// runHollow is the process of the hollow nodes.
+func runHollow(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("hollow", flag.ContinueOnError)
+	kubeconfig := flags.String("kubeconfig", "", "of an administrator")
+	file := flags.String("fleet", "fleet.yaml", "the machine kinds")
+	count := flags.Int("nodes", 200, "how many nodes")
+	listen := flags.String("listen", "", "the address for the kubelets' lists and for the driver")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	config, err := newConfig(*kubeconfig)
+	if err != nil {
+		return err
+	}
+	kinds, err := hollow.ReadKinds(*file, *count)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return err
+	}
+	fleet, err := hollow.New(ctx, config, kinds, listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- fleet.Serve(ctx, listener) }()
+	if err := fleet.Run(ctx, func() { fmt.Println("ready") }); err != nil {
+		return err
+	}
+	return <-served
+}

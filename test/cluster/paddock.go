@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/test/cluster/hollow"
+	"github.com/paddock-project/paddock/test/cluster/load"
+	"github.com/paddock-project/paddock/test/cluster/plane"
+	"github.com/paddock-project/paddock/test/e2e/control"
+)
+
+// paddockScheduler is the schedulerName of pods, and the name of the program.
+const paddockScheduler = "paddock-scheduler"
+
+// install applies the manifests of the product, as deploy/README.md does. The controller of the DaemonSet does not
+// run: the agents are the hollow nodes'.
+func (c *cluster) install(ctx context.Context) error {
+	for _, dir := range []string{"base", "scheduler"} {
+		dir = filepath.Join(c.source, "deploy", dir)
+		if _, err := os.Stat(filepath.Join(dir, "kustomization.yaml")); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if out, err := c.plane.Kubectl(ctx, "apply", "-k", dir).CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl apply -k %s: %w: %s", dir, err, out)
+		}
+	}
+	return nil
+}
+
+// awaitNodes waits until every agent has published: a scheduler takes a node without a PaddockNode for one that Paddock
+// does not manage.
+func (c *cluster) awaitNodes(ctx context.Context) error {
+	const most = 2 * time.Minute
+	for begin := time.Now(); ; {
+		var list v1alpha1.PaddockNodeList
+		err := c.objects.Get().Resource(v1alpha1.PaddockNodes).Do(ctx).Into(&list)
+		if err == nil && len(list.Items) == c.nodes {
+			return nil
+		}
+		if time.Since(begin) > most {
+			return errors.Join(fmt.Errorf("%d of %d nodes have a PaddockNode after %v", len(list.Items), c.nodes, most), err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// schedulerSource is the module of the scheduler's version.
+func (c *cluster) schedulerSource() string { return cmp.Or(c.version, c.source) }
+
+// buildScheduler returns the scheduler's program: the flag's, or the source's.
+func (c *cluster) buildScheduler(ctx context.Context) (string, error) {
+	if c.scheduler != "" {
+		return filepath.Abs(c.scheduler)
+	}
+	say("building %s (minutes, once)", paddockScheduler)
+	program := filepath.Join(c.dir, paddockScheduler)
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/"+paddockScheduler)
+	build.Dir, build.Env = filepath.Join(c.schedulerSource(), "scheduler"), append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build in %s: %w: %s", build.Dir, err, out)
+	}
+	return program, nil
+}
+
+// configure writes the configuration of deploy/scheduler for this cluster.
+func (c *cluster) configure(ctx context.Context) (string, error) {
+	data, err := os.ReadFile(filepath.Join(c.schedulerSource(), "deploy", "scheduler", "config.yaml"))
+	if err != nil {
+		return "", err
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		return "", err
+	}
+	config["leaderElection"] = map[string]any{"leaderElect": false}
+	kubeconfig, err := c.schedulerKubeconfig()
+	if err != nil {
+		return "", err
+	}
+	config["clientConnection"] = map[string]any{"kubeconfig": kubeconfig, "qps": 2000, "burst": 4000}
+	if strings.Contains(string(data), "inspectAddress:") { // Others than those of the file are errors for a version.
+		ports, err := control.FreePorts(1)
+		if err != nil {
+			return "", err
+		}
+		c.inspect = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+		if err := setArg(config, "inspectAddress", c.inspect); err != nil {
+			return "", err
+		}
+	}
+	if strings.Contains(string(data), "managedNodes:") {
+		nodes := map[string]any{"matchExpressions": []any{map[string]any{"key": hollow.LabelKind, "operator": "Exists"}}}
+		if err := setArg(config, "managedNodes", nodes); err != nil {
+			return "", err
+		}
+	}
+	if c.faults != "" { // A pod that fits a node no more after a fault would be bound there for ever.
+		if err := errors.Join(setArg(config, "evictRejectedAfter", evictRejectedAfter), c.allowEvictions(ctx)); err != nil {
+			return "", err
+		}
+	}
+	if data, err = yaml.Marshal(config); err != nil {
+		return "", err
+	}
+	file := filepath.Join(c.dir, paddockScheduler+".yaml")
+	return file, os.WriteFile(file, data, 0o600)
+}
+
+// schedulerKubeconfig is the scheduler's own, or with faults that of a way on which its watches can be slow.
+func (c *cluster) schedulerKubeconfig() (string, error) {
+	direct := c.plane.Kubeconfig(paddockScheduler)
+	if c.faults == "" {
+		return direct, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", direct)
+	if err != nil {
+		return "", err
+	}
+	if c.slow, err = plane.NewSlow(config); err != nil {
+		return "", err
+	}
+	way := clientcmdapi.NewConfig()
+	way.Clusters["slow"] = &clientcmdapi.Cluster{Server: c.slow.URL()}
+	way.Contexts["slow"] = &clientcmdapi.Context{Cluster: "slow"}
+	way.CurrentContext = "slow"
+	file := filepath.Join(c.dir, paddockScheduler+"-slow.conf")
+	return file, clientcmd.WriteToFile(*way, file)
+}
+
+// evictRejectedAfter is the least that the scheduler takes.
+const evictRejectedAfter = "30s"
+
+// allowEvictions adds the rule that deploy/scheduler/rbac.yaml has as a comment.
+func (c *cluster) allowEvictions(ctx context.Context) error {
+	out, err := c.plane.Kubectl(ctx, "patch", "clusterrole", paddockScheduler, "--type=json", "--patch",
+		`[{"op": "add", "path": "/rules/-", "value": {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}}]`).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl patch clusterrole %s: %w: %s", paddockScheduler, err, out)
+	}
+	return nil
+}
+
+// setArg sets an argument of the plugin.
+func setArg(config map[string]any, name string, value any) error {
+	profiles, _, err := unstructured.NestedSlice(config, "profiles")
+	if err != nil || len(profiles) != 1 {
+		return fmt.Errorf("deploy/scheduler/config.yaml has %d profiles, want one: %w", len(profiles), err)
+	}
+	profile, is := profiles[0].(map[string]any)
+	plugins, _, err := unstructured.NestedSlice(profile, "pluginConfig")
+	if !is || err != nil || len(plugins) != 1 {
+		return fmt.Errorf("deploy/scheduler/config.yaml has the arguments of %d plugins, want one: %w", len(plugins), err)
+	}
+	plugin, is := plugins[0].(map[string]any)
+	if !is {
+		return errors.New("deploy/scheduler/config.yaml: pluginConfig has no object")
+	}
+	if err := unstructured.SetNestedField(plugin, value, "args", name); err != nil {
+		return err
+	}
+	profile["pluginConfig"] = plugins
+	config["profiles"] = profiles
+	return nil
+}
+
+// runPaddock runs the load under the scheduler that knows the nodes.
+func (c *cluster) runPaddock(ctx context.Context) error {
+	program, err := c.buildScheduler(ctx)
+	if err != nil {
+		return err
+	}
+	config, err := c.configure(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.plane.Programs.Start(ctx, program, "--config", config, "--secure-port=0"); err != nil {
+		return err
+	}
+	j, err := c.judged(ctx, load.Config{
+		Client: c.client, Namespace: "load-paddock", Scheduler: paddockScheduler, Templates: c.templates, Placements: c.placements,
+		Most: c.most, Capacity: c.capacity, Fill: c.fill, Seed: c.seed, Say: say,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Print(j)
+	return errors.Join(j.check(), j.zero(), c.plane.Kill(program))
+}
+
+// rejections are how many answers of nodes were rejections in a load that runs.
+func (c *cluster) rejections(ctx context.Context, before hollow.Status) string {
+	status, err := c.hollow.status(ctx)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; nodes rejected %d times", status.Rejected-before.Rejected)
+}
+
+// perMille is how many of a thousand placements a fault may spoil.
+const perMille = 1
+
+// zero is what must be true under this scheduler: no pod is rejected, but for a few by faults that it could not see.
+func (j *judgement) zero() error {
+	var errs []error
+	for _, t := range j.unexcused {
+		errs = append(errs, fmt.Errorf("%s rejected pod %s (%s): %s", t.Node, t.Pod, t.UID, t.Error))
+	}
+	for kind, n := range j.excused {
+		if 1000*n > perMille*j.Bound {
+			errs = append(errs, fmt.Errorf("%d of %d placements were rejected because of fault %s, more than %d in 1000", n, j.Bound, kind, perMille))
+		}
+	}
+	if j.Lost > 0 {
+		errs = append(errs, fmt.Errorf("%d pods are bound and do not run", j.Lost))
+	}
+	return errors.Join(errs...)
+}
