@@ -17,9 +17,9 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// commands are what a scenario can say. Times never stand in an answer.
+// commands are those of scenarios. An answer never has times.
 var commands = map[string]func(*node, context.Context, scenario.Command) ([]string, error){
-	// agent [settings]: with a new configuration and nothing held
+	// agent [settings]: with a new configuration and nothing assigned
 	"agent": (*node).cmdAgent,
 	// agent-stop [KILL]; agent-start
 	"agent-stop":  (*node).cmdAgentStop,
@@ -41,7 +41,7 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	"restart": (*node).cmdRestart,
 	// all: every container that runs
 	"all": (*node).cmdAll,
-	// settle: all, when it has not changed for a while and every invariant holds
+	// settle: all, when it has not changed for a while and every invariant is true
 	"settle": (*node).cmdSettle,
 	// limits NAME: the cgroup files that are not about CPUs
 	"limits": (*node).cmdLimits,
@@ -55,11 +55,11 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	"resize": (*node).cmdResize,
 	// huge POD/CONTAINER BYTES: touch huge pages; from which NUMA nodes did they come
 	"huge": (*node).cmdHuge,
-	// podresources: what the API says
+	// podresources: the API's answer
 	"podresources": (*node).cmdPodResources,
-	// verify: what paddock verify says
+	// verify: the output of paddock verify
 	"verify": (*node).cmdVerify,
-	// tamper POD[/CONTAINER] FILE VALUE: writes a cgroup file behind everybody's back
+	// tamper POD[/CONTAINER] FILE VALUE: writes a cgroup file behind the agent's back
 	"tamper": (*node).cmdTamper,
 	// offline LIST; online LIST: CPUs, until the agent has noticed
 	"offline": (*node).cmdHotplug,
@@ -175,7 +175,7 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 		return nil, err
 	}
 	if result.Sandbox != "" {
-		return refusal(result.Sandbox), nil
+		return rejection(result.Sandbox), nil
 	}
 	o, err := n.observe(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 	seen := containersOf(o, string(pod.UID))
 	for _, s := range result.Containers {
 		if s.Error != "" {
-			return append([]string{"container " + s.Name + " not started"}, refusal(s.Error)...), nil
+			return append([]string{"container " + s.Name + " not started"}, rejection(s.Error)...), nil
 		}
 		if s.Seen != nil {
 			seen = append(seen, *s.Seen)
@@ -193,12 +193,12 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 	return containerLines(pod, seen), nil
 }
 
-// late tells of a refusal by an agent that ran out of time, as when a shared host stands still for a second.
-// A kubelet tries again then, as it does always; other refusals are what a scenario wants to see.
-func late(refusal string) bool {
-	return strings.Contains(refusal, "it will be tried again") &&
-		(strings.Contains(refusal, "context deadline exceeded") || strings.Contains(refusal, "no time to ask again") ||
-			strings.Contains(refusal, "has not confirmed the write in time"))
+// late finds a rejection by an agent that ran out of time, as when a shared host stops for a second.
+// A kubelet tries again then, as it does always; other rejections are what a scenario wants to see.
+func late(rejection string) bool {
+	return strings.Contains(rejection, "it will be tried again") &&
+		(strings.Contains(rejection, "context deadline exceeded") || strings.Contains(rejection, "no time to ask again") ||
+			strings.Contains(rejection, "has not confirmed the write in time"))
 }
 
 // known returns the pod of "NAME" and the container of "NAME/CONTAINER".
@@ -250,7 +250,7 @@ func (n *node) cmdRestart(ctx context.Context, c scenario.Command) ([]string, er
 		return nil, err
 	}
 	if text := result.Containers[0].Error; text != "" {
-		return append([]string{"container " + name + " not started"}, refusal(text)...), nil
+		return append([]string{"container " + name + " not started"}, rejection(text)...), nil
 	}
 	o, err := n.observe(ctx)
 	if err != nil {

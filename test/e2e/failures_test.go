@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// failures are said once more behind everything else: what a test logs stands between the lines of the
+// failures are repeated after everything else: what a test logs is between the lines of the
 // machines beside it, and far up.
 type failures struct {
 	mu   sync.Mutex

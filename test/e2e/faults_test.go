@@ -110,7 +110,7 @@ func (n *node) cmdTamper(ctx context.Context, c scenario.Command) ([]string, err
 	return nil, err
 }
 
-// nothingHeld waits until the agent holds nothing any more.
+// nothingHeld waits until the agent has nothing any more.
 func (n *node) nothingHeld(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

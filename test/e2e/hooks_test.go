@@ -2,37 +2,11 @@ package e2e
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/paddock-project/paddock/test/e2e/vm"
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
-
-// rows are the histograms that are shown, by what stands before their numbers; that of the hooks has a row
-// for each. An admission is nearly always part of the answer to RunPodSandbox.
-var rows = map[string]string{
-	"paddock_runtime_hook_duration_seconds_bucket": "",
-	"paddock_pod_lookup_duration_seconds_bucket":   "RunPodSandbox: asking the kubelet",
-	"paddock_admission_duration_seconds_bucket":    "RunPodSandbox: deciding, writing",
-}
-
-// histogram counts answers by upper bound in seconds, cumulated.
-type histogram map[float64]uint64
-
-// hooks are the histograms of all agents, by row.
-type hooks struct {
-	mu  sync.Mutex
-	all map[string]histogram
-}
 
 // collectHooks keeps the histograms of an agent that is about to end.
 func (n *node) collectHooks() {
@@ -45,91 +19,5 @@ func (n *node) collectHooks() {
 	if err != nil {
 		return // It was killed on purpose.
 	}
-	for line := range strings.Lines(answer.Stdout) {
-		world.hooks.add(strings.TrimSpace(line))
-	}
-}
-
-// add takes a line like NAME{hook="CreateContainer",le="0.0016"} 12.
-func (h *hooks) add(line string) {
-	metric, labels, _ := strings.Cut(line, "{")
-	row, shown := rows[metric]
-	if !shown {
-		return
-	}
-	labels, count, _ := strings.Cut(labels, "} ")
-	var bound string
-	for label := range strings.SplitSeq(labels, ",") {
-		name, value, _ := strings.Cut(label, "=")
-		value = strings.Trim(value, `"`)
-		switch name {
-		case "hook":
-			row = value
-		case "le":
-			bound = value
-		}
-	}
-	le, err := strconv.ParseFloat(bound, 64)
-	if err != nil {
-		return
-	}
-	n, err := strconv.ParseFloat(count, 64)
-	if err != nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all == nil {
-		h.all = map[string]histogram{}
-	}
-	if h.all[row] == nil {
-		h.all[row] = histogram{}
-	}
-	h.all[row][le] += uint64(n)
-}
-
-// How long 99 of 100 answers to a hook should take at most, and any may: then a runtime cuts us off.
-const (
-	longest99 = 0.05
-	longest   = 2.0
-)
-
-// of is the bound that a part of the answers was below of, in seconds.
-func (h histogram) of(part float64) float64 {
-	bounds := slices.Sorted(maps.Keys(h))
-	count := float64(h[bounds[len(bounds)-1]])
-	for _, le := range bounds {
-		if float64(h[le]) >= part*count {
-			return le
-		}
-	}
-	return 0
-}
-
-// print says how long the agents' answers took. The error tells of a hook that took too long for a
-// runtime. What is longer than it should be is marked only: how fast an emulated CPU is nobody knows.
-func (h *hooks) print(out io.Writer) error {
-	if len(h.all) == 0 {
-		return nil
-	}
-	var slow []error
-	lines := []string{"", fmt.Sprintf("%-35s %6s %9s %9s %9s", "hooks, emulated CPUs", "count", "50% <", "99% <", "all <")}
-	for _, row := range slices.Sorted(maps.Keys(h.all)) {
-		one := h.all[row]
-		count := one[math.Inf(1)]
-		if count == 0 {
-			continue
-		}
-		p50, p99, p100 := one.of(0.5), one.of(0.99), one.of(1)
-		line := fmt.Sprintf("  %-33s %6d %6.1f ms %6.1f ms %6.1f ms", row, count, p50*1000, p99*1000, p100*1000)
-		if p99 > longest99 {
-			line += fmt.Sprintf("  over %.0f ms", longest99*1000)
-		}
-		lines = append(lines, line)
-		if p100 > longest {
-			slow = append(slow, fmt.Errorf("%s: an answer took more than %.0f s, after which a runtime goes on without us", row, longest))
-		}
-	}
-	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
-	return errors.Join(append(slow, err)...)
+	world.hooks.Add(answer.Stdout)
 }

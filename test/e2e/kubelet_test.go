@@ -31,7 +31,7 @@ type manifest struct {
 }
 
 // These are without what a kubelet is known to do otherwise: under scope container it
-// refuses containers that share.
+// rejects containers that share.
 var pods = []manifest{
 	{"ctr", "", []string{"app main cpu=2 memory=128Mi"}},
 	{"pool", "cpu=3 memory=512Mi", []string{"app excl cpu=2 memory=128Mi", "app rest"}},
@@ -106,7 +106,7 @@ func lines(placed map[string]string) string {
 }
 
 // leavesKubeletAlone: beside a kubelet under its static policy the agent manages
-// nothing, and says what to change.
+// nothing, and describes what to change.
 func leavesKubeletAlone(t *testing.T, n *node) {
 	t.Helper()
 	alone := n.underKubelet(t, defaults, false)
@@ -180,7 +180,7 @@ func placeOf(c wire.Container) string {
 	return fmt.Sprintf("cpus %s  mems %s  quota %s", c.AllowedCPUs, c.AllowedMems, quota(c.Files["cpu.max"]))
 }
 
-// underKubelet runs the pods under a kubelet and says where their containers are. With an agent the
+// underKubelet runs the pods under a kubelet and describes where their containers are. With an agent the
 // kubelet's managers are off.
 func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]string {
 	t.Helper()
@@ -250,7 +250,7 @@ func (n *node) startKubelet(t *testing.T, s settings, managersOff bool) error {
 	return n.start(ctx, "kubelet", "http://127.0.0.1:10248/healthz", "/in/kubelet", "--config", "/etc/kubelet/config.json", "--hostname-override", "e2enode", "-v", "2")
 }
 
-// place gives a kubelet one static pod after the other, and says where their containers are.
+// place gives a kubelet one static pod after the other, and describes where their containers are.
 func (n *node) place(t *testing.T, pods []manifest) map[string]string {
 	t.Helper()
 	placed := map[string]string{}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-project/paddock/test/e2e/hooks"
 	"github.com/paddock-project/paddock/test/e2e/parts"
 	"github.com/paddock-project/paddock/test/e2e/vm"
 )
@@ -19,6 +20,7 @@ var (
 	rewrite = flag.Bool("rewrite", false, "write the answers into the scenarios, and read the difference")
 	keep    = flag.String("logs", "", "the directory for logs of runs that fail; a new one where nothing is said")
 	kubelet = flag.Bool("kubelet", os.Getenv("E2E_KUBELET") == "1", "also what needs a real kubelet; building it takes minutes, once")
+	benefit = flag.Bool("benefit", false, "print what policies do for a program beside noisy neighbours")
 )
 
 // limit is for everything: tests that hang end. From nothing it takes half of it on a slow day.
@@ -28,8 +30,8 @@ const limit = 55 * time.Minute
 var world struct {
 	work  string
 	parts func() (*parts.Parts, error)
-	hooks hooks
-	// failures are what was said, by test.
+	hooks hooks.Hooks
+	// failures are the messages, by test.
 	failures failures
 }
 
@@ -46,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 	world.work, world.parts = work, sync.OnceValues(findParts)
 	code := m.Run()
-	if err := world.hooks.print(os.Stdout); err != nil {
+	if err := world.hooks.Print(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
@@ -63,7 +65,7 @@ func findParts() (*parts.Parts, error) {
 		return nil, err
 	}
 	return parts.Find(context.Background(), parts.Options{
-		Source: source, Work: world.work, Kubelet: *kubelet,
+		Source: source, Work: world.work, Kernels: []string{parts.Stable}, Kubelet: *kubelet,
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "e2e: "+format+"\n", args...) },
 	})
 }
@@ -85,7 +87,7 @@ func open(t *testing.T, name, description string) *machine {
 	}
 	_, err := world.parts()
 	if errors.Is(err, parts.ErrUnavailable) {
-		if err := lack("virtual-machines"); err != nil {
+		if err := parts.Lack("virtual-machines"); err != nil {
 			t.Fatal(err)
 		}
 		t.Skipf("NOT TESTED: %v", err)
@@ -102,22 +104,8 @@ func open(t *testing.T, name, description string) *machine {
 	return m
 }
 
-// lack tells a CI run what is missing here: see .ci/run.
-func lack(what string) error {
-	name := os.Getenv("PADDOCK_LACKS")
-	if name == "" {
-		return nil
-	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, what)
-	return errors.Join(err, f.Close())
-}
-
 // ready returns the node with containerd on it and nothing else. A machine that went down before is
-// booted anew.
+// booted again.
 func (m *machine) ready(t *testing.T) *node {
 	t.Helper()
 	if m.node != nil && m.node.vm.Down() {

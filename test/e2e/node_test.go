@@ -41,7 +41,7 @@ func newNode(ctx context.Context, m vm.Machine, p *parts.Parts, dir string) (*no
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	machine, err := vm.Boot(ctx, m, p, dir)
+	machine, err := vm.Boot(ctx, m, p, dir, vm.Options{})
 	if err != nil {
 		console, _ := os.ReadFile(filepath.Join(dir, "console.log"))
 		return nil, fmt.Errorf("%w\n%s", err, console)
@@ -60,7 +60,7 @@ func (n *node) startContainerd(ctx context.Context) error {
 	if err := n.start(ctx, "containerd", "log:containerd successfully booted", "/usr/bin/containerd", "--log-level", "info"); err != nil {
 		return err
 	}
-	// It answers before it has found out what runs; then CRI says that it is not initialized yet.
+	// It answers before it has found out what runs; then CRI reports that it is not initialized yet.
 	deadline := time.Now().Add(patience)
 	for {
 		_, err := n.observe(ctx)
@@ -116,7 +116,7 @@ func (n *node) reset(ctx context.Context) error {
 	return err
 }
 
-// startAgent starts the agent with the configuration that is there, beside the stand-in for a kubelet.
+// startAgent starts the agent with the configuration that is there, beside the substitute for a kubelet.
 func (n *node) startAgent(ctx context.Context) error { return n.startAgentBeside(ctx, standInPods) }
 
 // startAgentBeside starts it beside a kubelet that lists its pods at url.
@@ -177,7 +177,7 @@ func (n *node) configure(ctx context.Context, s settings) error {
 	return err
 }
 
-// saveLogs keeps what the machine can tell, and says where.
+// saveLogs keeps the machine's logs, and reports where.
 func (n *node) saveLogs(t *testing.T) {
 	dir := *keep
 	if dir == "" {

@@ -94,8 +94,8 @@ func (n *node) renderAll(o wire.Observation) []string {
 // bytesOfNode are amounts that no pod asked for: what a kernel leaves of a NUMA node.
 var bytesOfNode = regexp.MustCompile(`\b[0-9]+([KMGT]i)? of [0-9]+[KMGT]i free`)
 
-// refusal is an error of CRI: what the runtime puts around the agent's words is left out.
-func refusal(text string) []string {
+// rejection is an error of CRI: what the runtime puts around the agent's words is left out.
+func rejection(text string) []string {
 	const before = "code = Unknown desc = "
 	if i := strings.LastIndex(text, before); i >= 0 {
 		text = text[i+len(before):]

@@ -18,7 +18,7 @@ import (
 // quota (isolated, kubelet), which are the agent's.
 type settings map[string]string
 
-// defaults are what a scenario that says nothing has.
+// defaults are what a scenario without settings has.
 var defaults = settings{
 	"topology": "restricted", "scope": "pod", "cpu": "static", "memory": "Static", "reserved-cpus": "0", "reserved-memory": "0:256Mi",
 }

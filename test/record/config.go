@@ -211,7 +211,7 @@ func evictedMemory(config *kubeletconfig.KubeletConfiguration, capacity v1.Resou
 	return list, nil
 }
 
-// checkCapacity refuses reservations that the machine does not have.
+// checkCapacity rejects reservations that the machine does not have.
 func (s *settings) checkCapacity() error {
 	var problems []string
 	for name, reserved := range s.reservation {

@@ -44,8 +44,8 @@ func (k *kubelet) do(e event) (a answer, err error) {
 		k.rounds.run()
 	case "restart":
 		k.patch(e)
-		if refused := k.start(); refused != nil {
-			a.StartError, a.Checkpoints = k.public(refused), k.checkpoints()
+		if rejected := k.start(); rejected != nil {
+			a.StartError, a.Checkpoints = k.public(rejected), k.checkpoints()
 			return a, nil
 		}
 	default:

@@ -202,7 +202,7 @@ func newRounds(loop bool) *rounds {
 // AddSource is never called: sources belong to the kubelet.
 func (r *rounds) AddSource(string) {}
 
-// AllReady is always true. The loop is held up in it.
+// AllReady is always true. The loop waits in it.
 func (r *rounds) AllReady() bool {
 	if !r.loop || r.waiting {
 		return true

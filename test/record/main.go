@@ -148,7 +148,7 @@ func (c *command) write(s *scenario, l line, answer any) error {
 		l.Result = result
 		return json.NewEncoder(c.out).Encode(l)
 	}
-	// A verdict stands beside the scenario's fields.
+	// A verdict is beside the scenario's fields.
 	var whole, verdict map[string]any
 	if err := errors.Join(json.Unmarshal(l.Scenario, &whole), json.Unmarshal(result, &verdict)); err != nil {
 		return err

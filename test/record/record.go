@@ -30,8 +30,8 @@ func play(s *scenario, machine *cadvisorapi.MachineInfo) (result, error) {
 	}
 	k := newKubelet(s, machine, dir)
 	defer k.remove()
-	if refused := k.start(); refused != nil {
-		r.StartError = k.public(refused)
+	if rejected := k.start(); rejected != nil {
+		r.StartError = k.public(rejected)
 		return r, nil
 	}
 	r.Start = &answer{Op: "start"}
@@ -126,8 +126,8 @@ func judge(s *scenario, machine *cadvisorapi.MachineInfo) (v verdict, err error)
 			v = verdict{Error: fmt.Sprintf("panic: %v", problem)}
 		}
 	}()
-	if refused := k.start(); refused != nil {
-		return verdict{Error: k.public(refused)}, nil
+	if rejected := k.start(); rejected != nil {
+		return verdict{Error: k.public(rejected)}, nil
 	}
 	return verdict{Accepted: true}, nil
 }

@@ -31,7 +31,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestRecord: what is written can be read, checked and, where it is changed, told apart.
+// TestRecord: what is written can be read and checked, and a change is found.
 func TestRecord(t *testing.T) {
 	const bare = `{"name":"one","machine":"@smt2-8t-1n","kubeletConfig":{"cpuManagerPolicy":"static","reservedSystemCPUs":"0"},` +
 		`"pods":[{"metadata":{"uid":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"2","memory":"1Gi"}}}]}}],` +

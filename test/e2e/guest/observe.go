@@ -24,7 +24,7 @@ const cgroups = "/sys/fs/cgroup"
 // cgroupFiles are read of every cgroup; one that is not there is left out.
 var cgroupFiles = []string{
 	"cpuset.cpus", "cpuset.mems", "cpuset.cpus.effective", "cpuset.mems.effective", "cpu.max", "cpu.weight",
-	"memory.max", "hugetlb." + hugePage + ".max",
+	"memory.max", "memory.numa_stat", "hugetlb." + hugePage + ".max",
 }
 
 func readFiles(dir string) (map[string]string, error) {
@@ -98,6 +98,7 @@ func (k *kubelet) observeOnce(ctx context.Context) (wire.Observation, error) {
 		if err != nil {
 			return o, err
 		}
+		seen.Pod = c.Labels["io.kubernetes.pod.namespace"] + "/" + c.Labels["io.kubernetes.pod.name"]
 		seen.UID, seen.Name, seen.ID = c.Labels[labelUID], c.Labels[labelContainer], c.Id
 		o.Containers = append(o.Containers, *seen)
 	}
@@ -203,18 +204,33 @@ func podResources(in wire.PodResources) ([]wire.Assigned, error) {
 	assigned := []wire.Assigned{}
 	for _, pod := range listed.PodResources {
 		for _, c := range pod.Containers {
-			a := wire.Assigned{Pod: pod.Name, Container: c.Name, CPUs: c.CpuIds}
+			a := wire.Assigned{Namespace: pod.Namespace, Pod: pod.Name, Container: c.Name, CPUs: c.CpuIds}
 			for _, m := range c.Memory {
-				b := wire.AssignedBytes{Type: m.MemoryType, Bytes: m.Size}
-				for _, n := range m.Topology.GetNodes() {
-					b.Nodes = append(b.Nodes, n.ID)
+				a.Memory = append(a.Memory, wire.AssignedBytes{Type: m.MemoryType, Bytes: m.Size, Nodes: nodesOf(m.Topology)})
+			}
+			for _, d := range c.Devices {
+				a.Devices = append(a.Devices, wire.AssignedDevice{Resource: d.ResourceName, IDs: d.DeviceIds, Nodes: nodesOf(d.Topology)})
+			}
+			for _, r := range c.DynamicResources {
+				for _, d := range r.ClaimResources {
+					claim := wire.AssignedClaim{Claim: r.ClaimName, Driver: d.DriverName, Pool: d.PoolName, Device: d.DeviceName}
+					for _, name := range d.CdiDevices {
+						claim.CDI = append(claim.CDI, name.Name)
+					}
+					a.Claims = append(a.Claims, claim)
 				}
-				a.Memory = append(a.Memory, b)
 			}
 			assigned = append(assigned, a)
 		}
 	}
 	return assigned, nil
+}
+
+func nodesOf(topology *podresourcesv1.TopologyInfo) (ids []int64) {
+	for _, n := range topology.GetNodes() {
+		ids = append(ids, n.ID)
+	}
+	return ids
 }
 
 func dial(socket string) (*grpc.ClientConn, error) {

@@ -176,7 +176,7 @@ func execute(in wire.Exec) (wire.Ended, error) {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, in.Argv[0], in.Argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in.Stdin), &stdout, &stderr
 	err := cmd.Run()
 	ended := wire.Ended{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
 	var exit *exec.ExitError

@@ -3,22 +3,20 @@ package parts
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"strings"
 
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// writeImage writes an OCI archive of one static binary.
-func writeImage(name, binary string) error {
-	program, err := os.ReadFile(binary)
-	if err != nil {
-		return err
-	}
+// writeImage writes an OCI archive of one image with these files, under the name that containerd is to know it by.
+func writeImage(name, reference string, files []tarFile, entrypoint ...string) error {
 	var layer bytes.Buffer
-	if err := writeTar(&layer, []tarFile{{"pause", program}}); err != nil {
+	if err := writeTar(&layer, files); err != nil {
 		return err
 	}
 	type object map[string]any
@@ -26,7 +24,7 @@ func writeImage(name, binary string) error {
 	blob := func(mediaType string, data []byte) object {
 		sum := sha256.Sum256(data)
 		digest := hex.EncodeToString(sum[:])
-		archive = append(archive, tarFile{"blobs/sha256/" + digest, data})
+		archive = append(archive, tarFile{name: "blobs/sha256/" + digest, data: data})
 		return object{"mediaType": mediaType, "digest": "sha256:" + digest, "size": len(data)}
 	}
 	encode := func(o object) []byte {
@@ -36,18 +34,23 @@ func writeImage(name, binary string) error {
 		}
 		return data
 	}
+	config := object{}
+	if len(entrypoint) > 0 {
+		config["Entrypoint"] = entrypoint
+	}
 	layerBlob := blob("application/vnd.oci.image.layer.v1.tar", layer.Bytes())
-	config := blob("application/vnd.oci.image.config.v1+json", encode(object{
-		"architecture": "amd64", "os": "linux", "config": object{"Entrypoint": []string{"/pause"}},
+	configBlob := blob("application/vnd.oci.image.config.v1+json", encode(object{
+		"architecture": "amd64", "os": "linux", "config": config,
 		"rootfs": object{"type": "layers", "diff_ids": []any{layerBlob["digest"]}},
 	}))
 	manifest := blob("application/vnd.oci.image.manifest.v1+json", encode(object{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": []object{layerBlob},
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": configBlob, "layers": []object{layerBlob},
 	}))
-	manifest["annotations"] = object{"io.containerd.image.name": wire.Image, "org.opencontainers.image.ref.name": "1"}
+	_, tag, _ := strings.Cut(reference, ":")
+	manifest["annotations"] = object{"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": tag}
 	archive = append(archive,
-		tarFile{"oci-layout", encode(object{"imageLayoutVersion": "1.0.0"})},
-		tarFile{"index.json", encode(object{"schemaVersion": 2, "manifests": []object{manifest}})})
+		tarFile{name: "oci-layout", data: encode(object{"imageLayoutVersion": "1.0.0"})},
+		tarFile{name: "index.json", data: encode(object{"schemaVersion": 2, "manifests": []object{manifest}})})
 	var out bytes.Buffer
 	if err := writeTar(&out, archive); err != nil {
 		return err
@@ -55,15 +58,47 @@ func writeImage(name, binary string) error {
 	return os.WriteFile(name, out.Bytes(), 0o644)
 }
 
+// writeProgram writes an image of one static binary, which is its entry point.
+func writeProgram(name, reference, program, binary string) error {
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	return writeImage(name, reference, []tarFile{{name: program, data: data}}, "/"+program)
+}
+
+// writeBusybox writes an image of this machine's busybox.
+func (m *maker) writeBusybox(ctx context.Context, name string) error {
+	data, err := os.ReadFile(shell)
+	if err != nil {
+		return err
+	}
+	applets, err := m.applets(ctx)
+	if err != nil {
+		return err
+	}
+	files := []tarFile{{name: shell[1:], data: data}}
+	for _, applet := range applets {
+		files = append(files, tarFile{name: "bin/" + applet, link: shell})
+	}
+	return writeImage(name, wire.Busybox, files)
+}
+
+// tarFile is a program, or where there is a link a symbolic link to it.
 type tarFile struct {
 	name string
 	data []byte
+	link string
 }
 
 func writeTar(out *bytes.Buffer, files []tarFile) error {
 	w := tar.NewWriter(out)
 	for _, f := range files {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o755, Size: int64(len(f.data)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}); err != nil {
+		h := &tar.Header{Name: f.name, Mode: 0o755, Size: int64(len(f.data)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		if f.link != "" {
+			h.Typeflag, h.Linkname = tar.TypeSymlink, f.link
+		}
+		if err := w.WriteHeader(h); err != nil {
 			return err
 		}
 		if _, err := w.Write(f.data); err != nil {

@@ -16,19 +16,24 @@ import (
 const (
 	Containerd = "v2.4.2"
 	Runc       = "v1.4.3"
-	Kubelet    = "v1.36.3"
-	staging    = "v0.36.3" // of the modules that live in kubelet's repository
+	Kubernetes = "v1.36.3"
+	staging    = "v0.36.3" // of the modules that live in Kubernetes' repository
+	Etcd       = "v3.6.8"
+	CNI        = "v1.9.1"
+	Helm       = "v4.3.1"
 )
 
 // Parts are paths of files on this machine.
 type Parts struct {
-	QEMU      string
-	Kernel    string
-	Initramfs string
+	QEMU string
+	// Kernels are by the series that Options names.
+	Kernels map[string]Kernel
 	// Root is an ext4 image; boot it as a snapshot.
 	Root string
 	// Input are the files that a machine finds in /in, by their names there.
 	Input map[string]string
+	// Cluster is there if Options asks for one.
+	Cluster *Cluster
 }
 
 // Options say what is wanted.
@@ -37,8 +42,12 @@ type Options struct {
 	Source string
 	// Work is a directory for what belongs to this run alone.
 	Work string
+	// Kernels are series such as Stable.
+	Kernels []string
 	// Kubelet adds a real kubelet.
 	Kubelet bool
+	// Cluster adds a whole cluster, with a real kubelet.
+	Cluster bool
 	// Say tells what is going on, a line at a time.
 	Say func(format string, args ...any)
 }
@@ -53,7 +62,7 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err := m.installPackages(ctx); err != nil {
 		return nil, err
 	}
-	k, err := m.findKernel(ctx)
+	kernels, err := m.findKernels(ctx, o.Kernels)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +74,7 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := m.makeRoot(ctx, k, containerd, runc)
+	root, err := m.makeRoot(ctx, containerd, runc)
 	if err != nil {
 		return nil, err
 	}
@@ -73,24 +82,36 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	p := &Parts{QEMU: qemu, Kernel: k.image, Initramfs: filepath.Join(root, initramfsName), Root: filepath.Join(root, imageName)}
+	p := &Parts{QEMU: qemu, Kernels: kernels, Root: filepath.Join(root, imageName)}
 	if p.Input, err = m.buildInput(ctx, o); err != nil {
 		return nil, err
 	}
-	if o.Kubelet {
+	if o.Kubelet || o.Cluster {
 		dir, err := m.buildKubelet(ctx)
 		if err != nil {
 			return nil, err
 		}
 		p.Input["kubelet"] = filepath.Join(dir, "kubelet")
 	}
+	if o.Cluster {
+		return p, m.findCluster(ctx, o, p)
+	}
 	return p, nil
 }
 
+// ControlPlane finds or makes the programs of a control plane, and nothing else: it needs no package of the system.
+func ControlPlane(ctx context.Context, say func(format string, args ...any)) (*Cluster, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	m := &maker{cache: cache, say: say}
+	return m.buildControlPlane(ctx)
+}
+
 type maker struct {
-	cache  string
-	listed bool
-	say    func(format string, args ...any)
+	cache string
+	say   func(format string, args ...any)
 }
 
 func cacheDir() (string, error) {
@@ -159,14 +180,20 @@ func tail(s string) string {
 }
 
 // target is the environment for binaries of the machines, static that for those without C, which need no
-// library. The two flags of go build keep them small and the same in every directory.
+// library.
 var (
-	target     = []string{"GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
-	static     = append([]string{"CGO_ENABLED=0"}, target...)
-	buildFlags = []string{"build", "-p", "1", "-trimpath"}
+	target = []string{"GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
+	static = append([]string{"CGO_ENABLED=0"}, target...)
 )
 
-func build(args ...string) []string { return append(append([]string(nil), buildFlags...), args...) }
+// build are arguments of go, for binaries that are the same in every directory. To build Kubernetes takes minutes: one
+// package at a time leaves most of a developer's machine to its owner, and a CI run has it to itself.
+func build(args ...string) []string {
+	if os.Getenv("CI") == "true" {
+		return append([]string{"build", "-trimpath"}, args...)
+	}
+	return append([]string{"build", "-p", "1", "-trimpath"}, args...)
+}
 
 // buildInput builds what may differ in every run; Go's own cache makes it short.
 func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, error) {
@@ -182,5 +209,19 @@ func (m *maker) buildInput(ctx context.Context, o Options) (map[string]string, e
 		}
 	}
 	files["image.tar"] = filepath.Join(o.Work, "image.tar")
-	return files, writeImage(files["image.tar"], files["pause"])
+	return files, m.buildImage(ctx, o, files["image.tar"])
+}
+
+// Lack reports to a CI run what is missing here: see .ci/run.
+func Lack(what string) error {
+	name := os.Getenv("PADDOCK_LACKS")
+	if name == "" {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, what)
+	return errors.Join(err, f.Close())
 }

@@ -12,13 +12,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 const (
 	initramfsName = "initramfs.gz"
 	imageName     = "root.img"
-	imageSize     = "1G" // sparse
+	// The file is sparse. Much of it stays free: the kubelet removes images from a disk that is nearly full.
+	imageSize = "4G"
 )
 
 //go:embed files
@@ -30,34 +32,21 @@ var modules = []string{
 	"drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/block/virtio_blk",
 	"drivers/char/virtio_console", "fs/overlayfs/overlay", "net/core/failover",
 	"drivers/net/net_failover", "drivers/net/virtio_net",
+	// For the network of pods.
+	"drivers/net/veth",
 }
 
 // shell is this machine's, linked to no library.
 const shell = "/bin/busybox"
 
-// makeRoot makes the initramfs and the image of the root file system. Its name has everything in
-// it that the content follows from.
-func (m *maker) makeRoot(ctx context.Context, k kernel, containerd, runc string) (string, error) {
+// makeRoot makes the image of the root file system. Its name has everything in it that the content follows from.
+func (m *maker) makeRoot(ctx context.Context, containerd, runc string) (string, error) {
 	sum := sha256.New()
-	sum.Write(fmt.Appendln(nil, k.release, Containerd, imageSize, modules))
-	for _, name := range []string{"initramfs-init.sh", "init.sh", "containerd.toml"} {
-		data, err := files.ReadFile("files/" + name)
-		if err != nil {
-			return "", err
-		}
-		sum.Write(data)
-	}
-	for _, name := range []string{shell, filepath.Join(runc, "runc")} {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		sum.Write(data)
+	sum.Write(fmt.Appendln(nil, Containerd, imageSize))
+	if err := sumFiles(sum, []string{"init.sh", "containerd.toml"}, shell, filepath.Join(runc, "runc")); err != nil {
+		return "", err
 	}
 	return m.keep("root-"+hex.EncodeToString(sum.Sum(nil))[:12], func(dir string) error {
-		if err := m.makeInitramfs(ctx, k, filepath.Join(dir, initramfsName)); err != nil {
-			return err
-		}
 		tree := filepath.Join(dir, "tree")
 		if err := m.makeTree(ctx, tree, containerd, runc); err != nil {
 			return err
@@ -69,6 +58,29 @@ func (m *maker) makeRoot(ctx context.Context, k kernel, containerd, runc string)
 		}
 		return os.RemoveAll(tree)
 	})
+}
+
+// sumFiles adds files of this package and of this machine to a sum.
+func sumFiles(sum io.Writer, own []string, others ...string) error {
+	for _, name := range own {
+		data, err := files.ReadFile("files/" + name)
+		if err != nil {
+			return err
+		}
+		if _, err := sum.Write(data); err != nil {
+			return err
+		}
+	}
+	for _, name := range others {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if _, err := sum.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *maker) makeTree(ctx context.Context, tree, containerd, runc string) error {
@@ -112,19 +124,25 @@ func (m *maker) makeTree(ctx context.Context, tree, containerd, runc string) err
 }
 
 func (m *maker) linkApplets(ctx context.Context, tree string) error {
-	list, err := m.run(ctx, "", nil, shell, "--list")
+	applets, err := m.applets(ctx)
 	if err != nil {
 		return err
 	}
-	for applet := range strings.FieldsSeq(list) {
-		if applet == "busybox" {
-			continue
-		}
+	for _, applet := range applets {
 		if err := os.Symlink(shell, filepath.Join(tree, "bin", applet)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// applets are the commands that busybox is, without its own name.
+func (m *maker) applets(ctx context.Context) ([]string, error) {
+	list, err := m.run(ctx, "", nil, shell, "--list")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(list), func(applet string) bool { return applet == filepath.Base(shell) }), nil
 }
 
 func copyFile(to, from string) error {
@@ -143,7 +161,20 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close(), in.Close())
 }
 
-func (m *maker) makeInitramfs(ctx context.Context, k kernel, name string) error {
+// makeInitramfs makes the initramfs of a kernel and returns its file.
+func (m *maker) makeInitramfs(ctx context.Context, k kernel) (string, error) {
+	sum := sha256.New()
+	sum.Write(fmt.Appendln(nil, k.release, modules))
+	if err := sumFiles(sum, []string{"initramfs-init.sh"}, shell); err != nil {
+		return "", err
+	}
+	dir, err := m.keep("initramfs-"+hex.EncodeToString(sum.Sum(nil))[:12], func(dir string) error {
+		return m.packInitramfs(ctx, k, filepath.Join(dir, initramfsName))
+	})
+	return filepath.Join(dir, initramfsName), err
+}
+
+func (m *maker) packInitramfs(ctx context.Context, k kernel, name string) error {
 	var archive cpio
 	for _, dir := range []string{"bin", "lib", "proc", "sys", "dev", "disk"} {
 		archive.dir(dir)

@@ -3,7 +3,12 @@ package parts
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
 // buildContainerd builds containerd, its shim and ctr.
@@ -35,6 +40,39 @@ func (m *maker) buildRunc(ctx context.Context) (string, error) {
 	})
 }
 
+// buildC builds a program of C without a shared library.
+func (m *maker) buildC(ctx context.Context, work, name, source string) error {
+	_, err := m.run(ctx, work, nil, "gcc", "-O2", "-static", "-pthread", "-s", "-o", filepath.Join(work, name), source)
+	return err
+}
+
+// buildImage builds the programs of the image, and writes it: pause, which is its entry point, the one that counts what
+// the scheduler does to it, and the clients of notices that the documentation has.
+func (m *maker) buildImage(ctx context.Context, o Options, name string) error {
+	loop, err := files.ReadFile("files/loop.c")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.Work, "loop.c"), loop, 0o644); err != nil {
+		return err
+	}
+	notices := filepath.Join(o.Source, "examples", "notice")
+	_, err = m.run(ctx, filepath.Join(notices, "go"), static, "go", build("-ldflags", "-s -w", "-o", filepath.Join(o.Work, "notice-go"), ".")...)
+	err = errors.Join(err, m.buildC(ctx, o.Work, "notice-c", filepath.Join(notices, "c", "notice.c")), m.buildC(ctx, o.Work, "loop", "loop.c"))
+	if err != nil {
+		return err
+	}
+	var programs []tarFile
+	for _, program := range []string{"pause", "loop", "notice-go", "notice-c"} {
+		data, err := os.ReadFile(filepath.Join(o.Work, program))
+		if err != nil {
+			return err
+		}
+		programs = append(programs, tarFile{name: program, data: data})
+	}
+	return writeImage(name, wire.Image, programs, "/pause")
+}
+
 // source is the directory of a module. What is built there has the versions of dependencies that the
 // module was released with.
 func (m *maker) source(ctx context.Context, module string) (string, error) {
@@ -45,4 +83,21 @@ func (m *maker) source(ctx context.Context, module string) (string, error) {
 	var found struct{ Dir string }
 	err = json.Unmarshal([]byte(out), &found)
 	return found.Dir, err
+}
+
+// cniPlugins give pods an address: a pair of interfaces between a pod and its node, addresses of a range, and the pod's
+// own loopback.
+var cniPlugins = []string{"ptp", "host-local", "loopback"}
+
+// buildCNI builds the plugins of the network of pods.
+func (m *maker) buildCNI(ctx context.Context) (string, error) {
+	return m.keep("cni-"+CNI, func(dir string) error {
+		source, err := m.source(ctx, "github.com/containernetworking/plugins@"+CNI)
+		if err != nil {
+			return err
+		}
+		_, err = m.run(ctx, source, static, "go", build("-ldflags", "-s -w", "-o", dir+"/",
+			"./plugins/main/ptp", "./plugins/ipam/host-local", "./plugins/main/loopback")...)
+		return err
+	})
 }

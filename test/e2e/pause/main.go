@@ -3,11 +3,14 @@
 //	pause                 waits for SIGTERM, as a sandbox and as any container
 //	pause burn N DURATION keeps N threads busy
 //	pause huge BYTES      touches huge pages of 2 MiB
+//	pause touch BYTES [PROGRAM]
+//	                      touches memory, starts the program and waits for SIGTERM
 package main
 
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"strconv"
@@ -27,18 +30,47 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		stop := make(chan os.Signal, 1)
-		signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
-		<-stop
+		wait()
 		return nil
 	}
 	switch {
+	case args[0] == "touch" && len(args) >= 2:
+		return touch(args[1], args[2:])
 	case args[0] == "burn" && len(args) == 3:
 		return burn(args[1], args[2])
 	case args[0] == "huge" && len(args) == 2:
 		return huge(args[1])
 	}
 	return fmt.Errorf("%q is unknown", args)
+}
+
+func wait() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	<-stop
+}
+
+func touch(bytes string, program []string) error {
+	n, err := strconv.Atoi(bytes)
+	if err != nil {
+		return err
+	}
+	data, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return fmt.Errorf("mmap of %d bytes: %w", n, err)
+	}
+	for i := 0; i < n; i += os.Getpagesize() {
+		data[i] = 1
+	}
+	if len(program) > 0 {
+		cmd := exec.Command(program[0], program[1:]...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+	}
+	wait()
+	return syscall.Munmap(data)
 }
 
 func burn(threads, duration string) error {

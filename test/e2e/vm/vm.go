@@ -56,16 +56,19 @@ type VM struct {
 
 // Boot boots a machine with its files in dir, where its console is kept as console.log, and waits
 // for the guest program.
-func Boot(ctx context.Context, m Machine, p *parts.Parts, dir string) (*VM, error) {
+func Boot(ctx context.Context, m Machine, p *parts.Parts, dir string, o Options) (*VM, error) {
 	for n := 1; ; n++ {
-		v, err := bootOnce(ctx, m, p, dir)
+		v, err := bootOnce(ctx, m, p, dir, o)
 		if n == boots || !errors.Is(err, errHangs) {
 			return v, err
 		}
 	}
 }
 
-func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string) (*VM, error) {
+func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Options) (*VM, error) {
+	if _, known := p.Kernels[m.Kernel]; !known {
+		return nil, fmt.Errorf("kernel %q is not among those that were found: see Options.Kernels of package parts", m.Kernel)
+	}
 	input := filepath.Join(dir, "input.tar")
 	if err := writeInput(input, p.Input); err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string) (*VM, 
 	}
 	socket := filepath.Join(short, "port")
 	v := &VM{done: make(chan struct{}), calls: map[uint64]chan wire.Reply{}}
-	v.cmd = exec.CommandContext(ctx, p.QEMU, arguments(m, p, input, socket)...)
+	v.cmd = exec.CommandContext(ctx, p.QEMU, arguments(m, p, input, socket, o)...)
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	v.cmd.WaitDelay = 5 * time.Second
 	console, err := os.Create(filepath.Join(dir, "console.log"))
@@ -112,25 +115,30 @@ func (v *VM) preferDisks() {
 	_ = unix.SchedSetAttr(v.cmd.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 }
 
-func arguments(m Machine, p *parts.Parts, input, socket string) []string {
+func arguments(m Machine, p *parts.Parts, input, socket string, o Options) []string {
 	// An emulator takes a string instruction apart byte by byte: without erms and rep_good the kernel
 	// clears and copies pages in another way, ten times as fast. That counts where a container gets
 	// cpuset.mems, since then the kernel moves its pages, and those of its program, to other NUMA nodes.
 	// Timers of a few microseconds, which Go's runtime sets all the time, cost more than what they are for:
-	// highres=off.
+	// highres=off. Nothing but the tests moves pages to other NUMA nodes: numa_balancing=disable.
 	kernel := fmt.Sprintf("console=ttyS0 quiet panic=-1 oops=panic mitigations=off clearcpuid=rep_good highres=off psi=0 "+
-		"transparent_hugepage=never hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
+		"transparent_hugepage=never numa_balancing=disable hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
+	reboot := "shutdown"
+	if o.Reboots {
+		reboot = "reset"
+	}
 	return slices.Concat([]string{
-		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
+		"-nodefaults", "-no-user-config", "-display", "none", "-action", "reboot=" + reboot, "-serial", "stdio",
 		// Another CPU than max of this vendor has no SMT siblings under TCG. An emulated mwait does not wait:
 		// with monitor, a CPU that the kernel has taken offline would keep a CPU of the host busy.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,-erms,-monitor",
-		"-kernel", p.Kernel, "-initrd", p.Initramfs, "-append", kernel,
-		"-drive", "file=" + p.Root + ",if=virtio,format=raw,snapshot=on",
-		"-drive", "file=" + input + ",if=virtio,format=raw,readonly=on",
-		"-device", "virtio-serial-pci", "-chardev", "socket,id=port,server=on,wait=off,path=" + socket,
+		"-kernel", p.Kernels[m.Kernel].Image, "-initrd", p.Kernels[m.Kernel].Initramfs, "-append", kernel,
+		// Devices without a bus go to any: pcie.0 is the one that every machine has.
+		"-drive", "id=root,file=" + p.Root + ",if=none,format=raw,snapshot=on", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
+		"-drive", "id=input,file=" + input + ",if=none,format=raw,readonly=on", "-device", "virtio-blk-pci,drive=input,bus=pcie.0",
+		"-device", "virtio-serial-pci,bus=pcie.0", "-chardev", "socket,id=port,server=on,wait=off,path=" + socket,
 		"-device", "virtserialport,chardev=port,name=" + wire.Port,
-		"-netdev", "user,id=n0,restrict=on", "-device", "virtio-net-pci,netdev=n0,romfile=",
+		"-netdev", "user,id=n0,restrict=on" + netdev(o.Links), "-device", "virtio-net-pci,netdev=n0,bus=pcie.0,romfile=",
 	}, m.args())
 }
 
@@ -202,12 +210,27 @@ func (v *VM) listen() {
 		if err := json.Unmarshal(line, &reply); err != nil {
 			reply = wire.Reply{Error: fmt.Sprintf("not a reply: %q: %v", line, err)}
 		}
+		if reply.ID == 0 {
+			v.forget()
+		}
 		v.mu.Lock()
 		waiting := v.calls[reply.ID]
 		delete(v.calls, reply.ID)
 		v.mu.Unlock()
 		if waiting != nil {
 			waiting <- reply
+		}
+	}
+}
+
+// forget ends the calls that the machine had when it started again: they are not answered any more.
+func (v *VM) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, waiting := range v.calls {
+		if id != 0 {
+			waiting <- wire.Reply{ID: id, Error: "the machine started again"}
+			delete(v.calls, id)
 		}
 	}
 }
@@ -268,6 +291,18 @@ func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {
 		return out, fmt.Errorf("%s: %w", op, err)
 	}
 	return out, json.Unmarshal(r.Body, &out)
+}
+
+// Reboot has a machine that may reboot start again, as after "reboot": programs end, the disk stays.
+func (v *VM) Reboot(ctx context.Context) error {
+	hello := v.expect(0)
+	if _, err := Do[wire.Nothing](ctx, v, wire.OpReboot, wire.Nothing{}); err != nil {
+		return err
+	}
+	if _, err := v.wait(ctx, hello, bootTimeout); err != nil {
+		return fmt.Errorf("reboot: %w", err)
+	}
+	return nil
 }
 
 // Down tells whether the machine has ended.

@@ -13,8 +13,15 @@ import (
 // Port is the name of the serial port.
 const Port = "paddock.e2e"
 
-// Image is the only image of the end-to-end tests; its entry is the program pause.
+// Image is the image of every sandbox, and of every container of machines without a cluster; its entry is the
+// program pause.
 const Image = "localhost/e2e/pause:1"
+
+// Images of a cluster. Busybox is the one that deploy/first-pod.yaml names, PaddockBefore is that of the last release.
+const (
+	Busybox       = "docker.io/library/busybox:1.37"
+	PaddockBefore = "localhost/paddock:before"
+)
 
 // Call asks the guest program to do Op with Body.
 type Call struct {
@@ -50,6 +57,11 @@ const (
 	OpGet          = "get"          // Get, Ended
 	OpServe        = "serve"        // Serve, Nothing
 	OpPlug         = "plug"         // Plug, Nothing
+	OpReboot       = "reboot"       // Nothing, Nothing: the guest program answers again with ID 0
+	OpWatch        = "watch"        // Nothing, Nothing: begins to look at every container that runs, again and again
+	OpWatched      = "watched"      // Nothing, Watched: what was seen until now
+	OpSample       = "sample"       // Sample, Nothing: begins to read the cgroups of containers every 10 ms
+	OpSampled      = "sampled"      // Nothing, Sampled: what was seen until now
 )
 
 // Serve tells whether the stand-in of the kubelet answers on /pods.
@@ -101,6 +113,7 @@ type File struct {
 // Exec is a command on the node.
 type Exec struct {
 	Argv    []string      `json:"argv"`
+	Stdin   []byte        `json:"stdin,omitempty"`
 	Timeout time.Duration `json:"timeout"`
 }
 
@@ -167,10 +180,29 @@ type PodResources struct {
 
 // Assigned is one container of the PodResources API.
 type Assigned struct {
-	Pod       string          `json:"pod"`
-	Container string          `json:"container"`
-	CPUs      []int64         `json:"cpus,omitempty"`
-	Memory    []AssignedBytes `json:"memory,omitempty"`
+	Namespace string           `json:"namespace"`
+	Pod       string           `json:"pod"`
+	Container string           `json:"container"`
+	CPUs      []int64          `json:"cpus,omitempty"`
+	Memory    []AssignedBytes  `json:"memory,omitempty"`
+	Devices   []AssignedDevice `json:"devices,omitempty"`
+	Claims    []AssignedClaim  `json:"claims,omitempty"`
+}
+
+// AssignedDevice are devices of a device plugin with the same NUMA nodes.
+type AssignedDevice struct {
+	Resource string   `json:"resource"`
+	IDs      []string `json:"ids"`
+	Nodes    []int64  `json:"nodes"`
+}
+
+// AssignedClaim is a device of a ResourceClaim.
+type AssignedClaim struct {
+	Claim  string   `json:"claim"`
+	Driver string   `json:"driver"`
+	Pool   string   `json:"pool"`
+	Device string   `json:"device"`
+	CDI    []string `json:"cdi"`
 }
 
 // AssignedBytes are bytes of one type on NUMA nodes.
@@ -207,6 +239,8 @@ type Throttling struct {
 
 // Container is a running container: its cgroup's files, and what the kernel says of its process.
 type Container struct {
+	// Pod is its namespace and name with a slash between.
+	Pod  string `json:"pod"`
 	UID  string `json:"uid"`
 	Name string `json:"name"`
 	ID   string `json:"id"`
@@ -216,4 +250,77 @@ type Container struct {
 	AllowedCPUs string `json:"allowedCPUs"`
 	AllowedMems string `json:"allowedMems"`
 	Throttling
+}
+
+// Watched is what a watch has seen in so many looks at all containers.
+type Watched struct {
+	Looks      int                `json:"looks"`
+	Containers []WatchedContainer `json:"containers"`
+}
+
+// WatchedContainer is a container whose program ran at some time of a watch.
+type WatchedContainer struct {
+	ID string `json:"id"`
+	// Pod is its namespace and name with a slash between.
+	Pod  string `json:"pod"`
+	Name string `json:"name"`
+	// Stays are the CPUs that it could run on, one after the other.
+	Stays []Stay `json:"stays"`
+}
+
+// Stay is a list of CPUs that a container could run on, from one look to another.
+type Stay struct {
+	CPUs  string `json:"cpus"`
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+}
+
+// Sample names the containers that have CPUs of their own, by the beginnings of NAMESPACE/POD/CONTAINER.
+type Sample struct {
+	Own []string `json:"own"`
+}
+
+// Sampled is what a sampler has seen.
+type Sampled struct {
+	Looks int `json:"looks"`
+	// Begun is when it began, by the clock of the machine.
+	Begun time.Time `json:"begun"`
+	// Time is from the beginning to the last look, LongestGap between two looks.
+	Time       time.Duration   `json:"time"`
+	LongestGap time.Duration   `json:"longestGap"`
+	Cgroups    []SampledCgroup `json:"cgroups"`
+	// Overlaps are pairs of containers, one of which has CPUs of its own, that could run on the same CPU in one look:
+	// read one after the other, and again in reverse order. Cleared are those of which the second read showed none.
+	// Making are pairs of which one was not a container yet: only runc ran in its cgroup. See package sampler.
+	Overlaps int       `json:"overlaps"`
+	Cleared  int       `json:"cleared"`
+	Making   int       `json:"making"`
+	Examples []Overlap `json:"examples"`
+}
+
+// SampledCgroup is the cgroup of a container, or of a pod where Name is empty.
+type SampledCgroup struct {
+	// Pod is its namespace and name with a slash between.
+	Pod     string   `json:"pod"`
+	Name    string   `json:"name"`
+	Changes []Change `json:"changes"`
+	// Gone is when it was not there any more, or 0.
+	Gone time.Duration `json:"gone"`
+}
+
+// Change is what a cgroup had from a look on.
+type Change struct {
+	At    time.Duration `json:"at"`
+	CPUs  string        `json:"cpus"`
+	Mems  string        `json:"mems"`
+	Quota string        `json:"quota"`
+}
+
+// Overlap is a look at two containers that could run on the same CPU.
+type Overlap struct {
+	At    time.Duration `json:"at"`
+	A     string        `json:"a"`
+	B     string        `json:"b"`
+	CPUsA string        `json:"cpusA"`
+	CPUsB string        `json:"cpusB"`
 }

@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/test/e2e/parts"
+	"github.com/paddock-project/paddock/test/e2e/vm"
+)
+
+var (
+	rewrite = flag.Bool("rewrite", false, "write answers that differ into the pages, and read the difference")
+	keep    = flag.String("logs", filepath.Join(os.TempDir(), "paddock-e2e-logs"), "the directory for logs of a run that fails")
+)
+
+const (
+	// limit is for everything: tests that hang end.
+	limit = 45 * time.Minute
+	// commandLimit is more than any command takes.
+	commandLimit = 4 * time.Minute
+)
+
+// TestCluster plays the pages of testdata in their order on one cluster: each begins where the one before ends.
+func TestCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster is not started in a short run")
+	}
+	names, err := pages(os.Getenv("E2E_PAGES"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	found := find(t)
+	c, again := open(ctx, t, found), false
+	for i, name := range names {
+		ok := t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(page *testing.T) {
+			err := c.play(ctx, name)
+			if err != nil && c.node.vm.Down() && !again {
+				// An emulator of several CPUs loses one now and then. That says nothing of the agent.
+				say("the machine went down, once more from the beginning on a new one: %v", err)
+				again, c = true, open(ctx, t, found)
+				err = c.play(ctx, names[:i+1]...)
+			}
+			if err != nil {
+				page.Fatal(err)
+			}
+		})
+		if !ok {
+			c.saveLogs(t)
+			t.Fatalf("%s failed, and the pages behind it were not played", name)
+		}
+	}
+}
+
+// pages are the pages whose names match a regular expression, in their order. A page needs those before it.
+func pages(match string) ([]string, error) {
+	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := regexp.Compile(match)
+	return slices.DeleteFunc(names, func(name string) bool { return wanted == nil || !wanted.MatchString(filepath.Base(name)) }), err
+}
+
+// find finds or makes the parts. Where they are not available the test is skipped.
+func find(t *testing.T) *parts.Parts {
+	t.Helper()
+	source, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels := []string{parts.Stable}
+	if names, err := pages(os.Getenv("E2E_PAGES")); err == nil && slices.Contains(names, filepath.Join("testdata", "9b-kernel.txt")) {
+		kernels = append(kernels, parts.Moves)
+	}
+	found, err := parts.Find(t.Context(), parts.Options{Source: source, Work: t.TempDir(), Kernels: kernels, Cluster: true, Say: say})
+	if errors.Is(err, parts.ErrUnavailable) {
+		if err := parts.Lack("virtual-machines"); err != nil {
+			t.Fatal(err)
+		}
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
+
+// whole is a cluster with a shell.
+type whole struct {
+	control *plane
+	node    *node
+	env     []string
+	// dir is short: it has sockets.
+	dir string
+}
+
+// open starts a cluster that ends with the test.
+func open(ctx context.Context, t *testing.T, p *parts.Parts) *whole {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e") // A socket's path must be short.
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &whole{dir: dir}
+	t.Cleanup(func() {
+		if err := errors.Join(w.close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	begin := time.Now()
+	if w.control, err = startControl(ctx, p.Cluster, dir); err != nil {
+		w.saveLogs(t)
+		t.Fatal(err)
+	}
+	say("the control plane is up after %.0f s", time.Since(begin).Seconds())
+	begin = time.Now()
+	machine := filepath.Join("..", "testdata", "machines", "2numa-pci.json")
+	if w.node, err = bootNode(ctx, w.control, p, machine, filepath.Join(dir, "node")); err != nil {
+		w.saveLogs(t)
+		t.Fatal(err)
+	}
+	say("the node's kubelet is up after %.0f s", time.Since(begin).Seconds())
+	if err := w.openShell(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// openShell makes the commands of pages.
+func (w *whole) openShell(ctx context.Context, p *parts.Parts) error {
+	desk, err := net.Listen("unix", filepath.Join(w.dir, "desk.sock"))
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { _ = desk.Close() })
+	go serveDesk(ctx, desk, w.node)
+	// "make build" makes it.
+	plugin, err := filepath.Abs(filepath.Join("..", "..", "..", "bin", "paddock"))
+	if err != nil {
+		return err
+	}
+	bin := filepath.Join(w.dir, "bin")
+	errs := []error{
+		os.Mkdir(bin, 0o755), os.Symlink(filepath.Join(p.Cluster.ControlPlane, "kubectl"), filepath.Join(bin, "kubectl")), os.Symlink(p.Cluster.Helm, filepath.Join(bin, "helm")),
+		os.Symlink(plugin, filepath.Join(bin, "kubectl-paddock")),
+	}
+	for name := range commands {
+		errs = append(errs, os.Symlink(p.Cluster.SSH, filepath.Join(bin, name)))
+	}
+	// A make of a page is a make of its own, also where "make e2e-cluster" runs the pages.
+	around := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "MAKELEVEL=") || strings.HasPrefix(v, "MFLAGS=")
+	})
+	w.env = slices.Concat(around, []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "KUBECACHEDIR=" + filepath.Join(w.dir, "cache"), "HELM_CACHE_HOME=" + filepath.Join(w.dir, "helm"),
+		"HELM_CONFIG_HOME=" + filepath.Join(w.dir, "helm"), "HELM_DATA_HOME=" + filepath.Join(w.dir, "helm"), "KUBECONFIG=" + w.control.config, "PADDOCK_E2E_DESK=" + desk.Addr().String(), "BEFORE=" + p.Cluster.Before,
+	})
+	return errors.Join(errs...)
+}
+
+func (w *whole) close() error {
+	var errs []error
+	if w.node != nil {
+		errs = append(errs, w.node.vm.Kill())
+	}
+	if w.control != nil {
+		errs = append(errs, w.control.stop())
+	}
+	return errors.Join(errs...)
+}
+
+// play runs the commands of pages and compares their answers.
+func (w *whole) play(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		p, err := readPage(name)
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		for i := range p {
+			if err := w.playBlock(ctx, name, &p[i]); err != nil {
+				return err
+			}
+		}
+		say("%s took %.0f s", filepath.Base(name), time.Since(begin).Seconds())
+		if !*rewrite {
+			continue
+		}
+		if err := os.WriteFile(name, []byte(p.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// playBlock runs a command, and puts its answer into the block if it is to be written there.
+func (w *whole) playBlock(ctx context.Context, name string, b *block) error {
+	if b.command == "" {
+		return nil
+	}
+	begin := time.Now()
+	lines, err := w.answer(ctx, *b)
+	say("%6.1f s  %s:%d: %s", time.Since(begin).Seconds(), filepath.Base(name), b.line, b.command)
+	if err == nil && !matches(b.answer, lines) {
+		err = errOther
+	}
+	switch {
+	case err == nil:
+		return nil
+	case *rewrite && errors.Is(err, errOther):
+		b.answer = lines
+		return nil
+	}
+	return fmt.Errorf("%s:%d: %s\n%w; want\n%s\nhave\n%s", name, b.line, b.command, err, strings.Join(b.answer, "\n"), strings.Join(lines, "\n"))
+}
+
+var errOther = errors.New("it gives another answer")
+
+// answer runs a command, once or until it gives its answer.
+func (w *whole) answer(ctx context.Context, b block) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	for {
+		lines, err := w.run(ctx, b.command)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it is not done after %s", commandLimit)
+		}
+		if err != nil || !b.again || matches(b.answer, lines) {
+			return lines, err
+		}
+		select {
+		case <-ctx.Done():
+			return lines, fmt.Errorf("%w in %s", errOther, commandLimit)
+		case <-time.After(time.Second):
+		}
+		if w.node.vm.Down() {
+			return lines, vm.ErrDown
+		}
+	}
+}
+
+// run runs a command in the shell, at the top of the repository.
+func (w *whole) run(ctx context.Context, command string) ([]string, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = w.env, filepath.Join("..", "..", ".."), 5*time.Second
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	lines := slices.DeleteFunc(strings.Split(strings.TrimRight(out.String(), "\n"), "\n"), func(l string) bool { return l == "" })
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return append(lines, fmt.Sprintf("exit %d", exit.ExitCode())), nil
+	}
+	return lines, err
+}
+
+// saveLogs keeps what the cluster can tell, and prints where.
+func (w *whole) saveLogs(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(*keep, "cluster")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Log(err)
+		return
+	}
+	logs, err := filepath.Glob(filepath.Join(w.dir, "*.log"))
+	for _, name := range logs {
+		data, readErr := os.ReadFile(name)
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, filepath.Base(name)), data, 0o644))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+	defer cancel()
+	if w.node != nil {
+		err = errors.Join(err, w.node.saveLogs(ctx, dir))
+	}
+	if w.env != nil {
+		lines, runErr := w.run(ctx, "kubectl get pods,daemonsets,nodes -A -o wide; kubectl get events -A --sort-by .lastTimestamp; kubectl -n paddock logs daemonset/paddock; kubectl describe pods -A")
+		err = errors.Join(err, runErr, os.WriteFile(filepath.Join(dir, "kubectl.log"), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+	}
+	t.Logf("logs are in %s: %v", dir, err)
+}

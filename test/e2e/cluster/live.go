@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/test/e2e/vm"
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+// kernel takes the machine of the node away and boots another one, with the kernel of a series. Its disk is new: pods
+// that are bound to the node start again.
+func kernel(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
+	if len(words) != 1 {
+		return wire.Ended{}, fmt.Errorf("want: kernel SERIES")
+	}
+	for _, unit := range []string{"kubelet", "containerd"} {
+		if err := n.stopUnit(ctx, unit); err != nil {
+			return wire.Ended{}, err
+		}
+	}
+	if err := n.vm.Kill(); err != nil {
+		return wire.Ended{}, err
+	}
+	n.machine.Kernel = words[0]
+	return wire.Ended{}, n.boot(ctx)
+}
+
+// numa prints on which NUMA nodes the anonymous memory of containers is, in MiB: a container for each line, as the
+// words of cpus name them. Less than 1 MiB is not printed.
+func numa(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
+	o, err := vm.Do[wire.Observation](ctx, n.vm, wire.OpObserve, wire.Nothing{})
+	if err != nil {
+		return wire.Ended{}, err
+	}
+	var out strings.Builder
+	for _, c := range o.Containers {
+		if named(c.Pod, words) {
+			fmt.Fprintf(&out, "%s %s  %s\n", c.Pod, c.Name, anonymous(c.Files["memory.numa_stat"]))
+		}
+	}
+	return wire.Ended{Stdout: out.String()}, nil
+}
+
+// anonymous reads the line "anon N0=BYTES N1=BYTES" of memory.numa_stat (Documentation/admin-guide/cgroup-v2.rst).
+func anonymous(stat string) string {
+	var nodes []string
+	for line := range strings.Lines(stat) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] != "anon" {
+			continue
+		}
+		for _, word := range words[1:] {
+			id, bytes, _ := strings.Cut(strings.TrimPrefix(word, "N"), "=")
+			if n, err := strconv.ParseInt(bytes, 10, 64); err == nil && n >= 1<<20 {
+				nodes = append(nodes, fmt.Sprintf("NUMA node %s: %d MiB", id, n>>20))
+			}
+		}
+	}
+	if nodes == nil {
+		return "nothing"
+	}
+	return strings.Join(nodes, ", ")
+}

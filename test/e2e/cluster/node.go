@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-project/paddock/test/e2e/parts"
+	"github.com/paddock-project/paddock/test/e2e/vm"
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+// patience is more than any step on the node takes.
+const patience = 3 * time.Minute
+
+//go:embed files
+var files embed.FS
+
+// node is the machine with a kubelet and containerd.
+type node struct {
+	vm  *vm.VM
+	dir string
+	// Of these it is made.
+	plane   *plane
+	parts   *parts.Parts
+	machine vm.Machine
+	// ids are the IDs of containers of which changes are counted; see hold. Commands of a page run one after the other.
+	ids map[string]string
+}
+
+// bootNode boots the node of a control plane with its files in dir. Its disk has nothing from a run before.
+func bootNode(ctx context.Context, c *plane, p *parts.Parts, machine, dir string) (*node, error) {
+	description, err := vm.ReadMachine(machine)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	n := &node{dir: dir, plane: c, parts: p, machine: description, ids: map[string]string{}}
+	if err := n.boot(ctx); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// boot boots the machine, with a new disk.
+func (n *node) boot(ctx context.Context) error {
+	c := n.plane
+	api, service, kubelet := netip.MustParseAddrPort(apiInside), netip.MustParseAddrPort(apiService), netip.AddrPortFrom(netip.MustParseAddr(nodeIP), 10250)
+	booted, err := vm.Boot(ctx, n.machine, n.parts, n.dir, vm.Options{
+		Reboots: true, Links: []vm.Link{{Inside: api, Port: c.api, Out: true}, {Inside: service, Port: c.api, Out: true}, {Inside: kubelet, Port: c.kubelet}},
+	})
+	if err != nil {
+		return err
+	}
+	n.vm = booted
+	if err := n.install(ctx, c); err != nil {
+		return errors.Join(err, booted.Kill())
+	}
+	return nil
+}
+
+// install installs what outlives a reboot, and starts the node.
+func (n *node) install(ctx context.Context, c *plane) error {
+	ca, err := os.ReadFile(c.certs.File("ca.crt"))
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := c.certs.Kubeconfig("kubelet", "https://"+apiInside)
+	if err != nil {
+		return err
+	}
+	texts := map[string]string{
+		"/etc/kubernetes/ca.crt": string(ca), "/etc/kubernetes/kubelet.conf": string(kubeconfig), "/usr/bin/sudo": "#!/bin/sh\nexec \"$@\"\n",
+	}
+	for to, from := range map[string]string{
+		"/etc/containerd/config.toml": "containerd.toml", "/etc/cni/net.d/10-ptp.conflist": "ptp.conflist", "/var/lib/kubelet/config.yaml": "kubelet.yaml",
+	} {
+		data, err := files.ReadFile("files/" + from)
+		if err != nil {
+			return err
+		}
+		texts[to] = string(data)
+	}
+	for to, text := range texts {
+		if _, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpWrite, wire.File{Path: to, Data: []byte(text), Mode: 0o755}); err != nil {
+			return err
+		}
+	}
+	if err := n.must(ctx, "cp /in/cni/* /opt/cni/bin/"); err != nil {
+		return err
+	}
+	if err := n.startUnit(ctx, "containerd"); err != nil {
+		return err
+	}
+	// Without a registry.
+	for _, image := range []string{"image.tar", "busybox.tar"} {
+		if err := n.must(ctx, "ctr -n k8s.io images import /in/"+image); err != nil {
+			return err
+		}
+	}
+	return n.start(ctx)
+}
+
+// start is what a node does after each boot.
+func (n *node) start(ctx context.Context) error {
+	if err := n.must(ctx, "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
+		return err
+	}
+	if err := n.startUnit(ctx, "containerd"); err != nil {
+		return err
+	}
+	return n.startUnit(ctx, "kubelet")
+}
+
+// reboot ends the node in order, kubelet before containerd, and starts it again. Containers run until the end.
+func (n *node) reboot(ctx context.Context) error {
+	for _, unit := range []string{"kubelet", "containerd"} {
+		if err := n.stopUnit(ctx, unit); err != nil {
+			return err
+		}
+	}
+	if err := n.vm.Reboot(ctx); err != nil {
+		return err
+	}
+	return n.start(ctx)
+}
+
+// units are the services of the node, as systemd would run them.
+var units = map[string]wire.Process{
+	"containerd": {Argv: []string{"/usr/bin/containerd"}, Ready: "log:containerd successfully booted"},
+	"kubelet": {
+		Argv: []string{
+			"/in/kubelet", "--kubeconfig", "/etc/kubernetes/kubelet.conf", "--config", "/var/lib/kubelet/config.yaml",
+			"--hostname-override", nodeName, "--node-ip", nodeIP, "-v", "2",
+		},
+		Ready: "http://127.0.0.1:10248/healthz",
+	},
+	// As the kubelet: a node can publish its own ResourceSlices, and read the claims of its pods.
+	"devices": {Argv: []string{"/in/devices", "/etc/kubernetes/kubelet.conf", nodeName, "/etc/devices.yaml"}, Ready: "log:devices: ready"},
+}
+
+// startUnit starts a service that may run already.
+func (n *node) startUnit(ctx context.Context, name string) error {
+	unit := units[name]
+	unit.Name, unit.Timeout = name, patience
+	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, unit)
+	if err != nil && strings.Contains(err.Error(), "runs already") {
+		return nil
+	}
+	return err
+}
+
+// stopUnit stops a service. Containers run on.
+func (n *node) stopUnit(ctx context.Context, name string) error {
+	_, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpStop, wire.Stop{Name: name, Signal: int(syscall.SIGTERM), Timeout: patience})
+	return err
+}
+
+// must runs a command of the shell that must end with 0.
+func (n *node) must(ctx context.Context, command string) error { return n.mustWith(ctx, command, nil) }
+
+func (n *node) mustWith(ctx context.Context, command string, stdin []byte) error {
+	ended, err := n.shell(ctx, command, stdin)
+	if err == nil && ended.Code != 0 {
+		err = fmt.Errorf("%s: exit code %d: %s%s", command, ended.Code, ended.Stdout, ended.Stderr)
+	}
+	return err
+}
+
+func (n *node) shell(ctx context.Context, command string, stdin []byte) (wire.Ended, error) {
+	return vm.Do[wire.Ended](ctx, n.vm, wire.OpExec, wire.Exec{Argv: []string{"/bin/sh", "-c", command}, Stdin: stdin, Timeout: patience})
+}
+
+// control is what the shell of a node with systemd would do with systemctl and reboot.
+func (n *node) control(ctx context.Context, words []string) (handled bool, err error) {
+	if len(words) > 0 && words[0] == "sudo" {
+		words = words[1:]
+	}
+	if slices.Equal(words, []string{"reboot"}) {
+		return true, n.reboot(ctx)
+	}
+	if len(words) != 3 || words[0] != "systemctl" {
+		return false, nil
+	}
+	if _, known := units[words[2]]; !known {
+		return true, fmt.Errorf("unit %s is unknown", words[2])
+	}
+	if words[1] == "stop" || words[1] == "restart" {
+		err = n.stopUnit(ctx, words[2])
+	}
+	if err == nil && words[1] != "stop" {
+		err = n.startUnit(ctx, words[2])
+	}
+	return true, err
+}
+
+// saveLogs copies what the node can tell into a directory.
+func (n *node) saveLogs(ctx context.Context, dir string) error {
+	var errs []error
+	for name, command := range map[string]string{
+		"kubelet.log": "cat /var/log/kubelet.log", "devices.log": "cat /var/log/devices.log", "containerd.log": "cat /var/log/containerd.log", "dmesg.log": "dmesg", "ps.log": "ps",
+		"state.json": "cat /var/lib/paddock/state.json", "pods.log": "cd /var/log/pods && grep -r . .",
+		"cgroups.log": "cd /sys/fs/cgroup/kubepods && grep -r . --include=cpuset.cpus --include=cpuset.mems --include=cpu.max .",
+	} {
+		ended, err := n.shell(ctx, command, nil)
+		errs = append(errs, err, os.WriteFile(filepath.Join(dir, name), []byte(ended.Stdout+ended.Stderr), 0o644))
+	}
+	console, err := os.ReadFile(filepath.Join(n.dir, "console.log"))
+	return errors.Join(append(errs, err, os.WriteFile(filepath.Join(dir, "console.log"), console, 0o644))...)
+}

@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// page is a file of commands, each with its answer, and prose between them:
+//
+//	# A line of prose. Prose and commands are apart from answers by an empty line.
+//	$ kubectl label node node1 paddock-node=true
+//	node/node1 labeled
+//
+//	~ kubectl get pod first -o jsonpath={.status.phase}
+//	Running
+//
+// A command that begins with $ runs once. One that begins with ~ runs until it gives the answer. A command
+// continues on the next line after a backslash. The answer is what the command writes to both of its outputs, and
+// "exit N" behind it if the exit code is not 0. In an answer, … is any text of a line, and a line … any number of lines.
+type page []block
+
+// block is a command with its answer, or prose.
+type block struct {
+	// prose are the lines before the command.
+	prose   []string
+	command string
+	// again tells that the command runs until it gives the answer.
+	again  bool
+	answer []string
+	line   int
+}
+
+func readPage(name string) (page, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return parsePage(name, string(text))
+}
+
+func parsePage(name, text string) (page, error) {
+	var p page
+	var b block
+	inAnswer, continues := false, false
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		switch {
+		case continues:
+			b.command += "\n" + line
+			continues = strings.HasSuffix(line, "\\")
+		case strings.HasPrefix(line, "$ "), strings.HasPrefix(line, "~ "):
+			if b.command != "" {
+				p, b = append(p, b), block{}
+			}
+			b.command, b.again, b.line = line[2:], line[0] == '~', i+1
+			inAnswer, continues = true, strings.HasSuffix(line, "\\")
+		case line == "":
+			if b.command != "" {
+				p, b = append(p, b), block{}
+			} else {
+				b.prose = append(b.prose, line)
+			}
+			inAnswer = false
+		case inAnswer:
+			b.answer = append(b.answer, line)
+		case strings.HasPrefix(line, "#"):
+			b.prose = append(b.prose, line)
+		default:
+			return nil, fmt.Errorf("%s:%d: want a command ($ or ~), prose (#), or the answer behind a command: %q", name, i+1, line)
+		}
+	}
+	if b.command != "" || len(b.prose) > 0 {
+		p = append(p, b)
+	}
+	return p, nil
+}
+
+// String is the text of a page.
+func (p page) String() string {
+	var out strings.Builder
+	for i, b := range p {
+		for _, line := range b.prose {
+			fmt.Fprintln(&out, line)
+		}
+		if b.command == "" {
+			continue
+		}
+		sign := "$ "
+		if b.again {
+			sign = "~ "
+		}
+		fmt.Fprintln(&out, sign+b.command)
+		for _, line := range b.answer {
+			fmt.Fprintln(&out, line)
+		}
+		if i < len(p)-1 {
+			fmt.Fprintln(&out)
+		}
+	}
+	return out.String()
+}
+
+// matches tells whether the lines are what the answer describes.
+func matches(answer, lines []string) bool {
+	if len(answer) == 0 {
+		return len(lines) == 0
+	}
+	if answer[0] == "…" {
+		for skip := 0; skip <= len(lines); skip++ {
+			if matches(answer[1:], lines[skip:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(lines) > 0 && matchesLine(answer[0], lines[0]) && matches(answer[1:], lines[1:])
+}
+
+func matchesLine(answer, line string) bool {
+	first, rest, wild := strings.Cut(answer, "…")
+	if !wild {
+		return answer == line
+	}
+	line, found := strings.CutPrefix(line, first)
+	if !found {
+		return false
+	}
+	parts := strings.Split(rest, "…")
+	for _, part := range parts[:len(parts)-1] {
+		_, after, found := strings.Cut(line, part)
+		if !found {
+			return false
+		}
+		line = after
+	}
+	return strings.HasSuffix(line, parts[len(parts)-1])
+}

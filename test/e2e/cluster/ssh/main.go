@@ -1,0 +1,45 @@
+// Command ssh takes the place of ssh, and of commands that only the tests have, in pages of commands: it hands its name,
+// its arguments and its input to the test, which listens on the socket PADDOCK_E2E_DESK, and prints the answer.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+func main() {
+	ended, err := ask()
+	if err == nil {
+		_, err = os.Stdout.WriteString(ended.Stdout)
+	}
+	if err == nil {
+		_, err = os.Stderr.WriteString(ended.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(255)
+	}
+	os.Exit(ended.Code)
+}
+
+func ask() (ended wire.Ended, err error) {
+	question := wire.Exec{Argv: append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)}
+	if question.Stdin, err = io.ReadAll(os.Stdin); err != nil {
+		return ended, err
+	}
+	conn, err := net.Dial("unix", os.Getenv("PADDOCK_E2E_DESK"))
+	if err != nil {
+		return ended, err
+	}
+	if err := json.NewEncoder(conn).Encode(question); err != nil {
+		return ended, errors.Join(err, conn.Close())
+	}
+	return ended, errors.Join(json.NewDecoder(conn).Decode(&ended), conn.Close())
+}

@@ -1,0 +1,100 @@
+// Command devices gives a node of the tests devices that are not there: it is a device plugin for each extended
+// resource, and a DRA driver for each driver, of a file. No file of the kernel changes. A container finds an
+// environment variable DEVICE_ID for each device that it has.
+//
+//	devices KUBECONFIG NODE FILE
+//
+// It runs until SIGTERM. Then ResourceSlices stay, and the kubelet removes the resources of device plugins from its
+// node after some minutes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+)
+
+// inventory is the file.
+type inventory struct {
+	// Plugins are the devices of extended resources, in the order in which they are given to containers.
+	Plugins map[string][]pluginDevice `json:"plugins"`
+	// Drivers are the devices of DRA drivers as their ResourceSlices have them.
+	Drivers map[string][]resourcev1.Device `json:"drivers"`
+	// Metadata are the drivers that describe the devices of claims in files (KEP-5304).
+	Metadata []string `json:"metadata"`
+}
+
+// pluginDevice is a device that a device plugin has.
+type pluginDevice struct {
+	ID string `json:"id"`
+	// Nodes are the NUMA nodes that it is near to; empty: it does not report any.
+	Nodes []int64 `json:"nodes"`
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "devices:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 3 {
+		return errors.New("want: devices KUBECONFIG NODE FILE")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	data, err := os.ReadFile(args[2])
+	if err != nil {
+		return err
+	}
+	var all inventory
+	if err := yaml.UnmarshalStrict(data, &all); err != nil {
+		return fmt.Errorf("%s: %w", args[2], err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", args[0])
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, client, args[1], all)
+}
+
+// serve serves all devices until ctx ends.
+func serve(ctx context.Context, client kubernetes.Interface, node string, all inventory) error {
+	var ends []func()
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
+	for name, devices := range all.Drivers {
+		end, err := startDriver(ctx, client, node, &driver{name: name, devices: devices, metadata: slices.Contains(all.Metadata, name)})
+		if err != nil {
+			return fmt.Errorf("driver %s: %w", name, err)
+		}
+		ends = append(ends, end)
+	}
+	for resource, devices := range all.Plugins {
+		end, err := startPlugin(ctx, resource, devices)
+		if err != nil {
+			return fmt.Errorf("resource %s: %w", resource, err)
+		}
+		ends = append(ends, end)
+	}
+	fmt.Println("devices: ready")
+	<-ctx.Done()
+	return nil
+}

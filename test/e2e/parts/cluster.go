@@ -1,0 +1,156 @@
+package parts
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
+)
+
+// Before is the commit of the image that clusters are upgraded from and rolled back to: the last release. The tests
+// build it from the repository's history.
+const Before = "846fa98cfc153982129ea4fd8ca5f98d6e12e341"
+
+// Cluster are the programs of a cluster that run on this machine. A node's are input of its machine.
+type Cluster struct {
+	// ControlPlane has kube-apiserver, kube-controller-manager, kube-scheduler and kubectl.
+	ControlPlane string
+	Etcd, Helm   string
+	// SSH takes the place of ssh: it runs a command on the node.
+	SSH string
+	// Before is a kustomization of the commit Before, with its image.
+	Before string
+}
+
+// findCluster finds or makes what a cluster needs besides a machine with a kubelet.
+func (m *maker) findCluster(ctx context.Context, o Options, p *Parts) error {
+	control, err := m.buildControlPlane(ctx)
+	if err != nil {
+		return err
+	}
+	helm, err := m.buildHelm(ctx)
+	if err != nil {
+		return err
+	}
+	p.Cluster = control
+	p.Cluster.Helm, p.Cluster.SSH = filepath.Join(helm, "helm"), filepath.Join(o.Work, "ssh")
+	p.Input["devices"] = filepath.Join(o.Work, "devices")
+	for pkg, name := range map[string]string{"./cluster/ssh": p.Cluster.SSH, "./devices": p.Input["devices"]} {
+		e2e := filepath.Join(o.Source, "test", "e2e")
+		if _, err := m.run(ctx, e2e, static, "go", build("-ldflags", "-s -w", "-o", name, pkg)...); err != nil {
+			return err
+		}
+	}
+	plugins, err := m.buildCNI(ctx)
+	if err != nil {
+		return err
+	}
+	for _, plugin := range cniPlugins {
+		p.Input["cni/"+plugin] = filepath.Join(plugins, plugin)
+	}
+	return m.writeImages(ctx, o, p)
+}
+
+// buildControlPlane builds the control plane and its store.
+func (m *maker) buildControlPlane(ctx context.Context) (*Cluster, error) {
+	programs, err := m.buildKubernetes(ctx, "control-plane-"+Kubernetes, controlPlane...)
+	if err != nil {
+		return nil, err
+	}
+	etcd, err := m.buildEtcd(ctx)
+	return &Cluster{ControlPlane: programs, Etcd: filepath.Join(etcd, "etcd")}, err
+}
+
+// writeImages writes the images that a node imports. The one under test is made by a page, as users make it.
+func (m *maker) writeImages(ctx context.Context, o Options, p *Parts) error {
+	for _, name := range []string{"busybox.tar", "paddock-before.tar"} {
+		p.Input[name] = filepath.Join(o.Work, name)
+	}
+	if err := m.writeBusybox(ctx, p.Input["busybox.tar"]); err != nil {
+		return err
+	}
+	return m.makeBefore(ctx, o, p)
+}
+
+// makeBefore makes the image and the manifests of the commit Before. A clone without it, such as a shallow one, has the
+// commit under test instead: an upgrade to an image of the same program.
+func (m *maker) makeBefore(ctx context.Context, o Options, p *Parts) error {
+	commit := Before
+	if _, err := m.run(ctx, o.Source, nil, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
+		head, err := m.run(ctx, o.Source, nil, "git", "rev-parse", "HEAD")
+		if err != nil {
+			return fmt.Errorf("the image before needs a git repository: %w", err)
+		}
+		commit = strings.TrimSpace(head)
+		m.say("the repository does not have %s: the image before is of %s, the commit under test", Before[:12], commit[:12])
+	}
+	dir, err := m.keep("paddock-"+commit[:12], func(dir string) error {
+		work, err := os.MkdirTemp(m.cache, "tmp-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(work) //nolint:errcheck // what stays is named tmp- and harms nothing
+		if err := m.checkout(ctx, o.Source, commit, work, "."); err != nil {
+			return err
+		}
+		_, err = m.run(ctx, work, static, "go", build("-ldflags", "-s -w", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock")...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.Cluster.Before = filepath.Join(o.Work, "before")
+	image, tag, _ := strings.Cut(wire.PaddockBefore, ":")
+	kustomization := fmt.Sprintf("resources: [deploy/base]\nimages: [{name: %s, newTag: %s}]\n", image, tag)
+	return errors.Join(
+		os.Mkdir(p.Cluster.Before, 0o755), m.checkout(ctx, o.Source, commit, p.Cluster.Before, "deploy/base"),
+		os.WriteFile(filepath.Join(p.Cluster.Before, "kustomization.yaml"), []byte(kustomization), 0o644),
+		writeProgram(p.Input["paddock-before.tar"], wire.PaddockBefore, "paddock", filepath.Join(dir, "paddock")),
+	)
+}
+
+// checkout writes a directory of a commit below dir.
+func (m *maker) checkout(ctx context.Context, source, commit, dir, path string) error {
+	archive, err := m.run(ctx, source, nil, "git", "archive", "--format=tar", commit, path)
+	if err != nil {
+		return err
+	}
+	return unpack(dir, archive)
+}
+
+// unpack unpacks the directories and files of an archive.
+func unpack(dir, archive string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for r := tar.NewReader(strings.NewReader(archive)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(strings.TrimSuffix(h.Name, "/"), 0o755)
+		case tar.TypeReg:
+			var data bytes.Buffer
+			if _, err = data.ReadFrom(r); err == nil {
+				err = root.WriteFile(h.Name, data.Bytes(), 0o644)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
