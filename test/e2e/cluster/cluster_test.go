@@ -51,6 +51,9 @@ func TestCluster(t *testing.T) {
 			if err != nil && c.node.vm.Down() && !again {
 				// An emulator of several CPUs loses one now and then. That says nothing of the agent.
 				say("the machine went down, once more from the beginning on a new one: %v", err)
+				if err := c.close(); err != nil {
+					page.Fatal(err)
+				}
 				again, c = true, open(ctx, t, found)
 				err = c.play(ctx, names[:i+1]...)
 			}
@@ -176,6 +179,7 @@ func (w *whole) openShell(ctx context.Context, p *parts.Parts) error {
 	return errors.Join(errs...)
 }
 
+// close ends what runs. It may be called again.
 func (w *whole) close() error {
 	var errs []error
 	if w.node != nil {
@@ -184,6 +188,7 @@ func (w *whole) close() error {
 	if w.control != nil {
 		errs = append(errs, w.control.stop())
 	}
+	w.node, w.control = nil, nil
 	return errors.Join(errs...)
 }
 

@@ -135,7 +135,7 @@ func newGuest() (*guest, error) {
 		wire.OpRun: op(k.run), wire.OpStopPod: op(k.stopPod), wire.OpRemove: op(k.remove), wire.OpRestart: op(k.restart),
 		wire.OpUpdate: op(k.update), wire.OpDebug: op(k.debug), wire.OpForget: op(k.forget), wire.OpObserve: op(k.observe), wire.OpInContainer: op(k.inContainer),
 		wire.OpPodResources: op(podResources), wire.OpGet: op(get), wire.OpServe: op(k.serve), wire.OpPlug: op(plug),
-		wire.OpReboot: op(reboot), wire.OpWatch: op(g.watch.begin), wire.OpWatched: op(g.watch.watched),
+		wire.OpPing: op(func(nothing wire.Nothing) (wire.Nothing, error) { return nothing, nil }), wire.OpReboot: op(reboot), wire.OpWatch: op(g.watch.begin), wire.OpWatched: op(g.watch.watched),
 		wire.OpSample: op(g.samples.begin), wire.OpSampled: op(g.samples.sampled),
 	}
 	return g, nil

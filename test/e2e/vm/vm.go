@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,14 @@ const (
 	boots       = 3
 )
 
+// A machine is asked every beat whether it answers, and is ended when it does not for as long as silence, which is
+// longer than it takes to start again. Now and then an emulator of several CPUs hangs: who waits for the machine is told
+// then, and not after the longest that a call may take.
+const (
+	beat    = 10 * time.Second
+	silence = 90 * time.Second
+)
+
 // ErrDown is wrapped when the machine is not there any more.
 var ErrDown = errors.New("the virtual machine is down")
 
@@ -47,6 +56,8 @@ type VM struct {
 	done chan struct{}
 	// ended is why it ended; to be read when done is closed.
 	ended error
+	// hangs is set before a machine that hangs is ended.
+	hangs atomic.Bool
 
 	mu    sync.Mutex
 	next  uint64
@@ -94,6 +105,9 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 	hello := v.expect(0)
 	go func() {
 		err := v.cmd.Wait()
+		if v.hangs.Load() {
+			err = errors.Join(errHangs, err)
+		}
 		v.ended = errors.Join(fmt.Errorf("%w: see %s", ErrDown, console.Name()), err, console.Close(), os.RemoveAll(short), os.Remove(input))
 		close(v.done)
 	}()
@@ -104,7 +118,20 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 		return nil, errors.Join(fmt.Errorf("boot: %w", err), v.Kill())
 	}
 	v.preferDisks()
+	go v.ask(ctx)
 	return v, nil
+}
+
+// ask asks the machine whether it answers until it is down.
+func (v *VM) ask(ctx context.Context) {
+	for !v.Down() {
+		select {
+		case <-v.done:
+		case <-time.After(beat):
+			// An error is that the machine is down, or hung and was ended, or starts again.
+			_, _ = do[wire.Nothing](ctx, v, wire.OpPing, wire.Nothing{}, silence)
+		}
+	}
 }
 
 // preferDisks has the emulator's first thread, which serves disks and timers and needs little time, go before
@@ -257,15 +284,20 @@ func (v *VM) wait(ctx context.Context, reply chan wire.Reply, timeout time.Durat
 	case <-ctx.Done():
 		return wire.Reply{}, ctx.Err()
 	case <-timer.C:
+		v.hangs.Store(true)
 		return wire.Reply{}, errors.Join(fmt.Errorf("no reply after %s: %w", timeout, errHangs), v.Kill())
 	}
 }
 
-// callTimeout is more than anything takes that ends. A machine that is silent for longer hangs.
-const callTimeout = 3 * time.Minute
+// callTimeout is more than anything takes that ends, also of what the guest program itself limits to three minutes.
+const callTimeout = 200 * time.Second
 
 // Do asks the guest program for an operation of package wire.
 func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {
+	return do[Out](ctx, v, op, in, callTimeout)
+}
+
+func do[Out any](ctx context.Context, v *VM, op string, in any, timeout time.Duration) (Out, error) {
 	var out Out
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -286,7 +318,7 @@ func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", op, err)
 	}
-	r, err := v.wait(ctx, reply, callTimeout)
+	r, err := v.wait(ctx, reply, timeout)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", op, err)
 	}

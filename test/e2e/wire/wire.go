@@ -57,6 +57,7 @@ const (
 	OpGet          = "get"          // Get, Ended
 	OpServe        = "serve"        // Serve, Nothing
 	OpPlug         = "plug"         // Plug, Nothing
+	OpPing         = "ping"         // Nothing, Nothing: the guest program answers
 	OpReboot       = "reboot"       // Nothing, Nothing: the guest program answers again with ID 0
 	OpWatch        = "watch"        // Nothing, Nothing: begins to look at every container that runs, again and again
 	OpWatched      = "watched"      // Nothing, Watched: what was seen until now
