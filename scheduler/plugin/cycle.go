@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +25,7 @@ const stateKey fwk.StateKey = Name
 type cycle struct {
 	pod   *v1.Pod
 	asked *asked
+	begun time.Time
 	// reasons are why nodes do not take the pod.
 	reasons *reasons
 	// changed are nodes with other pods than they have, by name. Clones have maps of their own.
@@ -87,16 +89,19 @@ func (a *asked) reading(gates podspec.Gates) int { return slices.Index(a.gates, 
 
 // PreFilter reads the pod.
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	// Without the objects every node seems to be one that is not managed.
+	synced, begun := p.synced.Load(), time.Now()
+	p.waiting.begin(pod.UID, begun)
 	a, concerns, err := p.ask(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
-	if !p.synced.Load() {
-		// Without the objects every node seems to be one that is not managed.
-		if anyGates(pod) {
-			p.waiting.add(pod, a)
-			return nil, fwk.NewStatus(fwk.Unschedulable, "the PaddockNodes are not read yet: if that lasts, see the log of the scheduler for what the API server answers")
+	if !synced && anyGates(pod) {
+		p.waiting.add(pod, a, begun)
+		if p.synced.Load() { // Synced may not have seen the pod.
+			p.promises.activated(p, pod)
 		}
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the PaddockNodes are not read yet: if that lasts, see the log of the scheduler for what the API server answers")
 	}
 	if !concerns {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -104,7 +109,7 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	if a.unknown {
 		unknownDevices.Inc()
 	}
-	state.Write(stateKey, &cycle{pod: pod, asked: a, reasons: &reasons{}, rejected: &atomic.Bool{}})
+	state.Write(stateKey, &cycle{pod: pod, asked: a, begun: begun, reasons: &reasons{}, rejected: &atomic.Bool{}})
 	return nil, nil
 }
 

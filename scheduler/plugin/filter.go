@@ -34,7 +34,7 @@ func (p *Plugin) Ask(state fwk.CycleState, info fwk.NodeInfo) (status *fwk.Statu
 		misses.Inc()
 	}
 	if status != nil && c.rejected.CompareAndSwap(false, true) {
-		p.waiting.add(c.pod, c.asked)
+		p.waiting.add(c.pod, c.asked, c.begun)
 	}
 	return status, hit
 }

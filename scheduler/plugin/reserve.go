@@ -70,11 +70,11 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		}
 		r := done.Plan.Rejection
 		answer := &fleet.Answer{Why: fleet.Why{Cause: done.Plan.Trace.Cause, Reason: r.Reason, Resource: r.Resource}, Wanted: r.Wanted}
-		p.waiting.add(pod, c.asked)
+		p.waiting.add(pod, c.asked, c.begun)
 		return fwk.NewStatus(fwk.Unschedulable, c.reasons.of(answer, &asked.Pod, at.View.State.Policy()))
 	}
 	p.waiting.remove(pod.UID)
-	for _, other := range p.promises.placed(pod.UID, nodeName) {
+	if other, freed := p.promises.placed(pod.UID, nodeName); freed {
 		p.wake(other)
 	}
 	// Of devices that the kubelet will choose the grant knows nothing, so its node plans the pod.

@@ -3,7 +3,10 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,15 +27,27 @@ type waiting struct {
 type waitingPod struct {
 	pod   *v1.Pod
 	asked *asked
+	// begun is when the pod's last scheduling cycle began.
+	begun time.Time
 }
 
-func (w *waiting) add(pod *v1.Pod, a *asked) {
+func (w *waiting) add(pod *v1.Pod, a *asked, begun time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods == nil {
 		w.pods = map[types.UID]waitingPod{}
 	}
-	w.pods[pod.UID] = waitingPod{pod, a}
+	w.pods[pod.UID] = waitingPod{pod, a, begun}
+}
+
+// begin is for a cycle that begins.
+func (w *waiting) begin(uid types.UID, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := w.pods[uid]; ok {
+		p.begun = now
+		w.pods[uid] = p
+	}
 }
 
 func (w *waiting) remove(uid types.UID) {
@@ -48,12 +63,14 @@ func (w *waiting) get(uid types.UID) (waitingPod, bool) {
 	return p, ok
 }
 
-// that are the pods of which the condition is true.
+// that are the pods of which the condition is true, by namespace and name. Nothing waits for the lock while the
+// condition is asked.
 func (w *waiting) that(condition func(waitingPod) bool) map[string]*v1.Pod {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	all := slices.Collect(maps.Values(w.pods))
+	w.mu.Unlock()
 	found := map[string]*v1.Pod{}
-	for _, p := range w.pods {
+	for _, p := range all {
 		if condition(p) {
 			found[p.pod.Namespace+"/"+p.pod.Name] = p.pod
 		}
@@ -131,6 +148,9 @@ func (p *Plugin) fitsNow(pod *v1.Pod, node string) bool {
 		w.asked = a
 	}
 	w.pod = pod // It may be nominated since.
+	if p.promises.awake(w) {
+		return w.fits(at)
+	}
 	return p.wakes(w, node, at)
 }
 
@@ -158,14 +178,22 @@ func (p *Plugin) Update(node string, source *cluster.Source) {
 func (p *Plugin) Synced() {
 	p.synced.Store(true)
 	if pods := p.waiting.that(func(waitingPod) bool { return true }); len(pods) > 0 {
+		p.promises.activated(p, slices.Collect(maps.Values(pods))...)
 		p.handle.Activate(klog.Background(), pods)
 	}
 }
 
-// wake tries the pods again that fit on a node now.
+// wake tries the pods again that fit on a node now. Before the objects of all nodes are there no pod can be placed.
 func (p *Plugin) wake(node string) {
+	if !p.synced.Load() {
+		return
+	}
 	at := p.cluster.After(node)
-	if at == nil || at.Problem != "" {
+	if at == nil {
+		p.promises.forget(node)
+		return
+	}
+	if at.Problem != "" {
 		return
 	}
 	if pods := p.waiting.that(func(w waitingPod) bool { return p.wakes(w, node, at) }); len(pods) > 0 {

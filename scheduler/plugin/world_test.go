@@ -228,6 +228,15 @@ func (w *world) attempts(pod string) int {
 
 // node makes a node.
 func (w *world) node(name string, args map[string]string) {
+	if _, unmanaged := args["unmanaged"]; !unmanaged {
+		w.manage(name, args)
+	}
+	w.object(name, args)
+	w.settle(name)
+}
+
+// object makes the Node of a node.
+func (w *world) object(name string, args map[string]string) {
 	nodes, cpus := number(w.t, args["numa"], 2), number(w.t, args["cpus"], 8)
 	capacity := v1.ResourceList{
 		// Twice what there is, so that the planner has the last word.
@@ -235,13 +244,9 @@ func (w *world) node(name string, args map[string]string) {
 		v1.ResourcePods: resource.MustParse("110"), "example.com/gpu": resource.MustParse("8"),
 	}
 	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}, Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity}}
-	if _, unmanaged := args["unmanaged"]; !unmanaged {
-		w.manage(name, args)
-	}
 	if _, err := w.client.CoreV1().Nodes().Create(w.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.settle(name)
 }
 
 // manage tells the plugin what the objects of a node report.

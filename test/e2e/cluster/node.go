@@ -52,8 +52,20 @@ func bootNode(ctx context.Context, c *plane, p *parts.Parts, machine, dir string
 	return n, nil
 }
 
+// boots is how often a machine is booted whose network does not answer.
+const boots = 3
+
 // boot boots the machine, with a new disk.
 func (n *node) boot(ctx context.Context) error {
+	for i := 1; ; i++ {
+		err := n.bootOnce(ctx)
+		if i == boots || !errors.Is(err, errNetwork) {
+			return err
+		}
+	}
+}
+
+func (n *node) bootOnce(ctx context.Context) error {
 	c := n.plane
 	api, service, kubelet := netip.MustParseAddrPort(apiInside), netip.MustParseAddrPort(apiService), netip.AddrPortFrom(netip.MustParseAddr(nodeIP), 10250)
 	booted, err := vm.Boot(ctx, n.machine, n.parts, n.dir, vm.Options{
@@ -111,8 +123,15 @@ func (n *node) install(ctx context.Context, c *plane) error {
 	return n.start(ctx)
 }
 
-// start is what a node does after each boot.
+var errNetwork = errors.New("the machine does not reach the API server")
+
+// start is what a node does after each boot. Now and then the emulated network card sends nothing from the start: the
+// machine is ended then.
 func (n *node) start(ctx context.Context) error {
+	address, port, _ := strings.Cut(apiInside, ":")
+	if err := n.must(ctx, "timeout 30 nc "+address+" "+port+" < /dev/null"); err != nil {
+		return errors.Join(errNetwork, err, n.vm.Kill())
+	}
 	if err := n.must(ctx, "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
 		return err
 	}

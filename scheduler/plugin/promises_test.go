@@ -1,0 +1,110 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRejectedByOthers is about pods that this plugin finds room for and another plugin rejects everywhere. They are
+// tried for what changes, and not again and again.
+func TestRejectedByOthers(t *testing.T) {
+	t.Parallel()
+	const nodes, pods = 20, 10
+	w := &world{t: t, backoff: 1, longest: 10}
+	w.start()
+	w.node("full", map[string]string{"numa": "1"})
+	w.pod("holder", map[string]string{"cpus": "7"})
+	if got := w.outcome("holder"); got != "holder: bound to full, CPUs 1-7" {
+		t.Fatal(got)
+	}
+	for i := range nodes {
+		w.node(fmt.Sprint("n", i), map[string]string{"numa": "1"})
+	}
+	for i := range pods {
+		w.pod(fmt.Sprint("w", i), map[string]string{"cpus": "7", "only": "full"})
+		w.outcome(fmt.Sprint("w", i))
+	}
+	for range 3 {
+		for i := range nodes {
+			w.publish(fmt.Sprint("n", i), nil)
+		}
+	}
+	attempts := func() (most int) {
+		for i := range pods {
+			n := 0
+			for name := fmt.Sprint("w", i); len(w.of(name)) > 0; n++ {
+				<-w.of(name)
+			}
+			most = max(most, n)
+		}
+		return most
+	}
+	time.Sleep(activations * promiseTime)
+	// A cycle for each round of objects, and one at the end of a promise for each of them.
+	if most := attempts(); most > 2*3+activations {
+		t.Errorf("a pod was tried %d times, while %d nodes changed three times", most, nodes)
+	}
+	time.Sleep(promiseTime + snapshotAge)
+	if most := attempts(); most > 0 {
+		t.Errorf("a pod was tried %d times, and no node had changed", most)
+	}
+	begin := time.Now()
+	w.delete("holder")
+	for {
+		bound := 0
+		for i := range pods {
+			if pod, err := w.plugin.pods.Pods("default").Get(fmt.Sprint("w", i)); err == nil && pod.Spec.NodeName == "full" {
+				bound++
+			}
+		}
+		if bound == 1 {
+			break
+		}
+		if time.Since(begin) > promiseTime {
+			t.Fatalf("%d pods are bound %s after there was room for one", bound, time.Since(begin))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestManyNodesManyPods is about pods that wait at the start, and nodes whose objects come then: the objects of a
+// thousand nodes are no reason to wake sixty pods sixty thousand times.
+func TestManyNodesManyPods(t *testing.T) {
+	t.Parallel()
+	const nodes, pods = 300, 60
+	w := &world{t: t, backoff: 1, longest: 10}
+	w.start()
+	w.plugin.synced.Store(false)
+	for i := range nodes {
+		w.object(fmt.Sprint("n", i), map[string]string{"numa": "1"})
+	}
+	for i := range pods {
+		w.pod(fmt.Sprint("w", i), map[string]string{"cpus": "7"})
+		if got := w.outcome(fmt.Sprint("w", i)); !strings.Contains(got, "not read yet") {
+			t.Fatal(got)
+		}
+	}
+	for i := range nodes {
+		w.manage(fmt.Sprint("n", i), map[string]string{"numa": "1"})
+	}
+	w.plugin.promises.mu.Lock()
+	if n := len(w.plugin.promises.queue); n > 0 {
+		t.Errorf("%d promises of rooms that no pod can have yet", n)
+	}
+	w.plugin.promises.mu.Unlock()
+	begin := time.Now()
+	w.sink.Synced()
+	for i := range nodes {
+		w.publish(fmt.Sprint("n", i), nil)
+	}
+	for i := range pods {
+		for name := fmt.Sprint("w", i); !strings.Contains(w.outcome(name), "bound"); {
+			continue
+		}
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("%d pods were bound after %s", pods, took)
+	}
+}
