@@ -16,7 +16,7 @@ import (
 
 // Before is the commit of the image that clusters are upgraded from and rolled back to: the last release. The tests
 // build it from the repository's history.
-const Before = "846fa98cfc153982129ea4fd8ca5f98d6e12e341"
+const Before = "fe0672268ae590c86bc45fc46826f90d9fc6598c"
 
 // Cluster are the programs of a cluster that run on this machine. A node's are input of its machine.
 type Cluster struct {
