@@ -162,9 +162,9 @@ func (c *counters) addPodLevel(registry *prometheus.Registry, policy node.Policy
 		r = registrar{promauto.With(registry)}
 	}
 	labels, resources, sources := []string{"resource_name", "source"}, []string{resourceCPU, resourceMemory}, []string{sourcePod, sourceNode}
-	c.allocations = r.vector("resource_manager_allocations_total", "Containers that got something exclusive, of their pod's pool or of the node.",
+	c.allocations = r.vector("resource_manager_allocations_total", "Containers that were assigned exclusive resources, from the node or from their pod's pool.",
 		labels, resources, sources)
-	c.allocErrors = r.vector("resource_manager_allocation_errors_total", "Exclusive allocations that failed, for a pod's pool and its parts or of the node.",
+	c.allocErrors = r.vector("resource_manager_allocation_errors_total", "Exclusive allocations that failed, from the node or from a pod's pool.",
 		labels, resources, sources)
 	c.assignments = r.vector("resource_manager_container_assignments", "Containers that were assigned CPUs or memory since this process started, by kind; it never falls. paddock_container_assignments is how many have them now.",
 		[]string{"resource_name", "assignment_type"}, resources, []string{nodeExclusive, podExclusive, podShared})
@@ -200,13 +200,13 @@ func newPodResourcesCounters(r registrar) podResourcesCounters {
 	}
 	withOther := func(values []string) []string { return append(slices.Clone(values), other) }
 	return podResourcesCounters{
-		requests: r.vector(prefix+"requests_total", "Calls of the PodResources server that were answered.", version, withOther(apiVersions)),
+		requests: r.vector(prefix+"requests_total", "Calls to the PodResources server that were answered.", version, withOther(apiVersions)),
 		endpoints: map[string]endpointCounters{
 			"List":                    endpoint("list", "List"),
 			"Get":                     endpoint("get", "Get"),
 			"GetAllocatableResources": endpoint("get_allocatable", "GetAllocatableResources"),
 		},
-		limited: r.vector("paddock_pod_resources_limited_total", "Calls of the PodResources server that the rate limit turned away.",
+		limited: r.vector("paddock_pod_resources_limited_total", "Calls to the PodResources server that the rate limit rejected.",
 			[]string{"endpoint", "server_api_version"}, withOther(endpoints), withOther(apiVersions)),
 	}
 }

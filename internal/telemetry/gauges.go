@@ -25,15 +25,15 @@ var (
 	freeMemory        = describe("paddock_free_memory_bytes",
 		"Memory that is assigned to no pod, by NUMA node and type; inside a group of NUMA nodes only the sum is meaningful.", "numa_node", "resource_name")
 	offlineCPUs = describe("paddock_offline_cpus",
-		"CPUs that pods are assigned and that are offline. They are in no other gauge of CPUs.")
+		"Offline CPUs that are assigned to pods. They are in no other gauge of CPUs.")
 	degradedPods        = describe("paddock_degraded_pods", "Pods with CPUs that are offline.")
 	displacedContainers = describe("paddock_displaced_containers",
-		"Containers of degraded pods of which no CPU is online; they run on CPUs that they share.")
+		"Containers of degraded pods with none of their CPUs online; they run on shared CPUs.")
 	remoteDevices = describe("paddock_remote_device_pods",
 		"Pods with CPUs or memory on another NUMA node or socket than one of their devices, by the farthest of them.", "distance")
 	unknownDevices = describe("paddock_unknown_device_pods",
-		"Pods of which it is not known which devices they have, or near which NUMA nodes; CPUs and memory are not aligned with these.")
-	generation = describe("paddock_state_generation", "Number of the state; it grows with every change.")
+		"Pods whose devices are unknown, or the NUMA nodes of these devices; CPUs and memory are not aligned with them.")
+	generation = describe("paddock_state_generation", "Revision of the state; it increases with every change.")
 	pods       = describe("paddock_pods", "Pods that are admitted.")
 	containers = describe("paddock_containers", "Containers of admitted pods, by how far their CPUs are their own.", "isolation")
 	assigned   = describe("paddock_container_assignments",

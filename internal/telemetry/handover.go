@@ -17,7 +17,7 @@ func (t *Telemetry) NewHandover(outcomes []string, promises func() int) *Handove
 		Name: "paddock_promised_pods", Help: "Pods that are bound to this node with a grant and have not started.",
 	}, func() float64 { return float64(promises()) })
 	return &Handover{r.vector("paddock_handovers_total",
-		"Decisions about pods, by what became of the grant in the annotation: applied, absent, or why the node planned by itself.", []string{"outcome"}, outcomes)}
+		"Decisions about pods, by the outcome of the grant in the annotation: applied, absent, or why the node planned by itself.", []string{"outcome"}, outcomes)}
 }
 
 // Count is one decision.
@@ -35,8 +35,8 @@ func (t *Telemetry) NewPublication() *Publication {
 	r := registrar{promauto.With(t.registry)}
 	return &Publication{
 		writes: r.counter("paddock_publication_writes_total", "Writes of this node's PaddockNode."),
-		errors: r.counter("paddock_publication_errors_total", "Tries to write this node's objects that failed."),
-		seconds: r.histogram("paddock_publication_duration_seconds", "Time of one try to write this node's objects.",
+		errors: r.counter("paddock_publication_errors_total", "Attempts to write this node's objects that failed."),
+		seconds: r.histogram("paddock_publication_duration_seconds", "Time of one attempt to write this node's objects.",
 			prometheus.ExponentialBuckets(1e-3, 2, 15)),
 		last: r.gauge("paddock_publication_last_write_timestamp_seconds", "When this node's PaddockNode was last written; 0 before this process wrote it."),
 	}
@@ -64,7 +64,7 @@ func (t *Telemetry) NewExport() *Export {
 	r := registrar{promauto.With(t.registry)}
 	return &Export{
 		writes:  r.counter("paddock_node_resource_topology_writes_total", "Writes of this node's NodeResourceTopology."),
-		errors:  r.counter("paddock_node_resource_topology_errors_total", "Tries to write this node's NodeResourceTopology that failed."),
+		errors:  r.counter("paddock_node_resource_topology_errors_total", "Attempts to write this node's NodeResourceTopology that failed."),
 		missing: r.gauge("paddock_node_resource_topology_missing", "1 while the API server has no definition of NodeResourceTopology."),
 	}
 }

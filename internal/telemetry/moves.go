@@ -16,7 +16,7 @@ type Moves struct {
 func (t *Telemetry) NewMoves(moving, waiting func() int) *Moves {
 	r := registrar{promauto.With(t.registry)}
 	r.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "paddock_moving_pods", Help: "Running pods that are being moved to other CPUs or NUMA nodes: they have both places.",
+		Name: "paddock_moving_pods", Help: "Running pods that are being moved to other CPUs or NUMA nodes; they have the old and the new ones.",
 	}, func() float64 { return float64(moving()) })
 	r.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paddock_left_alone_pods", Help: "Running pods that ask to be left alone, and for which a move waits.",

@@ -16,7 +16,7 @@ func (t *Telemetry) NewNotices(containers func() int) *Notices {
 	}, func() float64 { return float64(containers()) })
 	return &Notices{
 		writes: r.counter("paddock_notice_writes_total", "Attempts to write a notice to a container."),
-		errors: r.counter("paddock_notice_write_errors_total", "Attempts to write a notice that failed. They are made again."),
+		errors: r.counter("paddock_notice_write_errors_total", "Attempts to write a notice that failed. They are retried."),
 		missed: r.counter("paddock_notice_missed_containers_total", "Containers that asked for a notice and started without one."),
 	}
 }

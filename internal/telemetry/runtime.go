@@ -31,13 +31,13 @@ func (t *Telemetry) NewRuntime() *Runtime {
 	buckets := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2, 5}
 	out := &Runtime{
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "paddock_runtime_hook_duration_seconds", Help: "Time of the answer to a question of the container runtime.", Buckets: buckets,
+			Name: "paddock_runtime_hook_duration_seconds", Help: "Time to answer a request of the container runtime.", Buckets: buckets,
 		}, []string{"hook"}),
 		asked:     r.histogram("paddock_pod_lookup_duration_seconds", "Time for which an answer waited for the kubelet to report a pod.", buckets),
-		errors:    r.vector("paddock_runtime_hook_errors_total", "Questions of the container runtime that were answered with an error, rejections among them.", []string{"hook"}, hooks),
+		errors:    r.vector("paddock_runtime_hook_errors_total", "Requests of the container runtime that were answered with an error, rejections among them.", []string{"hook"}, hooks),
 		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
-		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking."),
-		repaired:  r.counter("paddock_runtime_repaired_containers_total", "Containers that were found running where they should not, and updated."),
+		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking the agent."),
+		repaired:  r.counter("paddock_runtime_repaired_containers_total", "Containers that ran on the wrong CPUs or NUMA nodes, and were updated."),
 		vetoes:    r.gauge("paddock_runtime_resize_veto", "0 while the container runtime does not ask before a pod is resized; 1: it does, as far as is known."),
 	}
 	out.Vetoes(true)

@@ -51,7 +51,7 @@ func New(c Config) *Telemetry {
 		gauges{snapshot: c.Snapshot, checks: c.Checks},
 	)
 	build := promauto.With(t.registry).NewGaugeVec(prometheus.GaugeOpts{
-		Name: "paddock_build_info", Help: "What this program was made of; always 1.",
+		Name: "paddock_build_info", Help: "Build information of this program; always 1.",
 	}, []string{"version", "revision", "go_version"})
 	build.WithLabelValues(c.Build.Version, c.Build.Revision, c.Build.GoVersion).Set(1)
 	return t

@@ -19,7 +19,7 @@ type Throttled struct {
 
 var (
 	throttledPeriods = describe("paddock_exclusive_throttled_periods_total",
-		"CFS periods in which containers with exclusive CPUs were throttled, by whose quota it was: the container's or its pod's.", "cgroup")
+		"CFS periods in which containers with exclusive CPUs were throttled, by the quota that throttled them: the container's or its pod's.", "cgroup")
 	throttledOf = describe("paddock_exclusive_periods_total",
 		"CFS periods with a quota in which something ran, of the same cgroups.", "cgroup")
 	throttledSeconds = describe("paddock_exclusive_throttled_seconds_total",
