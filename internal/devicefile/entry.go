@@ -62,7 +62,7 @@ func devicesOf(text json.RawMessage, limit int) ([]device.Device, error) {
 	case has("prefix") && has("count") == has("perNode"):
 		return nil, fmt.Errorf(": want either count or perNode with a prefix")
 	case has("perNode") && e.nodes.IsEmpty():
-		return nil, fmt.Errorf(".perNode: want numaNodes to say which NUMA nodes that is")
+		return nil, fmt.Errorf(".perNode: want numaNodes, the list of these NUMA nodes")
 	}
 	return e.devices(limit)
 }
@@ -125,7 +125,7 @@ func (e *entry) takeNodes(value json.RawMessage) error {
 		}
 		for _, one := range list {
 			if one[0] == '[' {
-				return fmt.Errorf("a list stands in it: want ids like 2 and ranges like 0-3")
+				return fmt.Errorf("it is a list: want ids like 2 and ranges like 0-3")
 			}
 			if err := e.takeNodes(one); err != nil {
 				return err

@@ -179,7 +179,7 @@ func positions(header []string, names map[string]string) (at map[string]int, unk
 			}
 		}
 		if len(have) > 1 {
-			return nil, nil, fmt.Errorf("columns %s say the same: keep one, and map the others to %q", strings.Join(have, " and "), ignored)
+			return nil, nil, fmt.Errorf("columns %s have the same meaning: keep one, and map the others to %q", strings.Join(have, " and "), ignored)
 		}
 	}
 	if len(unknown) == 0 && (len(at) == 0 || len(at) == 1 && has(at, ignored)) {
