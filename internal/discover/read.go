@@ -90,7 +90,7 @@ func explain(err error) error {
 	case errors.As(err, &mismatch) && mismatch.Field != "":
 		return fmt.Errorf("%s is a JSON %s", mismatch.Field, mismatch.Value)
 	case errors.As(err, &mismatch):
-		return fmt.Errorf("a JSON %s stands at byte %d", mismatch.Value, mismatch.Offset)
+		return fmt.Errorf("found a JSON %s at byte %d", mismatch.Value, mismatch.Offset)
 	}
 	return err
 }

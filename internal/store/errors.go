@@ -23,7 +23,7 @@ var (
 	// ErrNotRegular means that a name leads to a directory, a symbolic link or a device.
 	ErrNotRegular = errors.New("not a regular file")
 
-	errManyDamaged = errors.New("as many damaged ones are there as are kept")
+	errManyDamaged = errors.New("all names for damaged copies are in use")
 	errTooLarge    = errors.New("too large")
 )
 

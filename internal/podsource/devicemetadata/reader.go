@@ -136,7 +136,7 @@ func read(root *os.Root, path string) (data []byte, err error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	return bounded.Read("it", f, claims.MaxMetadata)
 }

@@ -78,8 +78,8 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		"a link to a file":   {"escapes", func(path string) error { return os.Symlink(secret, path) }},
 		"a relative link":    {"escapes", func(path string) error { return os.Symlink("../../../../../../../../../../../../.."+secret, path) }},
-		"a pipe":             {"no regular file", func(path string) error { return syscall.Mkfifo(path, 0o644) }},
-		"a directory":        {"no regular file", func(path string) error { return os.Mkdir(path, 0o755) }},
+		"a pipe":             {"not a regular file", func(path string) error { return syscall.Mkfifo(path, 0o644) }},
+		"a directory":        {"not a regular file", func(path string) error { return os.Mkdir(path, 0o755) }},
 		"a large file":       {"too large", func(path string) error { return os.WriteFile(path, make([]byte, claims.MaxMetadata+1), 0o644) }},
 		"a link to itself":   {"too many levels", func(path string) error { return os.Symlink("metadata.json", path) }},
 		"text":               {"metadata of devices", func(path string) error { return os.WriteFile(path, []byte("numaNode: 1"), 0o644) }},

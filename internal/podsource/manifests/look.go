@@ -78,7 +78,7 @@ func look(path string, was kind) glance {
 		// It was removed if its directory exists and has no such name, not even a link that leads nowhere.
 		_, missing := os.Lstat(path)
 		if _, around := os.Stat(filepath.Dir(path)); errors.Is(missing, fs.ErrNotExist) && around == nil {
-			return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file is not there any more", path)}
+			return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file no longer exists", path)}
 		}
 	}
 	return glance{kind: was, err: err}
@@ -121,7 +121,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait for its other end
-		return nil, fmt.Errorf("%s: it is no regular file (%s)", path, info.Mode().Type())
+		return nil, fmt.Errorf("%s: it is not a regular file (%s)", path, info.Mode().Type())
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestProblemsSayWhatAndWhere(t *testing.T) {
 		for i, want := range []string{
 			"a.yaml: yaml: line 1", "b.yaml: document 1 (line 1): Pod default/x: spec.containers[0].resources.requests",
 			"d.yaml: document 1 (line 1): Pod default/c: a pod with uid", "e.yaml: no such file", "f.yaml: it is empty",
-			"g.yaml: it is no regular file (p", "none: no such file",
+			"g.yaml: it is not a regular file (p", "none: no such file",
 		} {
 			if got := set.Broken[i].Err.Error(); !strings.Contains(got, want) {
 				r.t.Errorf("problem %d: %q, want %q in it", i, got, want)
