@@ -51,7 +51,7 @@ func (e *rejectedError) Unwrap() error { return e.err }
 // runConfig resolves a configuration and empties the node.
 func (n *Node) runConfig(c Command) ([]string, error) {
 	if n.machine == nil {
-		return nil, errors.New("say the machine first")
+		return nil, errors.New("give the machine first")
 	}
 	if len(c.Input) > 0 {
 		return nil, errors.New("config takes no further lines")

@@ -25,7 +25,7 @@ const unhealthy = ":unhealthy"
 func (n *Node) runDevices(c Command) ([]string, error) {
 	switch {
 	case n.machine == nil:
-		return nil, errors.New("say the machine first")
+		return nil, errors.New("give the machine first")
 	case len(c.Args) > 0:
 		return nil, errors.New("devices: want a line for each resource, and nothing behind the command")
 	}

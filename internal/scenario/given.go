@@ -29,7 +29,7 @@ const pool = "node"
 func (n *Node) runGiven(c Command) ([]string, error) {
 	switch {
 	case n.machine == nil:
-		return nil, errors.New("say the machine first")
+		return nil, errors.New("give the machine first")
 	case len(c.Args) > 0:
 		return nil, errors.New("given: want a line for each resource or driver, and nothing behind the command")
 	}

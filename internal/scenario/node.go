@@ -88,7 +88,7 @@ func (n *Node) run(c Command) ([]string, error) {
 		return nil, fmt.Errorf("%s takes no further lines", c.Name)
 	}
 	if n.state == nil {
-		return nil, errors.New("say machine and config first")
+		return nil, errors.New("give machine and config first")
 	}
 	switch c.Name {
 	case "plan", "admit":

@@ -18,7 +18,7 @@ import (
 // is the same pod changed: its UID is its name.
 func (n *Node) runPod(c Command) ([]string, error) {
 	if n.state == nil {
-		return nil, errors.New("say machine and config first")
+		return nil, errors.New("give machine and config first")
 	}
 	var rest, given []string
 	for _, line := range c.Input {

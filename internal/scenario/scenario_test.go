@@ -143,7 +143,7 @@ func TestWrongCommandsAnswerWithAnError(t *testing.T) {
 
 func TestCommandsNeedWhatComesBefore(t *testing.T) {
 	for _, command := range []string{"config", "devices\nnvidia.com/gpu gpu0", "given\nnvidia.com/gpu gpu0", "pod a\napp c", "admit a", "state", "check", "restart"} {
-		if got := scenario.New(nil).Run(parse(t, command)); !strings.HasPrefix(got, "error: say ") {
+		if got := scenario.New(nil).Run(parse(t, command)); !strings.HasPrefix(got, "error: give ") {
 			t.Errorf("%q on a bare node answers %q", command, got)
 		}
 	}
