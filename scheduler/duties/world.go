@@ -26,7 +26,7 @@ import (
 var (
 	evictions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Namespace: "paddock", Subsystem: "scheduler", Name: "evictions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Evictions of pods that their nodes reject, by what became of them: evicted, delayed (a disruption budget or the load of the API server forbids it now), failed.",
+		Help: "Evictions of pods that their nodes reject, by outcome: evicted, delayed (a disruption budget or the load of the API server forbids it now), failed.",
 	}, []string{"outcome"})
 	deletedMachines = metrics.NewCounter(&metrics.CounterOpts{
 		Namespace: "paddock", Subsystem: "scheduler", Name: "deleted_machines_total", StabilityLevel: metrics.ALPHA,

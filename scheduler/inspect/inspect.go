@@ -40,7 +40,7 @@ func Start(ctx context.Context, address string, nodes Nodes) error {
 		return err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("it shows pods without asking who reads it: %q is no address of the loopback interface, such as 127.0.0.1", host)
+		return fmt.Errorf("%q is not a loopback address: the endpoint shows pods without authentication; use an address such as 127.0.0.1", host)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -50,7 +50,7 @@ func Start(ctx context.Context, address string, nodes Nodes) error {
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "What is known of nodes is not served any more", "address", address)
+			klog.FromContext(ctx).Error(err, "The inspection endpoint has stopped", "address", address)
 		}
 	}()
 	return nil

@@ -47,8 +47,8 @@ func TestHandler(t *testing.T) {
 // TestStart: it listens on the loopback interface alone.
 func TestStart(t *testing.T) {
 	for address, want := range map[string]string{
-		"127.0.0.1:0": "", "[::1]:x": "unknown port", "0.0.0.0:0": "no address of the loopback interface", "localhost": "missing port",
-		"example.com:1": "no address of the loopback interface", ":10269": "no address of the loopback interface",
+		"127.0.0.1:0": "", "[::1]:x": "unknown port", "0.0.0.0:0": "is not a loopback address", "localhost": "missing port",
+		"example.com:1": "is not a loopback address", ":10269": "is not a loopback address",
 	} {
 		err := Start(t.Context(), address, nodes{})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
