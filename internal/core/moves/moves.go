@@ -342,7 +342,7 @@ func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	placed := p.Grant
 	switch {
 	case samePlace(from, placed):
-		return Move{}, errors.New("it is at that place already")
+		return Move{}, errors.New("it has these CPUs and this memory already")
 	case !asAligned(from, placed):
 		return Move{}, errors.New("it would be less aligned than now")
 	}

@@ -100,7 +100,7 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	}
 	place.Pod = g.Pod
 	if err := s.checkGrant(&place, free); err != nil {
-		return fmt.Errorf("the place to which it is being moved: %w", err)
+		return fmt.Errorf("the destination of its move: %w", err)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox, limit time.Duratio
 		case d.Plan.Rejection != nil:
 			err := rejection(pods[i], d.Plan.Rejection)
 			p.tell(ctx, func(l *loop) { l.rejections[uid] = rejected{pods[i], version, l.config.Now(), err} })
-			p.config.Log.ErrorContext(ctx, "a pod that runs cannot have what it asks for: it stays on the node shared pool", "pod", who[i], "uid", uid, "error", err)
+			p.config.Log.ErrorContext(ctx, "a running pod cannot be assigned what it requests: it stays on the node shared pool", "pod", who[i], "uid", uid, "error", err)
 		}
 	}
 	return missed
@@ -187,7 +187,7 @@ func (p *Plugin) reportUnplanned(ctx context.Context, who, uid string, err error
 		return before != err.Error()
 	})
 	if changed {
-		p.config.Log.WarnContext(ctx, "a pod that runs is not planned yet; it will be tried again", "pod", who, "uid", uid, "error", err)
+		p.config.Log.WarnContext(ctx, "a running pod is not planned yet; the agent tries again", "pod", who, "uid", uid, "error", err)
 	}
 }
 

@@ -156,7 +156,7 @@ func (l *loop) moved(uid string, there bool) {
 	if done {
 		l.config.Log.InfoContext(l.flow, "a pod was moved", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.to.CPUs().String(), "bytes", m.bytes)
 	} else {
-		l.config.Log.WarnContext(l.flow, "the move of a pod was given up", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.from.CPUs().String(), "pod_is_there", there)
+		l.config.Log.WarnContext(l.flow, "the move of a pod was cancelled", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.from.CPUs().String(), "pod_is_there", there)
 	}
 	if o := l.config.Moves.Observer; o != nil {
 		o.Ended(m.describe(), done)
@@ -180,11 +180,11 @@ func (l *loop) advanceMove(s *node.State, uid string, m *move) {
 	now := l.config.Now()
 	switch {
 	case !now.Before(m.due) && m.step != node.MoveReturned:
-		l.config.Log.ErrorContext(l.flow, "a step of a move takes too long: the pod gets its old place again", "pod", m.to.Pod.ID(), "uid", uid, "step", m.step.String(), "for", now.Sub(m.since).String())
+		l.config.Log.ErrorContext(l.flow, "a step of a move takes too long: the pod returns to its old CPUs and memory", "pod", m.to.Pod.ID(), "uid", uid, "step", m.step.String(), "for", now.Sub(m.since).String())
 		l.enterStep(m, node.MoveReturned)
 		return
 	case !now.Before(m.due):
-		l.config.Log.ErrorContext(l.flow, "a pod does not get its old place again; it keeps both until it does", "pod", m.to.Pod.ID(), "uid", uid, "for", now.Sub(m.since).String())
+		l.config.Log.ErrorContext(l.flow, "a pod cannot return to its old CPUs and memory yet; until then it keeps the old and the new ones", "pod", m.to.Pod.ID(), "uid", uid, "for", now.Sub(m.since).String())
 		m.due = now.Add(m.limit())
 	case m.step == node.MoveWidened && now.Before(m.notBefore):
 		l.within(m.notBefore.Sub(now))

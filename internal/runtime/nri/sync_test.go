@@ -97,7 +97,7 @@ func TestUnplannedOnce(t *testing.T) {
 	b.deaf = context.DeadlineExceeded
 	b.start()
 	defer b.check(t)
-	logged := func() int { return strings.Count(b.said.String(), "a pod that runs is not planned yet") }
+	logged := func() int { return strings.Count(b.said.String(), "a running pod is not planned yet") }
 	rounds := func(want int, when string) {
 		t.Helper()
 		for range 5 {
