@@ -99,7 +99,7 @@ func sendAgent(ctx context.Context, method string, to url.URL, body []byte, pati
 	var no struct{ Error string }
 	switch {
 	case errors.Is(err, bounded.ErrTooLarge):
-		return nil, "", fmt.Errorf("%w: this is no agent of Paddock", err)
+		return nil, "", fmt.Errorf("%w: this is not a Paddock agent", err)
 	case err != nil:
 		return nil, "", unanswered(err, patience)
 	case response.StatusCode == http.StatusOK:
@@ -143,7 +143,7 @@ func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
 	}
 	var explained web.Explained
 	if err := json.Unmarshal(data, &explained); err != nil || explained.Answer.Pod == "" {
-		return fmt.Errorf("agent at %s: the answer is no explanation: is this the listen address of an agent of Paddock?", c.agent.address)
+		return fmt.Errorf("agent at %s: the answer is not an explanation: is this the listen address of an agent of Paddock?", c.agent.address)
 	}
 	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err

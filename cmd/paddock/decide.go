@@ -40,7 +40,7 @@ func (f *asFlag) String() string {
 // Set takes the name of a kubelet.
 func (f *asFlag) Set(value string) error {
 	if value != kubelet136 {
-		return fmt.Errorf("want %s, the kubelet whose faults were recorded", kubelet136)
+		return fmt.Errorf("want %s, the only kubelet whose faults are recorded", kubelet136)
 	}
 	f.kubelet = true
 	return nil

@@ -201,7 +201,7 @@ func (c *defragmentCommand) askAgent(cmd *cobra.Command, s console.Streams, path
 	}
 	var d view.Defragmentation
 	if err := json.Unmarshal(data, &d); err != nil || d.Machine == "" {
-		return fmt.Errorf("agent at %s: the answer is no list of moves: is this the listen address of an agent of Paddock, and is it of this version?", c.agent.address)
+		return fmt.Errorf("agent at %s: the answer is not a list of moves: is this the listen address of an agent of Paddock, and is it of this version?", c.agent.address)
 	}
 	err = c.print(s, d)
 	if err != nil || !c.carry {

@@ -144,7 +144,7 @@ func (c *explainCommand) explain(ctx context.Context, s console.Streams, candida
 	files.Ended = func(pod *v1.Pod, only bool) bool { return only && c.pod == "" || c.pod == pod.Namespace+"/"+pod.Name }
 	read, err := s.Pods(files)
 	if errors.Is(err, fs.ErrNotExist) {
-		return view.Explanation{}, fmt.Errorf("%w; manifests are read here: --pod NAMESPACE/NAME says which pod of them, and --agent asks a running node about a pod by its name", err)
+		return view.Explanation{}, fmt.Errorf("%w; arguments are files of manifests: choose one of their pods with --pod NAMESPACE/NAME, or ask a running node about a pod with --agent", err)
 	}
 	if err != nil {
 		return view.Explanation{}, err
@@ -195,7 +195,7 @@ func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
 		text += fmt.Sprintf(" and %d more", len(names)-few)
 	}
 	if c.pod == "" {
-		return 0, fmt.Errorf("%d pods are there: say with --pod which one to explain: %s", len(pods), text)
+		return 0, fmt.Errorf("there are %d pods: choose the one to explain with --pod: %s", len(pods), text)
 	}
 	return 0, fmt.Errorf("--pod %s is not among the pods there: %s", c.pod, text)
 }

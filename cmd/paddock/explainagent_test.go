@@ -26,9 +26,9 @@ func TestExplainAsksStrangers(t *testing.T) {
 	}{
 		"forbidden":    {says(http.StatusForbidden, `{"error": "on the loopback interface only\u001b[2J"}`), "on the loopback interface only\uFFFD[2J"},
 		"no such page": {says(http.StatusNotFound, "404 page not found\n"), "it answers 404 Not Found, and not as an agent of Paddock does"},
-		"a page":       {says(http.StatusOK, "<html>"), "the answer is no explanation"},
-		"other JSON":   {says(http.StatusOK, `{"status": "ok"}`), "the answer is no explanation"},
-		"nothing":      {says(http.StatusOK, ""), "the answer is no explanation"},
+		"a page":       {says(http.StatusOK, "<html>"), "the answer is not an explanation"},
+		"other JSON":   {says(http.StatusOK, `{"status": "ok"}`), "the answer is not an explanation"},
+		"nothing":      {says(http.StatusOK, ""), "the answer is not an explanation"},
 		"a redirection": {func(rw http.ResponseWriter, r *http.Request) {
 			http.Redirect(rw, r, elsewhere.URL, http.StatusFound)
 		}, "it answers 302 Found"},

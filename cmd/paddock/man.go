@@ -14,7 +14,7 @@ type manCommand struct{}
 func (*manCommand) command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
-		Short:  "Write the manual pages, one a command, into a directory",
+		Short:  "Write the manual pages, one per command, into a directory",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,7 +32,7 @@ type mapCommand struct {
 func (c *mapCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map [PODS...]",
-		Short: "Draw a machine and who has which part of it",
+		Short: "Draw a machine and which pod has which part of it",
 		Long: `Map draws the machine: sockets, NUMA nodes, uncore caches and cores with their threads as
 cells, memory and huge pages as bars, and devices, each with the colour and the tag of its pod.
 "A2@1" is a device near NUMA node 1, assigned to container 2 of pod A. "A2≠1" is remote: the container has

@@ -63,7 +63,7 @@ listed one does not occur any more.`,
 		},
 	}
 	cmd.Flags().StringVar(&r.machines, "machines", "", "`DIR` with the machine NAME.json of \"@NAME\"; without it the directory machines beside each file")
-	cmd.Flags().StringVar(&r.divergences, "divergences", "testdata/divergences.txt", "`FILE` that lists the differences that are meant")
+	cmd.Flags().StringVar(&r.divergences, "divergences", "testdata/divergences.txt", "`FILE` that lists the intended differences")
 	cmd.Flags().BoolVar(&r.check, "check", false, "compare with the recorded results instead of printing ours")
 	return cmd
 }

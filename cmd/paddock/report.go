@@ -69,7 +69,7 @@ func (c *reportCommand) askAgent(cmd *cobra.Command, s console.Streams) error {
 	}
 	var r view.Report
 	if err := json.Unmarshal(data, &r); err != nil || len(r.Usage.Nodes) == 0 {
-		return fmt.Errorf("agent at %s: the answer is no report: is this the listen address of an agent of Paddock?", c.agent.address)
+		return fmt.Errorf("agent at %s: the answer is not a report: is this the listen address of an agent of Paddock?", c.agent.address)
 	}
 	return s.Print(c.output.Value, r, func() string { return r.Text(s.Style()) })
 }

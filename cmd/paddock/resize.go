@@ -20,7 +20,7 @@ import (
 type resizeFlag struct{ paths []string }
 
 func (f *resizeFlag) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.paths, "resize", nil, "would a resize in place be possible: a `FILE` with the changed manifest of a pod that is in --state or among PODS; may be repeated")
+	cmd.Flags().StringArrayVar(&f.paths, "resize", nil, "check whether a resize in place is possible: a `FILE` with the changed manifest of a pod that is in --state or among PODS; may be repeated")
 }
 
 // podsOrResize are the arguments of a command with --resize: PODS can be left out then.

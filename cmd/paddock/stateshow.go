@@ -22,7 +22,7 @@ func (c *stateShowCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show FILE...",
 		Short: "Show what is in state files",
-		Long: `Show says what each FILE is, which kubelets read it and whether its checksum is right, and which
+		Long: `Show prints what each FILE is, which kubelets read it and whether its checksum is right, and which
 pods have what: pools, containers, the node shared pool, the memory accounting of every NUMA node. It reads
 the kubelet's CPU and memory states of all versions, its two files about devices, and Paddock's own.
 

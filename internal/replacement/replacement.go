@@ -145,7 +145,7 @@ func content(fsys store.FS, path string, most int) ([]byte, error) {
 func writable(name string) error {
 	dir := filepath.Dir(name)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: there is no directory %s to write into: make it (mkdir -p %s), or name another place", name, dir, dir)
+		return fmt.Errorf("%s: there is no directory %s to write into: create it (mkdir -p %s), or name another directory", name, dir, dir)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory: name a file in it, such as %s", name, filepath.Join(name, "node.json"))

@@ -20,7 +20,7 @@ type Text struct {
 }
 
 // errManager is wrapped by the errors about files that could be of any manager.
-var errManager = errors.New("neither its content nor its name says whether it is a CPU or a memory state")
+var errManager = errors.New("neither its content nor its name shows whether it is a CPU or a memory state")
 
 // managers are all that have a file.
 var managers = []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DRAManager, kubeletstate.DeviceManager}
