@@ -138,7 +138,7 @@ func newCounters(registry *prometheus.Registry, policy node.Policy) counters {
 	c.addPodLevel(registry, policy)
 	c.addOwn(r)
 	// The metrics of the alignment have the series of R-MET-31.
-	c.admissions = r.counter("kubelet_topology_manager_admission_requests_total", "Admissions that were asked for.")
+	c.admissions = r.counter("kubelet_topology_manager_admission_requests_total", "Requests to admit a pod.")
 	c.admissionErrors = r.counter("kubelet_topology_manager_admission_errors_total", "Admissions that were rejected under a topology policy other than none.")
 	c.milliseconds = r.histogram("kubelet_topology_manager_admission_duration_ms",
 		"Time of an admission in whole milliseconds, deciding and writing.", prometheus.ExponentialBuckets(0.05, 2, 15))

@@ -35,7 +35,7 @@ var (
 		"Pods whose devices are unknown, or the NUMA nodes of these devices; CPUs and memory are not aligned with them.")
 	generation = describe("paddock_state_generation", "Revision of the state; it increases with every change.")
 	pods       = describe("paddock_pods", "Pods that are admitted.")
-	containers = describe("paddock_containers", "Containers of admitted pods, by how far their CPUs are their own.", "isolation")
+	containers = describe("paddock_containers", "Containers of admitted pods, by the isolation of their CPUs.", "isolation")
 	assigned   = describe("paddock_container_assignments",
 		"Containers of admitted pods that have CPUs or memory assigned now, of the node or of their pod's pool.", "resource_name", "assignment_type")
 	unreleased = describe("paddock_unreleased_pods", "Pods that are gone and still have their assignments, because the release could not be written.")
