@@ -48,9 +48,12 @@ func TestCluster(t *testing.T) {
 	for i, name := range names {
 		ok := t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(page *testing.T) {
 			err := c.play(ctx, name)
-			if err != nil && c.node.vm.Down() && !again {
-				// An emulator of several CPUs loses one now and then. That says nothing of the agent.
-				say("the machine went down, once more from the beginning on a new one: %v", err)
+			var fault error
+			if err != nil && !again {
+				fault = c.node.fault(ctx)
+			}
+			if fault != nil {
+				say("%v: once more from the beginning on a new machine; the page: %v", fault, err)
 				if err := c.close(); err != nil {
 					page.Fatal(err)
 				}

@@ -128,9 +128,8 @@ var errNetwork = errors.New("the machine does not reach the API server")
 // start is what a node does after each boot. Now and then the emulated network card sends nothing from the start: the
 // machine is ended then.
 func (n *node) start(ctx context.Context) error {
-	address, port, _ := strings.Cut(apiInside, ":")
-	if err := n.must(ctx, "timeout 30 nc "+address+" "+port+" < /dev/null"); err != nil {
-		return errors.Join(errNetwork, err, n.vm.Kill())
+	if err := n.reach(ctx); err != nil {
+		return errors.Join(err, n.vm.Kill())
 	}
 	if err := n.must(ctx, "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
 		return err
@@ -139,6 +138,24 @@ func (n *node) start(ctx context.Context) error {
 		return err
 	}
 	return n.startUnit(ctx, "kubelet")
+}
+
+// reach checks that the machine reaches the API server.
+func (n *node) reach(ctx context.Context) error {
+	address, port, _ := strings.Cut(apiInside, ":")
+	if err := n.must(ctx, "timeout 30 nc "+address+" "+port+" < /dev/null"); err != nil {
+		return errors.Join(errNetwork, err)
+	}
+	return nil
+}
+
+// fault is why a page failed that says nothing of the agent; nil: there is no such reason. An emulator of several CPUs
+// loses one now and then, and an emulated network card stops sending.
+func (n *node) fault(ctx context.Context) error {
+	if n.vm.Down() {
+		return vm.ErrDown
+	}
+	return n.reach(ctx)
 }
 
 // reboot ends the node in order, kubelet before containerd, and starts it again. Containers run until the end.
