@@ -71,7 +71,8 @@
 // Engine.Resize decides about the whole request, and what it decides is durable before the answer. From then on it is a
 // part of the state, and the comparison gives each container what it should have: in the reply to the kubelet's own change
 // of the container, in later replies and rounds, or, after a crash, at the next start. A container that grows has less
-// than its grant until then, and no container gets what one that shrinks has not left.
+// than its grant until then, and no container gets what one that shrinks has not left. A container with CPUs of its own
+// is left to the kubelet for 5 s after the decision: the kubelet changes it in any case.
 //
 // The kubelet writes the pod's CFS quota after our answer, also where the pod should have none: the quota of a pod that is
 // being resized is looked at four times in a second.

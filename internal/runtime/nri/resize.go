@@ -31,6 +31,10 @@ const (
 	// relifting is how long that goes on after the last request of the runtime about the resize. The kubelet writes at once
 	// after the answer; what comes later the regular rounds find.
 	relifting = 10 * time.Second
+	// awaiting is how long a container with CPUs of its own is left to the kubelet after its resize was
+	// decided. The kubelet changes it at once, and our reply to that has the CPUs. An unsolicited update
+	// that came first would be undone if the agent ended before it could answer the kubelet.
+	awaiting = 5 * time.Second
 	// carriedOut is how long a pod is listed with another request until the loop follows it without having been asked. The
 	// kubelet decides within a second whether it accepts a resize, and asks the runtime then; its list shows a few seconds
 	// later that it does not accept one.
@@ -83,7 +87,7 @@ func (s *session) resize(ctx context.Context, box *api.PodSandbox, container str
 	if s.config.Engine.PreviewResize(wanted).Rejection != nil {
 		_, _ = ask(ctx, s.Plugin, func(l *loop) bool { return l.release(listed, nil) }) // What is missing may be that of a pod that is gone.
 	}
-	return due, s.decide(ctx, wanted)
+	return due, s.decide(ctx, wanted, true)
 }
 
 func pendingText(pending string) string {
@@ -93,8 +97,9 @@ func pendingText(pending string) string {
 	return "PodResizePending: " + pending
 }
 
-// decide resizes a pod, and notes what became of it.
-func (p *Plugin) decide(ctx context.Context, wanted request.Pod) error {
+// decide resizes a pod, and notes what became of it. asked is true if the kubelet changes the pod's
+// containers next.
+func (p *Plugin) decide(ctx context.Context, wanted request.Pod, asked bool) error {
 	version := p.config.Engine.Snapshot().Version
 	before, _ := ask(ctx, p, func(l *loop) vetoed { return l.vetoes[wanted.UID] }) // Without an answer it is decided again.
 	if p.repeats(before, wanted, version) {
@@ -107,7 +112,7 @@ func (p *Plugin) decide(ctx context.Context, wanted request.Pod) error {
 	case plan.Rejection != nil:
 		err = fmt.Errorf("%w %s: %w%s", ErrResizeRejected, wanted.ID(), plan.Rejection, account(plan.Rejection, mostAccount))
 	}
-	p.tell(context.WithoutCancel(ctx), func(l *loop) { l.resized(vetoed{wanted, version, l.config.Now(), err}) })
+	p.tell(context.WithoutCancel(ctx), func(l *loop) { l.resized(vetoed{wanted, version, l.config.Now(), err}, asked) })
 	return err
 }
 
@@ -129,16 +134,36 @@ func (p *Plugin) repeats(v vetoed, wanted request.Pod, version uint64) bool {
 	return !promises || p.config.Now().Sub(v.at) < rechecked
 }
 
-// resized is an event: a resize was decided; v is its rejection, or has no error.
-func (l *loop) resized(v vetoed) {
+// resized is an event: a resize was decided; v is its rejection, or has no error. asked is decide's.
+func (l *loop) resized(v vetoed, asked bool) {
 	delete(l.vetoes, v.pod.UID)
 	if v.err != nil {
 		l.vetoes[v.pod.UID] = v
 	} else {
 		l.sizing[v.pod.UID] = l.config.Now()
 	}
+	if asked && v.err == nil {
+		l.await(v.pod.UID)
+	}
 	l.publish()
 	l.shortly()
+}
+
+// await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. It need
+// not change the others: their CPUs can be those that the pod as a whole got or gave back.
+func (l *loop) await(uid string) {
+	g, known := l.config.Engine.State().Grant(uid)
+	if !known {
+		return
+	}
+	for _, c := range l.table.containers {
+		if c.pod != uid {
+			continue
+		}
+		if _, i := g.Pod.Container(c.name); i >= 0 && g.Isolation(i) == node.ContainerIsolation {
+			c.awaited = l.config.Now().Add(awaiting)
+		}
+	}
 }
 
 // asks notes that the runtime asks about a resize of a pod, as a whole or of a container, after whose answer the kubelet
@@ -248,7 +273,7 @@ func (l *loop) follow() {
 			if g := l.grant(pod.UID); g != nil && g.OwnsAnything() {
 				owns = true
 			}
-			if err := l.decide(asked, pod); err != nil && (vetoes[pod.UID].err == nil || vetoes[pod.UID].err.Error() != err.Error()) {
+			if err := l.decide(asked, pod, false); err != nil && (vetoes[pod.UID].err == nil || vetoes[pod.UID].err.Error() != err.Error()) {
 				l.config.Log.ErrorContext(ctx, "a pod is listed with another request, and keeps what it has", "pod", pod.ID(), "uid", pod.UID, "error", err)
 			}
 		}
@@ -284,6 +309,7 @@ func (l *loop) resizeContainer(s *session, id string, due bool) placed {
 		return placed{} // It has ended, or the loop never knew it.
 	}
 	known.started() // A kubelet resizes what runs.
+	known.awaited = time.Time{}
 	if due {
 		l.reportNoVeto("a container changes without a question about its pod")
 	}

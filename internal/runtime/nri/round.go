@@ -275,7 +275,10 @@ func (l *loop) push() {
 	}
 	l.reportStranded(stranded)
 	all := len(updates)
-	updates = slices.DeleteFunc(updates, func(u converge.Update) bool { return l.table.containers[u.ID].waits(now) })
+	updates = slices.DeleteFunc(updates, func(u converge.Update) bool {
+		c := l.table.containers[u.ID]
+		return c.waits(now) || now.Before(c.awaited)
+	})
 	updates, withheld := l.table.safe(s, updates, unsolicited)
 	if withheld > 0 || len(updates) < all {
 		l.soon()

@@ -27,6 +27,7 @@ import (
 //	run POD CONTAINER=CPUS…    list a pod and start it; "log=0.5" shares, "pool=4" is a pod-level request, "app=2/128" has
 //	                           128 MiB in place of 64; a container of a pool without a number has no request
 //	resize POD …               list other amounts, and let the kubelet resize the pod
+//	ask POD …                  list other amounts; the kubelet asks about the CPUs of the pod and changes no container yet
 //	list POD …                 only list them
 //	pending POD WORDS…         the kubelet does not carry out what it lists; without words it does
 //	accepted POD …             let the kubelet resize the pod to other amounts than it lists
@@ -66,14 +67,17 @@ func (s *stage) command(t *testing.T, name string, args []string) []string {
 	case "policy":
 		s.policy.Topology = map[string]node.TopologyPolicy{"best-effort": node.TopologyBestEffort, "restricted": node.TopologyRestricted, "single-numa-node": node.TopologySingleNUMANode}[args[0]]
 		s.again()
-	case "run", "resize", "list":
+	case "run", "resize", "ask", "list":
 		pod := s.describe(t, uid[0], args[1:])
 		s.list(pod)
-		if name == "run" {
+		switch name {
+		case "run":
 			s.actuated[pod.UID] = actuated(pod)
 			err = s.bench.run(pod.UID)
-		} else if name == "resize" {
+		case "resize":
 			err = s.resize(s.actuated[pod.UID], pod)
+		case "ask":
+			err = s.resizePod(s.box(pod.UID), s.actuated[pod.UID], podSizes(pod), func(z *sizes) *int64 { return &z.milli })
 		}
 	case "accepted":
 		err = s.resize(s.actuated[uid[0]], s.describe(t, uid[0], args[1:]))

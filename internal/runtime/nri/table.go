@@ -58,6 +58,9 @@ type container struct {
 	replied, doubted uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
+	// awaited is until when the kubelet is expected to change the container, because its resize was
+	// decided.
+	awaited time.Time
 	// absent is true once the container has no cgroup any more: it has ended. If a plugin fails, a runtime
 	// does not report the end to the plugins after it, so such a container does not keep a pod. A container
 	// that has not begun may still start, until the kubelet stops waiting for its creation.
