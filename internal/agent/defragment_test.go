@@ -199,7 +199,7 @@ func TestDefragmentAndAPodThatOptsOut(t *testing.T) {
 		if seen := progress(t, a, 20*time.Second); seen != "first" || holds(a.engine.State()) != "first=2 second=5" {
 			t.Errorf("%q were moved; the pods have %s", seen, holds(a.engine.State()))
 		}
-		if !strings.Contains(b.log.take(), "is left alone: the set is given up") {
+		if !strings.Contains(b.log.take(), "cannot be moved now: the rest of the set is cancelled") {
 			t.Error("the log does not say why")
 		}
 		left := defragments(t, a, 3, 4, 1)

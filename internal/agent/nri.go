@@ -107,7 +107,7 @@ func (a *Agent) kubeletReady() error {
 // such reason: running containers keep their CPUs.
 func (a *Agent) notice() string {
 	if unmanaged := a.status().Unmanaged; unmanaged != nil {
-		return "This node is not managed: " + unmanaged.Error()
+		return "Paddock does not manage this node: " + unmanaged.Error()
 	}
 	return ""
 }

@@ -69,7 +69,7 @@ func TestContainerThatIsNotMade(t *testing.T) {
 		a := b.start()
 		a.runtime.FailNextCreate("db", "c", errors.New("no image"))
 		b.follow(a, "db 2")
-		contains(t, "log", b.log.take(), `"msg":"pod not started; it will be tried again"`, "no image")
+		contains(t, "log", b.log.take(), `"msg":"pod not started; the simulated kubelet tries again"`, "no image")
 		same(t, "running", runs(a), "db/c=1-2")
 	})
 }
@@ -209,7 +209,7 @@ func TestFlows(t *testing.T) {
 			}
 			flows[key] = append(flows[key], op)
 		}
-		admitted, failed, web := flows["pod admitted default/db"], flows["pod not started; it will be tried again default/db"], flows["pod admitted default/web"]
+		admitted, failed, web := flows["pod admitted default/db"], flows["pod not started; the simulated kubelet tries again default/db"], flows["pod admitted default/web"]
 		if len(admitted) != 1 || len(failed) != 1 || len(web) != 1 || admitted[0] == web[0] {
 			t.Errorf("flows: %v", flows)
 		}

@@ -42,7 +42,7 @@ type Decision struct {
 	// Base is the state that was asked: asked again it gives the same plan, unless that does not fit
 	// into a state file.
 	Base *node.State
-	// Took is the time for deciding, Waited the time until the grant was durable, or was given up.
+	// Took is the time for deciding, Waited the time until the grant was durable or the wait ended.
 	Took, Waited time.Duration
 	// Err is set where the plan was good and is not durable.
 	Err error

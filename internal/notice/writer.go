@@ -376,7 +376,7 @@ func (w *Writer) write(ctx context.Context, k key) bool {
 		err = w.config.Files.Write(k.uid, k.container, append(data, '\n'))
 	}
 	w.config.Observer.Wrote(err)
-	if !w.report(ctx, k.uid+"/"+k.container, "the notice of a container is not written; this is tried again", err) {
+	if !w.report(ctx, k.uid+"/"+k.container, "the notice of a container cannot be written; the agent tries again", err) {
 		w.mu.Lock()
 		f.due = true
 		w.mu.Unlock()

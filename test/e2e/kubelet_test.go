@@ -119,7 +119,7 @@ func leavesKubeletAlone(t *testing.T, n *node) {
 	n.place(t, pods[:1])
 	// It never gets ready.
 	argv := n.agentArgv(kubeletURL)
-	if err := n.start(t.Context(), "agent", "log:this node is not managed", argv...); err != nil {
+	if err := n.start(t.Context(), "agent", "log:Paddock does not manage this node", argv...); err != nil {
 		fail(t, "%v", err)
 	}
 	have := n.place(t, pods)

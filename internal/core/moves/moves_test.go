@@ -335,7 +335,7 @@ func checkBothPlaces(t *rapid.T, s *node.State, pod request.Pod, set *moves.Set)
 			t.Fatal(err, findings)
 		}
 		if back := restarted.EndMove(uid, false); !back.SharedCPUs().Equal(s.SharedCPUs()) || !back.Memory().Equal(s.Memory()) {
-			t.Fatalf("a move of %s that is given up leaves %s and not %s", m.From.Pod.Name, back.SharedCPUs(), s.SharedCPUs())
+			t.Fatalf("a cancelled move of %s leaves %s and not %s", m.From.Pod.Name, back.SharedCPUs(), s.SharedCPUs())
 		}
 		for _, next := range []*node.State{held, held.RemoveContainer(uid, "app"), held.ContainerCreated(uid, "app"), held.EndMove(uid, true), held.Release(uid)} {
 			if err := next.Check(); err != nil {

@@ -19,11 +19,11 @@ const mostAccount = 600
 func rejection(pod request.Pod, r *node.Rejection) error {
 	how := ""
 	if pod.Estimated {
-		how = " (estimated from cgroup numbers, because it is not listed; it will be asked for again)"
+		how = " (estimated from cgroup numbers, because the kubelet does not list it yet; the kubelet is asked again)"
 	}
 	unknown := ""
 	if pod.DevicesUnknown != "" {
-		unknown = "; the devices that the pod asks for are not known: " + pod.DevicesUnknown
+		unknown = "; the devices that the pod requests are unknown: " + pod.DevicesUnknown
 	}
 	return fmt.Errorf("%w %s%s: %w%s%s", ErrRejected, pod.ID(), how, r, unknown, account(r, mostAccount-len(unknown)))
 }
@@ -45,7 +45,7 @@ func account(r *node.Rejection, room int) string {
 			line += fmt.Sprintf(", %d others", more)
 		}
 		if b.Len()+len(line) > room {
-			fmt.Fprintf(&b, "; and %d NUMA nodes more", len(r.Nodes)-i)
+			fmt.Fprintf(&b, "; and %d more NUMA nodes", len(r.Nodes)-i)
 			break
 		}
 		b.WriteString(line)

@@ -25,7 +25,7 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 		plan, err := p.config.Engine.Admit(ctx, g.Pod)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("paddock: pod %s: %w; it will be tried again", podName(sandbox), err)
+			return nil, fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", podName(sandbox), err)
 		case plan.Rejection != nil: // It was released in this moment.
 			return nil, rejection(g.Pod, plan.Rejection)
 		}
@@ -33,7 +33,7 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 	}
 	a, err := find(ctx, sandbox)
 	if err != nil {
-		return nil, fmt.Errorf("paddock: pod %s (uid %s) is not known yet: %w; it will be tried again", podName(sandbox), uid, err)
+		return nil, fmt.Errorf("paddock: pod %s (uid %s) is not known yet: %w; the kubelet tries again", podName(sandbox), uid, err)
 	}
 	if err := p.rejectedBefore(ctx, uid, a.pod); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 	version := p.config.Engine.Snapshot().Version
 	plan, err := p.config.Engine.Admit(ctx, a.pod)
 	if err != nil {
-		return nil, fmt.Errorf("paddock: pod %s: %w; it will be tried again", podName(sandbox), err)
+		return nil, fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", podName(sandbox), err)
 	}
 	if plan.Rejection != nil {
 		err := rejection(a.pod, plan.Rejection)
@@ -59,7 +59,7 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 		p.tell(ctx, func(l *loop) { delete(l.reported, uid) })
 		log := p.config.Log.With("pod", a.pod.ID(), "uid", a.pod.UID, "why", a.unlisted, "qos", a.pod.QoS.String())
 		if a.doubt != nil {
-			log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers: in doubt it has no assignment and runs on the node shared pool", "doubt", a.doubt)
+			log.WarnContext(ctx, "the pod's request cannot be estimated reliably from cgroup numbers: it gets no assignment and runs on the node shared pool", "doubt", a.doubt)
 		} else {
 			log.WarnContext(ctx, "the pod's request is estimated from cgroup numbers", "cpu_milli", a.pod.BudgetCPUMilli, "memory", a.pod.BudgetMemory.String(), "pool", plan.Grant.Pool.String())
 		}
@@ -85,7 +85,7 @@ func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod req
 	switch {
 	case plan.Rejection != nil || contested:
 		if err := p.releaseGone(ctx); err != nil && plan.Rejection != nil {
-			return fmt.Errorf("paddock: pod %s does not fit beside pods that may be gone, and it is not known which are: %w; it will be tried again", podName(sandbox), err)
+			return fmt.Errorf("paddock: pod %s does not fit, and it is unknown whether the pods that have the rest are gone: %w; the kubelet tries again", podName(sandbox), err)
 		}
 	case ownPlan && plan.Grant.OwnsAnything() && h.Used():
 		_, _ = p.config.Pods.List(ctx) // The next regular list reports an error.
@@ -187,7 +187,7 @@ func (p *Plugin) reportUnplanned(ctx context.Context, who, uid string, err error
 		return before != err.Error()
 	})
 	if changed {
-		p.config.Log.WarnContext(ctx, "a running pod is not planned yet; the agent tries again", "pod", who, "uid", uid, "error", err)
+		p.config.Log.WarnContext(ctx, "a running pod cannot be planned yet; the agent tries again", "pod", who, "uid", uid, "error", err)
 	}
 }
 
@@ -204,7 +204,7 @@ func (p *Plugin) setQuota(ctx context.Context, g *node.Grant, want node.Quota, p
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // The pod has ended, and its end is not reported yet.
 		case err != nil:
-			p.config.Log.ErrorContext(ctx, "the pod's CFS quota is not set: its exclusive containers may be throttled",
+			p.config.Log.ErrorContext(ctx, "the pod's CFS quota cannot be set: its exclusive containers may be throttled",
 				"pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent, "want", want.String(), "error", err)
 		case changed:
 			p.config.Log.InfoContext(ctx, "the pod's CFS quota is set", "pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent, "quota", want.String())

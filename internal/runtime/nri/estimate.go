@@ -98,7 +98,7 @@ func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-cha
 	pod.DevicesUnknown = reason
 	topology := p.config.Engine.State().Policy().Topology
 	if later && (topology == node.TopologyRestricted || topology == node.TopologySingleNUMANode) {
-		return pod, fmt.Errorf("it asks for devices, and %s", reason)
+		return pod, fmt.Errorf("it requests devices, and %s", reason)
 	}
 	return pod, nil
 }
@@ -168,7 +168,7 @@ func qosOf(parent string) (request.QoS, error) {
 	case above(1) == "besteffort" && above(2) == "kubepods":
 		return request.BestEffort, nil
 	}
-	return request.Burstable, fmt.Errorf("its cgroup %q is not named as the kubelet names one", parent)
+	return request.Burstable, fmt.Errorf("its cgroup %q: want a name that the kubelet gives to the cgroup of a pod", parent)
 }
 
 // cpuOf reads the CPU request and limit of a Guaranteed pod, which are the same, in thousandths. most is the number
@@ -177,23 +177,24 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
 	case shares < leastShares || shares > mostShares:
-		return 0, 0, fmt.Errorf("its CPU shares are %d, which is no request", shares)
+		return 0, 0, fmt.Errorf("its CPU shares are %d: want %d to %d", shares, leastShares, mostShares)
 	case quota == 0 || quota == int64(node.NoQuota):
 		if shares == mostShares {
-			return 0, 0, fmt.Errorf("its CPU shares are %d, which is any request from %d CPUs, and it has no CFS quota", shares, mostShares/sharesPerCPU)
+			return 0, 0, fmt.Errorf("its CPU shares are %d, the most, which the kubelet writes for every request of %d CPUs or more, and it has no CFS quota", shares, mostShares/sharesPerCPU)
 		}
 		milli = (int64(shares)*1000 + sharesPerCPU - 1) / sharesPerCPU
 	case quota < 0 || period < leastPeriod || period > mostPeriod || quota > int64(most)*int64(period):
-		return 0, 0, fmt.Errorf("its CFS quota is %d in %d µs, which no %d CPUs have", quota, period, most)
+		return 0, 0, fmt.Errorf("its CFS quota is %d µs in a period of %d µs: want a period of %d to %d µs, and a quota of more than 0 and at most the machine's %d CPUs",
+			quota, period, leastPeriod, mostPeriod, most)
 	default:
 		limit = (quota*1000 + int64(period) - 1) / int64(period)
 		milli = limit
 		if of := min(max(milli*sharesPerCPU/1000, leastShares), mostShares); of != int64(shares) {
-			return 0, 0, fmt.Errorf("its CPU shares are %d and its CFS quota %d in %d µs, which would go with %d shares in a Guaranteed pod", shares, quota, period, of)
+			return 0, 0, fmt.Errorf("its CPU shares are %d, and its CFS quota is %d µs in a period of %d µs: a Guaranteed pod with this quota has %d shares", shares, quota, period, of)
 		}
 	}
 	if milli > int64(most)*1000 {
-		return 0, 0, fmt.Errorf("its CPU shares are %d, which is more than the machine's %d CPUs", shares, most)
+		return 0, 0, fmt.Errorf("its CPU shares are %d, a request for more than the machine's %d CPUs", shares, most)
 	}
 	return milli, limit, nil
 }
@@ -214,7 +215,7 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 	}
 	limit := shown.GetMemory().GetLimit().GetValue()
 	if most, _ := there.Get(machine.Memory); limit <= 0 || limit > most {
-		return nil, fmt.Errorf("its memory limit is %d bytes, which no Guaranteed pod has on a machine of %d", limit, most)
+		return nil, fmt.Errorf("its memory limit is %d bytes: want more than 0, and at most the machine's %d bytes", limit, most)
 	}
 	memory := request.Amounts{{Resource: machine.Memory, Value: limit}}
 	for _, pages := range shown.GetHugepageLimits() {
@@ -224,10 +225,10 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 		name := hugePageType(pages.GetPageSize())
 		most, known := there.Get(name)
 		if !known || pages.GetLimit() > uint64(most) {
-			return nil, fmt.Errorf("it is limited to %d bytes of huge pages of size %q, of which the machine has %d", pages.GetLimit(), pages.GetPageSize(), most)
+			return nil, fmt.Errorf("its limit of huge pages of size %q is %d bytes: the machine has %d bytes of them", pages.GetPageSize(), pages.GetLimit(), most)
 		}
 		if before, known := memory.Get(name); known && before != int64(pages.GetLimit()) {
-			return nil, fmt.Errorf("it is limited to %d and to %d bytes of %s", before, pages.GetLimit(), name)
+			return nil, fmt.Errorf("it has two limits of %s: %d and %d bytes", name, before, pages.GetLimit())
 		}
 		memory = memory.With(name, int64(pages.GetLimit()))
 	}

@@ -191,7 +191,7 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	b.disconnect()
 	b.start()
 	b.plugin.Reconcile(t.Context())
-	if said := b.said.String(); strings.Contains(said, "is listed now") {
+	if said := b.said.String(); strings.Contains(said, "the kubelet lists an estimated pod now") {
 		t.Errorf("it is not listed, and this is said: %s", said)
 	}
 	b.list(guaranteed("g", 1))
@@ -199,7 +199,7 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 		b.plugin.Reconcile(t.Context())
 	}
 	b.want(t, "listed", want)
-	if said := b.said.String(); strings.Count(said, "is listed now") != 1 || !strings.Contains(said, "would_get=1") {
+	if said := b.said.String(); strings.Count(said, "the kubelet lists an estimated pod now") != 1 || !strings.Contains(said, "would_get=1") {
 		t.Errorf("it is not said once what it would get: %s", said)
 	}
 	b.list(guaranteed("g", 3))
@@ -325,7 +325,7 @@ func TestNoEstimateUnlessAsked(t *testing.T) {
 	b.start()
 	defer b.check(t)
 	b.hide(guaranteed("g", 2))
-	if err := b.run("g"); err == nil || !strings.Contains(err.Error(), "is not known yet: not listed; it will be tried again") {
+	if err := b.run("g"); err == nil || !strings.Contains(err.Error(), "is not known yet: not listed; the kubelet tries again") {
 		t.Errorf("it is answered with %v", err)
 	}
 	if len(b.engine.State().Grants()) > 0 || strings.Contains(b.said.String(), "estimate") {

@@ -192,7 +192,7 @@ func TestRoomWithoutAnAnswer(t *testing.T) {
 	if err == nil || errors.Is(err, nri.ErrRejected) {
 		t.Fatalf("error %v, want one that is no rejection", err)
 	}
-	for _, part := range []string{"default/h", b.listing.Error(), "it will be tried again"} {
+	for _, part := range []string{"default/h", b.listing.Error(), "the kubelet tries again"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %s", part, err)
 		}
@@ -206,8 +206,8 @@ func TestUnknownPod(t *testing.T) {
 	b.start()
 	defer b.check(t)
 	err := b.run("nobody")
-	if !errors.Is(err, errUnlisted) || !strings.Contains(err.Error(), "tried again") {
-		t.Errorf("error %v, want that it is not listed and tried again", err)
+	if !errors.Is(err, errUnlisted) || !strings.Contains(err.Error(), "tries again") {
+		t.Errorf("error %v, want that it is not listed and the kubelet tries again", err)
 	}
 }
 
@@ -418,7 +418,7 @@ func TestStalledDeviceSocketIsTriedAgain(t *testing.T) {
 			b.start()
 			b.list(asking("x", request.Amounts{{Resource: "example.com/gpu", Value: 1}}))
 			begin := time.Now()
-			const late = "is not known yet: it asks for devices, and the kubelet's PodResources socket did not answer within 500ms; it will be tried again"
+			const late = "is not known yet: it requests devices, and the kubelet's PodResources socket did not answer within 500ms; the kubelet tries again"
 			if err := b.run("x"); err == nil || !strings.Contains(err.Error(), late) || time.Since(begin) != 500*time.Millisecond {
 				t.Errorf("%v: after %v: %v", topology, time.Since(begin), err)
 			}
@@ -457,7 +457,7 @@ func TestRejectedWithoutDevices(t *testing.T) {
 	pod.Containers[0].Claims = []string{"train"}
 	b.list(pod)
 	err := b.run("big")
-	if err == nil || len(err.Error()) > 1024 || !strings.Contains(err.Error(), "the devices that the pod asks for are not known: no answer") {
+	if err == nil || len(err.Error()) > 1024 || !strings.Contains(err.Error(), "the devices that the pod requests are unknown: no answer") {
 		t.Errorf("the event is %v", err)
 	}
 }

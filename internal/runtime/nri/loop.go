@@ -331,8 +331,8 @@ func (l *loop) create(s *session, c *container) placed {
 	over := l.table.overstays(state, updates, true)
 	if by := l.table.blocker(over, c.id, setting.CPUs, c.own); by != nil {
 		l.soon()
-		return placed{err: fmt.Errorf("container %s of pod %s may still run on some of its CPUs %s (%s): it is being moved, and this is tried again",
-			by.name, l.table.who(by.pod), setting.CPUs, by.phase)}
+		return placed{err: fmt.Errorf("its CPUs %s are not free yet: container %s of pod %s is being moved away and may still run on some of them (%s); the kubelet tries again",
+			setting.CPUs, by.name, l.table.who(by.pod), by.phase)}
 	}
 	l.config.Engine.ContainerCreated(c.pod, c.name)
 	l.table.heard[c.pod] = l.config.Now()
@@ -358,7 +358,7 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 		delete(l.foreign, id)
 		if len(l.foreign) == 0 && l.Status().Unmanaged != nil {
 			// The runtime is asked to synchronise again, because nothing was done for what was created meanwhile.
-			l.config.Log.InfoContext(l.flow, "no container is pinned by another manager any more: this node is managed again")
+			l.config.Log.InfoContext(l.flow, "another manager no longer pins any container: Paddock manages this node again")
 			l.resuming = true
 			l.shortly()
 		}
@@ -393,7 +393,7 @@ func (l *loop) publishUnmanaged() {
 	first := l.Status().Unmanaged == nil
 	l.publish()
 	if first {
-		l.config.Log.ErrorContext(l.flow, "this node is not managed", "error", l.Status().Unmanaged)
+		l.config.Log.ErrorContext(l.flow, "Paddock does not manage this node", "error", l.Status().Unmanaged)
 	}
 }
 
@@ -416,9 +416,9 @@ func (l *loop) unmanaged() error {
 	if len(names) > 1 {
 		more = fmt.Sprintf(" (and %d others: %s)", len(names)-1, strings.Join(names[1:min(len(names), 5)], ", "))
 	}
-	return fmt.Errorf("container %s of pod %s%s comes with cpuset.cpus %q and cpuset.mems %q: the kubelet's own managers, or another NRI plugin, manage this node, "+
-		"and two managers would fight. Set cpuManagerPolicy: none and memoryManagerPolicy: None in the kubelet's configuration, remove its cpu_manager_state and "+
-		"memory_manager_state, restart the kubelet, and restart these pods: then this node is managed. If the CPUs are left over from an earlier Paddock, set nri.takeOver: true",
+	return fmt.Errorf("container %s of pod %s%s has cpuset.cpus %q and cpuset.mems %q, which are not in Paddock's state: the kubelet's own managers or another NRI plugin manage this node, "+
+		"and two managers would overwrite each other's settings. Set cpuManagerPolicy: none and memoryManagerPolicy: None in the kubelet's configuration, remove its "+
+		"cpu_manager_state and memory_manager_state, restart the kubelet, and restart these pods. Paddock then manages this node. If an earlier Paddock left these CPUs, set nri.takeOver: true",
 		one.name, one.pod, more, one.setting.CPUs, memsText(one.setting.Mems))
 }
 
@@ -454,6 +454,6 @@ func (l *loop) publish() {
 // reportStranded logs the containers for which there are no CPUs.
 func (l *loop) reportStranded(stranded []converge.Observed) {
 	for _, o := range stranded {
-		l.config.Log.ErrorContext(l.flow, "the node shared pool is empty: a container stays where it is", "uid", o.Pod, "container", o.Container, "cpus", o.CPUs.String())
+		l.config.Log.ErrorContext(l.flow, "the node shared pool is empty: a container keeps the CPUs that it has", "uid", o.Pod, "container", o.Container, "cpus", o.CPUs.String())
 	}
 }

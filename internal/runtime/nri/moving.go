@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// stepTime is how long a step of a move may take before the move is given up: several rounds, an update that waits
+	// stepTime is how long a step of a move may take before the move is cancelled: several rounds, an update that waits
 	// for the runtime's lock while it creates a container, and a write to a slow disk.
 	stepTime = 30 * time.Second
 	// perGiB is added to stepTime for the memory that moves: a quarter of the speed of an old server (1 GB/s).
@@ -57,7 +57,7 @@ type move struct {
 	from, to *node.Grant
 	bytes    int64
 	step     node.MoveStep
-	// since is when the step began, due when the move is given up, notBefore when the CPUs may change. retry is when the
+	// since is when the step began, due when the move is cancelled, notBefore when the CPUs may change. retry is when the
 	// step is verified again after that failed.
 	since, due, notBefore, retry time.Time
 }
@@ -156,7 +156,7 @@ func (l *loop) moved(uid string, there bool) {
 	if done {
 		l.config.Log.InfoContext(l.flow, "a pod was moved", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.to.CPUs().String(), "bytes", m.bytes)
 	} else {
-		l.config.Log.WarnContext(l.flow, "the move of a pod was cancelled", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.from.CPUs().String(), "pod_is_there", there)
+		l.config.Log.WarnContext(l.flow, "the move of a pod was cancelled", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.from.CPUs().String(), "pod_exists", there)
 	}
 	if o := l.config.Moves.Observer; o != nil {
 		o.Ended(m.describe(), done)
@@ -184,7 +184,7 @@ func (l *loop) advanceMove(s *node.State, uid string, m *move) {
 		l.enterStep(m, node.MoveReturned)
 		return
 	case !now.Before(m.due):
-		l.config.Log.ErrorContext(l.flow, "a pod cannot return to its old CPUs and memory yet; until then it keeps the old and the new ones", "pod", m.to.Pod.ID(), "uid", uid, "for", now.Sub(m.since).String())
+		l.config.Log.ErrorContext(l.flow, "a pod cannot return to its old CPUs and memory yet: it keeps both the old and the new ones", "pod", m.to.Pod.ID(), "uid", uid, "for", now.Sub(m.since).String())
 		m.due = now.Add(m.limit())
 	case m.step == node.MoveWidened && now.Before(m.notBefore):
 		l.within(m.notBefore.Sub(now))
@@ -251,7 +251,7 @@ func (p *Plugin) verify(ctx context.Context, proofs []*proof, pages bool) error 
 		case err != nil:
 			return err
 		case !fulfils(has, at.want):
-			return fmt.Errorf("container %s has CPUs %s and memory nodes %s, and should have %s and %s", at.who, has.CPUs, has.Mems, at.want.CPUs, at.want.Mems)
+			return fmt.Errorf("container %s has CPUs %s and memory nodes %s: want CPUs %s and memory nodes %s", at.who, has.CPUs, has.Mems, at.want.CPUs, at.want.Mems)
 		}
 		if !pages || ctx.Err() != nil {
 			continue
@@ -261,7 +261,7 @@ func (p *Plugin) verify(ctx context.Context, proofs []*proof, pages bool) error 
 			return err
 		}
 		if outside, all := outsideOf(byNode, at.want.Mems); outside > max(leftBehind, all/int64(leftPart)) {
-			return fmt.Errorf("container %s has %s of %s outside NUMA nodes %s: pinned pages do not move", at.who, request.RoundedBytes(outside), request.RoundedBytes(all), at.want.Mems)
+			return fmt.Errorf("container %s has %s of its %s of anonymous memory outside NUMA nodes %s: pinned pages do not move", at.who, request.RoundedBytes(outside), request.RoundedBytes(all), at.want.Mems)
 		}
 	}
 	return nil
@@ -317,7 +317,7 @@ func (l *loop) endMove(uid string, done bool) {
 		err := l.config.Engine.Move(asked, uid, func(s *node.State) (*node.State, error) { return s.EndMove(uid, done), nil })
 		return func(l *loop) {
 			if err != nil {
-				l.config.Log.WarnContext(l.flow, "the end of a move is not written yet", "uid", uid, "error", err)
+				l.config.Log.WarnContext(l.flow, "the end of a move cannot be written yet; the agent tries again", "uid", uid, "error", err)
 				l.soon()
 			}
 			l.push()

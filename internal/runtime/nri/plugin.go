@@ -146,7 +146,7 @@ type Link interface {
 // Errors that hooks return. A runtime shows their text, and the kubelet tries again.
 var (
 	errEmptyPool = errors.New("it has no CPUs of its own, and the node shared pool is empty: free CPUs, or turn strict-cpu-reservation off")
-	errReleased  = errors.New("its pod was released meanwhile; it will be tried again")
+	errReleased  = errors.New("its pod was released in the meantime; the kubelet tries again")
 	errGone      = errors.New("paddock: the connection was closed")
 )
 

@@ -19,8 +19,8 @@ var ErrResizeRejected = errors.New("paddock rejects the resize of the pod")
 
 // Errors of a resize about which nothing can be decided now. The kubelet tries again.
 var (
-	errNotListed    = errors.New("the kubelet does not list it in a form that can be used")
-	errOtherRequest = errors.New("the kubelet carries out another request than the one that it lists, which it has not accepted")
+	errNotListed    = errors.New("the kubelet's list does not have a usable specification of it")
+	errOtherRequest = errors.New("the kubelet applies another request than the one in its list, which it has not accepted")
 )
 
 // The times of a resize.
@@ -58,7 +58,7 @@ func (s *session) resize(ctx context.Context, box *api.PodSandbox, container str
 		if !g.OwnsAnything() {
 			return nil // No CPU depends on it. The loop follows the list.
 		}
-		return fmt.Errorf("paddock: pod %s cannot be resized now: %w; it will be tried again", podName(box), why)
+		return fmt.Errorf("paddock: pod %s cannot be resized now: %w; the kubelet tries again", podName(box), why)
 	}
 	within, cancel := context.WithTimeout(ctx, s.timeout/2)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *session) resize(ctx context.Context, box *api.PodSandbox, container str
 
 func pendingText(pending string) string {
 	if pending == "" {
-		return "its list is newer than what it carries out"
+		return "its list is newer than the request that it applies"
 	}
 	return "PodResizePending: " + pending
 }
@@ -108,7 +108,7 @@ func (p *Plugin) decide(ctx context.Context, wanted request.Pod, asked bool) err
 	plan, err := p.config.Engine.Resize(ctx, wanted)
 	switch {
 	case err != nil:
-		return fmt.Errorf("paddock: pod %s: %w; it will be tried again", wanted.ID(), err)
+		return fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", wanted.ID(), err)
 	case plan.Rejection != nil:
 		err = fmt.Errorf("%w %s: %w%s", ErrResizeRejected, wanted.ID(), plan.Rejection, account(plan.Rejection, mostAccount))
 	}
@@ -274,12 +274,12 @@ func (l *loop) follow() {
 				owns = true
 			}
 			if err := l.decide(asked, pod, false); err != nil && (vetoes[pod.UID].err == nil || vetoes[pod.UID].err.Error() != err.Error()) {
-				l.config.Log.ErrorContext(ctx, "a pod is listed with another request, and keeps what it has", "pod", pod.ID(), "uid", pod.UID, "error", err)
+				l.config.Log.ErrorContext(ctx, "the kubelet lists a pod with another request: the pod keeps what it has", "pod", pod.ID(), "uid", pod.UID, "error", err)
 			}
 		}
 		return func(l *loop) {
 			if owns && l.synchronised && l.since.Equal(connected) {
-				l.reportNoVeto("pods were resized without a question")
+				l.reportNoVeto("pods were resized without an UpdatePodSandbox request")
 			}
 		}
 	})
@@ -290,9 +290,9 @@ func (l *loop) reportNoVeto(why string) {
 	if l.noVeto != nil || l.forwards {
 		return
 	}
-	l.noVeto = fmt.Errorf("the runtime does not ask before a pod is resized (%s): the pod's cgroup changes before Paddock decides, and a resize of the pod alone is not rejected "+
-		"but found in the kubelet's list; NRI's UpdatePodSandbox is needed, which containerd 2.4 has", why)
-	l.config.Log.WarnContext(l.flow, "resizes of pods are not decided in advance", "why", l.noVeto)
+	l.noVeto = fmt.Errorf("the runtime does not ask before a pod is resized (%s): the pod's cgroup changes before Paddock decides, and Paddock cannot reject a resize of the pod alone, "+
+		"but finds it later in the kubelet's list; use a runtime that has NRI's UpdatePodSandbox, such as containerd 2.4", why)
+	l.config.Log.WarnContext(l.flow, "Paddock cannot decide about resizes before the kubelet carries them out", "why", l.noVeto)
 	l.config.Observer.Vetoes(false)
 	l.publish()
 }
@@ -311,7 +311,7 @@ func (l *loop) resizeContainer(s *session, id string, due bool) placed {
 	known.started() // A kubelet resizes what runs.
 	known.awaited = time.Time{}
 	if due {
-		l.reportNoVeto("a container changes without a question about its pod")
+		l.reportNoVeto("a container was changed without an UpdatePodSandbox request for its pod")
 	}
 	state := l.state()
 	updates, stranded := l.compare(state, id)

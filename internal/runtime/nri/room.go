@@ -31,7 +31,7 @@ const (
 var ErrMoving = errors.New("moves under way")
 
 // errBusy is why no moves begin while others are under way.
-var errBusy = errors.New("other moves are under way; ask again when they have ended")
+var errBusy = errors.New("other moves are under way: ask again when they have ended")
 
 // Promises keep the place of the pod for which others are moved; see package promise. No method waits.
 type Promises interface {
@@ -174,7 +174,7 @@ func (r *room) underWay() error {
 	for _, m := range r.left {
 		texts = append(texts, moveText(m))
 	}
-	return fmt.Errorf("%w so that it fits: %s; it will be tried again", ErrMoving, strings.Join(texts, ", then "))
+	return fmt.Errorf("%w to make room for it: %s; the kubelet tries again", ErrMoving, strings.Join(texts, ", then "))
 }
 
 func moveText(m moves.Move) string {
@@ -190,7 +190,7 @@ func moveText(m moves.Move) string {
 // returns when the first move is durable, or nothing has changed; Status has the progress.
 func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 	if len(list) == 0 {
-		return errors.New("no moves are asked for")
+		return errors.New("the list of moves is empty")
 	}
 	state := p.config.Engine.State()
 	terms := moves.TermsOf(state.Policy().Moves)
@@ -202,13 +202,13 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 		g, there := state.Grant(m.To.Pod.UID)
 		switch {
 		case !there || g.Resized != m.From.Resized || g.Sequence != m.From.Sequence:
-			return fmt.Errorf("pod %s is not where the move takes it from: ask for the list again", m.To.Pod.ID())
+			return fmt.Errorf("pod %s no longer has the CPUs and the memory that it has in the list of moves: ask for the list again", m.To.Pod.ID())
 		case g.SameAssignments(m.To):
 			return fmt.Errorf("pod %s has these CPUs and this memory already", m.To.Pod.ID())
 		case terms.Consent(g) < request.MoveCPUs, m.Across && terms.Consent(g) < request.MoveMemory:
 			return fmt.Errorf("pod %s does not consent to the move: %s", m.To.Pod.ID(), g.Pod.Moves)
 		case stay[g.Pod.UID]:
-			return fmt.Errorf("pod %s was started, changed, stopped or moved a short time ago: ask again later", m.To.Pod.ID())
+			return fmt.Errorf("pod %s was started, changed, stopped or moved recently: ask again later", m.To.Pod.ID())
 		case p.mayNot(g.Pod.UID) != nil:
 			return fmt.Errorf("pod %s: %w", m.To.Pod.ID(), p.mayNot(g.Pod.UID))
 		}
@@ -294,10 +294,10 @@ func (l *loop) proceed(uid string, done bool) {
 	to := r.left[0].To
 	why := l.mayNot(to.Pod.UID)
 	if why == nil && l.staying()[to.Pod.UID] {
-		why = errors.New("it was started, changed or stopped a short time ago")
+		why = errors.New("it was started, changed or stopped recently")
 	}
 	if why != nil { // It may differ from when the set was made.
-		l.config.Log.WarnContext(l.flow, "the next pod of a set of moves is left alone: the set is given up", "pod", to.Pod.ID(), "uid", to.Pod.UID, "why", why)
+		l.config.Log.WarnContext(l.flow, "the next pod of a set of moves cannot be moved now: the rest of the set is cancelled", "pod", to.Pod.ID(), "uid", to.Pod.UID, "why", why)
 		l.leaveRoom(false)
 		return
 	}
@@ -308,7 +308,7 @@ func (l *loop) proceed(uid string, done bool) {
 		return func(l *loop) {
 			l.state()
 			if err != nil && l.room == r && l.moves[to.Pod.UID] == nil {
-				l.config.Log.WarnContext(l.flow, "the next move of a set did not begin: the set is given up", "pod", to.Pod.ID(), "uid", to.Pod.UID, "error", err)
+				l.config.Log.WarnContext(l.flow, "the next move of a set cannot begin: the rest of the set is cancelled", "pod", to.Pod.ID(), "uid", to.Pod.UID, "error", err)
 				l.leaveRoom(false)
 			}
 			l.push()
@@ -326,10 +326,10 @@ func (l *loop) leaveRoom(done bool) {
 	if done {
 		l.promised = promised{r.pod.UID, l.config.Now().Add(kept)}
 		l.config.Moves.Promises.Until(r.pod.UID, l.promised.until)
-		l.config.Log.InfoContext(l.flow, "there is room for a pod that waits", "pod", r.pod.ID(), "uid", r.pod.UID)
+		l.config.Log.InfoContext(l.flow, "a waiting pod fits now", "pod", r.pod.ID(), "uid", r.pod.UID)
 		return
 	}
 	l.failed[r.pod.UID] = l.config.Now()
 	l.config.Moves.Promises.Drop(r.pod.UID)
-	l.config.Log.WarnContext(l.flow, "moves for a pod that waits failed: it is decided without moves for a while", "pod", r.pod.ID(), "uid", r.pod.UID, "for", without.String())
+	l.config.Log.WarnContext(l.flow, "moves for a waiting pod failed: Paddock decides about it without moves for a while", "pod", r.pod.ID(), "uid", r.pod.UID, "for", without.String())
 }

@@ -40,7 +40,7 @@ func (l *loop) tick() {
 		asked, cancel := context.WithTimeout(ctx, l.config.Period)
 		defer cancel()
 		if err := l.config.Engine.Tick(asked); err != nil {
-			l.config.Log.WarnContext(ctx, "state still not written", "error", err)
+			l.config.Log.WarnContext(ctx, "the state still cannot be written", "error", err)
 		}
 		return func(*loop) {}
 	})
@@ -55,7 +55,7 @@ func (l *loop) tick() {
 		})
 	}
 	if l.resuming {
-		l.hangUp(errors.New("the runtime is asked to synchronise, to manage this node again"))
+		l.hangUp(errors.New("the connection was closed so that the runtime synchronises and Paddock manages this node again"))
 	}
 	l.keepNotices()
 	if len(l.foreign) > 0 || l.resuming {
@@ -96,7 +96,7 @@ func (l *loop) list() {
 // listed is an event: the source of pods answered, or did not.
 func (l *loop) listed(listed map[string]request.Pod, err error) {
 	if err != nil {
-		l.config.Log.WarnContext(l.flow, "the source of pods does not answer which pods are gone", "error", err)
+		l.config.Log.WarnContext(l.flow, "the list of pods cannot be read: it is unknown which pods are gone", "error", err)
 	}
 	if !l.synchronised {
 		return
@@ -106,7 +106,7 @@ func (l *loop) listed(listed map[string]request.Pod, err error) {
 			asked, cancel := context.WithTimeout(ctx, l.config.Period)
 			defer cancel()
 			if err := l.config.Engine.Tick(asked); err != nil {
-				l.config.Log.ErrorContext(ctx, "pods are gone and keep their CPUs until the state can be written", "error", err)
+				l.config.Log.ErrorContext(ctx, "pods that are gone keep their CPUs until the state can be written", "error", err)
 			}
 			return (*loop).push
 		})
@@ -119,7 +119,7 @@ func (l *loop) listed(listed map[string]request.Pod, err error) {
 		g, known := s.Grant(uid)
 		if now, there := listed[uid]; known && there {
 			l.reported[uid] = true
-			l.reportPlan(s, g, now, "the pod was estimated from cgroup numbers, is listed now,")
+			l.reportPlan(s, g, now)
 		}
 	}
 }
@@ -199,15 +199,15 @@ func (l *loop) isGone(g *node.Grant) bool {
 	return l.config.Now().Sub(since) >= grace
 }
 
-// reportPlan logs what a pod would get with its present request, if it were created again.
-func (l *loop) reportPlan(s *node.State, g *node.Grant, now request.Pod, what string) {
+// reportPlan logs what an estimated pod would get with the request that the kubelet lists now, if it were created again.
+func (l *loop) reportPlan(s *node.State, g *node.Grant, now request.Pod) {
 	log := l.config.Log.With("pod", now.ID(), "uid", now.UID, "has", g.CPUs().String())
 	plan := s.Release(now.UID).Plan(now)
 	if plan.Rejection != nil {
-		log.WarnContext(l.flow, what+" and keeps what it has: created again it would be rejected", "why", plan.Rejection.Error())
+		log.WarnContext(l.flow, "the kubelet lists an estimated pod now: it keeps what it has, and would be rejected if it were created again", "why", plan.Rejection.Error())
 		return
 	}
-	log.WarnContext(l.flow, what+" and keeps what it has until it is created again", "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())
+	log.WarnContext(l.flow, "the kubelet lists an estimated pod now: it keeps what it has until it is created again", "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())
 }
 
 // adoptLate plans the pods that run without a grant.
@@ -322,7 +322,7 @@ func (l *loop) owe(now time.Time, owes bool) {
 	case now.Sub(l.owed) < wait:
 		l.soon()
 	default:
-		if l.hangUp(errors.New("the runtime is asked to synchronise, to take updates that wait")) {
+		if l.hangUp(errors.New("the connection was closed so that the runtime synchronises and takes the updates that wait")) {
 			l.dunned, l.dunnedAt = min(l.dunned+1, patience), now
 		}
 	}
@@ -349,8 +349,8 @@ func (l *loop) hangUp(cause error) bool {
 // closed, the runtime would create its next container without Paddock.
 func (l *loop) overdue() {
 	if f := l.flight; f != nil && l.heard.Sub(f.by.at) >= landing {
-		l.config.Log.ErrorContext(l.flow, "the runtime does not carry out an update; it is asked to synchronise again", "containers", len(f.updates), "for", landing.String())
-		l.hangUp(errors.New("the runtime did not carry out an update"))
+		l.config.Log.ErrorContext(l.flow, "the runtime does not apply an update: the connection is closed so that the runtime synchronises", "containers", len(f.updates), "for", landing.String())
+		l.hangUp(errors.New("the runtime did not apply an update"))
 	}
 }
 
@@ -380,7 +380,7 @@ func (l *loop) landed(f *flight, failed []*api.ContainerUpdate, err error) {
 	}
 	l.config.Observer.Repaired(repaired)
 	if err != nil || len(failed) > 0 {
-		l.config.Log.ErrorContext(l.flow, "containers not updated; this is tried again", "failed", len(failed), "of", len(f.updates), "error", err)
+		l.config.Log.ErrorContext(l.flow, "containers could not be updated; the agent tries again", "failed", len(failed), "of", len(f.updates), "error", err)
 		l.soon()
 		return
 	}

@@ -66,7 +66,7 @@ func (s *session) Configure(ctx context.Context, _, runtime, release string) (ap
 	}
 	s.config.Log.InfoContext(ctx, "connected to the runtime", "runtime", runtime, "version", release, "nri", nri, "answers_within", timeout.String())
 	if !mayUpdate {
-		s.config.Log.WarnContext(ctx, "this runtime may hang on updates that it did not ask for: they wait for the next container that starts or stops, "+
+		s.config.Log.WarnContext(ctx, "this runtime can hang on unsolicited updates: updates wait until a container starts or stops, "+
 			"or, after some seconds, for a new connection", "need_nri", "0.12.1", "runtime", runtime, "version", release)
 	}
 	return 0, nil

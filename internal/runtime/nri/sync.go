@@ -59,7 +59,7 @@ func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Con
 func (l *loop) found(uid string, c *api.Container) *container {
 	setting, err := settingOf(c.GetLinux().GetResources())
 	if err != nil {
-		l.config.Log.ErrorContext(l.flow, "the CPUs of a container cannot be read; it counts as running everywhere", "uid", uid, "container", c.GetName(), "error", err)
+		l.config.Log.ErrorContext(l.flow, "the CPUs of a container cannot be read: Paddock assumes that it runs on all CPUs", "uid", uid, "container", c.GetName(), "error", err)
 	}
 	phase := settled
 	if c.GetState() == api.ContainerState_CONTAINER_CREATED {
@@ -140,7 +140,7 @@ func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed 
 	repaired = slices.Compact(repaired)
 	l.config.Observer.Repaired(len(repaired))
 	l.config.Log.InfoContext(l.flow, "synchronised with the runtime", "away", away.String(), "containers", len(l.table.containers),
-		"pods_started_without_us", missed, "containers_repaired", repaired)
+		"pods_started_without_paddock", missed, "containers_repaired", repaired)
 	l.shortly()
 	return placed{updates: updates}
 }

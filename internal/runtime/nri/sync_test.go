@@ -97,7 +97,7 @@ func TestUnplannedOnce(t *testing.T) {
 	b.deaf = context.DeadlineExceeded
 	b.start()
 	defer b.check(t)
-	logged := func() int { return strings.Count(b.said.String(), "a running pod is not planned yet") }
+	logged := func() int { return strings.Count(b.said.String(), "a running pod cannot be planned yet") }
 	rounds := func(want int, when string) {
 		t.Helper()
 		for range 5 {
@@ -206,7 +206,7 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 		go func() { b.plugin.Reconcile(t.Context()); close(rounds) }()
 		synctest.Wait() // The update for b, to all CPUs, is under way.
 		err := b.run("h")
-		if err == nil || !strings.Contains(err.Error(), "may still run on some of its CPUs 2-3 (updating)") {
+		if err == nil || !strings.Contains(err.Error(), "its CPUs 2-3 are not free yet: container web of pod default/b is being moved away and may still run on some of them (updating)") {
 			t.Errorf("error %v: a container was created on CPUs that b is about to get", err)
 		}
 		goOn()
@@ -260,7 +260,7 @@ func TestCreationBeforeAStart(t *testing.T) {
 	c := b.container(box, "web")
 	b.broke(c.ask())
 	b.broke(c.report())
-	if err := b.run("x"); err == nil || !strings.Contains(err.Error(), "container web of pod default/y may still run on some of its CPUs 2-3 (creating)") {
+	if err := b.run("x"); err == nil || !strings.Contains(err.Error(), "its CPUs 2-3 are not free yet: container web of pod default/y is being moved away and may still run on some of them (creating)") {
 		t.Errorf("created on the CPUs of a container that is about to start: %v", err)
 	}
 	c.runs() // It starts with the setting of its creation.

@@ -47,7 +47,7 @@ func TestResizeWithoutAQuestion(t *testing.T) {
 		w.follow(exclusive("x", 3))
 		wait(30 * time.Second)
 		same(t, "more", w.running(), "x/app 1-3, x/log 0,4-7")
-		if why := w.plugin.Status().NoVeto; why == nil || strings.Count(w.log(), "resizes of pods are not decided in advance") != 1 {
+		if why := w.plugin.Status().NoVeto; why == nil || strings.Count(w.log(), "Paddock cannot decide about resizes before the kubelet carries them out") != 1 {
 			t.Errorf("the missing veto is reported as %v\n%s", why, w.log())
 		}
 	}, func(c *sim.Config) { c.SilentPods = true })

@@ -250,9 +250,9 @@ func (k *Kubelet) create(ctx context.Context, p *pod, c request.Container) error
 // failed notes why a pod does not run, and when it is tried again. The caller has busy.
 func (k *Kubelet) failed(ctx context.Context, p *pod, err error) {
 	k.mu.Lock()
-	news, what := p.err == nil || p.err.Error() != err.Error(), "pod not started; it will be tried again"
+	news, what := p.err == nil || p.err.Error() != err.Error(), "pod not started; the simulated kubelet tries again"
 	if p.settled {
-		what = "pod not resized; it will be tried again"
+		what = "pod not resized; the simulated kubelet tries again"
 	}
 	p.err = err
 	p.wait = min(max(2*p.wait, k.config.First), k.config.Longest)

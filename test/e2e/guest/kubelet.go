@@ -194,7 +194,7 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 		created, err = k.runtime.CreateContainer(ctx, &runtimev1.CreateContainerRequest{
 			PodSandboxId: p.sandbox, Config: containerConfig(p, c), SandboxConfig: p.config,
 		})
-		if err == nil || !strings.Contains(err.Error(), "tried again") {
+		if err == nil || !strings.Contains(err.Error(), "tries again") {
 			break
 		}
 	}
