@@ -243,13 +243,13 @@ func TestHangup(t *testing.T) {
 	h.write("agent.yaml", "log: {level: debug}\nprofile: true\n")
 	hangup()
 	p.await(t, 1, "log level changed")
-	p.await(t, 1, "changed in the configuration, and not in the running agent: restart it")
+	p.await(t, 1, "the configuration has changed fields that the running agent does not apply: restart the agent")
 	if text := p.log.text(); !strings.Contains(text, `"fields":"podResources.burst, podResources.callsPerSecond, profile"`) {
 		t.Errorf("the log does not name the fields:\n%s", text)
 	}
 	h.write("agent.yaml", "log: {level: loud}\n")
 	hangup()
-	p.await(t, 1, "the configuration was read again and is not usable: nothing was changed")
+	p.await(t, 1, "the configuration cannot be applied: nothing was changed")
 	if err := p.end(t, syscall.SIGTERM); err != nil {
 		t.Errorf("after SIGHUP: %v", err)
 	}

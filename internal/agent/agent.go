@@ -81,7 +81,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		return nil, err
 	}
 	if c.Runtime == RuntimeNRI && c.APIServer.URL != "" && c.NodeName == "" {
-		return nil, fmt.Errorf("%w: nodeName: want the name of this Kubernetes node, whose ResourceSlices the API server is asked for", ErrConfig)
+		return nil, fmt.Errorf("%w: nodeName: want the name of this Kubernetes node: the agent reads the ResourceSlices of this node from the API server", ErrConfig)
 	}
 	env, err := readEnvironment(c)
 	if err != nil {
@@ -218,10 +218,10 @@ func (a *Agent) handBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(a.flows.WithOperation(ctx), handingBack)
 	defer cancel()
 	if err := a.plugin.HandBack(ctx); err != nil {
-		a.log.ErrorContext(ctx, "not every container is handed back to all CPUs: restart those pods, or start the agent again", "error", err)
+		a.log.ErrorContext(ctx, "some containers do not run on all CPUs yet: restart these pods, or start the agent again", "error", err)
 		return
 	}
-	a.log.InfoContext(ctx, "every container is handed back to all CPUs, and no pod has an assignment any more")
+	a.log.InfoContext(ctx, "every container runs on all CPUs again, and no pod has an assignment")
 }
 
 // ending is how long an end waits for the disk: less than the 30 s that Kubernetes gives a pod, and short enough

@@ -119,7 +119,7 @@ func (a *Agent) completeClaims(ctx context.Context) error {
 	reported := false
 	return a.devices.completed(a.flows.WithOperation(ctx), a.engine.Describe, func(err error) {
 		if err != nil && !reported {
-			a.log.WarnContext(ctx, "what the kubelet lists of the ResourceClaims of pods is not known: they are not reported whole",
+			a.log.WarnContext(ctx, "the kubelet's list of the ResourceClaims of pods cannot be read: the PodResources API reports these claims incompletely",
 				"socket", a.config.Kubelet.PodResources, "error", err)
 		}
 		reported = err != nil

@@ -48,7 +48,7 @@ func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 		exporter, err = zones.NewClient(config)
 	}
 	if err != nil {
-		a.log.ErrorContext(ctx, "the objects of this node are not published: schedulers do not know what it has", "error", err)
+		a.log.ErrorContext(ctx, "the objects of this node cannot be published: schedulers do not know its resources", "error", err)
 		return observers
 	}
 	if c.Publish {

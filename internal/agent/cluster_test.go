@@ -24,7 +24,7 @@ func TestJoinCluster(t *testing.T) {
 		"no name":             {change: func(c *Config) { c.NodeName, c.APIServer.URL = "", "" }},
 		"a name":              {change: func(*Config) {}, intake: true},
 		"publish":             {change: func(c *Config) { c.Publish = true }, intake: true, publisher: true},
-		"publish, no cluster": {change: func(c *Config) { c.Publish, c.APIServer.URL = true, "in-cluster" }, intake: true, said: "schedulers do not know what it has"},
+		"publish, no cluster": {change: func(c *Config) { c.Publish, c.APIServer.URL = true, "in-cluster" }, intake: true, said: "schedulers do not know its resources"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -160,7 +160,7 @@ type LogConfig struct {
 }
 
 // ErrConfig is wrapped by the errors about the configuration.
-var ErrConfig = errors.New("configuration of the agent is not usable")
+var ErrConfig = errors.New("the agent's configuration is not valid")
 
 // DefaultConfig is the default.
 func DefaultConfig() Config {
@@ -196,12 +196,12 @@ func (c Config) Check() error {
 	}
 	want(c.Machine != "", "machine", `want "live" or the name of a file`)
 	want(c.Map == MapLoopback || c.Map == MapEverywhere, "map", "%q is unknown; want loopback or everywhere", c.Map)
-	want(c.State != "", "state", "want the name of a file, which is made if it is not there")
+	want(c.State != "", "state", "want the name of a file; the agent creates the file if it does not exist")
 	want(c.Runtime == RuntimeSim || c.Runtime == RuntimeNRI, "runtime", "%q is unknown; want sim or nri", c.Runtime)
 	want(c.Runtime != RuntimeSim || len(c.Pods) > 0, "pods", "want at least one file or directory of manifests")
-	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "the runtime sim has its pods from manifests, and nothing to estimate; leave it out, or set runtime: nri")
+	want(!c.Estimate || c.Runtime != RuntimeSim, "estimate", "runtime sim reads pods from manifests and estimates nothing; remove the field, or set runtime: nri")
 	if c.Runtime == RuntimeNRI {
-		want(len(c.Pods) == 0, "pods", "the runtime nri has its pods from the kubelet; leave it out, or set runtime: sim")
+		want(len(c.Pods) == 0, "pods", "runtime nri gets pods from the kubelet; remove the field, or set runtime: sim")
 		want(c.NRI.Socket != "", "nri.socket", "want the runtime's unix socket for plugins")
 		want(c.NRI.PluginName != "", "nri.pluginName", "want a name")
 		digit := func(i int) bool {
@@ -209,16 +209,16 @@ func (c Config) Check() error {
 		}
 		want(digit(0) && digit(1), "nri.pluginIndex", "%q: want two digits", c.NRI.PluginIndex)
 		want(c.NRI.Timeout > 0, "nri.timeout", "is %v; want more than 0", time.Duration(c.NRI.Timeout))
-		want(c.CgroupRoot != "", "cgroupRoot", "want where the cgroups are mounted")
-		want(c.NoticeDir == "" || filepath.IsAbs(c.NoticeDir) && filepath.Clean(c.NoticeDir) != "/", "noticeDir", "%q: want an absolute path of a directory for notices alone, or nothing", c.NoticeDir)
+		want(c.CgroupRoot != "", "cgroupRoot", "want the directory where cgroups are mounted")
+		want(c.NoticeDir == "" || filepath.IsAbs(c.NoticeDir) && filepath.Clean(c.NoticeDir) != "/", "noticeDir", "%q: want the absolute path of a directory that is only for notices, or an empty value", c.NoticeDir)
 		err := c.Kubelet.address().Check()
 		want(err == nil, "kubelet", "%v", err)
 		if c.APIServer.URL != "" {
 			err := c.APIServer.address().Check()
 			want(err == nil, "apiServer", "%v", err)
 		}
-		want(!c.Publish || c.APIServer.URL != "", "publish", "want apiServer.url, where the objects of this node are written")
-		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "want apiServer.url, where the object of this node is written")
+		want(!c.Publish || c.APIServer.URL != "", "publish", "want apiServer.url: the agent writes the objects of this node there")
+		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "want apiServer.url: the agent writes the object of this node there")
 	}
 	want(c.Moves.Notice >= 0, "moves.notice", "is %v; want 0 or more", time.Duration(c.Moves.Notice))
 	want(c.Moves.LeaveAloneAtMost >= 0, "moves.leaveAloneAtMost", "is %v; want 0 or more", time.Duration(c.Moves.LeaveAloneAtMost))

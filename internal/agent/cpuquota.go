@@ -44,7 +44,7 @@ func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
 	}
 	q, err := resource.ParseQuantity(c.Ephemeral)
 	if err != nil {
-		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is no quantity; want CPUs, such as 1 or 500m", c.Ephemeral)
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is not a quantity; want a number of CPUs, such as 1 or 500m", c.Ephemeral)
 	}
 	if milli := q.MilliValue(); q.Sign() < 0 || q.Sign() > 0 && milli < leastEphemeral {
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: is %s; want at least %dm, which is 1 ms in each period of 100 ms, or 0 for no quota", c.Ephemeral, leastEphemeral)

@@ -144,7 +144,7 @@ func TestDefragmentToItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := MovesRequest{CarryOut: true, Moves: []MoveRequest{{"first", string(text)}}}
-		if code, answer := call(t, a, http.MethodPost, movesPath, again); code != http.StatusConflict || !strings.Contains(string(answer), "moved a short time ago") {
+		if code, answer := call(t, a, http.MethodPost, movesPath, again); code != http.StatusConflict || !strings.Contains(string(answer), "moved recently") {
 			t.Errorf("before the interval has passed: %d %s", code, answer)
 		}
 		time.Sleep(time.Duration(b.config.Moves.Interval)) //nolint:forbidigo // The clock is the bubble's.

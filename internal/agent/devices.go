@@ -20,7 +20,7 @@ import (
 const silence = 10 * time.Second
 
 // errNoDeviceSocket is why the devices of a pod are not known if the socket does not exist.
-var errNoDeviceSocket = errors.New("the kubelet's PodResources socket does not exist: kubelet.podResources has to be its path, and deploy/ mounts its directory")
+var errNoDeviceSocket = errors.New("the kubelet's PodResources socket does not exist: set kubelet.podResources to its path, and mount its directory as deploy/ does")
 
 // devices has the devices that the kubelet and the scheduler chose for pods, as the kubelet lists them.
 type devices struct {
@@ -44,7 +44,7 @@ func (d *devices) pod(ctx context.Context, namespace, name string) (func(request
 	wait := d.silent.Sub(d.now())
 	d.mu.Unlock()
 	if wait > 0 {
-		return nil, fmt.Errorf("the kubelet's PodResources socket did not answer another pod in time, and is not asked again for %v; %w", wait.Round(time.Second), nri.ErrLater)
+		return nil, fmt.Errorf("the kubelet's PodResources socket did not answer in time for another pod: the agent asks it again in %v; %w", wait.Round(time.Second), nri.ErrLater)
 	}
 	if !d.there() {
 		return nil, errNoDeviceSocket

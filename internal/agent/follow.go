@@ -18,7 +18,7 @@ func (a *Agent) alive(ctx context.Context) func(time.Time) {
 	return func(at time.Time) {
 		err := store.Mark(a.config.State+suffixAlive, at)
 		if err != nil && !failed {
-			a.log.WarnContext(ctx, "the time of the last answer to the runtime cannot be noted: the time away will be counted from the next start", "error", err)
+			a.log.WarnContext(ctx, "the time of the last answer to the runtime cannot be written: the next agent counts the time without an agent from its own start", "error", err)
 		}
 		failed = err != nil
 	}

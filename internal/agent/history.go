@@ -43,7 +43,7 @@ func (h *history) load(ctx context.Context, s *node.State) {
 		j, err = journal.Decode(data)
 	}
 	if err != nil {
-		h.log.WarnContext(ctx, "history of decisions ignored; the next one takes its place, and no pod is affected", "file", h.file.Path(), "error", err)
+		h.log.WarnContext(ctx, "the history of decisions cannot be read and is ignored: the next write replaces it, and no pod is affected", "file", h.file.Path(), "error", err)
 		return
 	}
 	h.web.Restore(j, s)
@@ -91,7 +91,7 @@ func (h *history) end(ctx context.Context) bool {
 	case <-done:
 		return true
 	case <-ctx.Done():
-		h.log.WarnContext(ctx, "ending without the last history of decisions: the disk stalls", "file", h.file.Path())
+		h.log.WarnContext(ctx, "the disk stalls: the agent ends without the last changes to the history of decisions", "file", h.file.Path())
 		return false
 	}
 }
@@ -108,7 +108,7 @@ func (h *history) write(ctx context.Context) {
 	}
 	if err != nil {
 		if !h.failing {
-			h.log.WarnContext(ctx, "history of decisions not written; it is tried again after the next decision", "error", err)
+			h.log.WarnContext(ctx, "the history of decisions cannot be written; the agent tries again after the next decision", "error", err)
 		}
 		h.failing = true
 		return

@@ -146,7 +146,7 @@ func TestHistoryHoldsUpNothing(t *testing.T) {
 		if err := a.end(t.Context()); err != nil || time.Since(begin) != ending {
 			t.Errorf("the end took %v: %v", time.Since(begin), err)
 		}
-		contains(t, "log", b.log.take(), "ending without the last history of decisions")
+		contains(t, "log", b.log.take(), "the agent ends without the last changes to the history of decisions")
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
@@ -211,7 +211,7 @@ func TestHistoryThatIsNoUse(t *testing.T) {
 				a = b.start()
 				same(t, "held", holds(a.engine.State()), "a=1-2")
 				log := b.log.take()
-				contains(t, "log", log, "history of decisions ignored", c.log)
+				contains(t, "log", log, "the history of decisions cannot be read and is ignored", c.log)
 				if n := strings.Count(log, "history of decisions"); n != 1 {
 					t.Errorf("%d lines in the log:\n%s", n, log)
 				}
@@ -247,7 +247,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 			b.follow(a)
 			b.tick()
 		}
-		if n := strings.Count(b.log.take(), "history of decisions not written"); n != 1 {
+		if n := strings.Count(b.log.take(), "the history of decisions cannot be written"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
 		b.disk.Inject(nil)

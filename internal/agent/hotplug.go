@@ -80,7 +80,7 @@ func (h *hotplug) run(ctx context.Context) error {
 	for {
 		err := h.look(ctx)
 		if errors.Is(err, fs.ErrNotExist) && h.tried.IsEmpty() {
-			h.log.InfoContext(h.flows.WithOperation(ctx), "the kernel does not report which CPUs are online, so they are not followed", "error", err)
+			h.log.InfoContext(h.flows.WithOperation(ctx), "the kernel does not report which CPUs are online: the agent does not follow changes of them", "error", err)
 			return nil
 		}
 		text := ""
@@ -88,7 +88,7 @@ func (h *hotplug) run(ctx context.Context) error {
 			text = err.Error()
 		}
 		if text != "" && text != h.failed {
-			h.log.ErrorContext(h.flows.WithOperation(ctx), "a change of the online CPUs is not followed yet; it is tried again", "error", err)
+			h.log.ErrorContext(h.flows.WithOperation(ctx), "the agent cannot follow a change of the online CPUs yet, and tries again", "error", err)
 		}
 		h.failed = text
 		select {
@@ -119,17 +119,17 @@ func (h *hotplug) look(ctx context.Context) error {
 	}
 	m, err := h.machine()
 	if err != nil {
-		return fmt.Errorf("CPUs %s are online, and the machine cannot be read: %w", online, err)
+		return fmt.Errorf("CPUs %s are online, but the machine cannot be read: %w", online, err)
 	}
 	if !m.AllCPUs().Equal(before.Machine().AllCPUs()) {
 		if err := h.engine.Rebase(ctx, func(s *node.State) (*node.State, error) { return s.OnMachine(m) }); err != nil {
-			return fmt.Errorf("CPUs %s are online, and the pods cannot be kept on them: %w", m.AllCPUs(), err)
+			return fmt.Errorf("CPUs %s are online, but the pods cannot keep their assignments on them: %w", m.AllCPUs(), err)
 		}
 		h.report(h.flows.WithOperation(ctx), before, h.engine.State())
 		h.changed()
 	}
 	if h.tries++; h.tries == mostTries {
-		h.log.WarnContext(h.flows.WithOperation(ctx), "CPUs are online and cannot be used: they have no topology in sysfs, or are on a NUMA node that was not there at the start; restart the agent to use them",
+		h.log.WarnContext(h.flows.WithOperation(ctx), "CPUs are online but cannot be used: they have no topology in sysfs, or are on a NUMA node that did not exist when the agent started; restart the agent to use them",
 			"cpus", online.Difference(m.AllCPUs()).String())
 	}
 	return nil
@@ -167,7 +167,7 @@ func (h *hotplug) report(ctx context.Context, before, now *node.State) {
 	for _, d := range now.Degraded() {
 		pod := d.Grant.Pod
 		if reported[pod.UID] != d.Offline.String()+displaced(now, d) {
-			h.log.WarnContext(ctx, "pod is degraded: CPUs of it are offline", "pod", pod.ID(), "uid", pod.UID, "offline", d.Offline.String(), "displaced", displaced(now, d))
+			h.log.WarnContext(ctx, "pod is degraded: some of its CPUs are offline", "pod", pod.ID(), "uid", pod.UID, "offline", d.Offline.String(), "displaced", displaced(now, d))
 		}
 		delete(reported, pod.UID)
 	}

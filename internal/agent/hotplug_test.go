@@ -208,7 +208,7 @@ func TestHotplugFollowsCPUs(t *testing.T) {
 		w.expect("0-15", usualCgroups)
 		w.sys.set("0-7,10-15", "0-7,10-15")
 		w.expect("0-7,10-15", "own/c=1 pool/own=2,10 pool/log=3,11", `"msg":"CPUs went offline","cpus":"8-9"`,
-			`"msg":"pod is degraded: CPUs of it are offline","pod":"default/own","uid":"own","offline":"9","displaced":""`)
+			`"msg":"pod is degraded: some of its CPUs are offline","pod":"default/own","uid":"own","offline":"9","displaced":""`)
 		w.expect("0-7,10-15", "own/c=1 pool/own=2,10 pool/log=3,11")
 		if perCore := w.engine.State().Machine().CPUsPerCore(); perCore != 2 {
 			t.Errorf("%d CPUs a core, want 2: CPUs 8 and 9 are offline, not gone", perCore)
@@ -258,7 +258,7 @@ func TestHotplugOfALateTopology(t *testing.T) {
 		w.sys.set("0-15", "0-14")
 		w.sys.count()
 		<-time.After(time.Hour)
-		w.expect("0-14", usualCgroups, `"level":"WARN","msg":"CPUs are online and cannot be used`, `"cpus":"15"`)
+		w.expect("0-14", usualCgroups, `"level":"WARN","msg":"CPUs are online but cannot be used`, `"cpus":"15"`)
 		if discovered := w.sys.count(); discovered != mostTries {
 			t.Errorf("the machine was read %d times in an hour, want %d", discovered, mostTries)
 		}
@@ -275,7 +275,7 @@ func TestHotplugAfterAFault(t *testing.T) {
 		w.expect("0-15", usualCgroups, `"level":"ERROR"`, "/sys/devices/system/cpu/online")
 		w.expect("0-15", usualCgroups)
 		w.sys.set("0-14", "")
-		w.expect("0-15", usualCgroups, "CPUs 0-14 are online, and the machine cannot be read")
+		w.expect("0-15", usualCgroups, "CPUs 0-14 are online, but the machine cannot be read")
 		w.expect("0-15", usualCgroups)
 		<-time.After(time.Minute)
 		w.engine.failing(errors.New("not now"))

@@ -56,9 +56,9 @@ func movesMemory(p node.MovePolicy, release string) (bool, string) {
 	case p.Bytes == 0 || p.AnyKernel:
 		return p.Bytes > 0, ""
 	case err != nil:
-		return false, fmt.Sprintf("the release of the kernel, %q, cannot be read", release)
+		return false, fmt.Sprintf("the kernel release %q cannot be read", release)
 	case !v.AtLeast(leastKernel):
-		return false, fmt.Sprintf("the kernel is %s, and before %s a move of memory can stall the creation of containers", release, leastKernel)
+		return false, fmt.Sprintf("the kernel is %s, and before Linux %s a move of memory can stall the creation of containers", release, leastKernel)
 	}
 	return true, ""
 }
@@ -74,7 +74,7 @@ func (e *environment) limitMoves(c Config) (why string) {
 	}
 	if may, why := movesMemory(e.Policy.Moves, string(release)); !may && why != "" {
 		e.Policy.Moves.Bytes = 0
-		return "no memory is moved between NUMA nodes: " + why + "; move-memory-on-any-kernel: \"true\" moves it all the same"
+		return "no memory is moved between NUMA nodes: " + why + "; to move it anyway, set move-memory-on-any-kernel: \"true\""
 	}
 	return ""
 }
@@ -252,11 +252,11 @@ func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
 	d := json.NewDecoder(io.LimitReader(r.Body, maxMovesBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&asked); err != nil {
-		fail(http.StatusBadRequest, "the request is not as expected, {\"moves\":[{\"uid\":…,\"to\":…}]}: %v", err)
+		fail(http.StatusBadRequest, "the request is not valid: want {\"moves\":[{\"uid\":…,\"to\":…}]}: %v", err)
 		return
 	}
 	if asked.CarryOut && !a.config.Moves.OnRequest {
-		fail(http.StatusForbidden, "this agent carries out no moves on request: set moves.onRequest: true in its configuration; without carryOut it answers whether they are possible")
+		fail(http.StatusForbidden, "this agent does not carry out moves on request: set moves.onRequest: true in its configuration, or ask without carryOut whether the moves are possible")
 		return
 	}
 	list, err := a.movesOf(asked.Moves)
@@ -287,7 +287,7 @@ func (a *Agent) defragment(asked DefragmentRequest) ([]moves.Move, error) {
 	if !slices.EqualFunc(gain.Moves, asked.Answer, func(m moves.Move, known explain.PodMove) bool {
 		return m.To.Pod.UID == known.UID && m.From.CPUs().String() == known.FromCPUs && m.To.CPUs().String() == known.ToCPUs
 	}) {
-		return nil, errors.New("the pods of the node have changed, and other moves would be made now: ask again")
+		return nil, errors.New("the pods of the node have changed, and the moves would be different now: ask again")
 	}
 	return gain.Moves, nil
 }
@@ -299,7 +299,7 @@ func (a *Agent) movesOf(asked []MoveRequest) ([]moves.Move, error) {
 	for _, m := range asked {
 		from, there := s.Grant(m.UID)
 		if !there {
-			return nil, fmt.Errorf("no pod with UID %q has assignments here", m.UID)
+			return nil, fmt.Errorf("no pod with UID %q has an assignment on this node", m.UID)
 		}
 		to, err := statefile.DecodeGrant([]byte(m.To))
 		if err != nil {

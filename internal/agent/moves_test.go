@@ -81,10 +81,10 @@ func TestMovesOnRequest(t *testing.T) {
 			"carried out without leave": {here, "", move(true, g.Pod.UID, string(text)), false, 403, "moves.onRequest"},
 			"from elsewhere":            {away, "", move(false, g.Pod.UID, string(text)), true, 403, "loopback"},
 			"a page of another site":    {here, "cross-site", move(false, g.Pod.UID, string(text)), false, 403, "cross-origin"},
-			"no JSON":                   {here, "", "moves", false, 400, "as expected"},
+			"no JSON":                   {here, "", "moves", false, 400, "is not valid"},
 			"an unknown pod":            {here, "", move(false, "none", string(text)), false, 409, "no pod"},
 			"a damaged grant":           {here, "", move(false, g.Pod.UID, "{}"), false, 409, g.Pod.ID()},
-			"no moves":                  {here, "", `{}`, false, 409, "no moves"},
+			"no moves":                  {here, "", `{}`, false, 409, "the list of moves is empty"},
 			"too many moves":            {here, "", `{"defragment":{"moves":17}}`, false, 409, "17 moves: want 1 to 16"},
 			"other moves by now":        {here, "", `{"defragment":{"moves":2,"answer":[{"uid":"u"}]}}`, false, 409, "have changed"},
 		} {

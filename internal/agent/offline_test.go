@@ -34,7 +34,7 @@ func TestVerifyNamesDegradedPods(t *testing.T) {
 		want             []string
 	}{
 		{name: "one of two", app: "1", quota: "max 100000", offline: []int{2}, degraded: "default/db (uid u1): degraded: its CPUs 2 are offline"},
-		{name: "both", app: "0,3-7", quota: "200000 100000", offline: []int{1, 2}, degraded: "its CPUs 1-2 are offline; without a CPU of their own, these run on: app 0,3-7"},
+		{name: "both", app: "0,3-7", quota: "200000 100000", offline: []int{1, 2}, degraded: "its CPUs 1-2 are offline; these containers have no online CPU and run elsewhere: app 0,3-7"},
 		{
 			name: "both, and not moved", app: "1-2", quota: "max 100000", offline: []int{1, 2}, degraded: "its CPUs 1-2 are offline",
 			want: []string{`container app: cpuset.cpus is "1-2", want "0,3-7"`, "container app: it has no CFS quota, want a CFS quota of 200000 µs"},

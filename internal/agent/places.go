@@ -65,7 +65,7 @@ func newPlaces(ctx context.Context, c Config, log *slog.Logger) *places {
 		}
 	}
 	if err != nil {
-		log.ErrorContext(ctx, "the API server is not asked: the NUMA nodes of claims' devices are known from metadata files alone", "error", err)
+		log.ErrorContext(ctx, "the API server cannot be asked: the NUMA nodes of claims' devices are known only from metadata files", "error", err)
 	}
 	return p
 }
@@ -147,16 +147,16 @@ func (p *places) report(ctx context.Context, pod kubeletdevices.Pod, l located) 
 		}
 	}
 	if len(unknown) > 0 && p != nil {
-		why := "neither its ResourceSlice nor a metadata file of its driver has one"
+		why := "neither the ResourceSlices nor the metadata files of their drivers have them"
 		switch {
 		case p.slices == nil:
-			why = "the API server is not asked, and no metadata file of its driver has one"
+			why = "the API server is not asked, and no metadata file of their drivers has them"
 		case p.slices.Trouble() != nil:
 			why = p.slices.Trouble().Error()
 		case l.slices == nil:
 			why = "the API server has not answered yet"
 		}
-		p.log.WarnContext(ctx, "the NUMA nodes of devices of claims are not known", "pod", pod.Namespace+"/"+pod.Name, "devices", unknown[:min(len(unknown), 8)], "why", why)
+		p.log.WarnContext(ctx, "the NUMA nodes of devices of claims are unknown", "pod", pod.Namespace+"/"+pod.Name, "devices", unknown[:min(len(unknown), 8)], "why", why)
 	}
 }
 
@@ -203,7 +203,7 @@ func (p *places) prepared(ctx context.Context, l *located) {
 func (p *places) read(ctx context.Context, l *located, driver string, pod kubeletdevices.Pod, claim string) {
 	described, err := p.files.Claim(ctx, driver, pod.Namespace, claim)
 	if err != nil {
-		p.log.WarnContext(ctx, "metadata of devices cannot be read", "pod", pod.Namespace+"/"+pod.Name, "claim", claim, "driver", driver, "error", err)
+		p.log.WarnContext(ctx, "a metadata file of devices cannot be read", "pod", pod.Namespace+"/"+pod.Name, "claim", claim, "driver", driver, "error", err)
 	}
 	for _, d := range described {
 		device := deviceName{d.Driver, d.Pool, d.Device}

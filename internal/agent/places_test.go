@@ -67,8 +67,8 @@ func TestPlaces(t *testing.T) {
 	listed := kubeletdevices.Pod{Namespace: "default", Name: "p", Containers: []kubeletdevices.Container{{Name: "app", Claims: []kubeletdevices.Claim{claim}}}}
 	pod := request.Pod{UID: "u", Namespace: "default", Name: "p", Containers: []request.Container{{Name: "app", Type: request.App}}}
 	for name, c := range map[string]struct{ url, dir, want, why string }{
-		"slices and files": {apiServer(t, slicesOfNode), kubeletDir(t), "{0}{1}{2}{} [{gpu.example.com [{{0} 1} {{1} 1}]}]", "neither its ResourceSlice nor a metadata file"},
-		"slices alone":     {apiServer(t, slicesOfNode), "", "{0}{1}{}{} [{gpu.example.com [{{0} 1} {{1} 1}]}]", "neither its ResourceSlice nor a metadata file"},
+		"slices and files": {apiServer(t, slicesOfNode), kubeletDir(t), "{0}{1}{2}{} [{gpu.example.com [{{0} 1} {{1} 1}]}]", "neither the ResourceSlices nor the metadata files"},
+		"slices alone":     {apiServer(t, slicesOfNode), "", "{0}{1}{}{} [{gpu.example.com [{{0} 1} {{1} 1}]}]", "neither the ResourceSlices nor the metadata files"},
 		"files alone":      {"", kubeletDir(t), "{}{3}{2}{} []", "the API server is not asked"},
 		"nothing":          {"", "", "{}{}{}{} []", "the API server is not asked"},
 		"no answer":        {apiServer(t, ""), kubeletDir(t), "{}{3}{2}{} []", "the API server has not answered yet"},

@@ -50,13 +50,13 @@ func (a *Agent) reloads(ctx context.Context) error {
 func (a *Agent) reread(ctx context.Context) {
 	next, err := a.reload.Read()
 	if err != nil {
-		a.log.ErrorContext(ctx, "the configuration was read again and is not usable: nothing was changed", "error", err)
+		a.log.ErrorContext(ctx, "the configuration cannot be applied: nothing was changed", "error", err)
 		return
 	}
 	if next.Log.Level != a.config.Log.Level {
 		level, err := telemetry.Level(next.Log.Level)
 		if err != nil {
-			a.log.ErrorContext(ctx, "the configuration was read again and is not usable: nothing was changed", "error", err)
+			a.log.ErrorContext(ctx, "the configuration cannot be applied: nothing was changed", "error", err)
 			return
 		}
 		was := a.config.Log.Level
@@ -67,7 +67,7 @@ func (a *Agent) reread(ctx context.Context) {
 	was, is := fields(a.config), fields(next)
 	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(is)), func(name string) bool { return reflect.DeepEqual(was[name], is[name]) })
 	if len(changed) > 0 {
-		a.log.WarnContext(ctx, "changed in the configuration, and not in the running agent: restart it", "fields", strings.Join(changed, ", "))
+		a.log.WarnContext(ctx, "the configuration has changed fields that the running agent does not apply: restart the agent", "fields", strings.Join(changed, ", "))
 	}
 	looks := "none: the kubelet lists the pods"
 	if a.config.Runtime == RuntimeSim {

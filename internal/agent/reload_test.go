@@ -33,7 +33,7 @@ func TestReread(t *testing.T) {
 	}
 	next.Log.Level, next.State, next.NRI.TakeOver = "debug", "/elsewhere", true
 	a.reread(t.Context())
-	contains(t, "log", b.log.take(), `"msg":"log level changed","was":"info","is":"debug"`, `restart it","fields":"nri.takeOver, state"`, `"msg":"read again"`)
+	contains(t, "log", b.log.take(), `"msg":"log level changed","was":"info","is":"debug"`, `restart the agent","fields":"nri.takeOver, state"`, `"msg":"read again"`)
 	if level.Level() != slog.LevelDebug || a.config.State == "/elsewhere" {
 		t.Errorf("level %s, state %s", level.Level(), a.config.State)
 	}

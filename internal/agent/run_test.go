@@ -105,7 +105,7 @@ func TestManifestsAreFollowed(t *testing.T) {
 	admitted := b.log.when(`"msg":"pod admitted","pod":"default/b"`)
 	r := b.run()
 	await(t, "b", admitted)
-	broken, c := b.log.when("manifest not usable"), b.log.when(`"msg":"pod admitted","pod":"default/c"`)
+	broken, c := b.log.when("a manifest cannot be used"), b.log.when(`"msg":"pod admitted","pod":"default/c"`)
 	b.write("a.yaml", "kind: Pod\nspec: [")
 	b.write("c.yaml", manifest("c 1"))
 	await(t, "the problem", broken)

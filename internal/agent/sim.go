@@ -16,7 +16,7 @@ import (
 )
 
 // errPartial is the reason why no pod ends while manifests are missing from the set.
-var errPartial = errors.New("some manifests could not be read yet: no pod is released")
+var errPartial = errors.New("some manifests cannot be read yet: no pod is released")
 
 // patient is the simulation's nri.Config.Grace. The simulated kubelet knows which pods there are, or reports that it
 // does not while manifests cannot be read, so a pod never ends because it is not listed.
@@ -59,7 +59,7 @@ func (a *Agent) manifestsReady() error {
 	broken := a.unusable.Load()
 	switch {
 	case broken == nil:
-		return errors.New("the manifests were not read yet")
+		return errors.New("the manifests have not been read yet")
 	case len(*broken) == 1:
 		return (*broken)[0].Err
 	case len(*broken) > 1:
@@ -85,7 +85,7 @@ func (a *Agent) follower() func(context.Context, manifests.Set) {
 		for _, p := range set.Broken {
 			line := p.Err.Error()
 			if broken[line] = true; !reported[line] {
-				a.log.ErrorContext(ctx, "manifest not usable", "file", p.File, "error", line, "pods_kept", p.Kept)
+				a.log.ErrorContext(ctx, "a manifest cannot be used", "file", p.File, "error", line, "pods_kept", p.Kept)
 			}
 		}
 		reported = broken
@@ -100,7 +100,7 @@ func (a *Agent) follower() func(context.Context, manifests.Set) {
 		for _, source := range set.Pods {
 			pod, err := podspec.Request(source.Pod, podspec.GatesOf(a.env.Policy.Policy))
 			if err != nil {
-				a.log.ErrorContext(ctx, "pod not usable", "from", source.Origin.String(), "error", err)
+				a.log.ErrorContext(ctx, "a pod of a manifest cannot be used", "from", source.Origin.String(), "error", err)
 				continue
 			}
 			pods = append(pods, pod)

@@ -104,7 +104,7 @@ func TestBrokenManifestIsLoggedOnce(t *testing.T) {
 		for range 3 {
 			follow(t.Context(), manifests.Set{Broken: []manifests.Problem{{File: "x.yaml", Err: errors.New("x.yaml: line 1")}}})
 		}
-		if n := strings.Count(b.log.take(), "manifest not usable"); n != 1 {
+		if n := strings.Count(b.log.take(), "a manifest cannot be used"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
 	})

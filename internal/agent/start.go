@@ -16,7 +16,7 @@ import (
 )
 
 // ErrStrict is wrapped when Config.Strict keeps the agent from starting.
-var ErrStrict = errors.New("the state is not valid as it is, and strict is set")
+var ErrStrict = errors.New("a part of the state is no longer valid, and strict is set")
 
 // environment is what the agent finds where it starts.
 type environment struct {
@@ -69,9 +69,9 @@ func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, 
 		// written that forgets pods.
 		var name string
 		if name, err = kept.Keep(loaded.Data); err != nil {
-			err = fmt.Errorf("%d pods are to be forgotten, and no copy of what they have can be kept: %w", forgotten, err)
+			err = fmt.Errorf("%d pods would be removed from the state, and no copy of the state can be kept: %w", forgotten, err)
 		} else {
-			log.WarnContext(ctx, "pods are forgotten; what they had is kept in a copy", "pods", forgotten, "copy", name)
+			log.WarnContext(ctx, "pods are removed from the state; a copy keeps what they had", "pods", forgotten, "copy", name)
 		}
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, 
 	// If the state cannot be written now, each admission is rejected later. Pods that have assignments already
 	// are better off with an agent than without.
 	if err := started.Flush(ctx); err != nil {
-		log.ErrorContext(ctx, "starting all the same: nothing can be admitted until the state can be written", "error", err)
+		log.ErrorContext(ctx, "the state cannot be written: the agent starts, but admits no pod until it can", "error", err)
 	}
 	return started, kept, nil
 }
@@ -102,10 +102,10 @@ func (e *environment) adopt(ctx context.Context, c Config, loaded store.Loaded, 
 		}
 		grants, generation = file.Grants, file.Generation
 		if e.keepReservation(file.Policy) {
-			log.WarnContext(ctx, "CPUs are offline: the CPUs that were reserved before stay reserved", "reserved", e.Policy.ReservedCPUs.String(), "offline", e.Found.Offline.String())
+			log.WarnContext(ctx, "some CPUs are offline: the CPUs that were reserved before stay reserved", "reserved", e.Policy.ReservedCPUs.String(), "offline", e.Found.Offline.String())
 		}
 		for _, change := range file.Changes(e.Found.Machine, e.Policy.Policy) {
-			log.WarnContext(ctx, "changed since the state was written", "what", change)
+			log.WarnContext(ctx, "the node has changed since the state was written", "what", change)
 		}
 	}
 	if offline := e.Policy.ReservedCPUs.Difference(e.Found.Machine.AllCPUs()); !offline.IsEmpty() {
@@ -118,11 +118,11 @@ func (e *environment) adopt(ctx context.Context, c Config, loaded store.Loaded, 
 	lines := make([]string, len(findings))
 	for i, f := range findings {
 		lines[i] = f.String()
-		log.WarnContext(ctx, "a pod is touched by a change", "pod", f.Pod, "uid", f.UID, "kept", f.Kept, "what", f.What, "do", f.Do)
+		log.WarnContext(ctx, "a change of the node affects a pod", "pod", f.Pod, "uid", f.UID, "kept", f.Kept, "what", f.What, "do", f.Do)
 	}
 	if c.Strict && len(findings) > 0 {
 		return nil, 0, fmt.Errorf("%w: %s", ErrStrict, strings.Join(lines, "; "))
 	}
-	log.InfoContext(ctx, "state adopted", "pods", len(state.Grants()), "generation", max(generation, state.Generation()))
+	log.InfoContext(ctx, "state adopted", "pods", len(state.Grants()), "revision", max(generation, state.Generation()))
 	return state.Resume(generation), len(grants) - len(state.Grants()), nil
 }

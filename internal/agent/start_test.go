@@ -60,7 +60,7 @@ func TestRestartAfterAChange(t *testing.T) {
 		},
 		{
 			"scope", func(b *bench) { b.policy(usualPolicy + "topologyManagerScope: pod\n") }, "a=4-7 b=1",
-			[]string{"changed since the state was written", "scope"},
+			[]string{"the node has changed since the state was written", "scope"},
 			false,
 		},
 		{

@@ -57,12 +57,12 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 	for _, d := range s.Degraded() {
 		line := fmt.Sprintf("%s (uid %s): degraded: its CPUs %s are offline", d.Grant.Pod.ID(), d.Grant.Pod.UID, d.Offline)
 		if elsewhere := displaced(s, d); elsewhere != "" {
-			line += "; without a CPU of their own, these run on: " + elsewhere
+			line += "; these containers have no online CPU and run elsewhere: " + elsewhere
 		}
 		v.Degraded = append(v.Degraded, line)
 	}
 	for _, err := range unread {
-		v.differ("%v: the kubelet lists it in a way that cannot be read, so its containers are not compared", err)
+		v.differ("%v: the kubelet's entry for this pod cannot be read, so its containers are not compared", err)
 	}
 	if err := v.cgroups(s, cgroup.FS{Root: c.CgroupRoot}, running); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 			setting, err = files.Read(paths[r.ID])
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			v.differ("%s: it runs, as the kubelet reports, and has no cgroup below %s", who[r.ID], files.Root)
+			v.differ("%s: it runs according to the kubelet, but has no cgroup below %s", who[r.ID], files.Root)
 			continue
 		}
 		if err != nil {
@@ -174,7 +174,7 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(listed)) {
-		v.differ("%s: the PodResources API reports it, and the state does not have it", id)
+		v.differ("%s: the PodResources API reports it, but it is not in the state", id)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestVerify(t *testing.T) {
 		}, nil},
 		"no cgroup": {map[string]string{
 			"kubepods/podu1/bbb/cpuset.cpus": "gone", "kubepods/podu1/bbb/cpuset.mems": "gone", "kubepods/podu1/bbb/cpu.max": "gone",
-		}, []string{"container log: it runs, as the kubelet reports, and has no cgroup"}},
+		}, []string{"container log: it runs according to the kubelet, but has no cgroup"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := Verify(t.Context(), verifying(t, c.change), slog.New(slog.DiscardHandler))

@@ -63,7 +63,7 @@ func (v *VerifiedThrottling) add(t throttleable, n cgroup.Throttling) {
 	v.Periods += n.Periods
 	v.Throttled += n.Throttled
 	if n.Throttled > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("%s: throttled in %d of %d periods since its cgroup %s was made, for %s in all", who, n.Throttled, n.Periods, t.path, n.Time))
+		v.Notes = append(v.Notes, fmt.Sprintf("%s: throttled in %d of %d periods since its cgroup %s was created, for %s in total", who, n.Throttled, n.Periods, t.path, n.Time))
 	}
 }
 

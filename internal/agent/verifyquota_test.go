@@ -23,7 +23,7 @@ func TestVerifyThrottling(t *testing.T) {
 		t.Fatalf("%v, differences %q", err, v.Differences)
 	}
 	got := fmt.Sprintf("%d: %d of %d; %s", v.Throttling.Exclusive, v.Throttling.Throttled, v.Throttling.Periods, strings.Join(v.Throttling.Notes, "; "))
-	want := "1: 83 of 95; default/db (uid u1): throttled in 83 of 92 periods since its cgroup /kubepods/podu1 was made, for 2.5s in all"
+	want := "1: 83 of 95; default/db (uid u1): throttled in 83 of 92 periods since its cgroup /kubepods/podu1 was created, for 2.5s in total"
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -96,7 +96,7 @@ func TestCPUQuotaConfig(t *testing.T) {
 		{"cpuQuota: {ephemeral: \"0\"}", "{Isolated:true EphemeralMilli:0}"},
 		{"cpuQuota: {mode: kubelet}", "{Isolated:false EphemeralMilli:0}"},
 		{"cpuQuota: {mode: none}", `cpuQuota.mode: "none" is unknown; want isolated or kubelet`},
-		{"cpuQuota: {ephemeral: much}", `cpuQuota.ephemeral: "much" is no quantity`},
+		{"cpuQuota: {ephemeral: much}", `cpuQuota.ephemeral: "much" is not a quantity`},
 		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; want at least 10m"},
 		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; want at least 10m"},
 	} {

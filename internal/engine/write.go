@@ -119,7 +119,7 @@ func (e *Engine) lost(ctx context.Context, w Write, t taken) {
 	clear(e.late)
 	e.change(next)
 	e.config.Observer.Wrote(w)
-	e.config.Log.ErrorContext(ctx, "state not written", "generation", w.Generation, "error", w.Err)
+	e.config.Log.ErrorContext(ctx, "the state cannot be written", "revision", w.Generation, "error", w.Err)
 	e.wake(e.version, w.Err)
 }
 

@@ -196,7 +196,7 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 // late finds a rejection by an agent that ran out of time, as when a shared host stops for a second.
 // A kubelet tries again then, as it does always; other rejections are what a scenario wants to see.
 func late(rejection string) bool {
-	return strings.Contains(rejection, "it will be tried again") &&
+	return strings.Contains(rejection, "the kubelet tries again") &&
 		(strings.Contains(rejection, "context deadline exceeded") || strings.Contains(rejection, "no time to ask again") ||
 			strings.Contains(rejection, "has not confirmed the write in time"))
 }
