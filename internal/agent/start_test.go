@@ -117,7 +117,7 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 		want string
 	}{
 		{"read-only", crashfs.From(0, syscall.EROFS, crashfs.Changing...), "make the file system of /var/lib/paddock writable"},
-		{"failing", crashfs.From(0, syscall.EIO, "open", "read"), "the disk fails: the kernel log says more"},
+		{"failing", crashfs.From(0, syscall.EIO, "open", "read"), "the disk fails: see the kernel log"},
 		{"not permitted", crashfs.From(0, syscall.EACCES, "open"), "let the user of this process read and write /var/lib/paddock"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (a Address) Check() error {
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			return fmt.Errorf("url: %q: want https://HOST:PORT, or %s", a.URL, InCluster)
 		case u.Scheme == "http" && a.TokenFile != "":
-			return errors.New("tokenFile: a token is not sent over http: want an https url")
+			return errors.New("tokenFile: the agent sends no token over http: set an https url")
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func TestConfig(t *testing.T) {
 		{Address{URL: InCluster}, nil, "want KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment"},
 		{Address{URL: "10.96.0.1"}, nil, "want https://HOST:PORT, or in-cluster"},
 		{Address{URL: "https://a\x00"}, nil, "invalid control character"},
-		{Address{URL: "http://10.96.0.1", TokenFile: "t"}, nil, "a token is not sent over http"},
+		{Address{URL: "http://10.96.0.1", TokenFile: "t"}, nil, "the agent sends no token over http"},
 		{Address{URL: "https://10.96.0.1", CAFile: ca + "x"}, nil, "caFile: "},
 	} {
 		config, err := c.address.Config(func(name string) string { return c.environment[name] })

@@ -19,7 +19,7 @@ import (
 var ErrNotWritten = errors.New("the state could not be written")
 
 // errStillWriting is wrapped, with ErrNotWritten, when the caller's context ends first.
-var errStillWriting = errors.New("the disk has not confirmed the write in time; the write goes on")
+var errStillWriting = errors.New("the disk has not confirmed the write in time; the write continues")
 
 // Store keeps one state. Write is atomic and durable: after an error the old state is there, or, if
 // the error wraps store.ErrUncertain, perhaps the new one until a write succeeds. It is called by

@@ -98,7 +98,7 @@ func (e *Engine) logResize(ctx context.Context, p *node.Plan, err error) {
 	case p.Rejection != nil:
 		log.WarnContext(ctx, "resize rejected", "reason", p.Rejection.Reason, "rule", p.Rejection.Rule, "why", p.Rejection.Detail)
 	case p.Known:
-		log.DebugContext(ctx, "pod has the size already")
+		log.DebugContext(ctx, "pod already has this size")
 	default:
 		log.InfoContext(ctx, "pod resized", "cpus", p.Grant.CPUs().String(), "before", p.Before.CPUs().String(), "shared", p.Delta.SharedAfter.String())
 	}

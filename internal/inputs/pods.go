@@ -80,7 +80,7 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 		}
 		if podspec.Ended(s.Pod) {
 			if files.Ended == nil || !files.Ended(s.Pod, len(sources) == 1) {
-				read.Notes = append(read.Notes, fmt.Sprintf("%s: passed over, its phase is %s", s.Origin, s.Pod.Status.Phase))
+				read.Notes = append(read.Notes, fmt.Sprintf("%s: ignored, because its phase is %s", s.Origin, s.Pod.Status.Phase))
 				continue
 			}
 			reason := ""

@@ -51,7 +51,7 @@ func (b *Beside) Read() ([]byte, error) {
 // lock, also when that happens while it writes, and then leaves the file as it was.
 func (b *Beside) Write(data []byte) error {
 	if len(data) > b.limit {
-		return b.error("write", b.path, fmt.Errorf("%d bytes are %w: the most is %d bytes", len(data), errTooLarge, b.limit))
+		return b.error("write", b.path, fmt.Errorf("%d bytes are %w: want at most %d bytes", len(data), errTooLarge, b.limit))
 	}
 	if err := b.lock.Hold(); err != nil {
 		return b.error("write", b.path, err)
@@ -60,7 +60,7 @@ func (b *Beside) Write(data []byte) error {
 	f, err := b.fsys.Create(name)
 	if isExist(err) { // Left over by a process that ended while it wrote.
 		if err := b.fsys.Remove(name); err != nil {
-			return b.error("remove what is left over in", name, err)
+			return b.error("remove the leftover file", name, err)
 		}
 		f, err = b.fsys.Create(name)
 	}

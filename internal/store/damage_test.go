@@ -63,20 +63,20 @@ func TestWhatOpenFinds(t *testing.T) {
 		err               error
 		text              string // a part of the log line or the error
 	}{
-		{nil, nil, store.Nothing, nil, "no state in /var/lib/paddock/state nor /var/lib/paddock/state.previous: starting without pods"},
+		{nil, nil, store.Nothing, nil, "neither the state file /var/lib/paddock/state nor /var/lib/paddock/state.previous exists: starting without pods"},
 		{whole2, nil, store.Current, nil, "state read from /var/lib/paddock/state"},
 		{whole2, whole1, store.Current, nil, "state read from /var/lib/paddock/state"},
 		{whole2, broken, store.Current, nil, "state read from"},
 		{whole2, foreign, store.Current, nil, "state read from"},
-		{nil, whole1, store.Previous, nil, "previous state read from /var/lib/paddock/state.previous: /var/lib/paddock/state is missing: file does not exist; its last change is lost"},
-		{broken, whole1, store.Previous, nil, "/var/lib/paddock/state is damaged: 6 bytes are too few; its last change is lost; the next write keeps the damaged file as /var/lib/paddock/state.damaged-1"},
+		{nil, whole1, store.Previous, nil, "previous state read from /var/lib/paddock/state.previous: /var/lib/paddock/state is missing: file does not exist; the last change of the state is lost"},
+		{broken, whole1, store.Previous, nil, "/var/lib/paddock/state is damaged: 6 bytes are too few; the last change of the state is lost; the next write keeps the damaged file as /var/lib/paddock/state.damaged-1"},
 		{make([]byte, limit+1), whole1, store.Previous, nil, "is damaged: it is too large: it has more than 1 MiB"},
 		{[]byte{}, whole1, store.Previous, nil, "0 bytes"},
-		{broken, nil, 0, store.ErrDamaged, "state is damaged: 6 bytes are too few, and /var/lib/paddock/state.previous is missing: file does not exist; nothing was changed; put a whole copy"},
-		{broken, broken, 0, store.ErrDamaged, "move /var/lib/paddock/state* to another directory and start with nothing"},
+		{broken, nil, 0, store.ErrDamaged, "state is damaged: 6 bytes are too few, and /var/lib/paddock/state.previous is missing: file does not exist; nothing was changed; replace it with an intact copy"},
+		{broken, broken, 0, store.ErrDamaged, "move /var/lib/paddock/state* to another directory and start with an empty state"},
 		{nil, broken, 0, store.ErrDamaged, "state is missing: file does not exist, and /var/lib/paddock/state.previous is damaged"},
-		{foreign, whole1, 0, store.ErrForeign, "version 9 is too new: whole, but not for this program; start the version of the agent that wrote it," +
-			" or let that version convert it (paddock state convert --to kubelet-1.37 --save DIR /var/lib/paddock/state)"},
+		{foreign, whole1, 0, store.ErrForeign, "version 9 is too new: intact, but not usable by this program; nothing was changed; start the version of the agent that wrote it," +
+			" or convert it with that version (paddock state convert --to kubelet-1.37 --save DIR /var/lib/paddock/state)"},
 		{broken, foreign, 0, store.ErrForeign, "read /var/lib/paddock/state.previous: version 9"},
 	}
 	validate := func(data []byte) error {

@@ -12,18 +12,18 @@ var (
 	// ErrUncertain means that the file may have what was rejected: the new bytes are there
 	// under their name, but if the power fails it is open whether they or the ones before are
 	// found. It is over when a Write succeeds.
-	ErrUncertain = errors.New("what a loss of power would leave is not known until a write succeeds")
+	ErrUncertain = errors.New("a power failure could leave either the old or the new file until a write succeeds")
 	// ErrLocked means that another process has the file open.
 	ErrLocked = errors.New("locked")
 	// ErrDamaged means that bytes are not what was written.
 	ErrDamaged = errors.New("damaged")
 	// ErrForeign is for the function that is handed to Open: bytes are whole, but of a version
 	// or for a use that this program does not know. An older generation must not take their place.
-	ErrForeign = errors.New("whole, but not for this program")
+	ErrForeign = errors.New("intact, but not usable by this program")
 	// ErrNotRegular means that a name leads to a directory, a symbolic link or a device.
 	ErrNotRegular = errors.New("not a regular file")
 
-	errManyDamaged = errors.New("all names for damaged copies are in use")
+	errManyDamaged = errors.New("all names for copies of damaged files are in use")
 	errTooLarge    = errors.New("too large")
 )
 
@@ -82,28 +82,28 @@ func advice(path string, err error) string {
 	case is(ErrLocked):
 		return "only one agent can run on a node: stop the other one"
 	case is(ErrForeign):
-		return "start the version of the agent that wrote it, or let that version convert it (paddock state convert --to" +
-			" kubelet-1.37 --save DIR " + path + "), and this one read what that gives (paddock state convert --to paddock" +
-			" --save " + path + "); nothing was changed"
+		return "nothing was changed; start the version of the agent that wrote it, or convert it with that version (paddock state convert --to" +
+			" kubelet-1.37 --save DIR " + path + ") and the result with this version (paddock state convert --to paddock" +
+			" --save " + path + ")"
 	case is(ErrDamaged):
-		return "nothing was changed; put a whole copy in its place, or, if the pods of this node may lose their CPUs" +
-			" and memory (a drained node), move " + path + "* to another directory and start with nothing"
+		return "nothing was changed; replace it with an intact copy, or, if the pods of this node may lose their CPUs" +
+			" and memory (a drained node), move " + path + "* to another directory and start with an empty state"
 	case is(errManyDamaged):
-		return "nothing was changed; find out what damages them, and move them to another directory"
+		return "nothing was changed; find out what damages the files, and move the copies to another directory"
 	case is(ErrNotRegular):
-		return "nothing was changed; name the file itself, which must be one that can be renamed, not a link or a mount of its own"
+		return "nothing was changed; give the path of a regular file that can be renamed, not of a link or a mount point"
 	case is(errTooLarge):
 		return ""
 	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return "free some space on the file system of " + dir
 	case is(syscall.EROFS):
-		return "make the file system of " + dir + " writable; if it was, the kernel log says why it is no longer"
+		return "make the file system of " + dir + " writable; if it was writable before, see the kernel log for the reason"
 	case is(syscall.EPERM):
 		return "let the user of this process read and write " + dir + ", and keep the file on a file system that has hard links, such as ext4 or xfs"
 	case is(fs.ErrPermission):
 		return "let the user of this process read and write " + dir + " and the files in it"
 	case is(syscall.EIO):
-		return "the disk fails: the kernel log says more"
+		return "the disk fails: see the kernel log"
 	case is(errors.ErrUnsupported, syscall.EINVAL):
 		return "keep the file on a local file system that has hard links and can sync directories, such as ext4 or xfs"
 	}

@@ -174,11 +174,11 @@ func TestWhatFailuresSay(t *testing.T) {
 	}{
 		{"write", syscall.ENOSPC, "state file /var/lib/paddock/state: write /var/lib/paddock/state.new: no space left on device; free some space on the file system of /var/lib/paddock"},
 		{"write", syscall.EDQUOT, "state file /var/lib/paddock/state: write /var/lib/paddock/state.new: disk quota exceeded; free some space on the file system of /var/lib/paddock"},
-		{"create", syscall.EROFS, "state file /var/lib/paddock/state: create /var/lib/paddock/state.new: read-only file system; make the file system of /var/lib/paddock writable; if it was, the kernel log says why it is no longer"},
+		{"create", syscall.EROFS, "state file /var/lib/paddock/state: create /var/lib/paddock/state.new: read-only file system; make the file system of /var/lib/paddock writable; if it was writable before, see the kernel log for the reason"},
 		{"create", syscall.EACCES, "state file /var/lib/paddock/state: create /var/lib/paddock/state.new: permission denied; let the user of this process read and write /var/lib/paddock and the files in it"},
 		{"link", syscall.EPERM, "state file /var/lib/paddock/state: link /var/lib/paddock/state to /var/lib/paddock/state.old: operation not permitted; let the user of this process read and write /var/lib/paddock, and keep the file on a file system that has hard links, such as ext4 or xfs"},
 		{"link", syscall.EOPNOTSUPP, "state file /var/lib/paddock/state: link /var/lib/paddock/state to /var/lib/paddock/state.old: operation not supported; keep the file on a local file system that has hard links and can sync directories, such as ext4 or xfs"},
-		{"syncdir", syscall.EIO, "state file /var/lib/paddock/state: sync directory /var/lib/paddock: input/output error (what a loss of power would leave is not known until a write succeeds); the disk fails: the kernel log says more"},
+		{"syncdir", syscall.EIO, "state file /var/lib/paddock/state: sync directory /var/lib/paddock: input/output error (a power failure could leave either the old or the new file until a write succeeds); the disk fails: see the kernel log"},
 		{"rename", syscall.EBUSY, "state file /var/lib/paddock/state: rename /var/lib/paddock/state.old to /var/lib/paddock/state.previous: device or resource busy"},
 	}
 	for _, c := range cases {

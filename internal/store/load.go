@@ -56,13 +56,13 @@ type Loaded struct {
 func (l Loaded) String() string {
 	switch {
 	case l.Source == Nothing:
-		return fmt.Sprintf("no state in %s nor %s%s: starting without pods", l.Path, l.Path, suffixPrevious)
+		return fmt.Sprintf("neither the state file %s nor %s%s exists: starting without pods", l.Path, l.Path, suffixPrevious)
 	case l.Source == Current:
 		return "state read from " + l.Path
 	case l.KeptAs == "":
-		return fmt.Sprintf("previous state read from %s: %v; its last change is lost", l.Path, l.Reason)
+		return fmt.Sprintf("previous state read from %s: %v; the last change of the state is lost", l.Path, l.Reason)
 	}
-	return fmt.Sprintf("previous state read from %s: %v; its last change is lost; the next write keeps the damaged file as %s",
+	return fmt.Sprintf("previous state read from %s: %v; the last change of the state is lost; the next write keeps the damaged file as %s",
 		l.Path, l.Reason, l.KeptAs)
 }
 

@@ -75,7 +75,7 @@ func (l *osLock) holdFile() error {
 			_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 		}
 	}
-	return fmt.Errorf("%w: another process replaces the file again and again", ErrLocked)
+	return fmt.Errorf("%w: another process replaces the file repeatedly", ErrLocked)
 }
 
 func (l *osLock) holdDir() error {
@@ -91,13 +91,13 @@ func (l *osLock) holdDir() error {
 		if err := flock(d); err != nil {
 			_ = d.Close() // nothing was written
 			if errors.Is(err, syscall.EWOULDBLOCK) {
-				return fmt.Errorf("directory %s is %w by another process, which has another lock file there or lost its own", dir, ErrLocked)
+				return fmt.Errorf("directory %s is %w by another process, which uses another lock file there or whose lock file was removed", dir, ErrLocked)
 			}
 			return fmt.Errorf("directory %s: %w", dir, err)
 		}
 		l.dir = swap(l.dir, d)
 	}
-	return fmt.Errorf("%w: another process replaces directory %s again and again", ErrLocked, dir)
+	return fmt.Errorf("%w: another process replaces directory %s repeatedly", ErrLocked, dir)
 }
 
 // leadsTo reports whether the name is that of the open file. A symbolic link to a directory is

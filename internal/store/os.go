@@ -61,11 +61,11 @@ func openRegular(name string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(name, flags|careful, fileMode)
 	switch {
 	case errors.Is(err, syscall.ELOOP):
-		return nil, fmt.Errorf("%w but a symbolic link", ErrNotRegular)
+		return nil, fmt.Errorf("%w: it is a symbolic link", ErrNotRegular)
 	case errors.Is(err, syscall.EISDIR):
-		return nil, fmt.Errorf("%w but a directory", ErrNotRegular)
+		return nil, fmt.Errorf("%w: it is a directory", ErrNotRegular)
 	case errors.Is(err, syscall.ENXIO):
-		return nil, fmt.Errorf("%w but a socket or a device", ErrNotRegular)
+		return nil, fmt.Errorf("%w: it is a socket or a device", ErrNotRegular)
 	case err != nil:
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func openRegular(name string, flags int) (*os.File, error) {
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = fmt.Errorf("%w but a directory", ErrNotRegular)
+		err = fmt.Errorf("%w: it is a directory", ErrNotRegular)
 	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%w but %s", ErrNotRegular, info.Mode())
+		err = fmt.Errorf("%w: it is a pipe or a device (%s)", ErrNotRegular, info.Mode())
 	}
 	if err != nil {
 		_ = f.Close() // nothing was written

@@ -102,7 +102,7 @@ func TestNoRegularFile(t *testing.T) {
 	kinds := map[string]func(name string) error{
 		"a directory":     func(name string) error { return os.Mkdir(name, 0o700) },
 		"a symbolic link": func(name string) error { return os.Symlink(filepath.Dir(name)+"/elsewhere", name) },
-		"p":               func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"a pipe":          func(name string) error { return syscall.Mkfifo(name, 0o600) },
 		"a socket": func(name string) error {
 			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
 			if err == nil {
@@ -130,7 +130,7 @@ func TestNoRegularFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, loaded, err := store.Open(store.OS(), "state", limit, whole)
-				if !errors.Is(err, store.ErrNotRegular) || !strings.Contains(err.Error(), "not a regular file but "+kind) {
+				if !errors.Is(err, store.ErrNotRegular) || !strings.Contains(err.Error(), "not a regular file: it is "+kind) {
 					t.Errorf("found %v, error %v", loaded, err)
 				}
 				if after, err := os.Lstat(name); err != nil || !os.SameFile(before, after) {
@@ -152,7 +152,7 @@ func TestDirectoriesInTheWayOnDisk(t *testing.T) {
 		}
 		s, _ := mustOpen(t, store.OS(), path)
 		err := s.Write(seal(3, 20))
-		if !errors.Is(err, syscall.ENOTEMPTY) || !strings.Contains(err.Error(), path+suffix+": remove what is left over there: directory not empty") {
+		if !errors.Is(err, syscall.ENOTEMPTY) || !strings.Contains(err.Error(), path+suffix+": remove the leftover file: directory not empty") {
 			t.Errorf("%s: %v", suffix, err)
 		}
 		wantOnDisk(t, path, seal(2, 20))

@@ -254,7 +254,7 @@ func (s *Store) createNew(name string, create func() error) error {
 		return err
 	}
 	if err := s.fsys.Remove(name); err != nil {
-		return fmt.Errorf("remove what is left over there: %w", cause(err))
+		return fmt.Errorf("remove the leftover file: %w", cause(err))
 	}
 	return create()
 }
@@ -272,7 +272,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) tooLarge() error { return fmt.Errorf("%w: the most is %d bytes", errTooLarge, s.limit) }
+func (s *Store) tooLarge() error {
+	return fmt.Errorf("%w: want at most %d bytes", errTooLarge, s.limit)
+}
 
 func (s *Store) error(op string, err error) error {
 	if s.uncertain {

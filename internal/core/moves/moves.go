@@ -319,7 +319,7 @@ func samePlace(a, b *node.Grant) bool {
 // give the pod if it came now, or with less alignment than it has, or that it is at already.
 func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	if len(to.Containers) != len(from.Containers) {
-		return Move{}, fmt.Errorf("the place has %d containers, and the pod %d", len(to.Containers), len(from.Containers))
+		return Move{}, fmt.Errorf("the requested assignment has %d containers: want the pod's %d", len(to.Containers), len(from.Containers))
 	}
 	left, full := s.Release(from.Pod.UID), *to
 	full.Containers = slices.Clone(to.Containers)
@@ -342,9 +342,9 @@ func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	placed := p.Grant
 	switch {
 	case samePlace(from, placed):
-		return Move{}, errors.New("it has these CPUs and this memory already")
+		return Move{}, errors.New("it already has these CPUs and this memory")
 	case !asAligned(from, placed):
-		return Move{}, errors.New("it would be less aligned than now")
+		return Move{}, errors.New("the move would make it less aligned")
 	}
 	return moveOf(s, from, placed), nil
 }

@@ -72,7 +72,7 @@ func (r *Reader) Claim(ctx context.Context, driver, namespace, claim string) ([]
 func (r *Reader) read(driver, namespace, claim string) (devices []claims.Described, err error) {
 	for _, name := range []string{driver, namespace, claim} {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return nil, fmt.Errorf("%.50q is no name of a driver, a namespace or a claim", name)
+			return nil, fmt.Errorf("%.50q is not a name of a driver, a namespace or a claim", name)
 		}
 	}
 	root, err := os.OpenRoot(r.plugins)

@@ -53,9 +53,9 @@ func TestClaim(t *testing.T) {
 		{"other.example.com", "train", "[] <nil>"},
 		{"gpu.example.com", "file", "not a directory"},
 		{"gpu.example.com", "empty", "ns_empty/gpu/metadata.json: it is not a file with the metadata of devices"},
-		{"..", "train", `".." is no name`},
-		{"gpu.example.com", "../ns_train", "is no name"},
-		{"", "train", "is no name"},
+		{"..", "train", `".." is not a name`},
+		{"gpu.example.com", "../ns_train", "is not a name"},
+		{"", "train", "is not a name"},
 	} {
 		devices, err := r.Claim(t.Context(), c.driver, "ns", c.claim)
 		if got := fmt.Sprint(devices, err); !strings.Contains(got, c.want) {

@@ -127,5 +127,5 @@ func (a *answer) unreadable() error {
 	if a.list.Unreadable == 0 {
 		return nil
 	}
-	return fmt.Errorf("the kubelet's list has %d items that could be any pod: %w", a.list.Unreadable, a.first)
+	return fmt.Errorf("the kubelet's list has %d items that cannot be attributed to a pod: %w", a.list.Unreadable, a.first)
 }

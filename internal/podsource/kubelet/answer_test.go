@@ -24,35 +24,35 @@ var gates = podspec.Gates{PodLevelResources: true, PodLevelManagers: true}
 func TestNoList(t *testing.T) {
 	const begin = `{"kind":"PodList","apiVersion":"v1",`
 	for name, c := range map[string]struct{ answer, want string }{
-		"nothing":            {``, "ends in the middle"},
-		"an empty object":    {`{}`, `an object without a kind, want a PodList of v1 with items: it begins "{}"`},
-		"null":               {`null`, `no JSON object, want a PodList: it begins "null"`},
-		"an array":           {`[]`, "no JSON object"},
-		"a text":             {`"PodList"`, "no JSON object"},
-		"a page":             {"<!DOCTYPE html><html><body>kubelet</body></html>", "no JSON object, want a PodList: it begins \"<!DOCTYPE html>"},
-		"a status":           {`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`, `a "Status" of apiVersion "v1", want a PodList`},
+		"nothing":            {``, "is incomplete"},
+		"an empty object":    {`{}`, `an object without a kind: want a PodList of v1 with items; it begins "{}"`},
+		"null":               {`null`, `not a JSON object: want a PodList; it begins "null"`},
+		"an array":           {`[]`, "not a JSON object"},
+		"a text":             {`"PodList"`, "not a JSON object"},
+		"a page":             {"<!DOCTYPE html><html><body>kubelet</body></html>", "not a JSON object: want a PodList; it begins \"<!DOCTYPE html>"},
+		"a status":           {`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`, `a "Status" of apiVersion "v1": want a PodList`},
 		"a status alone":     {`{"status":"Failure"}`, `it begins "{\"status\":\"Failure\"}"`},
 		"a message":          {`{"message":"starting"}`, "an object without a kind"},
 		"another list":       {`{"kind":"List","apiVersion":"v1","items":[]}`, `a "List"`},
 		"another version":    {`{"kind":"PodList","apiVersion":"v2","items":[]}`, `apiVersion "v2"`},
 		"no version":         {`{"kind":"PodList","items":[]}`, `apiVersion ""`},
 		"no items":           {`{"kind":"PodList","apiVersion":"v1"}`, "with items"},
-		"items of no array":  {begin + `"items":{}}`, `no array: "{}"`},
+		"items of no array":  {begin + `"items":{}}`, `not an array: "{}"`},
 		"another case":       {`{"Kind":"PodList","apiVersion":"v1","items":[]}`, "without a kind"},
-		"a kind of no text":  {`{"kind":1,"items":[]}`, "where a short text belongs"},
+		"a kind of no text":  {`{"kind":1,"items":[]}`, "want a short text instead"},
 		"two kinds":          {begin + `"items":[],"kind":"PodList"}`, `"kind" twice`},
 		"two lists":          {begin + `"items":[],"items":[]}`, `"items" twice`},
 		"two lists, escaped": {begin + `"items":[],"\u0069tems":[]}`, `"items" twice`},
-		"cut off":            {begin + `"items":[{"metadata":{"uid":"a"`, "ends in the middle"},
-		"cut off after":      {begin + `"items":[{"metadata":{"uid":"a"}}]`, "ends in the middle"},
-		"goes on":            {begin + `"items":[]} x`, `goes on after its end, with 'x'`},
-		"two answers":        {begin + `"items":[]}` + begin + `"items":[]}`, "goes on after its end"},
-		"two commas":         {begin + `"items":[{},,{}]}`, "no JSON"},
-		"a comma at the end": {begin + `"items":[{},]}`, "no JSON"},
-		"no comma":           {begin + `"items":[{} {}]}`, "no JSON"},
-		"no colon":           {`{"kind" "PodList"}`, "no JSON"},
-		"a broken item":      {begin + `"items":[{"metadata":{"uid":"a"},}]}`, "no JSON"},
-		"a broken rest":      {begin + `"items":[],"metadata":{"a":nil}}`, "no JSON"},
+		"cut off":            {begin + `"items":[{"metadata":{"uid":"a"`, "is incomplete"},
+		"cut off after":      {begin + `"items":[{"metadata":{"uid":"a"}}]`, "is incomplete"},
+		"goes on":            {begin + `"items":[]} x`, `has data after the end of the list: 'x'`},
+		"two answers":        {begin + `"items":[]}` + begin + `"items":[]}`, "has data after the end of the list"},
+		"two commas":         {begin + `"items":[{},,{}]}`, "not JSON"},
+		"a comma at the end": {begin + `"items":[{},]}`, "not JSON"},
+		"no comma":           {begin + `"items":[{} {}]}`, "not JSON"},
+		"no colon":           {`{"kind" "PodList"}`, "not JSON"},
+		"a broken item":      {begin + `"items":[{"metadata":{"uid":"a"},}]}`, "not JSON"},
+		"a broken rest":      {begin + `"items":[],"metadata":{"a":nil}}`, "not JSON"},
 		"too much":           {begin + `"items":[` + strings.Repeat(" ", 65<<20) + `]}`, "larger than 64 MiB"},
 		"too many":           {begin + `"items":[` + strings.Repeat(`{},`, kubelet.MaxItems) + `{}]}`, "more than 16384 pods"},
 	} {
@@ -129,7 +129,7 @@ func TestBrokenItemCostsItself(t *testing.T) {
 func TestListWithUnreadableItems(t *testing.T) {
 	s := newServer(t, strings.Replace(list("p 2"), `"items":[`, `"items":[{"metadata":{"name":"who"}},`, 1))
 	source := newSource(t, kubelet.Address{URL: s.URL})
-	if pods, err := source.List(t.Context()); err == nil || !strings.Contains(err.Error(), `1 items that could be any pod`) || !strings.Contains(err.Error(), "who") {
+	if pods, err := source.List(t.Context()); err == nil || !strings.Contains(err.Error(), `1 items that cannot be attributed to a pod`) || !strings.Contains(err.Error(), "who") {
 		t.Errorf("listed %v, error %v; want what cannot be read", pods, err)
 	}
 	if _, err := source.Lookup(t.Context(), "p"); err != nil {

@@ -43,11 +43,11 @@ func (a Address) Check() error {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Errorf("url: %q: want http://HOST:PORT or https://HOST:PORT", a.URL)
 	case (a.CertFile == "") != (a.KeyFile == ""):
-		return errors.New("certFile and keyFile: want both or none")
+		return errors.New("certFile and keyFile: set both or none")
 	case u.Scheme == "http" && a.TokenFile != "":
-		return errors.New("tokenFile: a token is not sent over http: want an https url")
+		return errors.New("tokenFile: the agent sends no token over http: set an https url")
 	case a.Insecure && a.CAFile != "":
-		return errors.New("insecure and caFile: want one of them")
+		return errors.New("insecure and caFile: set only one of them")
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (a Address) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("caFile: %w", err)
 		}
 		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("caFile: %s: no certificate in it", a.CAFile)
+			return nil, fmt.Errorf("caFile: %s: the file has no certificate", a.CAFile)
 		}
 	}
 	if a.CertFile != "" {

@@ -33,7 +33,7 @@ const (
 
 // errSyntax is for an item that is no JSON: then the whole answer is none. The others concern one item.
 var (
-	errSyntax  = errors.New("the answer is no JSON")
+	errSyntax  = errors.New("the answer is not JSON")
 	errTooBig  = fmt.Errorf("it has more than %d MiB of JSON", maxItem>>20)
 	errTooMany = fmt.Errorf("the pods of the list have more than %d containers and resources together", maxWeight)
 )
@@ -215,7 +215,7 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	if raw[0] != '{' {
-		return fmt.Errorf("want an object of quantities, is %.20s", raw)
+		return fmt.Errorf("want an object of quantities: got %.20s", raw)
 	}
 	list := resourceList{}
 	err := members(raw, func(name string, value []byte, _ bool) error {
@@ -223,7 +223,7 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 		if _, twice := list[v1.ResourceName(name)]; twice {
-			return fmt.Errorf("the resource %s is there twice", name)
+			return fmt.Errorf("the resource %s is listed twice", name)
 		}
 		if len(list) == maxResources {
 			return fmt.Errorf("more than %d resources", maxResources)
@@ -247,7 +247,7 @@ func (l *resourceList) UnmarshalJSON(raw []byte) error {
 
 func checkName(what, name string, most int) error {
 	if len(name) > most {
-		return fmt.Errorf("%s has %d characters, at most %d are valid", what, len(name), most)
+		return fmt.Errorf("%s has %d characters: want at most %d", what, len(name), most)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // cannot be used. Any other error means that the kubelet did not answer.
 var (
 	ErrUnknownPod  = errors.New("the kubelet does not list the pod")
-	ErrUnusablePod = errors.New("its specification is not usable")
+	ErrUnusablePod = errors.New("its specification cannot be used")
 )
 
 // The default times.
@@ -85,8 +85,8 @@ func New(a Address, o Options) (*Source, error) {
 func (s *Source) Run(ctx context.Context) error {
 	defer s.client.http.CloseIdleConnections()
 	if s.client.address.Plain() {
-		s.options.Log.WarnContext(ctx, "the kubelet is asked over http: any process of the node that takes the port first can answer in its place; "+
-			"want https://127.0.0.1:10250 with tokenFile and caFile", "url", s.client.url)
+		s.options.Log.WarnContext(ctx, "the agent asks the kubelet over http: any process of the node that takes the port first can answer instead; "+
+			"set url https://127.0.0.1:10250 with tokenFile and caFile", "url", s.client.url)
 	}
 	for {
 		a, err := s.ask(ctx)
@@ -111,7 +111,7 @@ func (s *Source) report(ctx context.Context, a *answer, err error) {
 		unready = err
 		trouble = "the kubelet's list of pods cannot be read: no new pod is admitted, and no pod is released"
 	case a.list.Unreadable > 0:
-		trouble = "the kubelet's list has pods without a readable UID: no pod is released that the list does not have"
+		trouble = "the kubelet's list has pods without a readable UID: no pod that is missing from the list is released"
 		err = a.unreadable()
 	}
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *Source) report(ctx context.Context, a *answer, err error) {
 	case trouble != "":
 		s.options.Log.ErrorContext(ctx, trouble, "error", err)
 	default:
-		s.options.Log.InfoContext(ctx, "the kubelet's list of pods is read again")
+		s.options.Log.InfoContext(ctx, "the kubelet's list of pods can be read again")
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *Source) Ready() error {
 }
 
 // errUnasked is the reason why a source without a list so far is not ready.
-var errUnasked = errors.New("the kubelet's list of pods was not read yet: no new pod is admitted")
+var errUnasked = errors.New("the kubelet's list of pods has not been read yet: no new pod is admitted")
 
 // Lookup returns the request of a pod. If the pod is not known yet, Lookup asks the kubelet, and once more after a
 // wait, both within ctx. The error wraps ErrUnknownPod if the pod is still not listed.
@@ -154,7 +154,7 @@ func (s *Source) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 		if again > 0 {
 			select {
 			case <-ctx.Done():
-				return request.Pod{}, fmt.Errorf("%w; there was no time to ask again", ErrUnknownPod)
+				return request.Pod{}, fmt.Errorf("%w, and there was no time to ask again", ErrUnknownPod)
 			case <-s.options.After(s.options.Again):
 			}
 		}

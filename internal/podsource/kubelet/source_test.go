@@ -28,8 +28,8 @@ func TestLookup(t *testing.T) {
 		{"ended", []string{list("p 2 Succeeded")}, 200, 2, "does not list"},
 		{"failed", []string{list("p 2 Failed")}, 200, 2, "does not list"},
 		{"not understood", []string{list("p -2")}, 200, 1, "default/n-p"},
-		{"no list", []string{`{"kind":"Status"}`}, 200, 1, `a "Status" of apiVersion "", want a PodList`},
-		{"no JSON", []string{`<html>`}, 200, 1, "no JSON object, want a PodList"},
+		{"no list", []string{`{"kind":"Status"}`}, 200, 1, `a "Status" of apiVersion "": want a PodList`},
+		{"no JSON", []string{`<html>`}, 200, 1, "not a JSON object: want a PodList"},
 		{"who are you", []string{"Unauthorized"}, 401, 1, "set tokenFile"},
 		{"not for you", []string{"Forbidden"}, 403, 1, "nodes/pods"},
 	} {
@@ -124,7 +124,7 @@ func TestAddressCheck(t *testing.T) {
 		{kubelet.Address{URL: "unix:///x"}, "want http"},
 		{kubelet.Address{URL: "http://[::1"}, "url"},
 		{kubelet.Address{URL: "https://h", CertFile: "c"}, "both or none"},
-		{kubelet.Address{URL: "http://h", TokenFile: "t"}, "not sent over http"},
+		{kubelet.Address{URL: "http://h", TokenFile: "t"}, "sends no token over http"},
 		{kubelet.Address{URL: "https://h", Insecure: true, CAFile: "c"}, "one of them"},
 	} {
 		err := c.address.Check()

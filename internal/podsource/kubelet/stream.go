@@ -32,7 +32,7 @@ const (
 // Errors of an answer that is no list.
 var (
 	errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
-	errEndsIn   = errors.New("the answer ends in the middle")
+	errEndsIn   = errors.New("the answer is incomplete")
 )
 
 // stream reads an answer and keeps one value at a time.
@@ -83,7 +83,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 		return err
 	} else if b != '{' {
 		_, _ = s.source.Peek(1)
-		return fmt.Errorf("the answer is no JSON object, want a PodList: it begins %q", s.head.text)
+		return fmt.Errorf("the answer is not a JSON object: want a PodList; it begins %q", s.head.text)
 	}
 	var kind, version string
 	seen := map[string]bool{}
@@ -121,7 +121,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 		}
 	}
 	if b, err := s.next(); err == nil {
-		return fmt.Errorf("the answer goes on after its end, with %q", b)
+		return fmt.Errorf("the answer has data after the end of the list: %q", b)
 	} else if !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *stream) list(visit func([]byte, bool) error) error {
 		if kind != "" {
 			what = fmt.Sprintf("a %q of apiVersion %q", kind, version)
 		}
-		return fmt.Errorf("the answer is %s, want a PodList of v1 with items: it begins %q", what, s.head.text)
+		return fmt.Errorf("the answer is %s: want a PodList of v1 with items; it begins %q", what, s.head.text)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (s *stream) key(first bool) (key string, more bool, err error) {
 }
 
 func (s *stream) broken(b byte) error {
-	return fmt.Errorf("the answer is no JSON: %q where it does not belong; it begins %q", b, s.head.text)
+	return fmt.Errorf("the answer is not JSON: unexpected %q; it begins %q", b, s.head.text)
 }
 
 // items visits the items of an array; null is an empty one, as kubelets write it.
@@ -193,7 +193,7 @@ func (s *stream) items(visit func([]byte, bool) error) error {
 		}
 		raw, _, err := s.value(maxHead)
 		if err == nil && string(raw) != "null" {
-			err = fmt.Errorf("the items of the answer are no array: %q", raw)
+			err = fmt.Errorf("the items of the answer are not an array: %q", raw)
 		}
 		return err
 	}
@@ -236,7 +236,7 @@ func (s *stream) text(to *string) error {
 		return nil
 	}
 	if !whole || json.Unmarshal(raw, to) != nil || raw[0] != '"' {
-		return fmt.Errorf("the answer is no list of pods: %q where a short text belongs", raw)
+		return fmt.Errorf("the answer is not a list of pods: want a short text instead of %q", raw)
 	}
 	return nil
 }

@@ -41,18 +41,18 @@ func TestTrouble(t *testing.T) {
 	}{
 		"all is well":       {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token}, 200, ""},
 		"no TLS wanted":     {kubelet.Address{URL: trusted.URL, Insecure: true}, 200, ""},
-		"read-only port":    {kubelet.Address{URL: closed.URL}, 200, "refuses the connection: it does not run, or its read-only port is off (readOnlyPort)"},
-		"refused":           {kubelet.Address{URL: strings.Replace(closed.URL, "http:", "https:", 1)}, 200, "refuses the connection: it does not run, or listens elsewhere"},
+		"read-only port":    {kubelet.Address{URL: closed.URL}, 200, "refuses the connection: it does not run, or its read-only port (readOnlyPort) is off"},
+		"refused":           {kubelet.Address{URL: strings.Replace(closed.URL, "http:", "https:", 1)}, 200, "refuses the connection: it does not run, or listens on another address"},
 		"no CA":             {kubelet.Address{URL: trusted.URL}, 200, "set caFile to the CA that signed it, or, on loopback, insecure: true"},
 		"another CA":        {kubelet.Address{URL: trusted.URL, CAFile: other}, 200, "not signed by the CA in caFile " + other},
 		"another name":      {kubelet.Address{URL: strings.Replace(trusted.URL, "127.0.0.1", "localhost", 1), CAFile: ca}, 200, "is for another address"},
-		"plain behind TLS":  {kubelet.Address{URL: strings.Replace(plain.URL, "http:", "https:", 1)}, 200, "does not speak TLS"},
-		"TLS behind plain":  {kubelet.Address{URL: strings.Replace(trusted.URL, "https:", "http:", 1)}, 200, "the port speaks TLS: want an https url"},
+		"plain behind TLS":  {kubelet.Address{URL: strings.Replace(plain.URL, "http:", "https:", 1)}, 200, "does not use TLS"},
+		"TLS behind plain":  {kubelet.Address{URL: strings.Replace(trusted.URL, "https:", "http:", 1)}, 200, "the port uses TLS: set an https url"},
 		"no certificate":    {kubelet.Address{URL: strict.URL, Insecure: true}, 200, "set certFile and keyFile"},
-		"old TLS":           {kubelet.Address{URL: old.URL, Insecure: true}, 200, "the TLS handshake with the kubelet fails: want TLS 1.2 or later there"},
-		"no token":          {kubelet.Address{URL: trusted.URL, CAFile: ca}, 401, "it does not know who asks: set tokenFile, or certFile and keyFile"},
+		"old TLS":           {kubelet.Address{URL: old.URL, Insecure: true}, 200, "the TLS handshake with the kubelet fails: set tlsMinVersion of the kubelet to VersionTLS12 or later"},
+		"no token":          {kubelet.Address{URL: trusted.URL, CAFile: ca}, 401, "the request has no credentials: set tokenFile, or certFile and keyFile"},
 		"a bad token":       {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token}, 401, "it does not accept the token in " + token},
-		"no role":           {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token}, 403, `get on nodes/pods in the API group "", before Kubernetes 1.33 on nodes/proxy`},
+		"no role":           {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token}, 403, `get on nodes/pods in the API group "" (before Kubernetes 1.33, on nodes/proxy`},
 		"no file":           {kubelet.Address{URL: trusted.URL, CAFile: ca, TokenFile: token + "s"}, 200, "tokenFile: open"},
 		"an internal error": {kubelet.Address{URL: trusted.URL, CAFile: ca}, 500, "500 Internal Server Error"},
 	} {
@@ -71,7 +71,7 @@ func TestSlowKubelet(t *testing.T) {
 	source := newSource(t, kubelet.Address{URL: slow.URL})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := source.List(ctx); err == nil || !strings.Contains(err.Error(), "gives no answer in time") {
+	if _, err := source.List(ctx); err == nil || !strings.Contains(err.Error(), "does not answer in time") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestPlainAddressIsWarnedOf(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_ = source.Run(ctx)
-		if strings.Contains(log.String(), "can answer in its place") != warns {
+		if strings.Contains(log.String(), "can answer instead") != warns {
 			t.Errorf("%s: logged %s", url, &log)
 		}
 	}

@@ -62,7 +62,7 @@ const (
 )
 
 var (
-	errMalformed = errors.New("the answer is not in the form of the PodResources API")
+	errMalformed = errors.New("the answer is not one of the PodResources API")
 	errTooMuch   = fmt.Errorf("the answer has more than %d MiB of different names, or more than %d fields", maxKept>>20, maxFields)
 )
 

@@ -79,7 +79,7 @@ func parse(f found, gates podspec.Gates) ([]podspec.Source, []string, error) {
 	var errs []error
 	for _, s := range read {
 		if podspec.Ended(s.Pod) {
-			lines = append(lines, fmt.Sprintf("%s: passed over, its phase is %s", s.Origin, s.Pod.Status.Phase))
+			lines = append(lines, fmt.Sprintf("%s: ignored, because its phase is %s", s.Origin, s.Pod.Status.Phase))
 			continue
 		}
 		s.Pod = podspec.Default(s.Pod, gates)
@@ -104,7 +104,7 @@ func parse(f found, gates podspec.Gates) ([]podspec.Source, []string, error) {
 func few(errs []error) error {
 	const most = 5
 	if more := len(errs) - most; more > 0 {
-		return fmt.Errorf("%w\nand %d pods more", errors.Join(errs[:most]...), more)
+		return fmt.Errorf("%w\nand %d more pods", errors.Join(errs[:most]...), more)
 	}
 	return errors.Join(errs...)
 }
@@ -131,7 +131,7 @@ func collect(roots []*root, unwatched error) Set {
 		set.Notes = append(set.Notes, r.odd...)
 	}
 	if unwatched != nil {
-		set.Notes = append(set.Notes, fmt.Sprintf("changes may be seen late: %s", strings.ReplaceAll(unwatched.Error(), "\n", "; ")))
+		set.Notes = append(set.Notes, fmt.Sprintf("changes may be noticed late: %s", strings.ReplaceAll(unwatched.Error(), "\n", "; ")))
 	}
 	return set
 }

@@ -45,7 +45,7 @@ func TestTooManyPods(t *testing.T) {
 	}
 	var set Set
 	err := (census{uids: map[string]podspec.Origin{}, names: map[string]podspec.Origin{}}).admit(&set, pods)
-	if len(set.Pods) != podspec.MaxPods || err == nil || !strings.Contains(err.Error(), "more than 10000 pods") || !strings.HasSuffix(err.Error(), "so are 1 more of this file") {
+	if len(set.Pods) != podspec.MaxPods || err == nil || !strings.Contains(err.Error(), "more than 10000 pods") || !strings.HasSuffix(err.Error(), "1 more pods of this file are ignored too") {
 		t.Errorf("%d pods, error %v", len(set.Pods), err)
 	}
 }
@@ -56,7 +56,7 @@ func TestErrorsOfReplicasAreFew(t *testing.T) {
 	for i := range 1000 {
 		errs = append(errs, fmt.Errorf("replica %d", i))
 	}
-	if got := few(errs).Error(); strings.Count(got, "\n") != 5 || !strings.HasSuffix(got, "and 995 pods more") {
+	if got := few(errs).Error(); strings.Count(got, "\n") != 5 || !strings.HasSuffix(got, "and 995 more pods") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -99,7 +99,7 @@ func lookDir(dir string) glance {
 		case strings.HasPrefix(name, "."), strings.HasPrefix(name, "#"), strings.HasSuffix(name, "~"),
 			slices.Contains([]string{".swp", ".swx", ".tmp", ".bak", ".part"}, strings.ToLower(filepath.Ext(name))):
 		case !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
-			g.odd = append(g.odd, path+": left out, the names of manifests end in .yaml, .yml or .json")
+			g.odd = append(g.odd, path+": ignored, because the names of manifests end in .yaml, .yml or .json")
 		default:
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
 				continue // a link to one

@@ -52,14 +52,14 @@ type census struct {
 // name. The pods of controllers may have the names of others.
 func (c census) add(s podspec.Source) error {
 	if len(c.uids) == podspec.MaxPods {
-		return fmt.Errorf("%s: the files together have more than %d pods, the most that can be read; it is left out", s.Origin, podspec.MaxPods)
+		return fmt.Errorf("%s: the pod is ignored, because all files together have more than %d pods, the limit", s.Origin, podspec.MaxPods)
 	}
 	uid, id := string(s.Pod.UID), s.Pod.Namespace+"/"+s.Pod.Name
 	if first, there := c.uids[uid]; there {
-		return fmt.Errorf("%s: a pod with uid %s is there already and stays, this one is left out: %s", s.Origin, uid, first)
+		return fmt.Errorf("%s: the pod is ignored, because another one has the same uid %s: %s", s.Origin, uid, first)
 	}
 	if first, there := c.names[id]; there && isPod(s) {
-		return fmt.Errorf("%s: a pod %s is there already and stays, this one is left out: %s", s.Origin, id, first)
+		return fmt.Errorf("%s: the pod is ignored, because another one has the same name %s: %s", s.Origin, id, first)
 	}
 	c.uids[uid] = s.Origin
 	if isPod(s) {
@@ -87,7 +87,7 @@ func (c census) admit(set *Set, pods []podspec.Source) error {
 		}
 	}
 	if more > 0 {
-		return fmt.Errorf("%w; so are %d more of this file", first, more)
+		return fmt.Errorf("%w; %d more pods of this file are ignored too", first, more)
 	}
 	return first
 }

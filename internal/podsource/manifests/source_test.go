@@ -86,14 +86,14 @@ func TestProblemsSayWhatAndWhere(t *testing.T) {
 		}
 		for i, want := range []string{
 			"a.yaml: yaml: line 1", "b.yaml: document 1 (line 1): Pod default/x: spec.containers[0].resources.requests",
-			"d.yaml: document 1 (line 1): Pod default/c: a pod with uid", "e.yaml: no such file", "f.yaml: it is empty",
+			"d.yaml: document 1 (line 1): Pod default/c: the pod is ignored, because another one has the same uid", "e.yaml: no such file", "f.yaml: it is empty",
 			"g.yaml: it is not a regular file (p", "none: no such file",
 		} {
 			if got := set.Broken[i].Err.Error(); !strings.Contains(got, want) {
 				r.t.Errorf("problem %d: %q, want %q in it", i, got, want)
 			}
 		}
-		if got := strings.Join(set.Notes, "\n"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "Service default/s: left out") || !strings.Contains(got, "i.txt: left out") {
+		if got := strings.Join(set.Notes, "\n"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "Service default/s: left out") || !strings.Contains(got, "i.txt: ignored") {
 			r.t.Errorf("notes %q", got)
 		}
 		r.do(write("c.yaml", "kind: ["))

@@ -68,11 +68,11 @@ func (l *items) UnmarshalJSON(raw []byte) error {
 	}
 	elements := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := elements.Token(); err != nil || begin != json.Delim('[') {
-		return fmt.Errorf("want a list of ResourceSlices, is %.20q", raw)
+		return fmt.Errorf("want a list of ResourceSlices: got %.20q", raw)
 	}
 	for elements.More() {
 		if len(*l) == maxSlices {
-			return fmt.Errorf("more than %d ResourceSlices of one Kubernetes node", maxSlices)
+			return fmt.Errorf("one Kubernetes node has more than %d ResourceSlices", maxSlices)
 		}
 		var o object
 		if err := elements.Decode(&o); err != nil {

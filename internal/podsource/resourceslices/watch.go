@@ -93,10 +93,10 @@ func (w *Watch) report(ctx context.Context, err error) {
 	switch {
 	case !changed:
 	case err != nil:
-		w.options.Log.WarnContext(ctx, "the ResourceSlices of this node cannot be read: NUMA nodes of claims' devices are those that were known before, or are in metadata files",
+		w.options.Log.WarnContext(ctx, "the ResourceSlices of this node cannot be read: the agent uses the NUMA nodes of claims' devices that it knows, and those in metadata files",
 			"node", w.options.Node, "error", err)
 	default:
-		w.options.Log.InfoContext(ctx, "the ResourceSlices of this node are read", "node", w.options.Node)
+		w.options.Log.InfoContext(ctx, "the ResourceSlices of this node have been read", "node", w.options.Node)
 	}
 }
 
@@ -193,7 +193,7 @@ func (s store) Replace(all []any, _ string) error {
 func (s store) change(o any, there bool) error {
 	slice, is := o.(*object)
 	if !is {
-		return fmt.Errorf("want a ResourceSlice, is %T", o)
+		return fmt.Errorf("want a ResourceSlice: got %T", o)
 	}
 	delete(s.slices, slice.Metadata.Name)
 	if there {
@@ -211,10 +211,10 @@ func (s store) keep(o *object) {
 	}
 	slice, err := claims.ReadSlice(o.Spec, s.options.PCI)
 	if err == nil && (devices+slice.Devices() > maxDevices || len(s.slices) == maxSlices) {
-		err = fmt.Errorf("the slices of this node have more than %d devices, or are more than %d", maxDevices, maxSlices)
+		err = fmt.Errorf("this node has more than %d devices or more than %d ResourceSlices", maxDevices, maxSlices)
 	}
 	if err != nil {
-		s.options.Log.WarnContext(s.ctx, "a ResourceSlice is left out: the NUMA nodes of its devices are not known", "slice", o.Metadata.Name, "error", err)
+		s.options.Log.WarnContext(s.ctx, "a ResourceSlice is ignored: the NUMA nodes of its devices are unknown", "slice", o.Metadata.Name, "error", err)
 		return
 	}
 	s.slices[o.Metadata.Name] = slice

@@ -53,7 +53,7 @@ func TestWatch(t *testing.T) {
 	s.send(t, "DELETED", slice("a", 13, 2, 1))
 	await(t, changes, 1)
 	same(t, "a, deleted", w.show("a"), "{} false {} false")
-	if w.Trouble() != nil || !strings.Contains(log.String(), "a ResourceSlice is left out") || !strings.Contains(log.String(), "slice=b") {
+	if w.Trouble() != nil || !strings.Contains(log.String(), "a ResourceSlice is ignored") || !strings.Contains(log.String(), "slice=b") {
 		t.Errorf("%v, log %s", w.Trouble(), log.String())
 	}
 }

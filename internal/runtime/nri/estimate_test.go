@@ -263,7 +263,7 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 // What the source lists is not estimated, nor what it says no to for another reason, nor what runs already.
 func TestEstimateIsTheLastResort(t *testing.T) {
 	b := newBench(t.Context(), func(c *nri.Config) {
-		c.Estimate = func(err error) bool { return !strings.Contains(err.Error(), "not usable") }
+		c.Estimate = func(err error) bool { return !strings.Contains(err.Error(), "cannot be used") }
 	})
 	b.start()
 	defer b.check(t)
@@ -272,10 +272,10 @@ func TestEstimateIsTheLastResort(t *testing.T) {
 	if g, _ := b.engine.State().Grant("listed"); g == nil || g.Pod.Estimated {
 		t.Errorf("a pod that is listed is held as %v", g)
 	}
-	b.deaf = errors.New("its specification is not usable")
+	b.deaf = errors.New("its specification cannot be used")
 	b.hide(guaranteed("odd", 1))
-	if err := b.run("odd"); err == nil || !strings.Contains(err.Error(), "not usable") {
-		t.Errorf("a pod whose specification is not usable is answered with %v", err)
+	if err := b.run("odd"); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		t.Errorf("a pod whose specification cannot be used is answered with %v", err)
 	}
 	b.deaf = nil
 	b.disconnect()

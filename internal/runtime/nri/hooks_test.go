@@ -187,7 +187,7 @@ func TestRoomWithoutAnAnswer(t *testing.T) {
 	b.list(guaranteed("g", 4), guaranteed("h", 4))
 	b.mustRun(t, "g")
 	b.end("g")
-	b.listing = errors.New("the kubelet gives no answer in time")
+	b.listing = errors.New("the kubelet does not answer in time")
 	err := b.run("h")
 	if err == nil || errors.Is(err, nri.ErrRejected) {
 		t.Fatalf("error %v, want one that is no rejection", err)

@@ -204,7 +204,7 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 		case !there || g.Resized != m.From.Resized || g.Sequence != m.From.Sequence:
 			return fmt.Errorf("pod %s no longer has the CPUs and the memory that it has in the list of moves: ask for the list again", m.To.Pod.ID())
 		case g.SameAssignments(m.To):
-			return fmt.Errorf("pod %s has these CPUs and this memory already", m.To.Pod.ID())
+			return fmt.Errorf("pod %s already has these CPUs and this memory", m.To.Pod.ID())
 		case terms.Consent(g) < request.MoveCPUs, m.Across && terms.Consent(g) < request.MoveMemory:
 			return fmt.Errorf("pod %s does not consent to the move: %s", m.To.Pod.ID(), g.Pod.Moves)
 		case stay[g.Pod.UID]:
