@@ -34,25 +34,25 @@ type agentCommand struct {
 func (c *agentCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Admit a node's pods, keep their assignments across restarts, serve them",
+		Short: "Admit a node's pods, keep their assignments across restarts, and serve them",
 		Long: `Agent admits the pods of a node, keeps their assignments in one durable file, and serves them: as
 the PodResources API on a unix socket, and as metrics on a loopback address.
 
 With --runtime sim, the pods come from a directory of manifests, and the runtime and the kubelet are
-simulated. So the agent needs no cluster, no root and no container; the control loop is the same. With
+simulated: the agent needs no cluster, no root and no container, and runs the same control loop. With
 --runtime nri, the agent is a plugin of containerd or CRI-O, and the kubelet lists the pods. The kubelet's
-own managers must be off. Every container is created with its CPUs, memory nodes and quota, and a pod that
+own managers must be off. Every container is created with its CPUs, memory nodes and quota. A pod that
 does not fit is rejected before it starts.
 
-If the kubelet does not list a pod yet, or does not answer, the pod waits: the agent guesses nothing. With
+If the kubelet does not list a pod yet, or does not answer, the pod waits: the agent does not guess. With
 --estimate, the pod starts anyway, and the agent estimates its request from the numbers of its cgroup. If the
 policy has pools, a Guaranteed pod gets one pool of this size. Any other pod runs on the node shared pool. No
 container gets exclusive CPUs. The state marks the pod as estimated as long as it runs.
 
-After a kill and a restart, the agent has all assignments. SIGTERM and SIGINT end it within a second, within
-6 s while the disk stalls, and within 25 s with --release-on-exit; a second signal ends it at once. SIGHUP
-makes it read the configuration and the manifests again: a new log level applies at once, and the log names
-the other changed fields, which apply after a restart.`,
+An agent that is killed and restarted has all assignments again. SIGTERM and SIGINT end it within a second,
+within 6 s while the disk stalls, and within 25 s with --release-on-exit. A second signal ends it at once.
+SIGHUP makes it read the configuration and the manifests again. A new log level applies at once. The other
+changed fields apply after a restart, and the log names them.`,
 		Example: `  paddock agent --machine examples/machines/epyc-2s-nps4.json \
       --kubelet-config examples/kubelet/pod-scope.yaml --pods examples/pods \
       --state /tmp/paddock/state.json --podresources-socket /tmp/paddock/podresources.sock
@@ -71,7 +71,7 @@ the other changed fields, which apply after a restart.`,
 			return c.run(cmd, config)
 		},
 	}
-	cmd.Flags().BoolVar(&c.print, "print-config", false, "show the resolved configuration and end")
+	cmd.Flags().BoolVar(&c.print, "print-config", false, "print the resolved configuration and exit")
 	c.register(cmd)
 	return cmd
 }
@@ -115,7 +115,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.Kubelet.TokenFile, "kubelet-token-file", v.Kubelet.TokenFile, "a `FILE` with the bearer token for the kubelet")
 	flags.StringVar(&v.Kubelet.CAFile, "kubelet-ca-file", v.Kubelet.CAFile, "a `FILE` with the CA that signed the kubelet's certificate")
 	flags.BoolVar(&v.Kubelet.Insecure, "kubelet-insecure", v.Kubelet.Insecure, "accept any certificate of the kubelet: for loopback only")
-	flags.StringVar(&v.NodeName, "node-name", v.NodeName, "the `NAME` of this Kubernetes node, whose ResourceSlices the API server is asked for")
+	flags.StringVar(&v.NodeName, "node-name", v.NodeName, "the `NAME` of this Kubernetes node; the agent reads its ResourceSlices from the API server")
 	flags.BoolVar(&v.ReleaseOnExit, "release-on-exit", v.ReleaseOnExit, "at the end, give all CPUs back to every container and drop all assignments: to remove the agent, not to update it")
 	flags.BoolVar(&v.Estimate, "estimate", v.Estimate, "with --runtime nri: if the kubelet does not list a pod or does not answer, estimate the pod's request from the numbers of its cgroup, and mark the pod as estimated")
 	flags.StringVar(&v.CPUQuota.Mode, "cpu-quota", v.CPUQuota.Mode, quotaUsage)
@@ -210,7 +210,7 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 	defer stop()
 	asked := context.AfterFunc(ctx, func() {
 		stop() // The next signal has its default effect.
-		log.Info("ending; another signal ends at once", "cause", context.Cause(ctx))
+		log.Info("the agent ends; another signal ends it at once", "cause", context.Cause(ctx))
 	})
 	defer asked()
 	return a.Run(ctx)

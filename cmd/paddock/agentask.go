@@ -39,7 +39,7 @@ func (f *agentFlag) register(cmd *cobra.Command, usage string) {
 func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 	for _, name := range append([]string{"machine", "state", "kubelet-config", "devices"}, others...) {
 		if cmd.Flags().Changed(name) {
-			return fmt.Errorf("--agent and --%s do not go together: the agent knows its own node; leave --%s out, or --agent to explain files", name, name)
+			return fmt.Errorf("--agent and --%s cannot be combined: the agent knows its own node; leave out --%s, or leave out --agent to explain files", name, name)
 		}
 	}
 	if _, _, err := net.SplitHostPort(f.address); err != nil {
@@ -107,7 +107,7 @@ func sendAgent(ctx context.Context, method string, to url.URL, body []byte, pati
 	case json.Unmarshal(data, &no) == nil && no.Error != "":
 		return nil, "", errors.New(terminal.Style{}.Paint(terminal.Plain, no.Error)) // Whoever it was that answered.
 	}
-	return nil, "", fmt.Errorf("it answers %s, and not as an agent of Paddock does: is this its listen address, and is it of this version?", response.Status)
+	return nil, "", fmt.Errorf("the answer %s is not one of a Paddock agent: is this its listen address, and does the agent have this version?", response.Status)
 }
 
 // unanswered is the error for a question without an answer, with what to do.
@@ -143,7 +143,7 @@ func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
 	}
 	var explained web.Explained
 	if err := json.Unmarshal(data, &explained); err != nil || explained.Answer.Pod == "" {
-		return fmt.Errorf("agent at %s: the answer is not an explanation: is this the listen address of an agent of Paddock?", c.agent.address)
+		return fmt.Errorf("agent at %s: the answer is not an explanation: is this the listen address of a Paddock agent?", c.agent.address)
 	}
 	if err := s.Print(c.output.Value, explained, func() string { return explained.Text(s.Style(), c.verbose) }); err != nil {
 		return err

@@ -31,11 +31,11 @@ func (c *checkConfigCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config FILE",
 		Short: "Show whether a kubelet and Paddock would start with a KubeletConfiguration",
-		Long: `Check-config judges the settings of the CPU, Memory and Topology Managers for a machine, as a
+		Long: `Check-config checks the settings of the CPU, Memory and Topology Managers for a machine, as a
 kubelet 1.36 does when it starts: policies, options and the gates that they need, combinations
-that exclude each other, reserved CPUs, and the sum of reservedMemory, with the values that
-would be right. It warns of settings that have no effect or an unexpected one. Every finding
-names the field. With --as, it also lists the known faults of that kubelet that matter with this
+that exclude each other, reserved CPUs, and the sum of reservedMemory, for which it shows valid
+values. It warns about settings that have no effect or an unexpected effect. Every finding names
+the field. With --as, it also lists the known faults of that kubelet that matter with this
 configuration on this machine: which pods are affected, and how to avoid them.
 
 Exit codes: 0 both start, 1 error, 2 one of them does not.`,

@@ -43,10 +43,10 @@ func (c *defragmentCommand) command() *cobra.Command {
 		Long: `Defragment shows which running pods would have to move so that the largest pod that fits on one NUMA node is
 larger: a Guaranteed pod of one container with exclusive CPUs. Without --carry-out, it changes nothing.
 
-For each move, it shows the memory that moves to other NUMA nodes, and the largest pod that fits after the move. The order
-of the moves is such that every place is free when a pod moves there. All rules have been checked on the state after each
+For each move, it shows the memory that moves to other NUMA nodes, and the largest pod that fits after the move. The moves
+are in an order in which every place is free when a pod moves there. All rules have been checked on the state after each
 move. The planner chooses every place, and a pod stays at least as aligned as it is. A pod moves only if its annotation
-paddock-project.github.io/moves is "anywhere". With --all, other pods move too, and are named.
+paddock-project.github.io/moves is "anywhere". With --all, other pods move too, and the output names them.
 
 With --agent and --carry-out, the agent then makes these moves, one at a time. Its configuration must allow this
 (moves.onRequest), and so must its policy (cpuManagerPolicy: dynamic, with memory to move). If the pods of the node have
@@ -56,23 +56,23 @@ The best result is the largest pod, then the least memory, then the fewest moves
 and all sets of three pods on one NUMA node. It builds larger sets pod by pod, so it can miss a better one. It can also miss
 one with pods on several NUMA nodes, and under policy best-effort. The same input always gives the same moves.
 
-With -o term, svg or html it draws the node as paddock map does, with an arrow for each move; term has the node after the
-moves as well.
+With -o term, svg or html, it draws the node as paddock map does, with an arrow for each move. With -o term, it also draws
+the node after the moves.
 
-PODS are admitted first, as paddock map does. With --agent it asks about the node of a running agent.
+PODS are admitted first, as by paddock map. With --agent, it asks about the node of a running agent.
 
 Exit codes: 0 there are such moves, 1 error, 2 no move makes room for a larger pod.`,
 		Example: `  paddock defragment --machine node7.json --state node7.state --kubelet-config kubelet.yaml
   paddock defragment --agent --all -o json`,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "the pods that are there: a `FILE` that paddock plan --save or the agent wrote")
+	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote")
 	console.StrictFlag(cmd, &c.strict)
 	kubeNodeFlag(cmd, &c.decider.kubeNode)
 	c.agent.register(cmd, "ask about the node of the agent that listens on `HOST:PORT`")
-	cmd.Flags().IntVar(&c.moves, "moves", 8, "how many pods may move, at most `N`")
-	cmd.Flags().StringVar(&c.memory, "memory", "", "how much memory may move between NUMA nodes, at most a `QUANTITY` such as 16Gi; without it any")
-	cmd.Flags().BoolVar(&c.all, "all", false, "move pods that do not consent, too")
+	cmd.Flags().IntVar(&c.moves, "moves", 8, "move at most `N` pods")
+	cmd.Flags().StringVar(&c.memory, "memory", "", "move at most a `QUANTITY` of memory between NUMA nodes, such as 16Gi; default: no limit")
+	cmd.Flags().BoolVar(&c.all, "all", false, "also move pods that do not consent")
 	cmd.Flags().BoolVar(&c.carry, "carry-out", false, "with --agent: make the moves")
 	c.output.Register(cmd, append([]string{"text", "json", "yaml"}, drawings...)...)
 	return cmd
@@ -102,7 +102,7 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 	}
 	switch {
 	case c.carry && (!cmd.Flags().Changed("agent") || c.all):
-		return errors.New("--carry-out: want --agent and not --all: an agent moves the pods of its node that consent")
+		return errors.New("--carry-out: want --agent and no --all: an agent moves only pods of its node that consent")
 	case cmd.Flags().Changed("agent"):
 		return c.askAgent(cmd, s, paths, wish)
 	}
@@ -201,7 +201,7 @@ func (c *defragmentCommand) askAgent(cmd *cobra.Command, s console.Streams, path
 	}
 	var d view.Defragmentation
 	if err := json.Unmarshal(data, &d); err != nil || d.Machine == "" {
-		return fmt.Errorf("agent at %s: the answer is not a list of moves: is this the listen address of an agent of Paddock, and is it of this version?", c.agent.address)
+		return fmt.Errorf("agent at %s: the answer is not a list of moves: is this the listen address of a Paddock agent, and does the agent have this version?", c.agent.address)
 	}
 	err = c.print(s, d)
 	if err != nil || !c.carry {

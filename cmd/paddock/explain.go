@@ -83,11 +83,11 @@ Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; several: the others are asked too`)
-	flags.StringArrayVar(&c.states, "state", nil, "the pods that are there: a `FILE` that plan --save or the agent wrote")
+	flags.StringArrayVar(&c.machines, "machine", []string{discover.LiveName}, `"live" for this machine, or a `+"`FILE`"+` written by "paddock topology -o json"; if repeated, the other machines are asked too`)
+	flags.StringArrayVar(&c.states, "state", nil, "the pods on the node: a `FILE` that plan --save or the agent wrote")
 	flags.StringArrayVar(&c.configs, "kubelet-config", nil, "how the node decides: a KubeletConfiguration `FILE`; without it a default policy")
 	flags.StringArrayVar(&c.devices, "devices", nil, "the node's devices: an inventory `FILE`")
-	flags.StringVar(&c.pod, "pod", "", "which pod, as `NAMESPACE/NAME`; needed where there are several")
+	flags.StringVar(&c.pod, "pod", "", "the pod to explain, as `NAMESPACE/NAME`; required if there are several")
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "the `NAMESPACE` of a pod that is named without one")
 	c.agent.register(cmd, "ask the agent that listens on `HOST:PORT` about the pod NAMESPACE/NAME")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "show everything")
@@ -197,7 +197,7 @@ func (c *explainCommand) selected(pods []*v1.Pod) (int, error) {
 	if c.pod == "" {
 		return 0, fmt.Errorf("there are %d pods: choose the one to explain with --pod: %s", len(pods), text)
 	}
-	return 0, fmt.Errorf("--pod %s is not among the pods there: %s", c.pod, text)
+	return 0, fmt.Errorf("--pod %s: want one of the pods in the manifests: %s", c.pod, text)
 }
 
 // candidate is a node that is asked.
@@ -272,7 +272,7 @@ func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, g
 	}
 	plan := made.plan
 	if known {
-		plan.Trace.Notes = append(plan.Trace.Notes, fmt.Sprintf("the pod is on the node since revision %d and keeps what it has; this is how it would be decided now", g.Sequence))
+		plan.Trace.Notes = append(plan.Trace.Notes, fmt.Sprintf("the pod has been on the node since revision %d and keeps what it has; this is what Paddock would decide now", g.Sequence))
 	}
 	remedies := (*explain.Remedies)(nil)
 	if plan.Rejection != nil {

@@ -25,13 +25,13 @@ func TestExplainAsksStrangers(t *testing.T) {
 		want   string
 	}{
 		"forbidden":    {says(http.StatusForbidden, `{"error": "on the loopback interface only\u001b[2J"}`), "on the loopback interface only\uFFFD[2J"},
-		"no such page": {says(http.StatusNotFound, "404 page not found\n"), "it answers 404 Not Found, and not as an agent of Paddock does"},
+		"no such page": {says(http.StatusNotFound, "404 page not found\n"), "the answer 404 Not Found is not one of a Paddock agent"},
 		"a page":       {says(http.StatusOK, "<html>"), "the answer is not an explanation"},
 		"other JSON":   {says(http.StatusOK, `{"status": "ok"}`), "the answer is not an explanation"},
 		"nothing":      {says(http.StatusOK, ""), "the answer is not an explanation"},
 		"a redirection": {func(rw http.ResponseWriter, r *http.Request) {
 			http.Redirect(rw, r, elsewhere.URL, http.StatusFound)
-		}, "it answers 302 Found"},
+		}, "the answer 302 Found is not"},
 		"no end": {func(rw http.ResponseWriter, _ *http.Request) {
 			for chunk := bytes.Repeat([]byte(" "), 1<<20); ; {
 				if _, err := rw.Write(chunk); err != nil {

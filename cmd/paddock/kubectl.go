@@ -31,8 +31,8 @@ func newPluginCommand() *cobra.Command {
 		Long: `Kubectl paddock finds the agent of a node and asks it, through the API server. You need no login to the
 node. It uses kubectl's files, contexts and flags.
 
-It runs commands in the agents' containers. This needs the permissions to list pods and to create pods/exec in the
-agents' namespace, and to get the pods that are explained.
+It runs commands in the agents' containers. You need permission to list pods and to create pods/exec in the agents'
+namespace, and to get the pods that you ask about.
 
 Exit codes: 0 done, 1 error, 2 the answer is no.`,
 		Example: `  kubectl paddock explain database -n shop
@@ -64,8 +64,8 @@ func (p *pluginCommand) explain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain POD",
 		Short: "Show why a pod has what it has, or why its node rejected it",
-		Long: `Explain asks the agent of the pod's node about the pod; see paddock explain --agent. A POD that is deleted is still
-known to its node for some time: add --node.
+		Long: `Explain asks the agent of the pod's node about the pod; see paddock explain --agent. A node still knows a deleted
+POD for some time: to ask about it, add --node.
 
 Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  kubectl paddock explain database
@@ -103,7 +103,7 @@ func (p *pluginCommand) mapOf() *cobra.Command {
 	var output console.Form
 	cmd := &cobra.Command{
 		Use:   "map [NODE]",
-		Short: "Draw a node and which pod has which part of it",
+		Short: "Draw a node and show which pod has which part of it",
 		Long:  `Map draws a node as paddock map does. Without NODE it draws the only node that has an agent.`,
 		Example: `  kubectl paddock map node7
   kubectl paddock map node7 -o svg > node7.svg`,

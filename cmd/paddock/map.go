@@ -32,14 +32,14 @@ type mapCommand struct {
 func (c *mapCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map [PODS...]",
-		Short: "Draw a machine and which pod has which part of it",
+		Short: "Draw a machine and show which pod has which part of it",
 		Long: `Map draws the machine: sockets, NUMA nodes, uncore caches and cores with their threads as
 cells, memory and huge pages as bars, and devices, each with the colour and the tag of its pod.
 "A2@1" is a device near NUMA node 1, assigned to container 2 of pod A. "A2≠1" is remote: the container has
 CPUs or memory on another NUMA node. The map shows a saved state, or what the PODS would get; see paddock plan.
 
   term  for reading here
-  svg   a picture for documents and for print; it follows the light or dark of its viewer
+  svg   a picture for documents and for print; it follows the light or dark theme of its viewer
   html  the same with a table of all names, in one file that loads nothing
   json  what is drawn, in numbers; yaml is the same
 

@@ -40,21 +40,23 @@ func (c *podsCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pods",
 		Short: "Show what the pods of this node have, as its agent reports",
-		Long: `Pods asks the agent of this node, by the PodResources API, which CPUs, memory and devices its pods and their containers have. Standard init containers are not shown.
+		Long: `Pods asks the agent of this node, through the PodResources API, which CPUs, memory and devices its pods
+and their containers have. It does not show standard init containers.
 
-  text   for reading; the line of a pod is its pool, ISOLATION is with whom a container
-         shares its CPUs: none (container), its pod (pod) or the node (host); OFFLINE are
-         CPUs that a pod has and cannot use now: they are offline, or reserved since;
-         DEVICES are those of device plugins and claims, with their NUMA nodes, "remote"
-         if CPUs or memory of the container are on another one; MOVES shows a pod that is
-         being moved, which keeps both places meanwhile, or was since the agent started
+  text   for reading; the line of a pod shows its pool; ISOLATION shows who shares the CPUs
+         of a container: only itself (container), its pod (pod) or the node (host);
+         OFFLINE are CPUs that a pod has but cannot use, because they are offline or were
+         reserved later; DEVICES are those of device plugins and claims, with their NUMA
+         nodes, and "remote" if CPUs or memory of the container are on another one; MOVES
+         shows a pod that is being moved, which has its old and its new CPUs until then,
+         or that was moved since the agent started
   wide   every CPU, and the pools and claims of devices
   json   the response as protobuf JSON, in which 64-bit numbers are strings; yaml is the same;
-         a pod that is or was moved has the field "moves" besides
+         a pod that is or was moved has the additional field "moves"
 
-With --watch it prints the pods again when something has changed, until Ctrl-C.
+With --watch, it prints the pods again when something has changed, until Ctrl-C.
 
-A kubelet answers too: --socket /var/lib/kubelet/pod-resources/kubelet.sock. Before
+You can also ask a kubelet: --socket /var/lib/kubelet/pod-resources/kubelet.sock. Before
 Kubernetes 1.37 it does not report pools.`,
 		Example: `  paddock pods
   paddock pods -n prod --watch
@@ -194,7 +196,7 @@ func (c *podsCommand) ask(cmd *cobra.Command, q question) error {
 			return err
 		}
 		if err != nil && !away && ctx.Err() == nil {
-			s.Notes([]string{err.Error() + "; it is asked again"})
+			s.Notes([]string{err.Error() + "; pods asks it again"})
 		}
 		away = err != nil
 	}
@@ -248,7 +250,7 @@ func (c *podsCommand) answer(ctx context.Context, s console.Streams, q question)
 		return yaml.JSONToYAML(data)
 	}
 	if len(pods) == 0 {
-		s.Notes([]string{fmt.Sprintf("socket %s: no pods are there", c.socket)})
+		s.Notes([]string{fmt.Sprintf("socket %s: the node has no pods", c.socket)})
 		return nil, nil
 	}
 	return []byte(podsTable(pods, extras, usable, c.output.Value == "wide").Text(s.Style())), nil

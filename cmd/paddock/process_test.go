@@ -219,7 +219,7 @@ func TestSignals(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, 1, "ending; another signal ends at once")
+	p.await(t, 1, "the agent ends; another signal ends it at once")
 	err = p.end(t, syscall.SIGTERM)
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Error() != "signal: terminated" {
 		t.Errorf("after the second signal: %v, want an end by SIGTERM", err)

@@ -42,16 +42,16 @@ type replayCommand struct {
 func (r *replayCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE...",
-		Short: "Run recorded scenarios and print, or compare, what is decided",
-		Long: `Replay reads scenarios, one JSON object a line (plain or gzip, "-" for standard input), and
-prints what Paddock decides, one JSON result a line, in the same order. The form is
-described in docs/rules/format.md.
+		Short: "Run recorded scenarios, and print or compare the decisions",
+		Long: `Replay reads scenarios, one JSON object per line (plain or gzip, "-" for standard input), and
+prints what Paddock decides, one JSON result per line, in the same order. docs/rules/format.md
+describes the format.
 
-With --check, lines that carry a recorded result are compared with it: each difference is
-one line, and the numbers of equal scenarios follow. After a difference in the state, replay goes
-on, and differences are marked "(follows)" until the states are equal again. It ends with 1 when a
-difference is not listed in --divergences and does not follow from an earlier one, and when a
-listed one does not occur any more.`,
+With --check, it compares each line that has a recorded result with this result. It prints one
+line for each difference, and then the numbers of equal scenarios. After a difference in the
+state, it continues, and marks differences "(follows)" until the states are equal again. The exit
+code is 1 if a difference is not listed in --divergences and does not follow from an earlier one,
+or if a listed one no longer occurs.`,
 		Example: `  paddock replay --check testdata/golden/*.jsonl.gz
   paddock replay --machines testdata/golden/machines my-scenarios.jsonl`,
 		Args: cobra.MinimumNArgs(1),

@@ -35,7 +35,7 @@ the largest pod of one container that each topology policy would admit now:
 		Args: console.NoArguments,
 		RunE: c.run,
 	}
-	c.node.register(cmd, "the pods that are there: a `FILE` that paddock plan --save or the agent wrote")
+	c.node.register(cmd, "the pods on the node: a `FILE` that paddock plan --save or the agent wrote")
 	c.agent.register(cmd, "report on the node of the agent that listens on `HOST:PORT`")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
@@ -69,7 +69,7 @@ func (c *reportCommand) askAgent(cmd *cobra.Command, s console.Streams) error {
 	}
 	var r view.Report
 	if err := json.Unmarshal(data, &r); err != nil || len(r.Usage.Nodes) == 0 {
-		return fmt.Errorf("agent at %s: the answer is not a report: is this the listen address of an agent of Paddock?", c.agent.address)
+		return fmt.Errorf("agent at %s: the answer is not a report: is this the listen address of a Paddock agent?", c.agent.address)
 	}
 	return s.Print(c.output.Value, r, func() string { return r.Text(s.Style()) })
 }

@@ -67,7 +67,7 @@ func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decide
 // resizeAll decides about resizes one after the other.
 func (d *decider) resizeAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
 	if d.as.kubelet {
-		return nil, nil, errors.New("--resize is decided as Paddock does it, and --as answers as a kubelet: give one of them; kubelet 1.36 resizes no Guaranteed pod under static policies")
+		return nil, nil, errors.New("--resize and --as cannot be combined: --resize shows what Paddock decides, and kubelet 1.36 resizes no Guaranteed pod under static policies")
 	}
 	all := make([]decision, 0, len(pods))
 	for _, pod := range pods {
@@ -83,7 +83,7 @@ func (d *decider) resizeAll(ctx context.Context, state *node.State, pods []*v1.P
 		made := decision{before: state, plan: state.Resize(asked.UID, asked), resize: true}
 		made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
 		if made.plan.Known {
-			made.plan.Trace.Notes = append(made.plan.Trace.Notes, "the pod has these sizes already")
+			made.plan.Trace.Notes = append(made.plan.Trace.Notes, "the pod already has these sizes")
 		}
 		if state, err = state.Apply(made.plan); err != nil {
 			return nil, nil, err
@@ -106,12 +106,12 @@ func resizedPod(state *node.State, asked request.Pod) (*node.Grant, error) {
 	}
 	switch {
 	case len(named) == 0:
-		return nil, fmt.Errorf("--resize: pod %s is not on the node: name the state that it is in with --state, or give its manifest of before as PODS", asked.ID())
+		return nil, fmt.Errorf("--resize: pod %s is not on the node: give the state that has it with --state, or its earlier manifest as PODS", asked.ID())
 	case !podspec.Derived(asked.UID) && !podspec.Derived(named[0].Pod.UID):
-		return nil, fmt.Errorf("--resize: pod %s has UID %s, and the one on the node has %s: it is another pod of that name; remove metadata.uid to resize the one that is there",
+		return nil, fmt.Errorf("--resize: pod %s has UID %s, but the pod of this name on the node has UID %s: remove metadata.uid to resize the pod on the node",
 			asked.ID(), asked.UID, named[0].Pod.UID)
 	case len(named) > 1:
-		return nil, fmt.Errorf("--resize: %d pods %s are on the node: write the UID of one of them into metadata.uid", len(named), asked.ID())
+		return nil, fmt.Errorf("--resize: %d pods on the node have the name %s: set metadata.uid to the UID of one of them", len(named), asked.ID())
 	}
 	return named[0], nil
 }

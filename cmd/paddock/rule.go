@@ -17,10 +17,10 @@ func (c *ruleCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rule ID...",
 		Short: "Print a rule of the rule book, or a fault of the kubelet",
-		Long: `Rule prints rules by their ids: in a sentence, and as the rule book has them. Ids are in verbose
-output (-v, -o wide), in JSON and in the agent's log. R-… is a rule of the CPU, Memory and Topology
-Managers. Q-… is a fault or a surprise of the kubelet, with what Paddock does instead. R-CPU-41…45 are
-the rules from the first to the last.
+		Long: `Rule prints rules by their ids: in one sentence, and as they are in the rule book. Verbose output
+(-v, -o wide), JSON and the agent's log contain ids. R-… is a rule of the CPU, Memory and Topology
+Managers. Q-… is a fault or an unexpected behaviour of the kubelet, with what Paddock does instead.
+R-CPU-41…45 are the rules from the first to the last.
 
 Exit codes: 0 done, 1 error, such as an id that no rule has.`,
 		Example: `  paddock rule R-HINT-62

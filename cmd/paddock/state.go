@@ -22,18 +22,18 @@ func (*stateCommand) command() *cobra.Command {
 
 		Use:   "state",
 		Short: "Read, compare, verify, convert and repair the kubelet's state files",
-		Long: `State is for the files in which the kubelet keeps which containers have which CPUs and memory:
+		Long: `State works on the files in which the kubelet records the CPUs and the memory of containers:
 
   /var/lib/kubelet/cpu_manager_state
   /var/lib/kubelet/memory_manager_state
 
-and for those in which it keeps which pods have which devices, of DRA and of device plugins:
+and on those in which it records the devices of pods, from DRA drivers and device plugins:
 
   /var/lib/kubelet/dra_manager_state
   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 
-It needs no cluster and no agent. show, diff and verify read only; convert and repair show first
-what they are about to do, and keep the file that was there beside the new one.`,
+It needs no cluster and no agent. show, diff and verify only read the files. convert and repair first
+show what they will do, and keep the old file beside the new one.`,
 		Example: `  # "checkpoint is corrupted", "cannot unmarshal object", "doesn't match with CPUs in state":
   paddock state verify --kubelet-config /var/lib/kubelet/config.yaml /var/lib/kubelet/*_manager_state`,
 		Args: func(cmd *cobra.Command, args []string) error {

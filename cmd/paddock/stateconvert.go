@@ -23,23 +23,23 @@ func (c *stateConvertCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert --to TARGET FILE...",
 		Short: "Make state files for another kubelet, or for Paddock",
-		Long: `Convert makes the CPU and memory states of one kubelet those of another, so that an upgrade,
+		Long: `Convert rewrites the CPU and memory state files of one kubelet for another one, so that an upgrade,
 a downgrade or a switch of the gate PodLevelResourceManagers needs no drain. It shows what the new
-kubelet does with every pod, and names everything that has no place in the new files. Pools of
-pods have none before 1.36 and with the gate off: their containers keep what they have of them.
+kubelet does with every pod, and names everything that the new files cannot contain. Before 1.36, and
+with the gate off, they cannot contain pools of pods: the containers keep their parts of the pools.
 
 TARGET is one of ` + strings.Join(treatment.Targets(), ", ") + `.
 1.36 and 1.37 mean kubelets with the gate on.
 
 Stop the kubelet first, and give both files of the node. They are replaced in place, unless --save
 names another directory. The old files stay beside them as NAME.before-1. With --kubelet-config, the
-configuration of the new kubelet, they are written only if that kubelet would start on them.
+configuration of the new kubelet, they are written only if that kubelet would start with them.
 
 From kubelet to paddock, --save names the file, --machine and --kubelet-config are those of the
 agent, and --pods must name every running pod. From paddock to kubelet, FILE is the state of
 the agent, --machine its machine, and --save the directory.
 
-Exit codes: 0 done, 1 error, 2 the new kubelet would not start on it.`,
+Exit codes: 0 done, 1 error, 2 the new kubelet would not start with the files.`,
 		Example: `  systemctl stop kubelet
   paddock state convert --to kubelet-1.35 --dry-run /var/lib/kubelet/*_manager_state
   paddock state convert --to kubelet-1.35 /var/lib/kubelet/*_manager_state`,
@@ -52,7 +52,7 @@ Exit codes: 0 done, 1 error, 2 the new kubelet would not start on it.`,
 	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	machineFlag(cmd, &c.conversion.Machine)
 	kubeletConfigFlag(flags, &c.conversion.Config)
-	podsFlag(cmd, &c.conversion.Pods, "who the UIDs are")
+	podsFlag(cmd, &c.conversion.Pods, "the pods that have the UIDs")
 	console.CompleteWords(cmd, "to", treatment.Targets()...)
 	if err := cmd.MarkFlagRequired("to"); err != nil {
 		panic(err) // The flag was defined above.

@@ -16,7 +16,7 @@ type stateDiffCommand struct {
 func (c *stateDiffCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Show what is different between two state files",
+		Short: "Show the differences between two state files",
 		Long: `Diff shows which pods and containers have other CPUs or other memory in NEW than in OLD, and whether
 the policy and the node shared pool differ. The files can be of different versions, and one of them
 Paddock's: only what both have is compared, CPUs with CPUs and memory with memory. Checksums and the
@@ -28,7 +28,7 @@ Exit codes: 0 no difference, 1 error, 2 there are differences.`,
 		Args: cobra.ExactArgs(2),
 		RunE: c.run,
 	}
-	podsFlag(cmd, &c.pods, "who the UIDs are")
+	podsFlag(cmd, &c.pods, "the pods that have the UIDs")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }

@@ -23,7 +23,7 @@ type stateRepairCommand struct {
 func (c *stateRepairCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair FILE...",
-		Short: "Repair state files on which the kubelet does not start",
+		Short: "Repair state files with which the kubelet does not start",
 		Long: `Repair gives leaked CPUs back to the node shared pool, drops pods that are gone (--pods),
 rebuilds the memory accounting, and adapts the files to the machine, the configuration
 and the version of the kubelet. It moves no CPU of a running pod: if that were necessary, it names the
@@ -48,9 +48,9 @@ Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
 		RunE: c.run,
 	}
 	kubeletFlags(cmd, &c.repair.Kubelet)
-	podsFlag(cmd, &c.repair.Pods, "all pods of the node; others are taken for gone")
+	podsFlag(cmd, &c.repair.Pods, "all pods of the node; any other pod counts as gone")
 	cmd.Flags().StringVar(&c.repair.Save, "save", "", "write into the directory `PATH` instead of in place")
-	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	if err := cmd.MarkFlagRequired("kubelet-config"); err != nil {
 		panic(err) // The flag was defined above.
@@ -92,7 +92,7 @@ func confirm(s console.Streams) error {
 	}
 	if err != nil { // The question is on a line without end.
 		_, broken := io.WriteString(s.Stdout, "\n")
-		return errors.Join(errors.New("no answer, so nothing was changed; --yes does not ask"), broken)
+		return errors.Join(errors.New("no answer: nothing was changed; --yes skips the question"), broken)
 	}
 	return errors.New("nothing was changed")
 }

@@ -26,8 +26,8 @@ func (c *stateShowCommand) command() *cobra.Command {
 pods have what: pools, containers, the node shared pool, the memory accounting of every NUMA node. It reads
 the kubelet's CPU and memory states of all versions, its two files about devices, and Paddock's own.
 
-With --machine it says on which NUMA nodes the CPUs lie and draws them; with --pods it has
-names instead of UIDs. A file whose checksum is wrong is shown all the same.`,
+With --machine, it shows the NUMA nodes of the CPUs and draws them. With --pods, it shows names
+instead of UIDs. It also shows a file whose checksum is wrong.`,
 		Example: `  paddock state show /var/lib/kubelet/cpu_manager_state
   kubectl get pods -A -o json --field-selector spec.nodeName=node7 |
       paddock state show --machine live --pods - /var/lib/kubelet/*_manager_state`,
@@ -35,7 +35,7 @@ names instead of UIDs. A file whose checksum is wrong is shown all the same.`,
 		RunE: c.run,
 	}
 	machineFlag(cmd, &c.machine)
-	podsFlag(cmd, &c.pods, "who the UIDs are")
+	podsFlag(cmd, &c.pods, "the pods that have the UIDs")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }

@@ -21,7 +21,7 @@ type stateVerifyCommand struct {
 func (c *stateVerifyCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Show whether a kubelet would start on state files, and if not, why",
+		Short: "Show whether a kubelet would start with state files, and if not, why",
 		Long: `Verify checks state files against all rules of the kubelet's own start: format, version and
 checksum, policy, reserved CPUs, overlaps, leaked and unknown CPUs, the memory accounting. Every
 finding has its cause, what to do, and the sentence in the kubelet's log.
@@ -34,8 +34,8 @@ CPUs of their pod. With --pods, it names pods that are gone but still have entri
 PodLevelResourceManagers matters. Without this flag, verify makes only the checks that need no configuration,
 and assumes that the gate is as it was when the file was written.
 
-Exit codes: 0 it starts, 1 that is not known, 2 it does not start, or it starts without a damaged
-kubelet_internal_checkpoint and gives the devices of running pods to others.`,
+Exit codes: 0 the kubelet starts, 1 error, or it is unknown whether it starts, 2 it does not start, or it
+starts without a damaged kubelet_internal_checkpoint and gives the devices of running pods to others.`,
 		Example: `  paddock state verify --kubelet-config /var/lib/kubelet/config.yaml /var/lib/kubelet/*_manager_state
   # May this node be downgraded?
   paddock state verify --kubelet 1.35 --kubelet-config config.yaml --machine node7.json cpu_manager_state`,
@@ -43,7 +43,7 @@ kubelet_internal_checkpoint and gives the devices of running pods to others.`,
 		RunE: c.run,
 	}
 	kubeletFlags(cmd, &c.kubelet)
-	podsFlag(cmd, &c.pods, "all pods of the node; others are taken for gone")
+	podsFlag(cmd, &c.pods, "all pods of the node; any other pod counts as gone")
 	c.output.Register(cmd, "text", "json", "yaml")
 	return cmd
 }

@@ -28,8 +28,8 @@ it: this one, or a recorded one.
   tree   for reading; sets of CPUs are shortened to patterns such as 0,2,…,62. GPUs, NICs, NVMe
          disks and accelerators have their NUMA node and their PCIe root
   table  a line for each NUMA node with exact values, for scripts
-  json   cAdvisor's MachineInfo with the PCI devices, which --machine reads back; yaml is the same for reading. Of the
-         live machine it has no names, ids, network addresses or disks, so it may be shown to others.`,
+  json   cAdvisor's MachineInfo with the PCI devices, which --machine reads back; yaml is the same for reading. For the
+         live machine, it has no names, ids, network addresses or disks, so you can share it.`,
 		Example: `  paddock topology
   paddock topology --machine examples/machines/epyc-2s-nps4.json
   paddock topology -o json > node7.json

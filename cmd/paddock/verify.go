@@ -32,7 +32,7 @@ CPUs as degraded; these are not differences.
 
 A pod that starts or ends during the comparison can show as a difference: run it a second time.
 
-Exit codes: 0 everything is as it should be, 1 a difference, or something could not be read.`,
+Exit codes: 0 no differences, 1 a difference or an error.`,
 		Example: `  paddock verify --config /etc/paddock/agent.yaml
   paddock verify --kubelet-config policy.yaml --kubelet-token-file token --kubelet-ca-file ca.crt`,
 		Args: console.NoArguments,

@@ -203,7 +203,7 @@ func TestDefragmentAndAPodThatOptsOut(t *testing.T) {
 			t.Error("the log does not say why")
 		}
 		left := defragments(t, a, 3, 4, 1)
-		if code, text := carryOut(t, a, left); code != http.StatusConflict || !strings.Contains(text, "it asks to be left alone until "+until) {
+		if code, text := carryOut(t, a, left); code != http.StatusConflict || !strings.Contains(text, "it asks not to be moved until "+until) {
 			t.Errorf("%d %s", code, text)
 		}
 		time.Sleep(5 * time.Minute) //nolint:forbidigo // The clock is the bubble's.

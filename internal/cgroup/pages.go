@@ -30,7 +30,7 @@ func (f FS) Pages(path string) (map[int]int64, error) {
 			node, notNode := strconv.Atoi(id)
 			n, notNumber := strconv.ParseInt(amount, 10, 64)
 			if notNode != nil || notNumber != nil || n < 0 {
-				return nil, fmt.Errorf("cgroup %s: memory.numa_stat: %q is no amount of a NUMA node", path, field)
+				return nil, fmt.Errorf("cgroup %s: memory.numa_stat: %q is not an amount of a NUMA node", path, field)
 			}
 			byNode[node] = n * unit
 		}

@@ -35,7 +35,7 @@ func cpuMax(text string) (quota, period int64, err error) {
 	quota, period = int64(node.NoQuota), node.QuotaPeriod
 	if first != "max" {
 		if quota, err = strconv.ParseInt(first, 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("%q is no quota", text)
+			return 0, 0, fmt.Errorf("%q is not a quota", text)
 		}
 	}
 	if both {
@@ -57,7 +57,7 @@ func (f FS) period(path string) (int64, error) {
 	}
 	period, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || period <= 0 {
-		return 0, fmt.Errorf("cpu.cfs_period_us: %q is no period", text)
+		return 0, fmt.Errorf("cpu.cfs_period_us: %q is not a period", text)
 	}
 	return period, nil
 }
@@ -134,7 +134,7 @@ func (f FS) Throttled(path string) (Throttling, error) {
 			continue
 		}
 		if err != nil {
-			return Throttling{}, fmt.Errorf("%s: %s: %q is no number", name, key, value)
+			return Throttling{}, fmt.Errorf("%s: %s: %q is not a number", name, key, value)
 		}
 	}
 	return t, nil

@@ -23,11 +23,11 @@ func TestQuota(t *testing.T) {
 		{"v2", map[string]string{"p/cpu.max": "150000 100000\n"}, 150_000, ""},
 		{"v2 none", map[string]string{"p/cpu.max": "max 100000\n"}, node.NoQuota, ""},
 		{"v2 another period", map[string]string{"p/cpu.max": "5000 10000\n"}, 50_000, ""},
-		{"v2 no number", map[string]string{"p/cpu.max": "much 100000\n"}, 0, "is no quota"},
+		{"v2 no number", map[string]string{"p/cpu.max": "much 100000\n"}, 0, "is not a quota"},
 		{"v2 no period", map[string]string{"p/cpu.max": "1000 0\n"}, 0, "has no period"},
 		{"v1", map[string]string{"cpu/p/cpu.cfs_quota_us": "150000\n", "cpu/p/cpu.cfs_period_us": "50000\n"}, 300_000, ""},
 		{"v1 none", map[string]string{"cpu/p/cpu.cfs_quota_us": "-1\n", "cpu/p/cpu.cfs_period_us": "100000\n"}, node.NoQuota, ""},
-		{"v1 no period", map[string]string{"cpu/p/cpu.cfs_quota_us": "1000\n", "cpu/p/cpu.cfs_period_us": "x\n"}, 0, "is no period"},
+		{"v1 no period", map[string]string{"cpu/p/cpu.cfs_quota_us": "1000\n", "cpu/p/cpu.cfs_period_us": "x\n"}, 0, "is not a period"},
 	} {
 		if strings.HasPrefix(c.name, "v2") {
 			c.files["cgroup.controllers"] = "cpu"

@@ -60,7 +60,7 @@ func recognize(data []byte) error {
 	if topology, ok := fields["topology"]; ok {
 		var nodes []map[string]json.RawMessage
 		if err := json.Unmarshal(topology, &nodes); err != nil {
-			return fmt.Errorf("its topology is no list of NUMA nodes: %w", explain(err))
+			return fmt.Errorf("its topology is not a list of NUMA nodes: %w", explain(err))
 		}
 		for i, node := range nodes {
 			if _, ok := node["node_id"]; !ok { // It would be read as 0.

@@ -45,7 +45,7 @@ func (t *tree) number(file string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %q is no number", absolute(file), text)
+		return 0, fmt.Errorf("%s: %q is not a number", absolute(file), text)
 	}
 	return n, nil
 }
@@ -165,7 +165,7 @@ func (t *tree) GetCacheInfo(cpu int, name string) (sysfs.CacheInfo, error) {
 	}
 	kib, err := strconv.ParseUint(strings.TrimSuffix(size, "K"), 10, 32)
 	if err != nil {
-		return sysfs.CacheInfo{}, fmt.Errorf("%s/size: %q is no number of KiB", absolute(dir), size)
+		return sysfs.CacheInfo{}, fmt.Errorf("%s/size: %q is not a number of KiB", absolute(dir), size)
 	}
 	return sysfs.CacheInfo{Id: id, Size: kib * 1024, Type: cacheType, Level: level, Cpus: shared.Len()}, nil
 }

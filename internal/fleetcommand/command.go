@@ -43,20 +43,20 @@ func New(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Show whether pods fit on a fleet of nodes, and why some would be rejected everywhere",
-		Long: `Fleet places pods on many nodes, one after the other, in the order given. Every node decides as it
-would by itself: the answer is that of "paddock plan" on each node. Pods go to the node where
-they leave the fewest stranded CPUs behind, or as --scoring has it. No node is touched.
+		Long: `Fleet places pods on many nodes, one after the other, in the order given. Every node decides as
+"paddock plan" does for this node alone. A pod goes to the node where it strands the fewest CPUs, or
+to the one that --scoring prefers. Fleet changes no node.
 
 NODES is a file with a list of {name, count, machine, kubeletConfig, devices, labels, taints, price}; files in
-it are relative to it. Or it is the output of
+it are relative to it. NODES can also be the output of
   kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
-or "live", the cluster that kubectl is configured for, of which these objects are read.
-Then the nodes have the pods that are bound to them, and without --pods those that are not bound are
-placed. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
+or "live": fleet then reads these objects from the cluster that kubectl is configured for. In both cases,
+the nodes have the pods that are bound to them, and without --pods, fleet places the pods that are not
+bound. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
 cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.constraints() + `
 
-With --fill, pods are drawn from PODS, each as often as its count says, until no shape fits anywhere or N
-pods are placed.
+With --fill, fleet draws pods from PODS at random, weighted by their counts, until no shape fits anywhere or
+N pods are placed.
 
 Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 		Example: `  paddock fleet --nodes nodes.yaml --pods pods/
@@ -70,8 +70,8 @@ Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
 	c.register(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
-	flags.Uint64Var(&c.seed, "seed", 1, "which pods --fill draws")
-	flags.BoolVar(&c.placements, "placements", false, "list where every pod is")
+	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	flags.BoolVar(&c.placements, "placements", false, "list the node of every pod")
 	c.output.Register(cmd, "table", "json", "yaml", "csv", "html")
 	with := func() *fleetCommand { return &fleetCommand{program: p} }
 	cmd.AddCommand(with().sizeCommand(), with().tryCommand())
@@ -190,17 +190,17 @@ func (c *fleetCommand) tryCommand() *cobra.Command {
 		Use:   "try",
 		Short: "Compare Topology Manager policies, options and scorings on a fleet",
 		Long: `Try asks the same question under other settings: every Topology Manager policy that aligns, in both
-scopes; under the best of these every option of the CPU and Topology Managers switched, one at a
-time; and the other scorings. Several files of nodes are compared, such as one a NPS or SNC mode
-of the same hardware. The best places the most CPUs. Of a cluster, all nodes are taken without pods,
-and the pods that they have come first.`,
+scopes; then, under the best of these, every option of the CPU and Topology Managers, switched one at
+a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
+SNC mode of the same hardware. The best setting places the most CPUs. The nodes of a cluster are taken
+without their pods, and these pods are placed first.`,
 		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
 		Args:    console.NoArguments,
 		RunE:    c.try,
 	}
 	c.register(cmd)
 	cmd.Flags().Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
-	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "which pods --fill draws")
+	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
 	c.output.Register(cmd, "table", "json", "yaml", "csv")
 	return cmd
 }

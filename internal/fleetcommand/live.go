@@ -87,7 +87,7 @@ func firstOf(m *clusterstate.Moment) string {
 
 func (c *fleetCommand) serveLive(ctx context.Context, s console.Streams, listener net.Listener, everywhere bool) error {
 	if len(c.pods) > 0 {
-		return errors.New("--pods: a cluster has its pods: leave it out, or paste a manifest into the page")
+		return errors.New("--pods cannot be combined with a cluster, which has its own pods: leave it out, or paste a manifest into the page")
 	}
 	scoring, err := c.scoringOf()
 	if err != nil {

@@ -34,13 +34,13 @@ func (p Program) named(text string) string {
 func (p Program) constraints() string {
 	if p.Rules == nil {
 		return `Node selectors, required node
-affinity and taints count. Topology spread and pod affinity do not; a note tells how many pods have them, and
-"paddock-scheduler fleet" is the same command with them.`
+affinity and taints count. Topology spread and pod affinity do not: a note shows how many pods have them.
+"paddock-scheduler fleet" is the same command, and there they count.`
 	}
 	return `Node selectors, required node
-affinity and taints count, and as kube-scheduler has them topology spread (DoNotSchedule) and required pod
-affinity and anti-affinity, also those of pods that nodes have. What is only preferred does not. A pod that
-another pod keeps waiting is tried again when others were placed.`
+affinity and taints count. So do topology spread (DoNotSchedule) and required pod affinity and anti-affinity,
+as in kube-scheduler, also those of the pods on the nodes. Preferences do not count. If a pod has to wait for
+another pod, fleet tries it again after it has placed others.`
 }
 
 // unseen is a note about the constraints of pods of a file that do not count.

@@ -113,7 +113,7 @@ func unique(items []capacity.Item) error {
 	seen := make(map[string]bool, len(items))
 	for _, i := range items {
 		if seen[i.Pod.UID] {
-			return fmt.Errorf("--pods: pod %s is there twice", i.Pod.ID())
+			return fmt.Errorf("--pods: pod %s is listed twice", i.Pod.ID())
 		}
 		seen[i.Pod.UID] = true
 	}

@@ -36,12 +36,13 @@ func (c *fleetCommand) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve a page of the fleet: its nodes, what is stranded, and where a pod would go",
 		Long: `Serve places the pods as "paddock fleet" does, and serves a page with the answer until Ctrl-C: every node
-with its NUMA nodes, a search, the map of each node, and a box that tells where a pod would go whose
-manifest is pasted, and why not elsewhere.
+with its NUMA nodes, a search, the map of each node, and a box for manifests. If you paste the manifest of
+a pod into the box, the page shows where the pod would go, and why not elsewhere.
 
-With --nodes live, the page shows the cluster that kubectl is configured for, and follows it. In a pod
-it is the pod's cluster. Paddock may list and watch nodes, pods, paddocknodes and paddockmachines, and
-changes nothing; deploy/fleet has a role. If the API server is away, the page shows since when.
+With --nodes live, the page shows the cluster that kubectl is configured for, and follows its changes. In a
+pod, it shows the pod's cluster. It needs permission to list and watch nodes, pods, paddocknodes and
+paddockmachines, and changes nothing; deploy/fleet has a role. While the API server does not answer, the page
+shows since when.
 
 The page names pods. It is served on the loopback interface unless --everywhere is given.
 "paddock fleet -o html" writes the same page, without the box, as one file.`,
@@ -53,7 +54,7 @@ The page names pods. It is served on the loopback interface unless --everywhere 
 	c.register(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
-	flags.Uint64Var(&c.seed, "seed", 1, "which pods --fill draws")
+	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
 	flags.StringVar(&listen, "listen", "127.0.0.1:9927", "the `ADDR` to serve the page on")
 	flags.BoolVar(&everywhere, "everywhere", false, "serve clients on every interface")
 	return cmd

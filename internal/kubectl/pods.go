@@ -62,14 +62,14 @@ func (c *Cluster) Agents(ctx context.Context, namespace string, nodes ...string)
 		nodes = slices.Sorted(maps.Keys(byNode))
 	}
 	if len(nodes) == 0 {
-		return nil, fmt.Errorf("the namespace %s has no agents of Paddock (pods with the label %s): name their namespace with --agent-namespace", namespace, selector)
+		return nil, fmt.Errorf("namespace %s has no Paddock agent (a pod with the label %s): give the agents' namespace with --agent-namespace", namespace, selector)
 	}
 	var agents []Agent
 	for _, node := range nodes {
 		pod := byNode[node]
 		if pod == nil {
-			return nil, fmt.Errorf("node %s has no agent of Paddock in the namespace %s (a pod with the label %s): choose the node for the agent "+
-				"(kubectl label node %s paddock-node=true), or name the agents' namespace with --agent-namespace", node, namespace, selector, node)
+			return nil, fmt.Errorf("node %s has no Paddock agent in namespace %s (a pod with the label %s): select the node for the agent "+
+				"(kubectl label node %s paddock-node=true), or give the agents' namespace with --agent-namespace", node, namespace, selector, node)
 		}
 		agent, err := agentOf(pod)
 		if err != nil {
@@ -103,7 +103,7 @@ func agentOf(pod *v1.Pod) (Agent, error) {
 		program, command = command[0], command[1:]
 	}
 	if len(command) == 0 || command[0] != "agent" {
-		return Agent{}, fmt.Errorf("pod %s has the label %s, and its container %s runs %q: want paddock agent; name the agents' namespace with --agent-namespace",
+		return Agent{}, fmt.Errorf("pod %s has the label %s, and its container %s runs %q: want paddock agent; give the agents' namespace with --agent-namespace",
 			id, selector, container.Name, strings.Join(command, " "))
 	}
 	a := Agent{Node: pod.Spec.NodeName, namespace: pod.Namespace, pod: pod.Name, container: container.Name, program: program}

@@ -75,5 +75,5 @@ func (q *Quiet) MayMove(uid string, until, now time.Time) error {
 	if passed {
 		return nil
 	}
-	return fmt.Errorf("it asks to be left alone until %s", until.UTC().Format(time.RFC3339))
+	return fmt.Errorf("it asks not to be moved until %s", until.UTC().Format(time.RFC3339))
 }

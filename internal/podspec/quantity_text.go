@@ -145,7 +145,7 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return resource.Quantity{}, fmt.Errorf("%q is no quantity: %w", text, err)
+		return resource.Quantity{}, fmt.Errorf("%q is not a quantity: %w", text, err)
 	}
 	return q, nil
 }

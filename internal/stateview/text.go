@@ -97,7 +97,7 @@ func cpusText(list string) string {
 	set, err := cpuset.Parse(list)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("%q, which is no list of CPUs", list)
+		return fmt.Sprintf("%q, which is not a list of CPUs", list)
 	case set.IsEmpty():
 		return "none"
 	}

@@ -19,11 +19,11 @@ func (t *Telemetry) NewMoves(moving, waiting func() int) *Moves {
 		Name: "paddock_moving_pods", Help: "Running pods that are being moved to other CPUs or NUMA nodes; they have the old and the new ones.",
 	}, func() float64 { return float64(moving()) })
 	r.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "paddock_left_alone_pods", Help: "Running pods that ask to be left alone, and for which a move waits.",
+		Name: "paddock_left_alone_pods", Help: "Running pods that ask not to be moved while a move waits for them.",
 	}, func() float64 { return float64(waiting()) })
 	asked := r.vector("paddock_leave_alone_requests_total",
-		"Requests of pods to be left alone for which a move waited, and those that were longer than the limit.", []string{"outcome"}, []string{"waited", "capped"})
-	outcomes := r.vector("paddock_moves_total", "Moves of running pods: begun, done, and returned to the old place.", []string{"outcome"}, []string{"begun", "done", "returned"})
+		"Requests of pods not to be moved: those that made a move wait, and those that were longer than the limit.", []string{"outcome"}, []string{"waited", "capped"})
+	outcomes := r.vector("paddock_moves_total", "Moves of running pods: begun, done, and returned to the old CPUs and memory nodes.", []string{"outcome"}, []string{"begun", "done", "returned"})
 	return &Moves{
 		waited: asked.WithLabelValues("waited"), capped: asked.WithLabelValues("capped"),
 		begun: outcomes.WithLabelValues("begun"), done: outcomes.WithLabelValues("done"), returned: outcomes.WithLabelValues("returned"),
