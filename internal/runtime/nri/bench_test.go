@@ -75,6 +75,8 @@ type bench struct {
 	quotas  map[string]bool               // cgroups that have one
 	pages   map[string]map[int]int64      // the memory of cgroups
 	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: nothing
+	full    atomic.Bool                   // every write fails
+	writes  atomic.Int64
 	// slowKubelet never answers if it is set; old runtimes take no unsolicited updates; lost loses replies.
 	slowKubelet time.Duration
 	hurry       time.Duration // how long the runtime waits for an answer; 0: 2 s
@@ -333,6 +335,10 @@ type store struct{ *bench }
 func (s store) Write([]byte) error {
 	if stall := s.stall.Load(); stall != nil {
 		<-*stall
+	}
+	s.writes.Add(1)
+	if s.full.Load() {
+		return errors.New("no space left on device")
 	}
 	return nil
 }

@@ -60,6 +60,8 @@ type move struct {
 	// since is when the step began, due when the move is cancelled, notBefore when the CPUs may change. retry is when the
 	// step is verified again after that failed.
 	since, due, notBefore, retry time.Time
+	// ending: the last step has succeeded, and it is being written that the pod has one place again.
+	ending bool
 }
 
 // followed is a state as the loop sees it: with the pods that are being moved in their steps.
@@ -179,9 +181,16 @@ func (l *loop) advance() {
 func (l *loop) advanceMove(s *node.State, uid string, m *move) {
 	now := l.config.Now()
 	switch {
+	case m.ending: // A state without the other place may be durable at any moment: there is no way back.
+		l.soon()
+		if !now.Before(m.retry) {
+			l.endMove(uid, m)
+		}
+		return
 	case !now.Before(m.due) && m.step != node.MoveReturned:
 		l.config.Log.ErrorContext(l.flow, "a step of a move takes too long: the pod returns to its old CPUs and memory", "pod", m.to.Pod.ID(), "uid", uid, "step", m.step.String(), "for", now.Sub(m.since).String())
 		l.enterStep(m, node.MoveReturned)
+		l.proceed(uid, false) // The return may take any time, and the pod that waits is decided without it.
 		return
 	case !now.Before(m.due):
 		l.config.Log.ErrorContext(l.flow, "a pod cannot return to its old CPUs and memory yet: it keeps both the old and the new ones", "pod", m.to.Pod.ID(), "uid", uid, "for", now.Sub(m.since).String())
@@ -303,14 +312,16 @@ func (l *loop) verified(uid string, m *move, step node.MoveStep, proofs []*proof
 	case node.MoveSwitched:
 		l.enterStep(m, node.MoveNarrowed)
 	case node.MoveNarrowed, node.MoveReturned:
-		l.endMove(uid, step == node.MoveNarrowed)
+		m.ending = true
+		l.endMove(uid, m)
 		return
 	}
 	l.push()
 }
 
 // endMove makes it durable that a pod has one place. The published state shows when it is.
-func (l *loop) endMove(uid string, done bool) {
+func (l *loop) endMove(uid string, m *move) {
+	done := m.step == node.MoveNarrowed
 	l.job("end "+uid, func(ctx context.Context) func(*loop) {
 		asked, cancel := context.WithTimeout(ctx, l.config.Period)
 		defer cancel()
@@ -318,6 +329,7 @@ func (l *loop) endMove(uid string, done bool) {
 		return func(l *loop) {
 			if err != nil {
 				l.config.Log.WarnContext(l.flow, "the end of a move cannot be written yet; the agent tries again", "uid", uid, "error", err)
+				m.retry = l.config.Now().Add(soonest) // A disk that fails does that at once.
 				l.soon()
 			}
 			l.push()

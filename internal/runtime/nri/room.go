@@ -239,14 +239,20 @@ func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
 	first := r.left[0].To
 	err = p.config.Engine.Move(ctx, first.Pod.UID, func(s *node.State) (*node.State, error) { return provable(s, r.left, r.pod, place) })
 	p.tell(context.WithoutCancel(ctx), func(l *loop) {
-		l.state()
-		if err != nil && l.room == r && l.moves[first.Pod.UID] == nil {
+		if l.notBegun(r, first.Pod.UID) {
 			l.leaveRoom(false)
 			return
 		}
 		l.push()
 	})
 	return err
+}
+
+// notBegun reports whether the next move of a set is that of a pod and did not begin: the write failed, or the pod ended
+// before it, and then no state shows the move.
+func (l *loop) notBegun(r *room, uid string) bool {
+	g, there := l.state().Grant(uid)
+	return l.room == r && r.left[0].To.Pod.UID == uid && !(there && g.Moving != nil)
 }
 
 // targets are the places to which pods move.
@@ -306,8 +312,7 @@ func (l *loop) proceed(uid string, done bool) {
 		defer cancel()
 		err := l.config.Engine.Move(asked, to.Pod.UID, func(s *node.State) (*node.State, error) { return s.BeginMove(to) })
 		return func(l *loop) {
-			l.state()
-			if err != nil && l.room == r && l.moves[to.Pod.UID] == nil {
+			if l.notBegun(r, to.Pod.UID) {
 				l.config.Log.WarnContext(l.flow, "the next move of a set cannot begin: the rest of the set is cancelled", "pod", to.Pod.ID(), "uid", to.Pod.UID, "error", err)
 				l.leaveRoom(false)
 			}

@@ -1,0 +1,122 @@
+package nri_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
+)
+
+// The disk is slow, and a pod ends while the begin of its move waits for it: one write has both, so no state that is
+// published shows the move. The set has ended then, and others can be moved.
+func TestMoveOfAPodThatEndsBeforeItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t)
+		goOn := b.stallDisk()
+		asked := make(chan error, 2)
+		for _, uid := range []string{"small", "big"} {
+			go func() { asked <- b.plugin.RunPodSandbox(b.ctx, sandboxOf(uid)) }()
+			synctest.Wait()
+		}
+		b.stop("c")
+		b.unlist("c")
+		pass(500 * time.Millisecond)
+		goOn()
+		pass(time.Minute)
+		<-asked
+		<-asked
+		if len(w.begun()) != 0 {
+			t.Fatalf("begun %v", w.begun())
+		}
+		b.list(consents(guaranteed("other", 1), request.MoveMemory))
+		b.mustRun(t, "other")
+		pass(15 * time.Second)
+		s := b.engine.State()
+		from, _ := s.Grant("other")
+		if err := b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: s.Release("other").Reserving(from).Replan(from).Grant}}, false); err != nil {
+			t.Error(err)
+		}
+		b.check(t)
+	})
+}
+
+// A move fails, and the runtime does not take the pod back to its old memory: the pod has both places until it does. The pod
+// that waits is decided as without moves meanwhile.
+func TestMoveThatCannotBeTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t)
+		if err := b.run("big"); !errors.Is(err, nri.ErrMoving) {
+			t.Fatal(err)
+		}
+		pass(500 * time.Millisecond)
+		b.setUpdates(errors.New("the container is frozen"))
+		pass(time.Minute)
+		if len(w.ended()) != 0 {
+			t.Fatalf("ended %v", w.ended())
+		}
+		if err := b.run("big"); !errors.Is(err, nri.ErrRejected) {
+			t.Errorf("decided again: %v", err)
+		}
+		b.setUpdates(nil)
+		pass(time.Minute)
+		if ended := w.ended(); len(ended) != 1 || ended[0] {
+			t.Errorf("ended %v", ended)
+		}
+		b.apart()
+		b.check(t)
+	})
+}
+
+// The disk stalls while the end of a move is written. The pod stays where it is: a state without its old place may be
+// durable at any moment.
+func TestMoveThatIsDoneAndNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t)
+		if err := b.run("big"); !errors.Is(err, nri.ErrMoving) {
+			t.Fatal(err)
+		}
+		goOn := b.stallDisk()
+		for range 12 {
+			pass(10 * time.Second)
+			if has := b.shown()["c/app"]; has != "2-3 on {0} no quota" {
+				t.Errorf("c/app has %s", has)
+			}
+		}
+		goOn()
+		pass(10 * time.Second)
+		if ended := w.ended(); len(ended) != 1 || !ended[0] {
+			t.Errorf("ended %v", ended)
+		}
+		b.mustRun(t, "big")
+		b.apart()
+		b.check(t)
+	})
+}
+
+// The disk is full when a move is done. The end is written when it is not any more, and until then it is tried at times.
+func TestMoveThatIsDoneAndTheDiskIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t)
+		if err := b.run("big"); !errors.Is(err, nri.ErrMoving) {
+			t.Fatal(err)
+		}
+		b.full.Store(true)
+		writes := b.writes.Load()
+		pass(time.Minute)
+		if n := b.writes.Load() - writes; n == 0 || n > 60 {
+			t.Errorf("%d writes in a minute", n)
+		}
+		b.full.Store(false)
+		pass(10 * time.Second)
+		if ended := w.ended(); len(ended) != 1 || !ended[0] {
+			t.Errorf("ended %v", ended)
+		}
+		b.mustRun(t, "big")
+		b.apart()
+		b.check(t)
+	})
+}
