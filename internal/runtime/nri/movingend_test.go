@@ -2,6 +2,7 @@ package nri_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,38 @@ func TestMoveThatIsDoneAndTheDiskIsFull(t *testing.T) {
 			t.Errorf("ended %v", ended)
 		}
 		b.mustRun(t, "big")
+		b.apart()
+		b.check(t)
+	})
+}
+
+// An operator moves no pod to a place that is promised to another one. When the promise has ended, it is a place like others.
+func TestMoveBesideAPromise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t, func(b *bench) { b.list(consents(guaranteed("small", 1), request.MoveMemory)) })
+		if err := b.run("big"); !errors.Is(err, nri.ErrMoving) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.mustRun(t, "small")
+		pass(15 * time.Second)
+		s := b.engine.State()
+		from, _ := s.Grant("small")
+		list := []moves.Move{{From: from, To: s.Release("small").Reserving(from).Replan(from).Grant, Across: true}}
+		if err := b.plugin.Carry(t.Context(), list, false); err == nil || !strings.Contains(err.Error(), "is promised to it until") {
+			t.Errorf("moved to CPUs %s: %v", list[0].To.CPUs(), err)
+		}
+		b.mustRun(t, "big")
+		b.stop("big")
+		b.unlist("big")
+		pass(15 * time.Second)
+		if err := b.plugin.Carry(t.Context(), list, false); err != nil {
+			t.Error(err)
+		}
+		pass(15 * time.Second)
+		if ended := w.ended(); len(ended) != 2 || !ended[1] {
+			t.Errorf("ended %v", ended)
+		}
 		b.apart()
 		b.check(t)
 	})

@@ -30,8 +30,12 @@ const (
 // ErrMoving is wrapped by the error that fails a sandbox while running pods are moved for its pod.
 var ErrMoving = errors.New("moves under way")
 
-// errBusy is why no moves begin while others are under way.
-var errBusy = errors.New("other moves are under way: ask again when they have ended")
+// Why the moves of an operator do not begin: others are under way, or these could take what was made
+// free for a pod.
+var (
+	errBusy     = errors.New("other moves are under way: ask again when they have ended")
+	errPromised = errors.New("a pod waits for the CPUs and memory that moves made free, and this place is promised to it")
+)
 
 // Promises keep the place of the pod for which others are moved; see package promise. No method waits.
 type Promises interface {
@@ -222,19 +226,21 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 
 // carry begins a set of moves. The place is that of the pod that waits.
 func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
-	err := errBusy
-	began, asked := ask(ctx, p, func(l *loop) bool {
-		if l.busy() {
-			return false
+	hindered, err := ask(ctx, p, func(l *loop) error {
+		switch {
+		case l.busy():
+			return errBusy
+		case r.pod == nil && l.config.Now().Before(l.promised.until):
+			return fmt.Errorf("%w until %s: ask again then", errPromised, l.promised.until.UTC().Format(time.RFC3339))
 		}
 		l.room = r
 		if r.pod != nil {
 			l.config.Moves.Promises.Keep(r.pod.UID, place, targets(r.left))
 		}
-		return true
+		return nil
 	})
-	if asked != nil || !began {
-		return errors.Join(err, asked)
+	if err = errors.Join(err, hindered); err != nil {
+		return err
 	}
 	first := r.left[0].To
 	err = p.config.Engine.Move(ctx, first.Pod.UID, func(s *node.State) (*node.State, error) { return provable(s, r.left, r.pod, place) })
