@@ -69,6 +69,8 @@ type Writer struct {
 	early  map[key]Setting
 	there  map[string]bool
 	files  map[key]*file
+	// pending are the changes that were announced and have not ended: also of a container that starts meanwhile.
+	pending map[key]*Pending
 	// gone are the pods whose files are to be removed.
 	gone map[string]bool
 	// trouble is the error that was logged last, by what failed.
@@ -93,7 +95,7 @@ func New(c Config) *Writer {
 		c.Observer = silent{}
 	}
 	return &Writer{
-		config: c, wake: make(chan struct{}, 1), early: map[key]Setting{}, files: map[key]*file{}, gone: map[string]bool{}, trouble: map[string]string{},
+		config: c, wake: make(chan struct{}, 1), early: map[key]Setting{}, files: map[key]*file{}, pending: map[key]*Pending{}, gone: map[string]bool{}, trouble: map[string]string{},
 	}
 }
 
@@ -115,8 +117,9 @@ func (w *Writer) Open(ctx context.Context, c Container, has Setting) string {
 	}
 	w.mu.Lock()
 	delete(w.gone, c.UID)
-	f := w.file(key{c.UID, c.Name})
-	f.want = Notice{APIVersion: Version, Kind: kind, Namespace: c.Namespace, Pod: c.Pod, UID: c.UID, Container: c.Name}
+	k := key{c.UID, c.Name}
+	f := w.file(k)
+	f.want = Notice{APIVersion: Version, Kind: kind, Namespace: c.Namespace, Pod: c.Pod, UID: c.UID, Container: c.Name, Pending: w.pending[k]}
 	f.want.set(has)
 	written := make(chan struct{})
 	f.opened, f.due, f.waiting = true, true, append(f.waiting, written)
@@ -145,13 +148,16 @@ func (w *Writer) file(k key) *file {
 // Changed notes what a container has, verified. A pending change that leads there has ended.
 func (w *Writer) Changed(uid, container string, has Setting) {
 	k := key{uid, container}
+	var now Notice
+	now.set(has)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if p := w.pending[k]; p != nil && p.CPUs == now.CPUs && p.Mems == now.Mems {
+		delete(w.pending, k)
+	}
 	if f := w.files[k]; f != nil {
 		f.want.set(has)
-		if p := f.want.Pending; p != nil && p.CPUs == f.want.CPUs && p.Mems == f.want.Mems {
-			f.want.Pending = nil
-		}
+		f.want.Pending = w.pending[k]
 		w.note(f)
 	} else if !w.listed {
 		w.early[k] = has
@@ -162,8 +168,11 @@ func (w *Writer) Changed(uid, container string, has Setting) {
 func (w *Writer) Pending(uid, container string, next Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if f := w.files[key{uid, container}]; f != nil {
-		f.want.Pending = &Pending{CPUs: next.CPUs.String(), Mems: list(next.Mems), Deadline: next.Deadline.UTC()}
+	k := key{uid, container}
+	p := &Pending{CPUs: next.CPUs.String(), Mems: list(next.Mems), Deadline: next.Deadline.UTC()}
+	w.pending[k] = p
+	if f := w.files[k]; f != nil {
+		f.want.Pending = p
 		w.note(f)
 	}
 }
@@ -172,6 +181,7 @@ func (w *Writer) Pending(uid, container string, next Change) {
 func (w *Writer) Settled(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	maps.DeleteFunc(w.pending, func(k key, _ *Pending) bool { return k.uid == uid })
 	for k, f := range w.files {
 		if k.uid == uid && f.want.Pending != nil {
 			f.want.Pending = nil
@@ -195,6 +205,8 @@ func (w *Writer) Keep(pods map[string]bool) {
 	if !w.listed {
 		w.there = pods
 	}
+	maps.DeleteFunc(w.early, func(k key, _ Setting) bool { return !pods[k.uid] })
+	maps.DeleteFunc(w.pending, func(k key, _ *Pending) bool { return !pods[k.uid] })
 	for k := range w.files {
 		if !pods[k.uid] {
 			w.drop(k)
@@ -331,8 +343,8 @@ func (w *Writer) list(ctx context.Context) bool {
 		f.has = n
 		if !f.opened && n.Revision > 0 {
 			f.want = n
-			f.want.Pending = nil // No change is pending until somebody announces it again.
-			f.due = n.Pending != nil
+			f.want.Pending = w.pending[k] // That of the earlier process has ended, unless it was announced again.
+			f.due = !same(f.want, f.has)
 		}
 		if early, there := w.early[k]; there && !f.opened && n.Revision > 0 {
 			f.want.set(early)
