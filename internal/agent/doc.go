@@ -11,7 +11,7 @@
 // the manifests. The simulation needs no root and leaves no socket behind. Its containers end with the
 // process, and the next start makes them again with the settings in the state.
 //
-// A damaged state file never becomes an empty state: it stops the start, unless the previous revision is
-// intact (package store). A start logs each pod in the state whose assignments are no longer valid, with what
-// to do. With Strict, it fails instead.
+// A damaged state file never becomes an empty state: the agent does not start, unless the previous
+// revision is intact (package store). At its start the agent logs each pod in the state whose
+// assignments are no longer valid, and what to do. With Strict, it does not start.
 package agent

@@ -1,8 +1,8 @@
 // Package engine is the single writer of a node's assignments: plan, persist, publish.
 //
 //	plan     node.State.Plan decides on the state that was decided last; nothing is visible yet
-//	fit      what cannot be encoded is rejected now: a write takes several decisions along, and one
-//	         pod that is too large for the state file must not lose the others
+//	fit      a decision that cannot be encoded is rejected now: a write contains several decisions,
+//	         and one pod that is too large for the state file must not make the others fail
 //	persist  a writer goroutine writes the newest state, whole, in one atomic write
 //	publish  an atomic pointer now shows that state to every reader
 //
@@ -21,8 +21,8 @@
 //	unreleased pods whose release is decided and not yet durable. Their CPUs may be planned for
 //	           a pod, which becomes durable with the same write. Snapshot.Unreleased lists them.
 //
-// One write takes along everything that was decided before it began, so a burst of admissions
-// costs few writes.
+// One write contains everything that was decided before it began, so a burst of admissions needs
+// few writes.
 //
 // # What waits, and for how long
 //
@@ -35,15 +35,15 @@
 //
 // # Failure
 //
-// A write that fails takes back everything that was pending, also what was decided during the
-// write, because it was planned on what is taken back. Releases stay decided and are retried
-// with every later change and by Tick.
+// A failed write reverts everything that was pending. It also reverts what was decided during the
+// write, because that was planned on the reverted decisions. Releases stay decided, and every later
+// change and Tick retry them.
 //
-// A write of which it is open whether it failed (store.ErrUncertain) counts as failed for what it
-// gave, and as done for what it took: a pod of which it took something is admitted again only
-// with a write.
+// If it is unknown whether a write failed (store.ErrUncertain), it counts as failed for what it gave,
+// and as done for what it took. A pod from which it took something is admitted again only with a
+// write.
 //
-// Memory that init containers leave when the next container is created is not worth a write of
-// its own, because the older state is safe to start from. It is published at once, unless a write
-// is under way, and is written with the next change.
+// Memory that init containers leave when the next container is created does not cause a write,
+// because the older state is safe to start from. It is published at once, unless a write is under
+// way, and is written with the next change.
 package engine

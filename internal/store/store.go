@@ -5,7 +5,7 @@
 //
 // Beside the file PATH there are, in the same directory,
 //
-//	PATH.previous   the generation before, whole
+//	PATH.previous   the generation before, intact
 //	PATH.new        the generation that is being written; means nothing to a reader
 //	PATH.old        a second name of PATH while it becomes PATH.previous; means nothing either
 //	PATH.damaged-N  a PATH that was found damaged, kept for people to look at
@@ -15,21 +15,21 @@
 //
 // # Lock
 //
-// Two agents that write one file would each undo what the other one promised, so only one process at a
-// time has the store open. It locks two things with flock(2): PATH.lock, which has
-// its process id, and the directory. The lock of the file alone can be lost unnoticed: it
-// belongs to an inode, and after "rm PATH.lock" a second agent makes another file and locks
-// that. The lock of the directory is in its way, even when everything in the directory is
-// removed. A consequence: each state needs a directory of its own.
+// If two agents wrote one file, each would undo what the other one promised. So only one process at
+// a time has the store open. It locks two things with flock(2): PATH.lock, which contains its
+// process id, and the directory. The lock of the file alone can be lost unnoticed: it belongs to an
+// inode, and after "rm PATH.lock" a second agent would create and lock another file. The lock of the
+// directory prevents this, even if everything in the directory is removed. As a consequence, each
+// state needs its own directory.
 //
-// Both locks end with the process, also when it is killed or the power fails, so that none is
-// ever left over. After it has locked, and again before every Write and Keep, the process
-// proves that the names still lead to what it locked. If they do not, it makes PATH.lock
-// again and locks what has the names now; where another process was faster the Write fails
-// with ErrLocked and changes nothing. So the agent stays the only one also when the directory
-// is moved away: a second agent may start in a new one, and the first then writes no more. One case
-// remains: another directory takes its place between this proof and the last rename of the same
-// Write, some milliseconds, and an agent starts there.
+// Both locks end with the process, also if it is killed or the power fails, so no lock is ever left
+// over. After it has locked, and again before every Write and Keep, the process checks that the
+// names still lead to what it locked. If they do not, it creates PATH.lock again and locks what has
+// the names now. If another process was faster, the Write fails with ErrLocked and changes nothing.
+// So two agents never write the same state, even if the directory is moved away: a second agent may
+// start in a new directory, and the first one then no longer writes. One case remains: another
+// directory takes the place of the locked one between this check and the last rename of the same
+// Write, which are milliseconds apart, and an agent starts there.
 //
 // On NFS flock(2) does not reach other machines; the lock is for one agent on each machine.
 //
@@ -37,37 +37,37 @@
 //
 // One Write is these steps, in this order:
 //
-//  1. create PATH.new, write, sync, close: the new generation is on the disk before any
-//     name that counts leads to it. A PATH.new that is left over is removed first. After a
-//     failed sync the file is removed: a kernel may call pages clean that it could not
-//     write, so a second sync of the same file proves nothing.
-//  2. link PATH to PATH.old and rename that to PATH.previous: one rename takes the place of
-//     the generation before the last, so that there is no moment without a previous one. It is
-//     a link, and not a rename of PATH, because PATH has to be there at every moment.
+//  1. create PATH.new, write, sync, close: the new generation is on the disk before PATH leads to
+//     it. A leftover PATH.new is removed first. After a failed sync the file is removed: a kernel
+//     may mark pages as clean that it could not write, so a second sync of the same file proves
+//     nothing.
+//  2. link PATH to PATH.old and rename that to PATH.previous: one rename replaces the generation
+//     before the last, so that a previous one exists at every moment. It is a link, and not a
+//     rename of PATH, because PATH has to exist at every moment.
 //  3. rename PATH.new to PATH.
 //  4. sync the directory.
 //
-// Nothing is promised of steps 2 and 3 before step 4 ends: after a loss of power each of the
-// names may be what it was or what it became, one without the other. Whichever they are,
-// PATH is the generation before or the one after, whole, and PATH.previous is the one
-// before or the one before that, whole. A failure up to step 3 leaves PATH as it was. A
-// failure of step 4 is ErrUncertain, until a Write succeeds; PATH then has something that
-// was never acknowledged, so that this Write leaves PATH.previous alone.
+// The effects of steps 2 and 3 are not durable before step 4 ends: after a power failure each of the
+// two names can lead to its old or to its new file, independently of the other. In every case PATH
+// is the generation before the Write or the one after it, intact, and PATH.previous is the one
+// before it or the one before that, intact. A failure up to step 3 leaves PATH as it was. A failure
+// of step 4 is ErrUncertain, until a Write succeeds. PATH then has something that was never
+// acknowledged, so this Write does not touch PATH.previous.
 //
 // # Reading
 //
-// Open takes PATH if it is whole. If it is damaged or missing Open takes PATH.previous, and
-// if that is not whole either, it fails with advice; only if neither exists, it starts with
-// nothing. It changes neither of them, so opening again gives the same answer.
-// A damaged PATH stays where it is until the first Write, which gives it the name
-// PATH.damaged-N, and syncs that, before step 3 takes PATH away from it.
+// Open reads PATH if it is intact. If PATH is damaged or missing, Open reads PATH.previous. If that
+// is not intact either, Open fails with advice. Only if neither file exists, it starts with an empty
+// state. It changes neither of them, so another Open gives the same answer. A damaged PATH stays
+// where it is until the first Write, which gives it the name PATH.damaged-N, and syncs that, before
+// step 3 replaces PATH.
 //
-// What cannot be read (not permitted, an error of the disk, a symbolic link, a directory) is
-// not called damaged: it may be whole, and newer than PATH.previous. Open fails. The same
-// goes for what is whole but not for this program (ErrForeign).
+// A file that cannot be read (no permission, an error of the disk, a symbolic link, a directory) is
+// not damaged: it may be intact, and newer than PATH.previous. So Open fails. The same applies to a
+// file that is intact but not usable by this program (ErrForeign).
 //
-// Open syncs the directory before it reads: what it returns is durable even when the process
-// that wrote it was killed between steps 3 and 4.
+// Open syncs the directory before it reads, so what it returns is durable even if the process that
+// wrote it was killed between steps 3 and 4.
 package store
 
 import (
@@ -87,8 +87,7 @@ type Store struct {
 	keep  keeping
 	// keptAs is the name for a damaged file, when keep is keepAsDamaged.
 	keptAs string
-	// uncertain means that PATH may come back after a loss of power as something that was not
-	// acknowledged.
+	// uncertain means that after a power failure PATH may be something that was not acknowledged.
 	uncertain bool
 }
 

@@ -1,12 +1,12 @@
 // Package kubelet is a source of pods: the kubelet's own list of what runs on its node, /pods.
 //
-// The list has static pods and those of the API server, with the UIDs that the container runtime gets too. The
-// source reads it regularly, so that a pod's specification is usually known when the pod starts. If it is not, the
-// source asks again at once (Lookup). Decisions about pods that are gone ask again (List), because an older list
-// cannot show what happened since.
+// The list has static pods and those of the API server, with the UIDs that the container runtime gets
+// too. The source reads it regularly, so a pod's specification is usually known when the pod starts.
+// If it is not, the source asks again at once (Lookup). Before it decides that a pod is gone, a caller
+// asks again (List), because an older list cannot show what happened since.
 //
-// Pods whose phase is Succeeded or Failed run no more. They are not in the list, even if the kubelet still shows
-// them.
+// Pods whose phase is Succeeded or Failed no longer run. They are not in the list, even if the kubelet
+// still shows them.
 //
 // An answer is a list only if all of it is a PodList of v1; everything else is an error, never a node without pods.
 // The source reads it as a stream, item by item, in bounded memory, and of each pod only the fields that podspec

@@ -27,9 +27,9 @@
 //	a hook            until Config.Timeout or half of the runtime's own timeout, whichever is less. Then it
 //	                  fails with the reason, and the kubelet tries again. A durable pod needs
 //	                  neither the disk nor the source of pods: it is answered within milliseconds
-//	the devices of    half of the hook's time, beside the source of pods, and only a pod that asks for devices. Then it is
-//	others            tried again, or, under a policy that admits pods that are not aligned, admitted without its
-//	                  devices; it keeps the reason for its account
+//	the devices of    half of the hook's time, at the same time as the source of pods, and only for a pod that
+//	others            requests devices. Then the kubelet tries again, or, under a policy that admits pods that are
+//	                  not aligned, the pod is admitted without its devices, and keeps the reason for its account
 //	a job             Config.Timeout for the source of pods, Config.Period for the disk
 //	an unsolicited    as long as the runtime sends no other request, because the update has the runtime's lock. If
 //	update            other requests come, 10 s. Then the connection is closed, and the runtime synchronises the next one
@@ -45,7 +45,7 @@
 // While a container is not settled, it counts as having every setting that it had and every setting that was
 // sent for it. So no container is created on, or moved to, CPUs that another one may still own, and no
 // container gets CPUs of its own that another one may still use. If no update in the same reply is certain
-// to make room, the creation fails and is tried again.
+// to make room, the creation fails, and the kubelet tries again.
 //
 // This depends on two properties of containerd and CRI-O. They ask, and apply the reply, under one lock, so
 // the next request proves that the last reply was applied. And an unsolicited update waits for that lock, so
@@ -54,31 +54,36 @@
 //
 // # Release
 //
-// A grant ends when its pod is gone from the source and no container of the pod runs. If the source does not
-// know the pod, the grant ends when the sandbox was removed and no new one followed for a while. The loop
-// checks this after a pod ends, before it rejects a pod, and before it answers a runtime that synchronises. If the source
-// does not answer when a pod is to be rejected, the pod is not rejected: it will be tried again.
+// A grant ends when its pod is gone from the source and no container of the pod runs. If the source
+// does not know the pod, the grant ends some time after the sandbox was removed, if no new sandbox
+// followed. The loop checks this after a pod ends, before it rejects a pod, and before it answers a
+// runtime that synchronises. If the source does not answer when a pod is about to be rejected, the
+// pod is not rejected: the sandbox fails, and the kubelet tries again.
 //
 // # Resizes
 //
-// A message about a resize has numbers: of the pod as a whole, or of one container, for memory first and then for CPUs.
-// What the pod wants as a whole is in the kubelet's list of pods, which is asked at the first message that the grant
-// does not explain. The list has the pod's specification, and the kubelet carries out the one that it has accepted
-// last. So the numbers must be those of the list. If they are of neither the list nor the grant, or if only some
-// are and the list shows that the kubelet has not accepted its request (PodResizePending), the answer is an error: try
-// again. What is accepted later is never given before.
+// A message about a resize has numbers: of the whole pod or of one container, first for memory and
+// then for CPUs. The request of the whole pod is in the kubelet's list of pods. The first message
+// that the grant does not explain makes this package read that list. The list has the pod's
+// specification, and the kubelet applies the specification that it accepted last. So the numbers
+// must be those of the list. The answer is an error, and the kubelet tries again, in two cases: the
+// numbers are neither those of the list nor those of the grant, or only some of them are those of
+// the list and the list shows that the kubelet has not accepted its request (PodResizePending).
+// So no pod gets in advance what the kubelet accepts later.
 //
-// Engine.Resize decides about the whole request, and what it decides is durable before the answer. From then on it is a
-// part of the state, and the comparison gives each container what it should have: in the reply to the kubelet's own change
-// of the container, in later replies and rounds, or, after a crash, at the next start. A container that grows has less
-// than its grant until then, and no container gets what one that shrinks has not left. A container with CPUs of its own
-// is left to the kubelet for 5 s after the decision: the kubelet changes it in any case.
+// Engine.Resize decides about the whole request, and its decision is durable before the answer.
+// From then on the decision is a part of the state, and the comparison gives each container what it
+// should have: in the reply to the kubelet's own change of the container, in later replies and
+// rounds, or, after a crash, at the next start. Until then a container that grows has less than its
+// grant, and no container gets CPUs that a shrinking one has not left. The loop leaves a container
+// with CPUs of its own to the kubelet for 5 s after the decision: the kubelet changes it in any case.
 //
-// The kubelet writes the pod's CFS quota after our answer, also where the pod should have none: the quota of a pod that is
-// being resized is looked at four times in a second.
+// The kubelet writes the pod's CFS quota after our answer, even if the pod should have none. So the
+// loop reads the quota of a pod that is being resized four times a second.
 //
-// A runtime that does not forward UpdatePodSandbox asks about containers only, and not at all about a pool. The loop
-// finds the rest in the list, after a while, and Status has the reason why resizes are not decided in advance.
+// A runtime that does not forward UpdatePodSandbox asks only about containers, and never about a
+// pool. The loop finds the rest in the list later, and Status has the reason why resizes are not
+// decided in advance.
 //
 // # Runtimes that take no unsolicited updates
 //
@@ -88,9 +93,10 @@
 //
 // # Moves
 //
-// A pod whose grant has two places in the published state is being moved (docs/rules/moves.md). The state does not
-// say how far: each move has a step here, during shows the loop the state with the pod in that step, and everything
-// above is then the same as for any other change: what a container should have, who is in its way, in which order.
+// A pod is being moved if its grant has two places in the published state (docs/rules/moves.md). The
+// state does not contain the progress of a move: the loop keeps a step for each move. The function
+// during returns the state with the pod in its step. Everything above then works as for any other
+// change: what a container should have, which containers are in its way, and in which order.
 //
 //	widened    the old CPUs, the memory nodes of both places. It lasts for MovesConfig.Notice at least
 //	switched   the new CPUs, as soon as no other container may still run on them
@@ -107,28 +113,31 @@
 //	pages that stay where they are   the step does not end, and the move is returned
 //	a container that ends            the others decide; one that starts meanwhile gets the setting of the step
 //	a pod that ends                  its grant is released with both places
-//	a state that cannot be written   begin: nothing changes. end: it is tried again each round; both places stay assigned
+//	a state that cannot be written   begin: nothing changes. end: each round tries again; both places stay assigned
 //	a restart of the agent           the state has both places. The move goes on from "widened", or from "switched" if a
 //	                                 container has CPUs of the new place alone
 //	a restart of the Kubernetes node the same, without containers: the new place is free of the old, and the pod gets it
 //	a missing connection             nothing moves; the time of the step runs
 //
-// While a pod is being moved, its containers can have the CPUs of either place, so neither is ever another pod's.
-// makeRoom looks for moves when a pod would be rejected, Carry makes those of an operator. One set is made at a time,
-// and only by a runtime that takes unsolicited updates.
+// While a pod is being moved, its containers can have the CPUs of either place, so no other pod gets
+// any of them. makeRoom looks for moves when a pod would be rejected. Carry makes the moves that an
+// operator asks for. The loop makes one set of moves at a time, and only with a runtime that takes
+// unsolicited updates.
 //
 // # Another manager
 //
-// Containers that come with a cpuset belong to another manager, usually the kubelet's static policy. While
-// there is one, this package does not manage the node: it answers, changes nothing, and Status has the reason.
+// A container that is created with a cpuset belongs to another manager, usually the kubelet's static
+// policy. While there is such a container, this package does not manage the node: it answers,
+// changes nothing, and Status has the reason.
 //
 // # Estimates
 //
-// If the source of pods does not list a pod that starts, and Config.Estimate agrees, its request is estimated
-// from the cgroup numbers in RunPodSandbox. Such a pod gets one pool for all its containers, as large as its
-// numbers, or runs on the node shared pool. It is marked in the state, and it does not move when it is listed
-// later.
+// If the source of pods does not list a pod that starts, and Config.Estimate agrees, this package
+// estimates the pod's request from the cgroup numbers in RunPodSandbox. Such a pod gets one pool of
+// this size for all its containers, or runs on the node shared pool. The state marks the pod as
+// estimated. If the source lists the pod later, the pod keeps its place.
 //
-// An empty cpuset.cpus or cpuset.mems means "no change" to a runtime. None is ever sent; a pod that would
-// need one is rejected. The cgroup file system, read by the loop's jobs, decides what a container has.
+// For a runtime, an empty cpuset.cpus or cpuset.mems means "no change". This package never sends one
+// and rejects a pod that would need one. The cgroup file system, which the loop's jobs read, is the
+// truth about what a container has.
 package nri
