@@ -116,7 +116,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&v.Kubelet.CAFile, "kubelet-ca-file", v.Kubelet.CAFile, "a `FILE` with the CA that signed the kubelet's certificate")
 	flags.BoolVar(&v.Kubelet.Insecure, "kubelet-insecure", v.Kubelet.Insecure, "accept any certificate of the kubelet: for loopback only")
 	flags.StringVar(&v.NodeName, "node-name", v.NodeName, "the `NAME` of this Kubernetes node; the agent reads its ResourceSlices from the API server")
-	flags.BoolVar(&v.ReleaseOnExit, "release-on-exit", v.ReleaseOnExit, "at the end, give all CPUs back to every container and drop all assignments: to remove the agent, not to update it")
+	flags.BoolVar(&v.ReleaseOnExit, "release-on-exit", v.ReleaseOnExit, "on exit, let every container run on all CPUs again and drop all assignments: to remove the agent, not to update it")
 	flags.BoolVar(&v.Estimate, "estimate", v.Estimate, "with --runtime nri: if the kubelet does not list a pod or does not answer, estimate the pod's request from the numbers of its cgroup, and mark the pod as estimated")
 	flags.StringVar(&v.CPUQuota.Mode, "cpu-quota", v.CPUQuota.Mode, quotaUsage)
 	flags.StringVar(&v.CgroupRoot, "cgroup-root", v.CgroupRoot, "the `DIR` where cgroups are mounted")

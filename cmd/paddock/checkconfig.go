@@ -108,7 +108,7 @@ func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 		differs := ""
 		switch {
 		case p.Log == "":
-			differs = " (the kubelet starts, and calculates wrongly)"
+			differs = " (the kubelet starts, but calculates wrongly)"
 		case !p.Paddock:
 			differs = " (Paddock has no such limit)"
 		}
@@ -119,7 +119,7 @@ func verdictText(v *kubeletcfg.Verdict, style terminal.Style) string {
 		}
 	}
 	if len(v.Reserved) > 0 {
-		out.WriteString("\n  this would be right:\n    reservedMemory:\n")
+		out.WriteString("\n  valid values:\n    reservedMemory:\n")
 		for _, r := range v.Reserved {
 			fmt.Fprintf(&out, "      - %s\n", r)
 		}

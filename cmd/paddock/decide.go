@@ -62,14 +62,14 @@ type decider struct {
 
 // kubeNodeFlag is --node.
 func kubeNodeFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "node", "", "`NAME` of the Kubernetes node: pods of other nodes are left out, and ResourceClaims are allocated on its devices; "+
-		"without it the one that all pods, or all ResourceSlices, are of")
+	cmd.Flags().StringVar(name, "node", "", "`NAME` of the Kubernetes node: pods of other nodes are ignored, and ResourceClaims are allocated on its devices; "+
+		"by default, the node of all pods or of all ResourceSlices")
 }
 
 func (d *decider) register(cmd *cobra.Command) {
 	d.as.register(cmd, "answer as this kubelet does, with its known faults: "+kubelet136+"; CFS quotas are then the kubelet's, unless --cpu-quota is set")
 	kubeNodeFlag(cmd, &d.kubeNode)
-	cmd.Flags().BoolVar(&d.started, "started", true, "admitted pods run before the next one comes: memory of their init containers is free again; =false: they do not")
+	cmd.Flags().BoolVar(&d.started, "started", true, "start each admitted pod before the next one is decided, so that memory of its init containers is free again")
 }
 
 // quota is the mode of --cpu-quota for a command.

@@ -49,7 +49,7 @@ Exit codes: 0 done, 1 error, 2 the new kubelet would not start with the files.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.conversion.To, "to", "", "the kubelet or program to convert the files for, a `TARGET`")
 	flags.StringVar(&c.conversion.Save, "save", "", "write into the directory `PATH`, or, for Paddock, to the file")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	machineFlag(cmd, &c.conversion.Machine)
 	kubeletConfigFlag(flags, &c.conversion.Config)
 	podsFlag(cmd, &c.conversion.Pods, "the pods that have the UIDs")

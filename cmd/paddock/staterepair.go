@@ -51,7 +51,7 @@ Exit codes: 0 repaired or nothing to repair, 1 error, 2 it cannot be repaired.`,
 	podsFlag(cmd, &c.repair.Pods, "all pods of the node; any other pod counts as gone")
 	cmd.Flags().StringVar(&c.repair.Save, "save", "", "write into the directory `PATH` instead of in place")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be done, and change nothing")
 	if err := cmd.MarkFlagRequired("kubelet-config"); err != nil {
 		panic(err) // The flag was defined above.
 	}

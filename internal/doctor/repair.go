@@ -233,7 +233,7 @@ func (r *repair) presentMemory(m *kubeletstate.Memory, machine accounting) {
 }
 
 // ErrRejected is wrapped by the error of Check.
-var ErrRejected = errors.New("the kubelet would not start on it")
+var ErrRejected = errors.New("the kubelet would not start with it")
 
 // Check verifies files and returns an error with the faults of those on which the kubelet would not
 // start.

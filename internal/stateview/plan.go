@@ -35,7 +35,7 @@ func Repair(p *treatment.Plan) string {
 		for _, m := range slices.Sorted(maps.Keys(p.Unprotected)) {
 			fmt.Fprintf(&text, "check: the content of the %s's file is not protected (%s)\n", m, p.Unprotected[m])
 		}
-		return text.String() + "nothing to repair: the kubelet starts on it\n"
+		return text.String() + "nothing to repair: the kubelet starts with it\n"
 	}
 	if len(p.Remarks) == 0 {
 		return "nothing changes but version and checksum\n\n"

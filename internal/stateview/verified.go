@@ -56,7 +56,7 @@ func VerifiedOf(all []treatment.Verified) Verified {
 // Text is the document for reading: of each file the answer first.
 func (all Verified) Text(style terminal.Style) string {
 	answers := map[doctor.Answer]string{
-		doctor.Starts: "starts on it", doctor.StartsWithout: "starts without it, and running pods lose their devices", doctor.Rejects: "does not start on it", doctor.Unsure: "may start on it or not: that cannot be told",
+		doctor.Starts: "starts with it", doctor.StartsWithout: "starts without it, and running pods lose their devices", doctor.Rejects: "does not start with it", doctor.Unsure: "may or may not start with it: this is unknown",
 	}
 	answerTones := map[doctor.Answer]terminal.Tone{doctor.Starts: terminal.Good, doctor.StartsWithout: terminal.Bad, doctor.Rejects: terminal.Bad, doctor.Unsure: terminal.Warn}
 	levelTones := map[doctor.Level]terminal.Tone{doctor.Note: terminal.Faint, doctor.Doubt: terminal.Warn, doctor.Loss: terminal.Bad, doctor.Fault: terminal.Bad}
