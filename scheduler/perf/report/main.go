@@ -47,7 +47,7 @@ func read(from io.Reader) (metrics, error) {
 		for i := 2; i+1 < len(fields); i += 2 {
 			value, err := strconv.ParseFloat(fields[i], 64)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %q is not a number: the line is no result of a benchmark", name, fields[i])
+				return nil, fmt.Errorf("%s: %q is not a number: the line is not the result of a benchmark", name, fields[i])
 			}
 			m[name][fields[i+1]] = value
 		}
