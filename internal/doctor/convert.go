@@ -164,7 +164,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 	b, err := readLists(old)
 	if err != nil { // the list is text like any other here; the new kubelet's Verify reports what to do about it
 		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
-			c.lose(uid, "its pool %s is not known any more; the node shared pool is left as it is, since %v", old.Pools[uid], err)
+			c.lose(uid, "its pool %s is no longer known; the node shared pool is left as it is, since %v", old.Pools[uid], err)
 		}
 		return out
 	}
@@ -176,7 +176,7 @@ func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
 				own.AddSet(e.cpus)
 			}
 		}
-		c.remark(p.uid, "its pool %s is not known any more; its containers keep their CPUs of it", p.cpus)
+		c.remark(p.uid, "its pool %s is no longer known; its containers keep their CPUs of it", p.cpus)
 		if rest := p.cpus.Difference(own.Set()); !rest.IsEmpty() {
 			shared = shared.Union(rest)
 			c.lose(p.uid, "of its pool %s no container's: back to the node shared pool", are(rest))

@@ -132,7 +132,7 @@ func (s *State) grant(pod request.Pod) (*node.Grant, error) {
 			_, i := pod.Container(name)
 			set, err := cpuset.Parse(list)
 			if i < 0 || err != nil {
-				return nil, fmt.Errorf("the CPU file has %q for container %s, which the pod does not have or which is no list", list, name)
+				return nil, fmt.Errorf("the CPU file has %q for container %s, which the pod does not have, or which is not a list", list, name)
 			}
 			g.Containers[i].CPUs, assigned = set, true
 		}

@@ -108,7 +108,7 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 	return q, unique(q.items)
 }
 
-// unique is an error about a pod that is there twice, in one file or in two: a node would take it for one pod.
+// unique is an error about a pod that is listed twice, in one file or in two: a node would take it for one pod.
 func unique(items []capacity.Item) error {
 	seen := make(map[string]bool, len(items))
 	for _, i := range items {

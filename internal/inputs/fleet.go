@@ -157,7 +157,7 @@ func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) err
 	case len(wrong) > 0:
 		return fmt.Errorf(".name: %q: %s", e.Name, wrong[0])
 	case out.objects[e.Name] != nil:
-		return fmt.Errorf(".name: %q is there twice", e.Name)
+		return fmt.Errorf(".name: %q is listed twice", e.Name)
 	case count < 0 || count > maxNodes-*total:
 		return fmt.Errorf(".count: %d: want 0 to %d nodes in all", count, maxNodes)
 	case e.Price != nil && !(*e.Price > 0 && *e.Price <= maxPrice):

@@ -95,7 +95,7 @@ func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int6
 	switch {
 	case !request.IsMemory(name):
 		return 0, &Problem{
-			Why: fmt.Sprintf("%q is no type of memory", name),
+			Why: fmt.Sprintf("%q is not a type of memory", name),
 			Fix: "use memory or a huge page size such as hugepages-2Mi",
 			Kubelet: fmt.Sprintf("invalid configuration: the limit type %q for NUMA node %d is not supported, "+
 				"only [memory hugepages-<HugePageSize>] is accepted", name, numa),

@@ -47,7 +47,7 @@ func moveOptions() map[string]func(m *node.MovePolicy, value string) (why, fix s
 		optionMaxMemory: func(m *node.MovePolicy, value string) (string, string) {
 			q, err := resource.ParseQuantity(value)
 			if err != nil || q.Sign() < 0 || q.CmpInt64(1<<55) > 0 {
-				return fmt.Sprintf("%q is no amount of memory", value), `use bytes, such as "4Gi"; "0" moves no memory between NUMA nodes`
+				return fmt.Sprintf("%q is not an amount of memory", value), `use bytes, such as "4Gi"; "0" moves no memory between NUMA nodes`
 			}
 			m.Bytes = q.Value()
 			return "", ""

@@ -26,7 +26,7 @@ func ParseGrouping(text string) (Grouping, error) {
 	case ByPod, ByNamespace, ByWorkload:
 		return g, nil
 	}
-	return "", fmt.Errorf("%q is no grouping; want %s, %s or %s", text, ByPod, ByNamespace, ByWorkload)
+	return "", fmt.Errorf("%q is not a grouping; want %s, %s or %s", text, ByPod, ByNamespace, ByWorkload)
 }
 
 // random are the characters that Kubernetes makes names of: no vowels, and no digits like them.

@@ -130,7 +130,7 @@ func decode(data []byte, uid, container string) (Notice, error) {
 		return Notice{}, err
 	}
 	if n.APIVersion != Version || n.Kind != kind || n.UID != uid || n.Container != container || n.Revision == 0 || n.Revision > maxRevision {
-		return Notice{}, fmt.Errorf("it is no notice of version %s for container %s of pod %s", Version, container, uid)
+		return Notice{}, fmt.Errorf("it is not a notice of version %s for container %s of pod %s", Version, container, uid)
 	}
 	return n, nil
 }

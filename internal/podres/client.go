@@ -77,7 +77,7 @@ func explainDial(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("socket %s: %w: there is no such file", path, ErrNoListener)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("socket %s: %w: it was left behind, or is no socket", path, ErrNoListener)
+		return fmt.Errorf("socket %s: %w: it was left behind, or is not a socket", path, ErrNoListener)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("socket %s: %w: try as root", path, fs.ErrPermission)
 	}

@@ -93,7 +93,7 @@ func checkVacant(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("a file that is no socket is there (%s): remove it or choose another path", info.Mode())
+		return fmt.Errorf("the path has a file that is not a socket (%s): remove it or choose another path", info.Mode())
 	}
 	conn, err := net.DialTimeout("unix", path, probeTime)
 	switch {

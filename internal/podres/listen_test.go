@@ -161,9 +161,9 @@ func TestListenRejects(t *testing.T) {
 		{"", "empty"},
 		{"@abstract", "want the path of a file"},
 		{long, "the path has 111 bytes, at most 102 are possible: choose a shorter one"},
-		{file, "a file that is no socket is there (-rw-------)"},
-		{link, "a file that is no socket is there"},
-		{dir, "a file that is no socket is there"},
+		{file, "the path has a file that is not a socket (-rw-------)"},
+		{link, "the path has a file that is not a socket"},
+		{dir, "the path has a file that is not a socket"},
 		{filepath.Join(file, "s"), "not a directory"},
 		{filepath.Join(file, "d", "s"), "not a directory"},
 	} {

@@ -149,7 +149,7 @@ type decoder struct {
 	unknown []string
 }
 
-// into decodes into a type. A field that is there twice is an error.
+// into decodes into a type. A field that is listed twice is an error.
 func (d *decoder) into(o any) error {
 	strict, err := kjson.UnmarshalStrict(d.raw, o)
 	if err != nil {

@@ -382,7 +382,7 @@ func (r *reader) list(at Origin, id identity, raw []byte) {
 	}
 }
 
-// checkUnique rejects a pod that is there twice: the second would be taken for the first.
+// checkUnique rejects a pod that is listed twice: the second would be taken for the first.
 func (r *reader) checkUnique() {
 	uids, names := map[string]Origin{}, map[string]Origin{}
 	for _, s := range r.sources {

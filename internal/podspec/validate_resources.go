@@ -104,7 +104,7 @@ func validateHugePages(name v1.ResourceName, q resource.Quantity, at *field.Path
 		size = resource.MustParse(text)
 	}
 	if size.Sign() <= 0 || size.Cmp(maxUnits) >= 0 {
-		return field.Invalid(at, string(name), fmt.Sprintf("the page size %q is no positive number of bytes", text))
+		return field.Invalid(at, string(name), fmt.Sprintf("the page size %q is not a positive number of bytes", text))
 	}
 	if q.Cmp(maxUnits) < 0 && (!isWhole(q) || q.Value()%size.Value() != 0) {
 		return field.Invalid(at, q.String(), fmt.Sprintf("must be a multiple of the page size of %s", text))

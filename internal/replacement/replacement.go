@@ -119,7 +119,7 @@ func State(fsys store.FS, name string, data []byte) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if len(there) > 0 && !statefile.Begins(there) {
-		return fmt.Errorf("%s is there and is no state of Paddock: nothing was written; name another file", name)
+		return fmt.Errorf("%s exists and is not a state of Paddock: nothing was written; name another file", name)
 	}
 	return exclusively(fsys, proc, []*File{{Path: name}}, func() error {
 		beside, err := writeBeside(fsys, name, data)

@@ -148,7 +148,7 @@ func coreList(text string) ([][]int, error) {
 				}
 			}
 			if b < a || b-a >= maxCPUs {
-				return nil, fmt.Errorf("cores: %q is no range of CPUs", part)
+				return nil, fmt.Errorf("cores: %q is not a range of CPUs", part)
 			}
 			for id := a; id <= b; id++ {
 				if i == 0 {

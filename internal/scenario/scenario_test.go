@@ -84,7 +84,7 @@ var wrongCommands = []struct{ command, want string }{
 	{"machine file=x", "no recorded machines"},
 	{"machine cores=1\nnode 0", "either keys"},
 	{"machine\nnode 0 cores=0-1+2-4", "different lengths"},
-	{"machine\nnode 0 cores=3-1", "no range"},
+	{"machine\nnode 0 cores=3-1", "not a range"},
 	{"machine\nnodes", "want node ID"},
 	{"machine\nnode 0 cores=1,1", "listed twice"},
 	{"config topology", "want key=value"},

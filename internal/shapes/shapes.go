@@ -144,7 +144,7 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 			shape.Name = fmt.Sprintf("%sline-%d", o.Prefix, line)
 		}
 		if first, twice := lines[shape.Name]; twice {
-			bad = append(bad, &RowError{File: name, Line: line, Column: "name", Err: fmt.Errorf("%q is there twice, first in line %d: of equal pods write a count", shape.Name, first)})
+			bad = append(bad, &RowError{File: name, Line: line, Column: "name", Err: fmt.Errorf("%q is listed twice, first in line %d: of equal pods write a count", shape.Name, first)})
 			continue
 		}
 		lines[shape.Name] = line
@@ -167,7 +167,7 @@ func positions(header []string, names map[string]string) (at map[string]int, unk
 			column = ignored
 		}
 		if _, twice := at[column]; twice && column != ignored {
-			return nil, nil, fmt.Errorf("column %s is there twice", column)
+			return nil, nil, fmt.Errorf("column %s is listed twice", column)
 		}
 		at[column] = i
 	}

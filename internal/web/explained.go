@@ -188,7 +188,7 @@ func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection)
 		out.say("this is how the pod would be decided if it came now, on the node as it is without it")
 	default:
 		out.say("since %srevision %d, before this agent started: %s", at, g.Sequence, assignment(m.state, g))
-		out.say("that decision is not known any more; this is how it would be decided on the node as it is now")
+		out.say("that decision is no longer known; this is how it would be decided on the node as it is now")
 		if plan.Rejection != nil {
 			out.Why.Picks = nil
 			out.say("decided now, it would be rejected: %v", plan.Rejection)

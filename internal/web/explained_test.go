@@ -61,7 +61,7 @@ func TestExplainHeld(t *testing.T) {
 	if !e.Assigned || !e.DecisionUnknown || e.Since != nil || e.Answer.Containers[0].CPUs != plan.Grant.CPUs().String() {
 		t.Errorf("after a restart: %+v", e)
 	}
-	e.stands(t, "since revision 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is not known any more")
+	e.stands(t, "since revision 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is no longer known")
 }
 
 // TestExplainHanded: a pod whose place a scheduler chose is explained with that place, and with the node's own choice.

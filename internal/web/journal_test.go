@@ -57,7 +57,7 @@ func TestExplainAfterARestart(t *testing.T) {
 	if !a.Assigned || !a.DecisionUnknown || a.Since == nil || !a.Since.Equal(*then["a"].Since) {
 		t.Errorf("since %v, want %v", a.Since, then["a"].Since)
 	}
-	a.stands(t, "since "+stamp(*a.Since)+", revision 1, before this agent started: CPUs 0-2", "is not known any more")
+	a.stands(t, "since "+stamp(*a.Since)+", revision 1, before this agent started: CPUs 0-2", "is no longer known")
 	if p := read[Pod](r, "/api/pods/uid-a"); p.Since == nil || !p.Since.Equal(*a.Since) || !p.DecisionUnknown {
 		t.Errorf("the page: %+v", p)
 	}

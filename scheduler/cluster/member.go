@@ -367,7 +367,7 @@ func (m *member) check(pods []*v1.Pod) {
 	}
 	problem := ""
 	if !m.cluster.world.AgentReady(pods) {
-		problem = "the agent of Paddock is not ready"
+		problem = "the Paddock agent is not ready"
 	}
 	if problem != at.Problem {
 		m.set(&At{View: at.View, Problem: problem, Gates: at.Gates})

@@ -78,7 +78,7 @@ func (p *Plugin) answer(c *cycle, info fwk.NodeInfo) (status *fwk.Status, hit bo
 const movesForAnother = "node(s): running pods are being moved for another pod"
 
 // notPublished is the reason of nodes that are awaited.
-const notPublished = "node(s): the agent of Paddock has not published a PaddockNode yet"
+const notPublished = "node(s): the Paddock agent has not published a PaddockNode yet"
 
 // view is the node as the cycle sees it; nil if it is not managed.
 func (p *Plugin) view(c *cycle, info fwk.NodeInfo) (*cluster.At, *memo.Node) {

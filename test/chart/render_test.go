@@ -108,7 +108,7 @@ func read(t *testing.T, text string) objects {
 		}
 		key := head.Kind + " " + head.Metadata.Name
 		if _, twice := all[key]; twice {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("%s is listed twice", key)
 		}
 		all[key] = []byte(document)
 	}

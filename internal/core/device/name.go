@@ -35,7 +35,7 @@ func CheckName(resource string) error {
 	case len(name) > maxName:
 		return fmt.Errorf("the name after the slash has %d characters, more than %d", len(name), maxName)
 	case !isWord(name, func(c byte) bool { return isLowerOrDigit(c) || c >= 'A' && c <= 'Z' }, "-_."):
-		return fmt.Errorf("%q is no name of letters, digits, '-', '_' and '.': %s", name, wantedForm)
+		return fmt.Errorf("%q is not a name of letters, digits, '-', '_' and '.': %s", name, wantedForm)
 	}
 	for label := range strings.SplitSeq(domain, ".") {
 		if len(label) > maxLabel || !isWord(label, isLowerOrDigit, "-") {
