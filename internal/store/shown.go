@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/bounded"
 )
@@ -102,21 +102,20 @@ func (s *Shown) Read(group, name string) (data []byte, err error) {
 	return data, err
 }
 
-// List returns the names that have a directory, by group, ascending. Without DIR there are none.
+// List returns the names that have a directory, by group, ascending. Without DIR there are none. What has no FILE, and no
+// next one, was not written here and is not listed: DIR may be one that others use, by mistake.
 func (s *Shown) List() (map[string][]string, error) {
 	all := map[string][]string{}
 	err := s.within(false, func(root *os.Root) error {
 		groups, err := fs.ReadDir(root.FS(), ".")
 		for _, group := range groups {
-			names, failed := fs.ReadDir(root.FS(), group.Name())
-			err = errors.Join(err, failed)
-			all[group.Name()] = []string{}
-			for _, n := range names {
-				if n.IsDir() {
-					all[group.Name()] = append(all[group.Name()], n.Name())
-				}
+			if !group.IsDir() {
+				continue
 			}
-			slices.Sort(all[group.Name()])
+			names, written, failed := s.names(root, group.Name())
+			if err = errors.Join(err, failed); written {
+				all[group.Name()] = names
+			}
 		}
 		return err
 	})
@@ -124,6 +123,25 @@ func (s *Shown) List() (map[string][]string, error) {
 		err = nil
 	}
 	return all, err
+}
+
+// names are the directories of a group. written reports whether Write has made any of what is there.
+func (s *Shown) names(root *os.Root, group string) (names []string, written bool, err error) {
+	entries, err := fs.ReadDir(root.FS(), group)
+	names = []string{}
+	for _, e := range entries {
+		if !e.IsDir() {
+			written = written || strings.HasSuffix(e.Name(), suffixNew)
+			continue
+		}
+		names = append(names, e.Name())
+		_, missing := root.Lstat(path.Join(group, e.Name(), s.file))
+		written = written || missing == nil
+	}
+	if errors.Is(err, fs.ErrNotExist) { // It was removed in this moment.
+		err = nil
+	}
+	return names, written, err
 }
 
 // Remove removes everything of a group.

@@ -82,7 +82,7 @@ func TestShownLeftovers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if all, err := s.List(); err != nil || n >= 3 && len(all["g"]) != 1 {
+			if all, err := s.List(); err != nil || n >= 4 && len(all["g"]) != 1 {
 				t.Errorf("%v, %v", all, err)
 			}
 			if err := s.Write("g", "n", []byte("whole")); err != nil {
@@ -132,6 +132,27 @@ func TestShownPlanted(t *testing.T) {
 				t.Errorf("the file outside has %q, %v", data, err)
 			}
 		})
+	}
+}
+
+// A directory that others use as well, by mistake: what they have there is not listed, so nobody removes it.
+func TestShownAmongOthers(t *testing.T) {
+	s, dir := shown(t)
+	for _, name := range []string{"data/db/table", "data/lock", "empty/too", "stray"} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Write("g", "n", nil); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.List()
+	if diff := cmp.Diff(map[string][]string{"g": {"n"}}, all); err != nil || diff != "" {
+		t.Error(err, diff)
 	}
 }
 
