@@ -283,7 +283,7 @@ func (a *Agent) defragment(asked DefragmentRequest) ([]moves.Move, error) {
 	if asked.Moves < 1 || asked.Moves > explain.MaxDefragMoves {
 		return nil, fmt.Errorf("%d moves: want 1 to %d", asked.Moves, explain.MaxDefragMoves)
 	}
-	gain := moves.Defragment(s, asked.Moves, moves.Terms{Bytes: asked.Bytes, Plans: explain.DefragPlans})
+	gain := moves.Defragment(s, asked.Moves, moves.Terms{Bytes: asked.Bytes, BothPlaces: true, Plans: explain.DefragPlans})
 	if !slices.EqualFunc(gain.Moves, asked.Answer, func(m moves.Move, known explain.PodMove) bool {
 		return m.To.Pod.UID == known.UID && m.From.CPUs().String() == known.FromCPUs && m.To.CPUs().String() == known.ToCPUs
 	}) {

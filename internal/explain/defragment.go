@@ -55,7 +55,7 @@ const DefragPlans = 20_000
 // Defragment looks for moves after which the largest pod that fits is larger. It returns the node after each move, too. The search
 // ends with the context; the error is then its cause.
 func Defragment(ctx context.Context, s *node.State, wish Wish) (Defragmentation, []*node.State, error) {
-	terms := moves.Terms{Bytes: wish.Bytes, Plans: DefragPlans, Stop: func() bool { return ctx.Err() != nil }}
+	terms := moves.Terms{Bytes: wish.Bytes, BothPlaces: true, Plans: DefragPlans, Stop: func() bool { return ctx.Err() != nil }}
 	all := terms
 	all.Consent = func(*node.Grant) request.Consent { return request.MoveMemory }
 	if wish.All {

@@ -330,7 +330,7 @@ func (g *gather) carry(gain *Gain, moved []Move) bool {
 	s := g.state
 	for len(moved) > 0 {
 		at := slices.IndexFunc(moved, func(m Move) bool {
-			next, err := s.Move(m.To)
+			next, err := g.move(s, m.To)
 			if err == nil {
 				s = next
 			}

@@ -196,6 +196,18 @@ func TestDefragment(t *testing.T) {
 				t.Fatalf("%+v, an exhaustive search finds %+v", got, want)
 			}
 		}
+		carried := moves.Defragment(s, most, moves.Terms{Bytes: 1 << 50, BothPlaces: true})
+		at = s
+		for i, m := range carried.Moves {
+			held, err := at.BeginMove(m.To)
+			if err != nil {
+				t.Fatalf("move %d of a node that carries them out: %v", i, err)
+			}
+			at = held.EndMove(m.To.Pod.UID, true)
+		}
+		if carried.After.CPUs != roomiest(at) {
+			t.Fatalf("the node has room for %d CPUs after the moves, want %d", roomiest(at), carried.After.CPUs)
+		}
 		again := moves.Defragment(s, most, moves.Terms{Bytes: 1 << 50})
 		if !slices.EqualFunc(again.Moves, g.Moves, func(a, b moves.Move) bool {
 			return a.From.Pod.UID == b.From.Pod.UID && a.To.CPUs().Equal(b.To.CPUs())
