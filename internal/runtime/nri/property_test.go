@@ -58,6 +58,7 @@ func TestHistories(t *testing.T) {
 			"again":        h.again,
 			"restart":      h.restart,
 			"resize":       h.resizeOne,
+			"odd":          h.oddNumbers,
 			"retry":        h.retry,
 			"update fails": func(*rapid.T) { h.broken = errors.New("device or resource busy") },
 			"stop":         func(t *rapid.T) { h.stop(h.any(t)) },
@@ -194,6 +195,32 @@ func (h *history) resizeOne(t *rapid.T) {
 	_ = h.resize(h.actuated[uid], pod)
 }
 
+// oddNumbers are those of a kubelet that carries out what nobody asked for, out of order: those of any request, for the pod or
+// a container, with a limit that no request has, and at times with another list or a request that it has not accepted.
+func (h *history) oddNumbers(t *rapid.T) {
+	uid := h.any(t)
+	box, pod := h.box(uid), h.asked(uid)
+	if box == nil {
+		return
+	}
+	odd := []int64{-1, 0, 1, 1000, 2000, 3000, 4000, 5000, 1 << 40, -1 << 62}
+	to := sizes{rapid.SampledFrom(odd).Draw(t, "milli"), rapid.SampledFrom([]int64{-1, 0, 1, 64 << 20, 128 << 20, 192 << 20, 1 << 62}).Draw(t, "memory")}
+	if _, listed := h.source[uid]; listed && pod.QoS == request.Guaranteed && rapid.Bool().Draw(t, "another list") {
+		h.list(guaranteed(uid, rapid.IntRange(1, 5).Draw(t, "CPUs")))
+	}
+	h.mu.Lock()
+	delete(h.pending, uid)
+	if rapid.IntRange(0, 2).Draw(t, "pending") == 0 {
+		h.pending[uid] = "Infeasible: not accepted"
+	}
+	h.mu.Unlock()
+	if name := rapid.SampledFrom([]string{"", "app", "log", "web", "none"}).Draw(t, "container"); name != "" {
+		_ = h.updateContainer(box, name, to)
+	} else if h.link != nil {
+		_ = h.plugin.UpdatePodSandbox(h.ctx, box, nil, to.message())
+	}
+}
+
 // carry moves a pod as an operator does.
 func (h *history) carry(t *rapid.T) {
 	s := h.engine.State()
@@ -300,6 +327,9 @@ func (h *history) keepPromise(t *rapid.T, s *node.State) {
 // end lets everything settle and looks whether it is as it should be.
 func (h *history) end(t *rapid.T) {
 	h.deaf, h.lose, h.fail, h.between, h.broken = nil, nil, nil, nil, nil
+	h.mu.Lock()
+	clear(h.pending)
+	h.mu.Unlock()
 	if h.link == nil {
 		h.connect()
 	}
