@@ -153,6 +153,11 @@ func newLoop(p *Plugin) *loop {
 		l.lost = p.begun
 	}
 	l.table = newTable(p.begun)
+	for _, g := range p.config.Engine.State().Grants() {
+		if g.Resized > 0 { // It is not in the state when it was moved.
+			l.movedAt[g.Pod.UID] = p.begun
+		}
+	}
 	return l
 }
 

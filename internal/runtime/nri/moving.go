@@ -154,6 +154,7 @@ func placeOf(g *node.Grant, i int) converge.Setting {
 func (l *loop) moved(uid string, there bool) {
 	m := l.moves[uid]
 	delete(l.moves, uid)
+	l.movedAt[uid] = l.config.Now()
 	done := there && m.step == node.MoveNarrowed
 	if done {
 		l.config.Log.InfoContext(l.flow, "a pod was moved", "pod", m.to.Pod.ID(), "uid", uid, "cpus", m.to.CPUs().String(), "bytes", m.bytes)

@@ -153,3 +153,42 @@ func TestMoveBesideAPromise(t *testing.T) {
 		b.check(t)
 	})
 }
+
+// A move is given up that took longer than the interval. The pod is left alone for as long after its end, and after a restart of
+// the agent, which does not know when that was.
+func TestMoveIsRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t)
+		again := func() error {
+			s := b.engine.State()
+			from, _ := s.Grant("c")
+			return b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: s.Release("c").Reserving(from).Replan(from).Grant, Across: true}}, false)
+		}
+		if err := b.run("big"); !errors.Is(err, nri.ErrMoving) {
+			t.Fatal(err)
+		}
+		pass(500 * time.Millisecond)
+		b.setUpdates(errors.New("the container is frozen"))
+		pass(15 * time.Minute)
+		b.setUpdates(nil)
+		pass(time.Minute)
+		if len(w.ended()) != 1 {
+			t.Fatalf("ended %v", w.ended())
+		}
+		for _, when := range []string{"after its end", "after a restart"} {
+			if err := again(); err == nil || !strings.Contains(err.Error(), "moved a short time ago") {
+				t.Errorf("%s: %v", when, err)
+			}
+			b.disconnect()
+			b.start()
+			pass(time.Minute)
+		}
+		pass(10 * time.Minute)
+		if err := again(); err != nil {
+			t.Error(err)
+		}
+		pass(10 * time.Second)
+		b.apart()
+		b.check(t)
+	})
+}
