@@ -186,6 +186,34 @@ func TestDefragmentIsInterrupted(t *testing.T) {
 	})
 }
 
+// TestDefragmentBeforeThePodsAreListed: an agent that starts again does not know which pods ask to be left alone. It moves none
+// until it does.
+func TestDefragmentBeforeThePodsAreListed(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		a := b.cutUp()
+		b.kill(a)
+		if err := a.Close(); err != nil {
+			t.Log(err)
+		}
+		a = b.start()
+		b.drive(a)
+		b.tick()
+		list := defragments(t, a, 3, 4, 2)
+		if code, text := carryOut(t, a, list); code != http.StatusConflict || !strings.Contains(text, "it is not known whether it asks to be left alone") {
+			t.Errorf("%d %s", code, text)
+		}
+		b.deliver(a, manifestsOf(t, a, movable("first"), movable("second")))
+		b.tick() // Their containers started again.
+		if code, text := carryOut(t, a, list); code != http.StatusOK {
+			t.Errorf("%d %s", code, text)
+		}
+		progress(t, a, 20*time.Second)
+		if got := holds(a.engine.State()); got != "first=2 second=1" {
+			t.Errorf("the pods have %s", got)
+		}
+	})
+}
+
 // TestDefragmentAndAPodThatOptsOut: the second pod asks to be left alone while the first one moves. It stays, and cannot be
 // moved until the time has passed.
 func TestDefragmentAndAPodThatOptsOut(t *testing.T) {

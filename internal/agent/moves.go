@@ -112,7 +112,13 @@ func (a *Agent) moves() nri.MovesConfig {
 	var quiet *notice.Quiet
 	counted := a.metrics.NewMoves(func() int { return len(a.status().Moving) }, func() int { return quiet.Waiting(time.Now()) })
 	quiet = notice.NewQuiet(time.Duration(a.config.Moves.LeaveAloneAtMost), counted.LeftAlone)
-	c.May = func(uid string) error { return quiet.MayMove(uid, a.asksUntil(uid), time.Now()) }
+	c.May = func(uid string) error {
+		until, known := a.asksUntil(uid)
+		if !known {
+			return errors.New("it is not listed, so it is not known whether it asks to be left alone: ask again later")
+		}
+		return quiet.MayMove(uid, until, time.Now())
+	}
 	c.Observer = moveObserver{
 		counted: counted, notices: a.notices, nodes: a.env.Found.Machine.NodeMask(),
 		moved: func(uid string) { a.moved.add(uid, time.Now(), a.engine.State()) },
@@ -120,15 +126,16 @@ func (a *Agent) moves() nri.MovesConfig {
 	return c
 }
 
-// asksUntil is until when a pod asks not to be moved, as its manifest has it now.
-func (a *Agent) asksUntil(uid string) time.Time {
+// asksUntil is until when a pod asks not to be moved, as its manifest has it now. known is false if the manifest was not read
+// since the start.
+func (a *Agent) asksUntil(uid string) (until time.Time, known bool) {
 	if a.pods != nil {
 		return a.pods.Quiet(uid)
 	}
 	if asked := a.quiet.Load(); asked != nil {
-		return (*asked)[uid]
+		return (*asked)[uid], true
 	}
-	return time.Time{}
+	return time.Time{}, false
 }
 
 // movedPods are the pods that were moved since the start, by UID. Its methods may be called by several goroutines.

@@ -200,11 +200,13 @@ func (s *Source) Latest(uid string) (pod request.Pod, pending string, known bool
 // Listing is what the kubelet listed last; nil: nothing yet. It sends no request.
 func (s *Source) Listing() *handover.Listing { return s.listing.Load() }
 
-// Quiet is until when a pod asks not to be moved, according to the list that was read last. It sends no request.
-func (s *Source) Quiet(uid string) time.Time {
+// Quiet is until when a pod asks not to be moved, according to the list that was read last. It is not known of a pod that is
+// not listed, or cannot be used. It sends no request.
+func (s *Source) Quiet(uid string) (until time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pods[uid].quiet
+	e, there := s.pods[uid]
+	return e.quiet, there && e.err == nil
 }
 
 // Gone reports whether a pod is gone, according to all lists so far (package absence). It sends no request.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 )
@@ -152,6 +153,37 @@ func TestRecordedList(t *testing.T) {
 		p := pods[uid]
 		if got := fmt.Sprint(p.Kind, " ", p.BudgetCPUs); got != want || len(p.Containers) == 0 {
 			t.Errorf("%s: %s with %d containers, want %s", uid, got, len(p.Containers), want)
+		}
+	}
+}
+
+// TestQuiet: until when a pod asks to be left alone is known once it is listed in a form that can be used.
+func TestQuiet(t *testing.T) {
+	asks := func(text string) string {
+		return strings.Replace(list("p 2"), `"metadata":{`, `"metadata":{"annotations":{"paddock-project.github.io/leave-alone-until":"`+text+`"},`, 1)
+	}
+	for name, c := range map[string]struct {
+		answer string
+		until  int64
+		known  bool
+	}{
+		"asks for nothing":   {list("p 2"), time.Time{}.Unix(), true},
+		"asks":               {asks("2027-01-31T18:00:00Z"), 1801418400, true},
+		"no time":            {asks(strings.Repeat("9", 1000)), time.Time{}.Unix(), true},
+		"a year of ten":      {asks("9999999999-01-31T18:00:00Z"), time.Time{}.Unix(), true},
+		"the first year":     {asks("0001-01-01T00:00:00Z"), time.Time{}.Unix(), true},
+		"the last year":      {asks("9999-12-31T23:59:59Z"), 253402300799, true},
+		"not listed":         {list("a 1"), time.Time{}.Unix(), false},
+		"not usable":         {list("p -2"), time.Time{}.Unix(), false},
+		"an annotation list": {strings.Replace(list("p 2"), `"metadata":{`, `"metadata":{"annotations":[],`, 1), time.Time{}.Unix(), false},
+	} {
+		source := newSource(t, kubelet.Address{URL: newServer(t, c.answer).URL})
+		if _, known := source.Quiet("p"); known {
+			t.Errorf("%s: known before it is asked for", name)
+		}
+		_, _ = source.List(t.Context())
+		if until, known := source.Quiet("p"); until.Unix() != c.until || known != c.known {
+			t.Errorf("%s: until %v, known %t; want %t", name, until, known, c.known)
 		}
 	}
 }
