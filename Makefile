@@ -29,7 +29,7 @@ LIMIT ?= 20m
 PLACEMENTS ?= 5000
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster e2e-live cluster cluster-apart scheduler scheduler-check scheduler-perf
+.PHONY: help run plan man build test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster cluster cluster-apart scheduler scheduler-check scheduler-perf
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -199,13 +199,9 @@ benefit: ## What exclusive CPUs do for a program beside noisy neighbours, as the
 	cd test/e2e && $(GO) vet . && $(GO) test -v -count=1 -timeout 30m -run '^TestBenefit$$' . -benefit
 
 # PAGES is a regular expression: make e2e-cluster PAGES=^[1-8] leaves some out. A page begins where those before it end.
-# Those from 9a on change running pods. They are not part of every run until they have passed whole, several times in a row.
-PAGES ?= ^([1-8]|9[0-9])
+PAGES ?=
 e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once.
 	cd test/e2e && $(GO) vet ./... && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m ./cluster
-
-e2e-live: PAGES :=
-e2e-live: e2e-cluster ## The same, with resizes and moves of running pods, also on a kernel 6.18.
 
 # A module of its own, with k8s.io/kubernetes: minutes to compile, once.
 scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Paddock.
