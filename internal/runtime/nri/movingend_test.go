@@ -176,7 +176,7 @@ func TestMoveIsRare(t *testing.T) {
 			t.Fatalf("ended %v", w.ended())
 		}
 		for _, when := range []string{"after its end", "after a restart"} {
-			if err := again(); err == nil || !strings.Contains(err.Error(), "moved a short time ago") {
+			if err := again(); err == nil || !strings.Contains(err.Error(), "moved recently") {
 				t.Errorf("%s: %v", when, err)
 			}
 			b.disconnect()
