@@ -192,3 +192,27 @@ func TestMoveIsRare(t *testing.T) {
 		b.check(t)
 	})
 }
+
+// The last request of the runtime changed the memory of a container that is then to be moved. No later request and no
+// cgroup proves that the reply was applied, but the container has the same CPUs in any case.
+func TestMoveAfterAReplyThatChangesNoCPUs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := fragmented(t)
+		if err := b.updateContainer(b.box("c"), "app", sizes{milli: 2000, memory: 64 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		pass(15 * time.Second)
+		s := b.engine.State()
+		from, _ := s.Grant("c")
+		list := []moves.Move{{From: from, To: s.Release("c").Reserving(from).Replan(from).Grant, Across: true}}
+		if err := b.plugin.Carry(t.Context(), list, false); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		if ended := w.ended(); len(ended) != 1 || !ended[0] {
+			t.Errorf("ended %v", ended)
+		}
+		b.apart()
+		b.check(t)
+	})
+}

@@ -221,9 +221,10 @@ func (c *container) rest(p phase) {
 	}
 }
 
-// see notes what the cgroup shows. While something is under way, the cgroup proves something only if it has
-// the setting that was sent last, and if the container did not have that before: then everything was applied.
-// late is true if everything should have been applied by now.
+// see notes what the cgroup shows. While something is under way, the cgroup proves something only if it
+// has the setting that was sent last, and if the container did not have that before: then everything
+// was applied. If the container had nothing else before, it does not matter. late is true if everything
+// should have been applied by now.
 func (c *container) see(file converge.Setting, late bool) {
 	switch c.phase {
 	case settled, unknown:
@@ -235,7 +236,9 @@ func (c *container) see(file converge.Setting, late bool) {
 		if q := last.after.Quota; late && there && q != node.KeepQuota && q != file.Quota {
 			c.has.Quota, c.missed = node.KeepQuota, true // The kubelet's came with a resize, and ours did not.
 		}
-		if there && !sameCPUs(c.has, file) {
+		changed := !sameCPUs(c.has, file)
+		same := late && !c.missed && sameCPUs(c.everything(), file) // Applied or not, it has this.
+		if there && (changed || same) {
 			c.has, c.own, c.sent, c.phase = file, last.own, nil, settled
 		}
 	case creating:
