@@ -29,6 +29,7 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 		case plan.Rejection != nil: // It was released in this moment.
 			return nil, rejection(g.Pod, plan.Rejection)
 		}
+		p.settleInRoom(ctx, uid)
 		return plan.Grant, nil
 	}
 	a, err := find(ctx, sandbox)

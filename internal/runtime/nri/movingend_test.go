@@ -138,7 +138,16 @@ func TestMoveBesideAPromise(t *testing.T) {
 		if err := b.plugin.Carry(t.Context(), list, false); err == nil || !strings.Contains(err.Error(), "is promised to it until") {
 			t.Errorf("moved to CPUs %s: %v", list[0].To.CPUs(), err)
 		}
+		goOn := b.stallDisk()
+		if err := b.run("big"); err == nil {
+			t.Error("it runs without the disk")
+		}
+		goOn()
+		pass(time.Second)
 		b.mustRun(t, "big")
+		if err := b.plugin.Carry(t.Context(), list, false); err == nil || strings.Contains(err.Error(), "promised") {
+			t.Errorf("its pod is there: %v", err)
+		}
 		b.stop("big")
 		b.unlist("big")
 		pass(15 * time.Second)
