@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/engine"
+	"github.com/paddock-project/paddock/internal/promise"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 	"github.com/paddock-project/paddock/internal/store"
@@ -261,10 +262,16 @@ func (o *ordeal) start() {
 		a.encoded = s
 		return nil, nil
 	}
-	a.engine = engine.New(o.disk.get(), engine.Config{Store: written{a}, Encode: encode, Now: time.Now, Observer: a, Log: o.log})
+	kept := promise.New(time.Now)
+	a.engine = engine.New(o.disk.get(), engine.Config{
+		Store: written{a}, Encode: encode, Now: time.Now, Observer: a, Log: o.log,
+		Plan:   kept.Plan(func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return s.Plan(pod), s }),
+		Resize: kept.Resize(func(s *node.State, pod request.Pod) *node.Plan { return s.Resize(pod.UID, pod) }),
+	})
 	c := nri.Config{
 		Engine: a.engine, Pods: a, Cgroups: o.runtime.Cgroups(), Observer: a, Log: o.log, Now: time.Now, After: time.After, Dial: a.dial,
 		Socket: "in memory", Timeout: answerWithin, Period: 10 * time.Second, Grace: 30 * time.Second, TakeOver: true,
+		Moves: nri.MovesConfig{Notice: 500 * time.Millisecond, Interval: 5 * time.Second, Promises: kept, Observer: a},
 	}
 	if o.estimate {
 		c.Estimate = func(err error) bool { return errors.Is(err, sim.ErrUnknownPod) }

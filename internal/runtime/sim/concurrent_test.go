@@ -30,10 +30,11 @@ const answerWithin = time.Second
 // storms come at their own times.
 type history struct {
 	// required makes the runtime create no container without the plugin. old is a runtime that takes no unsolicited
-	// updates. estimate lets the plugin read requests from cgroup numbers.
-	required, old, estimate bool
-	acts                    []act
-	storms                  []storm
+	// updates. estimate lets the plugin read requests from cgroup numbers. dynamic is a policy that aligns pods, and moves
+	// them.
+	required, old, estimate, dynamic bool
+	acts                             []act
+	storms                           []storm
 }
 
 // frequent are the kinds of storms as often as it takes for each to strike in one of twenty histories: those of updates
@@ -51,7 +52,7 @@ const briefly = 40
 func histories() *rapid.Generator[history] {
 	acts := rapid.Custom(func(t *rapid.T) act {
 		return act{
-			what: rapid.IntRange(0, 14).Draw(t, "what"), pod: rapid.IntRange(0, 7).Draw(t, "pod"), cpus: rapid.IntRange(0, 3).Draw(t, "CPUs"),
+			what: rapid.IntRange(0, 16).Draw(t, "what"), pod: rapid.IntRange(0, 7).Draw(t, "pod"), cpus: rapid.IntRange(0, 3).Draw(t, "CPUs"),
 			after: time.Duration(rapid.IntRange(0, 3000).Draw(t, "milliseconds")) * time.Millisecond,
 		}
 	})
@@ -66,8 +67,8 @@ func histories() *rapid.Generator[history] {
 	return rapid.Custom(func(t *rapid.T) history {
 		return history{
 			required: rapid.IntRange(0, 2).Draw(t, "required") == 2, old: rapid.IntRange(0, 4).Draw(t, "old") == 4,
-			estimate: rapid.IntRange(0, 3).Draw(t, "estimate") == 3,
-			acts:     rapid.SliceOfN(acts, 10, 40).Draw(t, "acts"), storms: rapid.SliceOfN(storms, 4, 12).Draw(t, "storms"),
+			estimate: rapid.IntRange(0, 3).Draw(t, "estimate") == 3, dynamic: rapid.Bool().Draw(t, "dynamic"),
+			acts: rapid.SliceOfN(acts, 10, 40).Draw(t, "acts"), storms: rapid.SliceOfN(storms, 4, 12).Draw(t, "storms"),
 		}
 	})
 }
@@ -104,19 +105,20 @@ func TestConcurrentHistories(t *testing.T) {
 
 // mix counts the histories in which each fault struck.
 type mix struct {
-	histories, required, old, estimate, events int
-	resized, notResized                        int
-	struck                                     [calamities]int
+	histories, required, old, estimate, dynamic, events int
+	resized, notResized, moved, notMoved                int
+	struck                                              [calamities]int
 }
 
 func (m *mix) add(o *ordeal) {
 	m.histories++
 	m.events += o.checker.Events()
 	m.resized, m.notResized = m.resized+o.resized, m.notResized+o.notResized
+	m.moved, m.notMoved = m.moved+o.moved, m.notMoved+o.notMoved
 	for _, n := range []struct {
 		is    bool
 		count *int
-	}{{o.required, &m.required}, {o.old, &m.old}, {o.estimate, &m.estimate}} {
+	}{{o.required, &m.required}, {o.old, &m.old}, {o.estimate, &m.estimate}, {o.dynamic, &m.dynamic}} {
 		if n.is {
 			*n.count++
 		}
@@ -138,9 +140,11 @@ func (m *mix) print(t *testing.T) {
 		line(calamity(k).String(), n)
 	}
 	t.Logf("%d resizes were made, %d rejected", m.resized, m.notResized)
+	t.Logf("%d moves were made, %d given up", m.moved, m.notMoved)
 	line("the plugin is required", m.required)
 	line("the runtime takes no unsolicited updates", m.old)
 	line("requests are estimated", m.estimate)
+	line("the policy moves pods", m.dynamic)
 	t.Logf("%d histories, %d events; of the histories in which a fault struck:%s", m.histories, m.events, &b)
 }
 
@@ -171,8 +175,9 @@ type ordeal struct {
 	said         strings.Builder
 	events       []string
 	pods         []request.Pod
-	// resized and notResized count the decisions about resizes.
+	// resized and notResized count the decisions about resizes, moved and notMoved the moves that have ended.
 	resized, notResized int
+	moved, notMoved     int
 	// kubeletRuns numbers the runs of the kubelet, the present one since kubeletSince.
 	kubeletRuns  uint64
 	kubeletSince time.Time
@@ -187,7 +192,9 @@ func newOrdeal(ctx context.Context, h history) *ordeal {
 		}
 		return a
 	}}))
-	o.disk.state = newEngine().State()
+	if o.disk.state = newEngine().State(); h.dynamic {
+		o.disk.state = aligning()
+	}
 	o.checker = simtest.NewChecker(func() *node.State { return o.agent.Load().engine.State() })
 	c := sim.Config{Now: time.Now, After: time.After, Fault: o.fault, Observe: o.observe}
 	if h.required {
@@ -238,7 +245,7 @@ func (o *ordeal) act(a act, group *sync.WaitGroup) {
 		if cpus == 0 {
 			return sharing(fmt.Sprint("p", i))
 		}
-		return exclusive(fmt.Sprint("p", i), cpus)
+		return o.exclusive(fmt.Sprint("p", i), cpus)
 	}
 	switch a.what {
 	case 0, 1:
@@ -247,6 +254,8 @@ func (o *ordeal) act(a act, group *sync.WaitGroup) {
 		o.follow([]string{uid})
 	case 3: // Many at once.
 		o.follow([]string{uid}, shape((a.pod+1)%8, a.cpus), shape((a.pod+2)%8, 0), shape((a.pod+3)%8, 1), shape((a.pod+4)%8, 0))
+	case 15, 16:
+		group.Go(func() { o.carry(uid) })
 	case 4, 5:
 		group.Go(func() { _ = o.kubelet.RestartContainer(o.ctx, uid, name) })
 	case 6:
@@ -280,7 +289,7 @@ func (o *ordeal) resize(uid string, cpus int) {
 	pods := slices.Clone(o.pods)
 	for i := range pods {
 		if pods[i].UID == uid && pods[i].QoS == request.Guaranteed {
-			pods[i] = exclusive(uid, cpus)
+			pods[i] = o.exclusive(uid, cpus)
 		}
 	}
 	o.pods = pods
@@ -361,6 +370,9 @@ func (o *ordeal) judge() error {
 		errs = append(errs, fmt.Errorf("%d grants are pending, %v are not released", len(s.Pending), s.Unreleased))
 	}
 	for _, g := range s.State.Grants() {
+		if g.Moving != nil {
+			errs = append(errs, fmt.Errorf("pod %s is still being moved from %s to %s", g.Pod.UID, g.CPUs(), g.Moving.CPUs()))
+		}
 		if !wanted[g.Pod.UID] {
 			errs = append(errs, fmt.Errorf("pod %s is gone and has %s", g.Pod.UID, g.Pool))
 		}
@@ -381,6 +393,13 @@ func (o *ordeal) judge() error {
 			errs = append(errs, fmt.Errorf("pod %s fits: running %t, admitted %t, %w", p.Pod.UID, p.Running, admitted, p.Err))
 		}
 	}
+	if len(o.agent.Load().plugin.Status().Moving) == 0 {
+		for _, err := range o.tryMoves("") {
+			if err != nil && strings.Contains(err.Error(), "other moves are under way") {
+				errs = append(errs, fmt.Errorf("no pod is being moved: %w", err))
+			}
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -388,7 +407,7 @@ func (o *ordeal) judge() error {
 func (o *ordeal) account() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return fmt.Sprintf("required %t, old %t, estimate %t\nevents:\n%s\nlog:\n%s", o.required, o.old, o.estimate, strings.Join(o.events, "\n"), o.said.String())
+	return fmt.Sprintf("required %t, old %t, estimate %t, dynamic %t\nevents:\n%s\nlog:\n%s", o.required, o.old, o.estimate, o.dynamic, strings.Join(o.events, "\n"), o.said.String())
 }
 
 // Write is the log's.

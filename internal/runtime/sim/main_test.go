@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -174,17 +175,31 @@ func (ignore) Wrote(engine.Write)                {}
 func (ignore) Released(string)                   {}
 func (ignore) Write([]byte) error                { return nil }
 
-func newEngine() *engine.Engine {
+// empty is a node without pods.
+func empty(policy node.Policy) *node.State {
 	m := scenario.Machine("numa=2 cores=4 memory=1Gi")
 	inventory, err := device.NewInventory(m, nil)
 	if err != nil {
 		panic(err)
 	}
-	s, _, err := node.Adopt(m, node.Policy{StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true}, inventory, nil)
+	policy.StaticCPU, policy.ReservedCPUs, policy.LiftQuota = true, cpuset.Of(0), true
+	s, _, err := node.Adopt(m, policy, inventory, nil)
 	if err != nil {
 		panic(err)
 	}
-	return engine.New(s, engine.Config{
+	return s
+}
+
+// aligning is one whose policy aligns pods, with their memory, and moves them.
+func aligning() *node.State {
+	return empty(node.Policy{
+		Topology: node.TopologyRestricted, Scope: node.PodScope, StaticMemory: true, ReservedMemory: map[int]map[string]int64{0: {machine.Memory: 64 << 20}},
+		Moves: node.MovePolicy{Pods: 2, Bytes: 1 << 30},
+	})
+}
+
+func newEngine() *engine.Engine {
+	return engine.New(empty(node.Policy{}), engine.Config{
 		Store: ignore{}, Encode: func(*node.State) ([]byte, error) { return nil, nil }, Now: time.Now, Observer: ignore{}, Log: slog.New(slog.DiscardHandler),
 	})
 }

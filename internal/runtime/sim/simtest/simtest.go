@@ -141,14 +141,16 @@ func cpus(s *node.State, t assigned) cpuset.Set {
 	return t.runs
 }
 
-// owns reports whether a container was assigned CPUs that are not the other one's.
+// owns reports whether a container was assigned CPUs that are not the other one's. While its pod is being moved, those of
+// either place can be.
 func owns(s *node.State, t, other assigned) bool {
 	g, known := s.Grant(t.pod)
 	if !known {
 		return false
 	}
 	_, i := g.Pod.Container(t.container)
-	if i < 0 || !t.setting.CPUs.Equal(converge.Desired(s, g, i).CPUs) {
+	if i < 0 || !t.setting.CPUs.Equal(converge.Desired(s, g, i).CPUs) &&
+		!t.setting.CPUs.Equal(converge.DesiredFor(s.During(t.pod, node.MoveSwitched), t.pod, t.container).CPUs) {
 		return false
 	}
 	switch g.Isolation(i) {

@@ -90,6 +90,28 @@ func TestChecker(t *testing.T) {
 	}
 }
 
+// TestCheckerOfMoves: a pod that is being moved owns the CPUs of either place once it was told to run there.
+func TestCheckerOfMoves(t *testing.T) {
+	s := state(t)
+	g, _ := s.Grant("own")
+	s, err := s.BeginMove(s.Release("own").Reserving(g).Replan(g).Grant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"1", "2"} {
+		checker := simtest.NewChecker(func() *node.State { return s })
+		checker.Observe(event(sim.Replied, "CreateContainer", "own", "app", at))
+		checker.Observe(event(sim.Replied, "CreateContainer", "other", "c", "0,3"))
+		if err := checker.Err(); err != nil {
+			t.Error(err)
+		}
+		checker.Observe(event(sim.Updated, "UpdateContainers", "other", "c", "0,3,"+at))
+		if checker.Err() == nil {
+			t.Errorf("CPU %s is shared while it is the pod's", at)
+		}
+	}
+}
+
 // TestAtRest names what runs elsewhere.
 func TestAtRest(t *testing.T) {
 	observed := func(pod, container, cpus string, lifted bool) converge.Observed {
