@@ -8,8 +8,8 @@ import (
 )
 
 // Quiet decides until when a pod is left alone. The limit is for how long in a row: it begins when a move of the pod
-// waits for the first time, and a later time that the pod asks for meanwhile does not begin it again. It begins again
-// after a time that the pod asked for has passed, and after a day. Quiet is safe for use by several goroutines.
+// waits for the first time, and a later time that the pod asks for meanwhile, or soon after, does not begin it again. It
+// begins again after a time that the pod asked for has passed, and after a day. Quiet is safe for use by several goroutines.
 type Quiet struct {
 	limit time.Duration
 	count func(capped bool)
@@ -19,6 +19,10 @@ type Quiet struct {
 
 // again is how long after the limit a pod can be left alone again: a day, so that the pods that are kept in mind are few.
 const again = 24 * time.Hour
+
+// renewed is how soon the next time that a pod asks for counts as asked for before. What it asks for is known only when a
+// move is looked for, and a kubelet that waits for a move tries again within 5 minutes.
+const renewed = 6 * time.Minute
 
 // asking is a pod whose moves wait since a time, and until when it asked for that. capped: the limit has passed before.
 type asking struct {
@@ -52,7 +56,7 @@ func (q *Quiet) Waiting(now time.Time) (n int) {
 func (q *Quiet) MayMove(uid string, until, now time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	maps.DeleteFunc(q.asks, func(_ string, h asking) bool { return !h.until.After(now) || now.Sub(h.since) >= q.limit+again })
+	maps.DeleteFunc(q.asks, func(_ string, h asking) bool { return now.Sub(h.until) >= renewed || now.Sub(h.since) >= q.limit+again })
 	if !until.After(now) {
 		delete(q.asks, uid)
 		return nil

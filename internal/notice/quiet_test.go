@@ -24,6 +24,7 @@ func TestQuiet(t *testing.T) {
 		"again after a day":                 {{0, 9000, 60}, {1499, 9000, 0}, {1500, 9000, 1560}},
 		"taken back":                        {{0, 30, 30}, {10, 0, 0}, {20, 90, 80}},
 		"passed without a move in between":  {{0, 30, 30}, {120, 170, 170}},
+		"a little longer before each move":  {{0, 2, 2}, {5, 7, 7}, {10, 15, 15}, {20, 25, 25}, {30, 35, 35}, {40, 45, 45}, {50, 55, 55}, {58, 65, 60}, {61, 66, 0}},
 		"passed already when it is noticed": {{30, 10, 0}},
 	} {
 		q, begin := notice.NewQuiet(time.Hour, nil), time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)
