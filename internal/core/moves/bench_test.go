@@ -13,19 +13,36 @@ import (
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
-// BenchmarkFind looks for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8 CPUs
-// free. "one" and "two" are how many moves the pod needs, and nothing cures "none". In "within" all pods
-// consent to moves within their NUMA nodes alone, which does not help.
+// searches are for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8 CPUs free. "one" and "two"
+// are how many moves the pod needs, and nothing cures "none". In "within" all pods consent to moves within their NUMA
+// nodes alone, which does not help. Pods are aligned as one, or by container.
+var searches = []struct {
+	name    string
+	cpus    int
+	consent request.Consent
+	scope   node.Scope
+}{
+	{"one", 10, request.MoveMemory, node.PodScope}, {"two", 13, request.MoveMemory, node.PodScope},
+	{"none", 15, request.MoveMemory, node.PodScope}, {"within", 10, request.MoveCPUs, node.PodScope},
+	{"container/one", 10, request.MoveMemory, node.ContainerScope}, {"container/two", 13, request.MoveMemory, node.ContainerScope},
+	{"container/none", 15, request.MoveMemory, node.ContainerScope}, {"container/within", 10, request.MoveCPUs, node.ContainerScope},
+}
+
+// TestFindPlansFewSets: what is free on each NUMA node excludes all but a few sets, so that a search takes milliseconds.
+func TestFindPlansFewSets(t *testing.T) {
+	for _, c := range searches {
+		found := moves.Find(fragmented(t, c.consent, c.scope), guaranteed("new", c.cpus, request.NoMoves), moves.Terms{Bytes: 1 << 50})
+		if found.Plans > 50 {
+			t.Errorf("%s: %d plans", c.name, found.Plans)
+		}
+	}
+}
+
+// BenchmarkFind is those searches.
 func BenchmarkFind(b *testing.B) {
-	for _, c := range []struct {
-		name    string
-		cpus    int
-		consent request.Consent
-	}{
-		{"one", 10, request.MoveMemory}, {"two", 13, request.MoveMemory}, {"none", 15, request.MoveMemory}, {"within", 10, request.MoveCPUs},
-	} {
+	for _, c := range searches {
 		b.Run(c.name, func(b *testing.B) {
-			s := fragmented(b, c.consent)
+			s := fragmented(b, c.consent, c.scope)
 			pod := guaranteed("new", c.cpus, request.NoMoves)
 			if s.Plan(pod).Rejection == nil {
 				b.Fatal("it fits without moves")
@@ -58,11 +75,11 @@ func guaranteed(name string, cpus int, consent request.Consent) request.Pod {
 
 // fragmented is a node with 8 NUMA nodes of 64 CPUs, under single-numa-node, with 200 pods of 1 to 3 CPUs that may
 // be moved and some that may not. 64 CPUs are free.
-func fragmented(b *testing.B, consent request.Consent) *node.State {
+func fragmented(b testing.TB, consent request.Consent, scope node.Scope) *node.State {
 	b.Helper()
 	m := scenario.Machine("sockets=2 numa=4 cores=32 threads=2 memory=64Gi")
 	s, err := node.New(m, node.Policy{
-		Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), StaticMemory: true,
+		Topology: node.TopologySingleNUMANode, Scope: scope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), StaticMemory: true,
 		ReservedMemory: map[int]map[string]int64{0: {machine.Memory: 1 << 30}},
 	})
 	if err != nil {

@@ -17,21 +17,22 @@ type bounds struct {
 	total []int64
 }
 
-// claim is what a pod wants at the same time, by resource. together: all of it on one NUMA node.
+// claim is what a pod wants at the same time, by resource. alone is the part of it that is on one NUMA node if together: all
+// of it or, of a pod whose containers are aligned one by one, what the largest of them wants.
 type claim struct {
-	wants    []int64
-	together bool
+	wants, alone []int64
+	together     bool
 }
 
 // leaving is what a pod leaves when it moves: how much on each NUMA node, by resource.
 type leaving struct {
 	frees [][]int64
 	total []int64
-	// home is the index of the only NUMA node that it has, or -1. bytes is what it costs to leave it, stays
-	// that it may not.
-	home  int
-	bytes int64
-	stays bool
+	// home is the index of the only NUMA node that it has, or -1. bytes is what it costs to leave it with all
+	// containers, least with what is alone, stays that it may not.
+	home         int
+	bytes, least int64
+	stays        bool
 }
 
 func newBounds(s *node.State) *bounds {
@@ -52,16 +53,17 @@ func newBounds(s *node.State) *bounds {
 	return b
 }
 
-// claimOf is the claim of a pod that is aligned as its policy prefers, or is not. What is aligned by container is
-// counted in total alone, and so is what fits on no single NUMA node of the empty machine: only of these is it
-// certain that one is preferred.
+// claimOf is the claim of a pod that is aligned as its policy prefers, or is not. Where containers are aligned one by
+// one, or not at all, the largest one stands for all of them. What fits on no single NUMA node of the empty machine is
+// counted in total alone: only of the rest is it certain that one is preferred.
 func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
 	d := b.state.Demand(pod)
-	ask := d.Together
+	ask := &d.Together
 	if d.Path != node.AsOne && d.Path != node.AsPool {
-		ask = node.Ask{}
-		for i := range d.Containers { // The largest one is less than or equal to all of them.
-			ask.CPUs = max(ask.CPUs, d.Containers[i].CPUs)
+		for i := range d.Containers {
+			if i == 0 || d.Containers[i].CPUs > ask.CPUs {
+				ask = &d.Containers[i].Ask
+			}
 		}
 	}
 	c := claim{wants: make([]int64, 1+len(b.types))}
@@ -69,8 +71,37 @@ func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
 	for t, name := range b.types {
 		c.wants[1+t], _ = ask.Memory.Get(name)
 	}
-	c.together = aligned && len(d.Together.Memory)+d.Together.CPUs > 0 && !b.state.Policy().CPU.AlignBySocket && b.alone(c.wants)
+	c.alone = c.wants
+	c.together = aligned && d.Path != node.Unaligned && len(ask.Memory)+ask.CPUs > 0 && b.prefersOne(c.alone)
 	return c
+}
+
+// largestOf is what the largest container of a pod has, of those that are aligned one by one as the policy prefers. A move
+// leaves it like that.
+func (b *bounds) largestOf(g *node.Grant) (has []int64, together bool) {
+	var largest *node.ContainerGrant
+	for i := range g.Containers {
+		c := &g.Containers[i]
+		if g.Pod.Containers[i].Type == request.Init || c.Removed || !c.Affinity.HasMask || !c.Affinity.Preferred {
+			continue
+		}
+		if largest == nil || c.CPUs.Len() > largest.CPUs.Len() {
+			largest = c
+		}
+	}
+	has = make([]int64, 1+len(b.types))
+	if largest == nil {
+		return has, false
+	}
+	has[0] = int64(largest.CPUs.Len())
+	for t, name := range b.types {
+		for _, block := range largest.Memory {
+			if block.Type == name {
+				has[1+t] += block.Size
+			}
+		}
+	}
+	return has, b.prefersOne(has)
 }
 
 // claimOfGrant is the claim of a pod that is there: without what it gave back since its admission. It is less than
@@ -104,11 +135,26 @@ func (b *bounds) claimOfGrant(g *node.Grant) claim {
 			}
 		}
 	}
+	if p := b.state.Policy(); p.Scope == node.ContainerScope && p.Topology != node.TopologyNone {
+		c.alone, c.together = b.largestOf(g)
+	}
 	return c
 }
 
-// alone reports whether the CPUs fit on one NUMA node of the empty machine, and the memory.
-func (b *bounds) alone(wants []int64) bool {
+// memoryOf is the memory in what is counted by resource.
+func memoryOf(amounts []int64) (bytes int64) {
+	for _, n := range amounts[1:] {
+		bytes += n
+	}
+	return bytes
+}
+
+// prefersOne reports whether one NUMA node is preferred for what is aligned together: the CPUs fit on one of the empty
+// machine, and the memory, and sockets do not count.
+func (b *bounds) prefersOne(wants []int64) bool {
+	if b.state.Policy().CPU.AlignBySocket {
+		return false
+	}
 	var largest int
 	for _, n := range b.state.Machine().CPUNodes() {
 		largest = max(largest, n.Size)
@@ -174,6 +220,7 @@ func (b *bounds) leavingOf(g *node.Grant, consent request.Consent) leaving {
 	for _, block := range g.PoolMemory {
 		l.bytes += block.Size
 	}
+	l.least = l.bytes
 	return l
 }
 
@@ -244,7 +291,7 @@ func (c *candidate) cost(at int) (int64, bool) {
 	if !c.claim.together || c.leaves.home < 0 || at == c.leaves.home {
 		return 0, true
 	}
-	return c.leaves.bytes, !c.leaves.stays
+	return c.leaves.least, !c.leaves.stays
 }
 
 // room reports whether a NUMA node has room for all of the three that are on it; -1 is nowhere yet.
@@ -254,14 +301,14 @@ func (x *search) room(a, b *candidate, at, pod, atA, atB int) bool {
 		if b != nil {
 			free += b.leaves.frees[at][r]
 			if atB == at && b.claim.together {
-				free -= b.claim.wants[r]
+				free -= b.claim.alone[r]
 			}
 		}
 		if atA == at && a.claim.together {
-			free -= a.claim.wants[r]
+			free -= a.claim.alone[r]
 		}
 		if pod == at {
-			free -= x.claim.wants[r]
+			free -= x.claim.alone[r]
 		}
 		if free < 0 {
 			return false

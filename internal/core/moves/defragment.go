@@ -250,8 +250,9 @@ func (g *gather) fits(at int, c group) bool {
 		wants := g.pods[i].claim.wants[0]
 		elsewhere -= wants
 		fits := !g.pods[i].claim.together
+		alone := g.pods[i].claim.alone[0]
 		for to := range room {
-			fits = fits || room[to] >= wants && (to != at || c.cpus+int(wants) <= int(room[at]))
+			fits = fits || room[to] >= alone && (to != at || c.cpus+int(alone) <= int(room[at]))
 		}
 		if !fits {
 			return false

@@ -291,7 +291,7 @@ func admitAll(t *testing.T, s *node.State, pods ...request.Pod) *node.State {
 func BenchmarkDefragment(b *testing.B) {
 	for _, most := range []int{2, 4, 8, 16} {
 		b.Run(fmt.Sprint(most), func(b *testing.B) {
-			s := fragmented(b, request.MoveMemory)
+			s := fragmented(b, request.MoveMemory, node.PodScope)
 			var g moves.Gain
 			for b.Loop() {
 				g = moves.Defragment(s, most, moves.Terms{Bytes: 1 << 50})

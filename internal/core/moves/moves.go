@@ -164,6 +164,9 @@ func (x *search) collect() {
 		}
 		c := candidate{grant: g, consent: consent, claim: x.bounds.claimOfGrant(g)}
 		c.leaves = x.bounds.leavingOf(g, consent)
+		if policy := x.state.Policy(); policy.Scope == node.ContainerScope {
+			c.leaves.least = memoryOf(c.claim.alone)
+		}
 		x.pods = append(x.pods, c)
 	}
 }
