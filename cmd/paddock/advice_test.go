@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/stateview"
 )
 
-// kubelets are some that differ in their files, by what --kubelet, --to and the configuration of the script
-// state-chain.txtar call them.
+// kubelets are some that differ in their files, by what --kubelet, --to and the configuration of
+// the script state-chain.txtar call them.
 var kubelets = []struct{ version, target, config string }{
 	{"1.21", "kubelet-1.35", "off.yaml"},
 	{"1.36", "kubelet-1.36-gate-off", "off.yaml"},
@@ -27,8 +27,8 @@ var kubelets = []struct{ version, target, config string }{
 	{"1.37", "kubelet-1.37", "kubelet.yaml"},
 }
 
-// TestAdviceIsACommand runs what state verify recommends as a person would: for files of each kubelet, whole and
-// damaged, under each other one, until verify recommends nothing any more.
+// TestAdviceIsACommand runs what state verify recommends as a person would: for files of each
+// kubelet, whole and damaged, under each other one, until verify recommends nothing any more.
 func TestAdviceIsACommand(t *testing.T) {
 	script, err := txtar.ParseFile("testdata/script/state-chain.txtar")
 	if err != nil {
@@ -124,7 +124,8 @@ func (c advised) runAdvised(command string) {
 	c.do(0, append(args, c.cpu(), c.memory())...)
 }
 
-// commandsOf are the commands of the findings, those of repair first: convert takes no damaged file.
+// commandsOf are the commands of the findings, those of repair first: convert takes no damaged
+// file.
 func commandsOf(found stateview.Verified) ([]string, error) {
 	var commands []string
 	for _, d := range found {

@@ -21,8 +21,9 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// garbagePercent is GOGC of an agent. With 250 pods of four containers 12 MiB are live; Go's 100 lets the memory grow
-// to 40 MiB while they are admitted, 50 to 32 MiB (TestFootprint). It costs 2 ms of CPU time a pod.
+// garbagePercent is GOGC of an agent. With 250 pods of four containers 12 MiB are live; Go's 100
+// lets the memory grow to 40 MiB while they are admitted, 50 to 32 MiB (TestFootprint). It costs 2
+// ms of CPU time a pod.
 const garbagePercent = 50
 
 // agentCommand is one call of paddock agent.
@@ -171,8 +172,8 @@ func (f *agentFlags) config(cmd *cobra.Command) (agent.Config, error) {
 	return config, config.Check()
 }
 
-// silence is for NRI's transport: it logs requests that were given up to standard error, between the lines of the
-// agent's log. It is done once: it logs in goroutines that outlive a command.
+// silence is for NRI's transport: it logs requests that were given up to standard error, between
+// the lines of the agent's log. It is done once: it logs in goroutines that outlive a command.
 var silence = sync.OnceFunc(func() { nrilog.L.Logger.SetOutput(io.Discard) })
 
 // run runs an agent until a signal ends it.

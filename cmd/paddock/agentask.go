@@ -48,7 +48,8 @@ func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 	return nil
 }
 
-// ask asks the agent, and prints why its state is not in force, if it is not. The error names its address.
+// ask asks the agent, and prints why its state is not in force, if it is not. The error names its
+// address.
 func (f *agentFlag) ask(ctx context.Context, s console.Streams, path string, query url.Values) ([]byte, error) {
 	data, notice, err := askAgent(ctx, url.URL{Scheme: "http", Host: f.address, Path: path, RawQuery: query.Encode()}, askTime)
 	if err != nil {
@@ -60,8 +61,8 @@ func (f *agentFlag) ask(ctx context.Context, s console.Streams, path string, que
 	return data, nil
 }
 
-// askAgent asks that address and no other: no proxy, no redirection. The notice is why the agent's state is not in
-// force.
+// askAgent asks that address and no other: no proxy, no redirection. The notice is why the agent's
+// state is not in force.
 func askAgent(ctx context.Context, from url.URL, patience time.Duration) (data []byte, notice string, err error) {
 	return sendAgent(ctx, http.MethodGet, from, nil, patience)
 }
@@ -154,7 +155,8 @@ func (c *explainCommand) askAgent(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// podsOfAgent are the names of the pods that an agent knows, to complete one; none if it does not answer.
+// podsOfAgent are the names of the pods that an agent knows, to complete one; none if it does not
+// answer.
 func (f *agentFlag) podsOfAgent(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // Somebody waits at a prompt.
 	defer cancel()

@@ -23,7 +23,8 @@ type checkConfigCommand struct {
 // checked is what check-config prints.
 type checked struct {
 	*kubeletcfg.Verdict
-	// Quirks are the faults of the kubelet that its pods can meet with this configuration, with --as.
+	// Quirks are the faults of the kubelet that its pods can meet with this configuration, with
+	// --as.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 }
 

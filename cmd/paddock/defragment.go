@@ -128,7 +128,8 @@ func (c *defragmentCommand) run(cmd *cobra.Command, paths []string) error {
 // drawings are the forms that are maps.
 var drawings = []string{"term", "svg", "html"}
 
-// draw draws the node before the moves, with an arrow for each, and in a terminal the node after them too.
+// draw draws the node before the moves, with an arrow for each, and in a terminal the node after
+// them too.
 func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.State, states []*node.State) error {
 	machine := strings.TrimSuffix(filepath.Base(n.Found.Name), ".json")
 	slots := nodemap.NextSlots(nil, nil, state)

@@ -21,8 +21,8 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// explainCommand is one call of paddock explain. The n-th machine, state, configuration and inventory describe one
-// node.
+// explainCommand is one call of paddock explain. The n-th machine, state, configuration and
+// inventory describe one node.
 type explainCommand struct {
 	machines, states, configs, devices []string
 	pod, namespace                     string
@@ -134,7 +134,8 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// explain explains the decision about the pod that the arguments and flags select, on the first of the nodes.
+// explain explains the decision about the pod that the arguments and flags select, on the first of
+// the nodes.
 func (c *explainCommand) explain(ctx context.Context, s console.Streams, candidates []candidate, args []string) (view.Explanation, error) {
 	at := candidates[0]
 	files := inputs.PodFiles{Paths: args, Gates: at.gates, Machine: at.state.Machine(), Node: c.decider.kubeNode, Strict: c.strict}
@@ -255,7 +256,8 @@ func (d *decider) explainDecision(ctx context.Context, made decision, pod *v1.Po
 	return d.explain(ctx, made.before, pod, gates, nil)
 }
 
-// explain decides and explains about a pod. If it is rejected, the others are asked for room as well.
+// explain decides and explains about a pod. If it is rejected, the others are asked for room as
+// well.
 func (d *decider) explain(ctx context.Context, state *node.State, pod *v1.Pod, gates podspec.Gates, others []candidate) (view.Explanation, error) {
 	asked, _, err := d.request(ctx, pod, gates)
 	if err != nil {
@@ -299,8 +301,8 @@ func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, 
 	return &remedies, err
 }
 
-// assumed is what the plan of a pod on another machine takes for granted. ResourceClaims are resolved for one Kubernetes
-// node; which devices a claim gets on another one is not known.
+// assumed is what the plan of a pod on another machine takes for granted. ResourceClaims are
+// resolved for one Kubernetes node; which devices a claim gets on another one is not known.
 func (d *decider) assumed(pod request.Pod) string {
 	var claims []string
 	for _, c := range pod.Containers {
@@ -314,7 +316,8 @@ func (d *decider) assumed(pod request.Pod) string {
 	return "devices for claim " + strings.Join(claims, ", ") + " are free there, on NUMA nodes with room for the pod"
 }
 
-// podsOfFiles are the names of the pods in the manifests of a call, to complete one; none if they cannot be read.
+// podsOfFiles are the names of the pods in the manifests of a call, to complete one; none if they
+// cannot be read.
 func podsOfFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	sources, _, err := podspec.ReadFiles(args, nil)

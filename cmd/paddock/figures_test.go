@@ -26,8 +26,9 @@ import (
 // figures makes TestFigures judge what it measures. `make figures` sets it.
 var figures = flag.Bool("figures", false, "measure paddock fleet on whole fleets, beside the targets; without it on a hundredth, and nothing is judged")
 
-// figure is one run of a command with its targets. The target of time is one of CPU time: on a machine with nothing else to
-// do the command takes no longer than that, and other processes do not change it much.
+// figure is one run of a command with its targets. The target of time is one of CPU time: on a
+// machine with nothing else to do the command takes no longer than that, and other processes do not
+// change it much.
 type figure struct {
 	name, what string
 	args       string
@@ -38,7 +39,8 @@ type figure struct {
 	pods       int64
 }
 
-// busy is the part by which CPU time may be above its target: as much it grows on a machine whose caches others use.
+// busy is the part by which CPU time may be above its target: as much it grows on a machine whose
+// caches others use.
 const busy = 4
 
 const shapesOf = " --whole-cpus --columns ../../examples/fleet/openb-columns.yaml --pods "
@@ -134,8 +136,9 @@ func part(n int64) int64 {
 	return (n + 99) / 100
 }
 
-// writeFigureFiles writes the nodes of the trace with their machines, its shapes, and a fleet of 10,000 nodes with as many of the
-// same shapes as make 200,000 pods. The trace has no NUMA nodes: those with 32 CPUs and more get two.
+// writeFigureFiles writes the nodes of the trace with their machines, its shapes, and a fleet of
+// 10,000 nodes with as many of the same shapes as make 200,000 pods. The trace has no NUMA nodes:
+// those with 32 CPUs and more get two.
 func writeFigureFiles(t *testing.T, dir string) {
 	t.Helper()
 	write := func(name, text string) {
@@ -229,8 +232,8 @@ func machineOf(cpus, memory int64) string {
 	return fmt.Sprintf(`{"num_cores": %d, "num_sockets": %d, "topology": [%s]}`, cpus, len(parts), strings.Join(numa, ","))
 }
 
-// writeCluster writes what kubectl get prints of 10,000 nodes of 128 CPUs that each have 10 pods, and of 100,000 pods that wait. A pod
-// is 5 KiB, as those of clusters are.
+// writeCluster writes what kubectl get prints of 10,000 nodes of 128 CPUs that each have 10 pods,
+// and of 100,000 pods that wait. A pod is 5 KiB, as those of clusters are.
 func writeCluster(t *testing.T, w io.Writer) {
 	out := bufio.NewWriter(w)
 	k := clustertest.New(t, 64)

@@ -17,7 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/objects/objectstest"
 )
 
-// TestFleetServe: the page is there until the command is ended, places what is pasted, and is no other site's.
+// TestFleetServe: the page is there until the command is ended, places what is pasted, and is no
+// other site's.
 func TestFleetServe(t *testing.T) {
 	address, end := serves(t, "fleet", "serve", "--nodes", "../../examples/fleet/nodes.yaml", "--pods", "../../examples/pods", "--listen", "127.0.0.1:0")
 	manifest, err := os.ReadFile("../../examples/pods/10-inference.yaml")
@@ -78,7 +79,8 @@ func serves(t *testing.T, args ...string) (address string, end func()) {
 	return "", nil
 }
 
-// TestFleetLive: the commands read the cluster of a kubeconfig, and serve it; what may not be read is an error at once.
+// TestFleetLive: the commands read the cluster of a kubeconfig, and serve it; what may not be read
+// is an error at once.
 func TestFleetLive(t *testing.T) {
 	s := objectstest.New(t)
 	k := clustertest.New(t, 4)

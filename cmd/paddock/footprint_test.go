@@ -46,7 +46,8 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// awaitPods waits for 250 pods. Each reply to a creation moves hundreds of containers, so a busy machine takes long.
+// awaitPods waits for 250 pods. Each reply to a creation moves hundreds of containers, so a busy
+// machine takes long.
 func (p *process) awaitPods(t *testing.T) {
 	t.Helper()
 	for n := 25; n <= 250; n += 25 {

@@ -26,8 +26,8 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// TestFootprintOfThePlugin is TestFootprint for the agent as it runs on nodes: its process is an NRI plugin on a socket,
-// lists the pods of a kubelet over HTTP, and reads the files of cgroups.
+// TestFootprintOfThePlugin is TestFootprint for the agent as it runs on nodes: its process is an
+// NRI plugin on a socket, lists the pods of a kubelet over HTTP, and reads the files of cgroups.
 func TestFootprintOfThePlugin(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector has its own memory")
@@ -137,7 +137,8 @@ func join(a, b net.Conn) {
 	group.Wait()
 }
 
-// cgroups are what the containers of pods have, which is written to files below a directory when all of them run.
+// cgroups are what the containers of pods have, which is written to files below a directory when
+// all of them run.
 type cgroups struct {
 	root    string
 	parents map[string]string // by UID

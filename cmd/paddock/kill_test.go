@@ -36,8 +36,8 @@ func silentClient(socket string) (io.Closer, error) { return net.Dial("unix", so
 type siege struct {
 	*home
 	rand *rand.Rand
-	// files are the manifests that are there, with the name of each one's pod, which is its UID, too. A
-	// manifest that comes back is of another pod.
+	// files are the manifests that are there, with the name of each one's pod, which is its UID,
+	// too. A manifest that comes back is of another pod.
 	files map[string]string
 	made  int
 	// left is what the state file had after the last kill.
@@ -108,8 +108,8 @@ func (s *siege) work() int {
 	return n
 }
 
-// watchPods asks the PodResources API again and again until no process answers any more, for what each pod's
-// container has.
+// watchPods asks the PodResources API again and again until no process answers any more, for what
+// each pod's container has.
 func watchPods(ctx context.Context, socket string) map[string]string {
 	seen := map[string]string{}
 	for ctx.Err() == nil {

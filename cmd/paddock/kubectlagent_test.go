@@ -18,7 +18,8 @@ import (
 	"github.com/paddock-project/paddock/internal/kubectl/kubectltest"
 )
 
-// TestPluginAsksAnAgent: an agent runs, and what the plugin runs in its container is the program itself.
+// TestPluginAsksAnAgent: an agent runs, and what the plugin runs in its container is the program
+// itself.
 func TestPluginAsksAnAgent(t *testing.T) {
 	h := newHome(t, machineText(1, 2, 4))
 	h.write("pods/database.yaml", `

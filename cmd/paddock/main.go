@@ -2,8 +2,8 @@
 // Kubernetes node run on.
 //
 // Every command reads the files that it is given, prints its result on standard output and ends
-// with 0. An error is a line on standard error that starts with "paddock:", one for each problem of manifests, and
-// the command ends with 1. A command whose answer is no ends with 2.
+// with 0. An error is a line on standard error that starts with "paddock:", one for each problem of
+// manifests, and the command ends with 1. A command whose answer is no ends with 2.
 package main
 
 import (

@@ -24,11 +24,11 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"paddock": main})
 }
 
-// TestScripts runs testdata/script, one file a behaviour. Beside testscript's own
-// commands there are "exits CODE paddock …" and "await [-not] REGEXP paddock …", which repeats the
-// command until its output matches, or does not. $MACHINES is the directory of the example
-// machines, $LISTEN an address where no process listens; [sysfs] is true where the live machine can be read. With -rewrite, what
-// "cmp stdout FILE" compares with is written into the scripts.
+// TestScripts runs testdata/script, one file a behaviour. Beside testscript's own commands there
+// are "exits CODE paddock …" and "await [-not] REGEXP paddock …", which repeats the command until
+// its output matches, or does not. $MACHINES is the directory of the example machines, $LISTEN an
+// address where no process listens; [sysfs] is true where the live machine can be read. With
+// -rewrite, what "cmp stdout FILE" compares with is written into the scripts.
 func TestScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../examples/machines")
 	if err != nil {

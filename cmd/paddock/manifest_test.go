@@ -118,8 +118,8 @@ func small(t *testing.T, bytes int64) (*node.State, podspec.Gates) {
 	return state, podspec.GatesOf(state.Policy())
 }
 
-// TestRuleOfTheAPI: what is asked of a request.Pod after a change of the budget is what the API asks
-// of the manifest.
+// TestRuleOfTheAPI: what is asked of a request.Pod after a change of the budget is what the API
+// asks of the manifest.
 func TestRuleOfTheAPI(t *testing.T) {
 	gates := podspec.Gates{PodLevelResources: true, PodLevelManagers: true}
 	agreed := map[bool]int{}

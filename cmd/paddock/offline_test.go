@@ -45,8 +45,8 @@ func TestCheckConfigWithOfflineCPUs(t *testing.T) {
 	}
 }
 
-// TestStateOfPodsWithOfflineCPUs: a state is planned on although CPUs of its pods are offline, if they are, and
-// not if the machine never had them.
+// TestStateOfPodsWithOfflineCPUs: a state is planned on although CPUs of its pods are offline, if
+// they are, and not if the machine never had them.
 func TestStateOfPodsWithOfflineCPUs(t *testing.T) {
 	full := podsAdmit(t, podsNode(t), "testdata/pods/node.yaml")
 	offline := cpuset.Of(3, 4)

@@ -25,7 +25,8 @@ import (
 const (
 	// askTime is how long a command waits for an agent's answer.
 	askTime = 10 * time.Second
-	// watchPeriod is how often --watch asks. The API has no stream, and an answer takes about a millisecond.
+	// watchPeriod is how often --watch asks. The API has no stream, and an answer takes about a
+	// millisecond.
 	watchPeriod = time.Second
 )
 
@@ -133,7 +134,8 @@ func podName(text, namespace string) (string, string, error) {
 	return before, name, nil
 }
 
-// podsOfNode are the names of the pods of this node, to complete one; none if the agent does not answer.
+// podsOfNode are the names of the pods of this node, to complete one; none if the agent does not
+// answer.
 func podsOfNode(ctx context.Context, socket string) []string {
 	ctx, cancel := context.WithTimeout(ctx, watchPeriod) // Somebody waits at a prompt.
 	defer cancel()
@@ -160,7 +162,8 @@ func (c *podsCommand) register(cmd *cobra.Command, namespaceUsage string) {
 	c.output.Register(cmd, "text", "wide", "json", "yaml")
 }
 
-// question is one call of a client: the response, and the pods in it. What the messages have no field for is filled.
+// question is one call of a client: the response, and the pods in it. What the messages have no
+// field for is filled.
 type question func(context.Context, *podres.Client, *podres.Extras) (proto.Message, []*podres.PodResources, error)
 
 // ask asks and prints, once or until a signal.
@@ -202,7 +205,8 @@ func (c *podsCommand) ask(cmd *cobra.Command, q question) error {
 	}
 }
 
-// again prints what is between two answers: a terminal begins at the top, anything else has an empty line.
+// again prints what is between two answers: a terminal begins at the top, anything else has an
+// empty line.
 func again(s console.Streams, printed bool) error {
 	var err error
 	switch {

@@ -21,9 +21,9 @@ import (
 )
 
 // TestPodsScripts runs testdata/pods. $SOCKET is of a server with the pods of
-// testdata/pods/node.yaml, $EMPTY of one without pods, $BUSY of one that answers once, $OFFLINE of the
-// first with CPUs 3-5 and 197 offline, $DEVICES of one with pods that others chose devices for, $MOVES of one on which a
-// pod is being moved and another one was.
+// testdata/pods/node.yaml, $EMPTY of one without pods, $BUSY of one that answers once, $OFFLINE of
+// the first with CPUs 3-5 and 197 offline, $DEVICES of one with pods that others chose devices for,
+// $MOVES of one on which a pod is being moved and another one was.
 func TestPodsScripts(t *testing.T) {
 	empty := podsNode(t)
 	full := podsAdmit(t, empty, "testdata/pods/node.yaml")
@@ -61,7 +61,8 @@ func withoutCPUs(t *testing.T, s *node.State, cpus cpuset.Set) *node.State {
 	return s
 }
 
-// withGiven serves a pod with devices of a claim and of a device plugin: one near, one remote, one that is not known.
+// withGiven serves a pod with devices of a claim and of a device plugin: one near, one remote, one
+// that is not known.
 func withGiven(t *testing.T) string {
 	t.Helper()
 	empty := podsNode(t)

@@ -17,9 +17,9 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// podsTable shows pods, ascending by namespace and name whatever the order of the answer. Wide
-// is exact where the other form is short. CPUs that are not among the usable ones are marked, if any are
-// usable.
+// podsTable shows pods, ascending by namespace and name whatever the order of the answer. Wide is
+// exact where the other form is short. CPUs that are not among the usable ones are marked, if any
+// are usable.
 func podsTable(pods []*podres.PodResources, extras podres.Extras, usable cpuset.Set, wide bool) *terminal.Table {
 	t := &terminal.Table{Columns: []terminal.Column{
 		{Title: "POD / CONTAINER"},
@@ -151,8 +151,8 @@ func numaText(blocks []*podres.ContainerMemory) string {
 	return idSet(ids).String()
 }
 
-// devicesOf are the devices of a container as the answer lists them: those of device plugins, then those of claims. Their
-// places complete it: a kubelet sends none.
+// devicesOf are the devices of a container as the answer lists them: those of device plugins, then
+// those of claims. Their places complete it: a kubelet sends none.
 func devicesOf(p *podres.PodResources, c *podres.ContainerResources, places podres.Places) []explain.Device {
 	at := map[[3]string]podres.Place{}
 	for _, place := range places {

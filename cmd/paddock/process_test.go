@@ -226,8 +226,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestHangup: SIGHUP ends no agent: it takes the log level over, names what waits for a restart, and reads the
-// manifests again.
+// TestHangup: SIGHUP ends no agent: it takes the log level over, names what waits for a restart,
+// and reads the manifests again.
 func TestHangup(t *testing.T) {
 	h := newHome(t, machineText(1, 1, 2))
 	p := h.start()

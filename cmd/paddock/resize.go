@@ -31,8 +31,8 @@ func podsOrResize(cmd *cobra.Command, args []string) error {
 	return cobra.MinimumNArgs(1)(cmd, args)
 }
 
-// decideAll admits the pods of files, and then resizes those of --resize. It returns the manifests of the
-// decisions as well.
+// decideAll admits the pods of files, and then resizes those of --resize. It returns the manifests
+// of the decisions as well.
 func (f *resizeFlag) decideAll(ctx context.Context, s console.Streams, d *decider, state *node.State, files inputs.PodFiles) ([]*v1.Pod, []decision, *node.State, error) {
 	if slices.Contains(f.paths, "-") && slices.Contains(files.Paths, "-") {
 		return nil, nil, nil, errors.New("--resize - and PODS - are both standard input: name a file for one of them")
@@ -93,7 +93,8 @@ func (d *decider) resizeAll(ctx context.Context, state *node.State, pods []*v1.P
 	return all, state, nil
 }
 
-// resizedPod finds the pod of a changed manifest: by its UID or, where one of them has none, by its name.
+// resizedPod finds the pod of a changed manifest: by its UID or, where one of them has none, by its
+// name.
 func resizedPod(state *node.State, asked request.Pod) (*node.Grant, error) {
 	if g, there := state.Grant(asked.UID); there {
 		return g, nil

@@ -70,8 +70,9 @@ func differences(v *agent.Verified) error {
 	return fmt.Errorf("%d differences among %d containers", len(v.Differences), v.Containers)
 }
 
-// printVerified prints the result, and returns an error if there are differences. Throttled periods are no difference: the kernel counts from when a cgroup was
-// created, which may be before its quota was removed.
+// printVerified prints the result, and returns an error if there are differences. Throttled periods
+// are no difference: the kernel counts from when a cgroup was created, which may be before its
+// quota was removed.
 func printVerified(out io.Writer, v *agent.Verified) error {
 	lines := v.Differences
 	if len(lines) == 0 {

@@ -24,7 +24,8 @@ func splitName(name string) (repository, tag string, err error) {
 	return name[:i], name[i+1:], nil
 }
 
-// writeArchive writes an OCI layout with one entry, the index, as a tar file. dir is where the layout is made.
+// writeArchive writes an OCI layout with one entry, the index, as a tar file. dir is where the
+// layout is made.
 func writeArchive(output, dir, name string, index v1.ImageIndex) error {
 	_, tag, err := splitName(name)
 	if err != nil {

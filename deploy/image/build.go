@@ -47,8 +47,8 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 	return all, nil
 }
 
-// fixed are the settings of the go command that change what is built. Those of the user and of the machine do
-// not count.
+// fixed are the settings of the go command that change what is built. Those of the user and of the
+// machine do not count.
 var fixed = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off"}
 
 func compile(ctx context.Context, module, pkg, output string, p v1.Platform) error {

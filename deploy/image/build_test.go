@@ -12,7 +12,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// program is a repository that is built in seconds. What it is compiled with is what Paddock is compiled with.
+// program is a repository that is built in seconds. What it is compiled with is what Paddock is
+// compiled with.
 var program = map[string]string{
 	"go.mod":              "module github.com/paddock-project/paddock\n\ngo 1.26.0\n",
 	".gitignore":          "/bin/\n",
@@ -83,8 +84,8 @@ func archiveOf(t *testing.T, repository string) (files map[string][]byte, printe
 	return files, strings.ReplaceAll(out.String(), dir, "")
 }
 
-// TestReproducible: another directory, nothing compiled before, another time zone, other settings of the user and
-// files that git ignores do not change a byte.
+// TestReproducible: another directory, nothing compiled before, another time zone, other settings
+// of the user and files that git ignores do not change a byte.
 func TestReproducible(t *testing.T) {
 	first := repository(t)
 	second := filepath.Join(t.TempDir(), "elsewhere", "clone")
@@ -143,8 +144,8 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
-// TestModuleBelow: a command of another module of the repository is built from the same commit. The modules of the
-// repository have its version in the bill of materials.
+// TestModuleBelow: a command of another module of the repository is built from the same commit. The
+// modules of the repository have its version in the bill of materials.
 func TestModuleBelow(t *testing.T) {
 	dir := repository(t)
 	output := filepath.Join(t.TempDir(), "image.tar")
@@ -204,7 +205,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNameIsDeployed: the manifests name the image that is built, and the page how it is built and imported.
+// TestNameIsDeployed: the manifests name the image that is built, and the page how it is built and
+// imported.
 func TestNameIsDeployed(t *testing.T) {
 	for name, want := range map[string]string{
 		"../base/daemonset.yaml":       "image: " + agent.localName() + "\n",

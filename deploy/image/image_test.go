@@ -26,8 +26,8 @@ import (
 	spdxjson "github.com/spdx/tools-golang/json"
 )
 
-// made are the images of this repository, each built once for all tests: the agent's takes a minute from nothing, the
-// scheduler's some.
+// made are the images of this repository, each built once for all tests: the agent's takes a minute
+// from nothing, the scheduler's some.
 var made = map[string]func() (string, error){agent.name: once(agent), scheduler.name: once(scheduler)}
 
 // images is their directory.
@@ -148,7 +148,8 @@ func testPlatforms(t *testing.T, c command) {
 	}
 }
 
-// TestConfiguration: a user without a database, the binary as the entry point, the commit in the labels.
+// TestConfiguration: a user without a database, the binary as the entry point, the commit in the
+// labels.
 func TestConfiguration(t *testing.T) { each(t, testConfiguration) }
 
 func testConfiguration(t *testing.T, c command) {
@@ -179,7 +180,8 @@ func testConfiguration(t *testing.T, c command) {
 	}
 }
 
-// checkFiles: one static binary for the architecture. It runs where the machine is of this architecture.
+// checkFiles: one static binary for the architecture. It runs where the machine is of this
+// architecture.
 func checkFiles(t *testing.T, c command, img v1.Image, architecture, version string) {
 	t.Helper()
 	content := mutate.Extract(img)
@@ -221,7 +223,8 @@ func checkFiles(t *testing.T, c command, img v1.Image, architecture, version str
 	}
 }
 
-// TestMaterials: the statement of each image names its digest, and has the modules that the command is linked with.
+// TestMaterials: the statement of each image names its digest, and has the modules that the command
+// is linked with.
 func TestMaterials(t *testing.T) { each(t, testMaterials) }
 
 func testMaterials(t *testing.T, c command) {

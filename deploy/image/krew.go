@@ -31,7 +31,8 @@ type pluginArchive struct {
 	Name, SHA256 string
 }
 
-// writeKrew writes an archive for each platform of desks to dir, and the manifest with their checksums.
+// writeKrew writes an archive for each platform of desks to dir, and the manifest with their
+// checksums.
 func writeKrew(ctx context.Context, repository, work, dir string) error {
 	binaries, err := build(ctx, agent, repository, work, desks)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin are the fields that krew reads of a manifest (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).
+// plugin are the fields that krew reads of a manifest
+// (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).
 type plugin struct {
 	APIVersion, Kind string
 	Metadata         struct{ Name string }
@@ -34,8 +35,8 @@ type platform struct {
 	Files            []struct{ From, To string }
 }
 
-// TestKrew: the manifest is one that krew reads, and has the checksums and the files of the archives beside it. They are
-// the same bytes every time.
+// TestKrew: the manifest is one that krew reads, and has the checksums and the files of the
+// archives beside it. They are the same bytes every time.
 func TestKrew(t *testing.T) {
 	repository := repository(t)
 	template, err := os.ReadFile("../krew/paddock.yaml")

@@ -1,10 +1,11 @@
-// Command image builds Paddock's container images without Docker and without a base image: one static
-// binary for each platform, an OCI archive that containerd, Podman and Docker read, and a bill of
-// materials (SPDX) in the image and beside it. With -krew it builds the archives of the kubectl plugin instead.
+// Command image builds Paddock's container images without Docker and without a base image: one
+// static binary for each platform, an OCI archive that containerd, Podman and Docker read, and a
+// bill of materials (SPDX) in the image and beside it. With -krew it builds the archives of the
+// kubectl plugin instead.
 //
-// The same commit, built by the same version of Go, gives the same bytes on every machine. The source is a clean
-// clone, so that what is not committed and not ignored is the only thing that changes the result; the
-// version then ends in "+dirty".
+// The same commit, built by the same version of Go, gives the same bytes on every machine. The
+// source is a clean clone, so that what is not committed and not ignored is the only thing that
+// changes the result; the version then ends in "+dirty".
 package main
 
 import (

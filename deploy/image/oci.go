@@ -108,8 +108,9 @@ func layerOf(b binary) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
 }
 
-// statementOf puts a bill of materials into the index the way BuildKit does: as a manifest for the platform "unknown"
-// that names the image's digest. Runtimes pass over it, and it travels with every copy of the index.
+// statementOf puts a bill of materials into the index the way BuildKit does: as a manifest for the
+// platform "unknown" that names the image's digest. Runtimes pass over it, and it travels with
+// every copy of the index.
 func statementOf(img v1.Image, b binary, sbom []byte) (mutate.IndexAddendum, error) {
 	of, err := partial.Descriptor(img)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	unasserted = "NOASSERTION"
 )
 
-// sbomOf is the bill of materials of a binary, of what the go command recorded in it: every module that is
-// linked, with its version, and the standard library.
+// sbomOf is the bill of materials of a binary, of what the go command recorded in it: every module
+// that is linked, with its version, and the standard library.
 func sbomOf(b binary) ([]byte, error) {
 	sum := sha256.Sum256(b.program)
 	digest := hex.EncodeToString(sum[:])

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// checkOut makes a clone of the repository's commit in dir, and copies into it what is changed and not committed.
-// The go command reads the version from the clone: it cannot read it in a git worktree.
+// checkOut makes a clone of the repository's commit in dir, and copies into it what is changed and
+// not committed. The go command reads the version from the clone: it cannot read it in a git
+// worktree.
 func checkOut(ctx context.Context, repository, dir string) error {
 	repository, err := filepath.Abs(repository)
 	if err != nil {
@@ -34,8 +35,8 @@ func checkOut(ctx context.Context, repository, dir string) error {
 	return overlay(ctx, repository, dir)
 }
 
-// overlay makes the files of dir those of the repository's working tree: changed, added and removed ones. Ignored
-// files stay out.
+// overlay makes the files of dir those of the repository's working tree: changed, added and removed
+// ones. Ignored files stay out.
 func overlay(ctx context.Context, repository, dir string) error {
 	names, err := git(ctx, repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {

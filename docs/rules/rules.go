@@ -1,8 +1,8 @@
 // Package rules is the rule book in the program: the pages beside this file, by rule.
 //
-// A rule is a paragraph that begins with its id in bold. Rules that messages name have a sentence in plain
-// words as well (plain.md), and quirks what Paddock does about them (the table of quirks.md). Everything is
-// read from pages that are compiled in, so that no lookup fails.
+// A rule is a paragraph that begins with its id in bold. Rules that messages name have a sentence
+// in plain words as well (plain.md), and quirks what Paddock does about them (the table of
+// quirks.md). Everything is read from pages that are compiled in, so that no lookup fails.
 package rules
 
 import (
@@ -108,11 +108,12 @@ func column(name string) map[string]string {
 // All are all rules, by family and number.
 func All() []Rule { return slices.Clone(all()) }
 
-// maxNamed bounds how many ids and ranges of a text are looked up: a text can come over the network.
+// maxNamed bounds how many ids and ranges of a text are looked up: a text can come over the
+// network.
 const maxNamed = 100
 
-// Find returns the rules that a text names: an id, or several with anything between. A range (R-CPU-41…45)
-// is the rules from the first to the last. missing are ids that no rule has.
+// Find returns the rules that a text names: an id, or several with anything between. A range
+// (R-CPU-41…45) is the rules from the first to the last. missing are ids that no rule has.
 func Find(text string) (found []Rule, missing []string) {
 	for _, span := range regexp.MustCompile(`(?i)((?:R-[A-Z0-9]+|Q)-)(\d+)(?:(?:…|\.\.+|-)(\d+))?`).FindAllStringSubmatch(text, maxNamed) {
 		family := strings.ToUpper(span[1])
@@ -160,8 +161,8 @@ func Unknown(missing []string) string {
 	return strings.Join(lines, "; ")
 }
 
-// Nearest are up to n ids that are closest to one that no rule has: of the same family by number, else of
-// the family whose name is most alike.
+// Nearest are up to n ids that are closest to one that no rule has: of the same family by number,
+// else of the family whose name is most alike.
 func Nearest(id string, n int) []string {
 	family, number := parts(strings.ToUpper(id))
 	rules := All()

@@ -61,8 +61,8 @@ func TestQuirks(t *testing.T) {
 	}
 }
 
-// TestPlain: each rule that a message of the program names has a sentence in plain words, and each sentence
-// is of a rule.
+// TestPlain: each rule that a message of the program names has a sentence in plain words, and each
+// sentence is of a rule.
 func TestPlain(t *testing.T) {
 	plain := map[string]bool{}
 	for _, r := range rules.All() {

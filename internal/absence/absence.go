@@ -2,21 +2,22 @@ package absence
 
 import "time"
 
-// Settle is the age from which a kubelet process is expected to know its pods. It polls manifests every
-// 20 s (fileCheckFrequency), and waits at most 30 s between two attempts to list at the API server;
-// both twice, in parts, is less than a minute.
+// Settle is the age from which a kubelet process is expected to know its pods. It polls manifests
+// every 20 s (fileCheckFrequency), and waits at most 30 s between two attempts to list at the API
+// server; both twice, in parts, is less than a minute.
 const Settle = time.Minute
 
-// Lists and Grace are the number of lists, and their time span, after which a pod with a sandbox is gone. It takes
-// three, because one list may be wrong and two may be of the same moment. Grace is three of the kubelet source's
-// usual intervals (10 s).
+// Lists and Grace are the number of lists, and their time span, after which a pod with a sandbox is
+// gone. It takes three, because one list may be wrong and two may be of the same moment. Grace is
+// three of the kubelet source's usual intervals (10 s).
 const (
 	Lists = 3
 	Grace = 30 * time.Second
 )
 
-// Unheard is the time after which a pod without a sandbox is gone if no list has it, whatever the age of the kubelet
-// and whether or not its source delivered pods. It is twice the longest crash-loop back-off (5 minutes).
+// Unheard is the time after which a pod without a sandbox is gone if no list has it, whatever the
+// age of the kubelet and whether or not its source delivered pods. It is twice the longest
+// crash-loop back-off (5 minutes).
 const Unheard = 10 * time.Minute
 
 // Source is where a kubelet gets a pod from.
@@ -65,8 +66,8 @@ type List struct {
 type Trace struct {
 	// Sandbox is true if the runtime has a sandbox of the pod.
 	Sandbox bool
-	// Since is the time of the pod's last event: a sandbox or a container came or went. Only lists that were
-	// asked for later count.
+	// Since is the time of the pod's last event: a sandbox or a container came or went. Only lists
+	// that were asked for later count.
 	Since time.Time
 }
 
@@ -102,12 +103,13 @@ type kind struct {
 }
 
 const (
-	// memory is how long lists and vanished pods are kept: somewhat longer than the longest time that counts.
+	// memory is how long lists and vanished pods are kept: somewhat longer than the longest time
+	// that counts.
 	memory = Unheard + 2*time.Minute
 	// apart is the distance below which lists of one kind are kept as one.
 	apart = 2 * time.Second
-	// maxDigests and maxVanished limit the memory: to twice one list in each apart, and to more pods than any
-	// node replaces meanwhile. A dropped list makes a pod gone later, never earlier.
+	// maxDigests and maxVanished limit the memory: to twice one list in each apart, and to more
+	// pods than any node replaces meanwhile. A dropped list makes a pod gone later, never earlier.
 	maxDigests  = 1024
 	maxVanished = 4096
 )
@@ -177,7 +179,8 @@ func (t *Tracker) remember(l List) {
 	t.history = append(t.history, d)
 }
 
-// Gone reports whether a pod is gone, according to all lists so far. A pod in the newest list is never gone.
+// Gone reports whether a pod is gone, according to all lists so far. A pod in the newest list is
+// never gone.
 func (t *Tracker) Gone(uid string, trace Trace) bool {
 	if _, there := t.listed[uid]; there {
 		return false

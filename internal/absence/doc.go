@@ -1,10 +1,10 @@
 // Package absence decides when a pod is gone, from the lists of pods that a kubelet gives.
 //
-// A pod that the list does not have is not always gone. A kubelet that has just started serves a list before it
-// has read its manifests and has an answer of the API server: then the list is empty or partial, and the pods still
-// run. While the API server is away, such a kubelet lists static pods only. If the CPUs of a pod in its crash-loop
-// back-off (up to 5 minutes without a container) are released, another pod gets them. So a wrong "gone" costs more
-// than a late one.
+// A pod that the list does not have is not always gone. A kubelet that has just started serves a
+// list before it has read its manifests and has an answer of the API server: then the list is empty
+// or partial, and the pods still run. While the API server is away, such a kubelet lists static
+// pods only. If the CPUs of a pod in its crash-loop back-off (up to 5 minutes without a container)
+// are released, another pod gets them. So a wrong "gone" costs more than a late one.
 //
 // Therefore a list counts against a pod only if one of these is true:
 //
@@ -15,11 +15,12 @@
 //
 // A list with items that could not be read counts against no pod: each of them could be the pod.
 //
-// A pod that has a sandbox is gone after Lists such lists, over at least Grace. A pod without a sandbox, in which
-// no process runs, is gone after one such list, or when no list had it for Unheard. For such a pod the age of the
-// process does not matter: a list with another pod of its Source is enough. A source delivers all its pods at once,
-// so this is wrong only while a kubelet adds them one by one. Otherwise an agent that starts would keep the CPUs of
-// pods that ended while it was away for a minute.
+// A pod that has a sandbox is gone after Lists such lists, over at least Grace. A pod without a
+// sandbox, in which no process runs, is gone after one such list, or when no list had it for
+// Unheard. For such a pod the age of the process does not matter: a list with another pod of its
+// Source is enough. A source delivers all its pods at once, so this is wrong only while a kubelet
+// adds them one by one. Otherwise an agent that starts would keep the CPUs of pods that ended while
+// it was away for a minute.
 //
 // A Tracker is a value without a clock, a lock or a goroutine: the lists bring their times.
 package absence

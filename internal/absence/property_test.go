@@ -77,7 +77,8 @@ func gone(lists []absence.List, uid string, trace absence.Trace) bool {
 	return len(counting) > 0 || other || len(readable) >= absence.Lists && over(readable) >= absence.Unheard
 }
 
-// TestTwin compares with the package comment taken literally. The histories are shorter than what is remembered.
+// TestTwin compares with the package comment taken literally. The histories are shorter than what
+// is remembered.
 func TestTwin(t *testing.T) {
 	said := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,8 +104,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestListedNowAndThenIsNeverGone: a pod with a sandbox that at least every third list has is never gone, however
-// often the kubelet starts again and how close or far the lists are.
+// TestListedNowAndThenIsNeverGone: a pod with a sandbox that at least every third list has is never
+// gone, however often the kubelet starts again and how close or far the lists are.
 func TestListedNowAndThenIsNeverGone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := history{now: epoch}
@@ -126,7 +127,8 @@ func TestListedNowAndThenIsNeverGone(t *testing.T) {
 	})
 }
 
-// TestCloseListsAreNoShortCut: many lists in a short time never make a pod gone earlier than the literal rule does.
+// TestCloseListsAreNoShortCut: many lists in a short time never make a pod gone earlier than the
+// literal rule does.
 func TestCloseListsAreNoShortCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := history{now: epoch}

@@ -1,5 +1,5 @@
-// Package access decides which clients can use which path of the agent's HTTP address: one guard in front of
-// everything that is served there.
+// Package access decides which clients can use which path of the agent's HTTP address: one guard in
+// front of everything that is served there.
 //
 //	/healthz, /readyz, /metrics   every client that reaches the address: a kubelet that probes, a Prometheus that
 //	                              scrapes. They name no pod; /readyz gives its reasons to Local requests only.
@@ -8,9 +8,10 @@
 //	everything else               clients on the loopback interface, unless the Guard is for everywhere: the live
 //	                              map and the explanations name pods.
 //
-// A path that this list does not name is in the last line. Requests on the loopback interface must name localhost, an
-// IP address or this host's own name, which often leads to 127.0.1.1. Otherwise a page of another site could read the
-// answers, by making a name of its own lead to the loopback interface (DNS rebinding).
+// A path that this list does not name is in the last line. Requests on the loopback interface must
+// name localhost, an IP address or this host's own name, which often leads to 127.0.1.1. Otherwise
+// a page of another site could read the answers, by making a name of its own lead to the loopback
+// interface (DNS rebinding).
 package access
 
 import (
@@ -20,8 +21,8 @@ import (
 	"strings"
 )
 
-// Guard rejects requests that are not allowed. The zero value serves nothing that names pods outside the loopback
-// interface.
+// Guard rejects requests that are not allowed. The zero value serves nothing that names pods
+// outside the loopback interface.
 type Guard struct {
 	// Everywhere serves the map and its explanations on every interface.
 	Everywhere bool
@@ -29,8 +30,8 @@ type Guard struct {
 	Name string
 }
 
-// Handler passes allowed requests to next, and answers all others with 403 and a JSON object that has the reason
-// as "error".
+// Handler passes allowed requests to next, and answers all others with 403 and a JSON object that
+// has the reason as "error".
 func (g Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := g.unwelcome(r); why != "" {
@@ -45,8 +46,8 @@ func (g Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Local reports whether a request came over the loopback interface. A request without a connection, as in a test, is
-// local.
+// Local reports whether a request came over the loopback interface. A request without a connection,
+// as in a test, is local.
 func Local(r *http.Request) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return local == nil || local.IP.IsLoopback()

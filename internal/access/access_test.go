@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/access"
 )
 
-// TestGuard: who may ask what, by the interface that a request came over and the name that was asked for.
+// TestGuard: who may ask what, by the interface that a request came over and the name that was
+// asked for.
 func TestGuard(t *testing.T) {
 	var (
 		inside  = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9925}

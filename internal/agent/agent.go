@@ -40,7 +40,8 @@ type Agent struct {
 	env    *environment
 	engine *engine.Engine
 	plugin *nri.Plugin
-	// intake takes grants that a scheduler handed over, and publisher shows the node to the cluster; nil: neither.
+	// intake takes grants that a scheduler handed over, and publisher shows the node to the
+	// cluster; nil: neither.
 	intake    *intake.Intake
 	publisher *publication.Publisher
 	// zones shows the node to schedulers that read NodeResourceTopology; nil: no.
@@ -68,14 +69,16 @@ type Agent struct {
 	flows   *telemetry.Operations
 	// unusable are the manifests with errors, for the simulated runtime; nil: none was read yet.
 	unusable atomic.Pointer[[]manifests.Problem]
-	// quiet are the pods of the manifests that ask to be left alone, by UID, and until when; nil: none was read yet.
+	// quiet are the pods of the manifests that ask to be left alone, by UID, and until when; nil:
+	// none was read yet.
 	quiet  atomic.Pointer[map[string]time.Time]
 	reload *Reload // nil: no signal makes the agent read again
 	looks  looks   // for the manifests
 	close  func() error
 }
 
-// New reads the configured files and opens the state. The caller calls Run next, or Close. ctx is for the log.
+// New reads the configured files and opens the state. The caller calls Run next, or Close. ctx is
+// for the log.
 func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -206,8 +209,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, a.end(context.WithoutCancel(ctx)))
 }
 
-// handingBack is how long handing back may take: with the end itself less than the 30 s that Kubernetes gives
-// a pod.
+// handingBack is how long handing back may take: with the end itself less than the 30 s that
+// Kubernetes gives a pod.
 const handingBack = 20 * time.Second
 
 // handBack lets every container run on all CPUs again, if the configuration asks for it.
@@ -224,13 +227,14 @@ func (a *Agent) handBack(ctx context.Context) {
 	a.log.InfoContext(ctx, "every container runs on all CPUs again, and no pod has an assignment")
 }
 
-// ending is how long an end waits for the disk: less than the 30 s that Kubernetes gives a pod, and short enough
-// not to delay a node that reboots.
+// ending is how long an end waits for the disk: less than the 30 s that Kubernetes gives a pod, and
+// short enough not to delay a node that reboots.
 const ending = 5 * time.Second
 
-// end writes the state and closes it. If the disk stalls, it stops waiting after a while: every admission that was
-// answered is already on disk, and no answer depends on a grant that is still being written. Then the lock stays
-// until the process ends, because the write may still be under way. The history comes last, in the remaining time.
+// end writes the state and closes it. If the disk stalls, it stops waiting after a while: every
+// admission that was answered is already on disk, and no answer depends on a grant that is still
+// being written. Then the lock stays until the process ends, because the write may still be under
+// way. The history comes last, in the remaining time.
 func (a *Agent) end(ctx context.Context) error {
 	flushing, cancel := context.WithTimeout(ctx, ending)
 	defer cancel()
@@ -241,7 +245,8 @@ func (a *Agent) end(ctx context.Context) error {
 	return errors.Join(err, a.Close())
 }
 
-// serve opens the agent's addresses before any decision, so that an address in use is an error at the start.
+// serve opens the agent's addresses before any decision, so that an address in use is an error at
+// the start.
 func (a *Agent) serve(ctx context.Context, group *errgroup.Group) error {
 	flow := a.flows.WithOperation(ctx)
 	if a.config.Listen != "" {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// fresh is how long an allocation is used after it was read: a claim of the same name may be another one later. A pod
-	// that is rejected is tried again within 5 minutes.
+	// fresh is how long an allocation is used after it was read: a claim of the same name may be
+	// another one later. A pod that is rejected is tried again within 5 minutes.
 	fresh = 10 * time.Minute
 	// maxWanted is how many claims are asked for at a time. Others wait for the next round.
 	maxWanted = 64
@@ -23,8 +23,8 @@ const (
 
 type claimName struct{ namespace, name string }
 
-// allocations are what the API server has of claims, as far as it was asked. A hook reads what is there, and wants the
-// rest for its next attempt.
+// allocations are what the API server has of claims, as far as it was asked. A hook reads what is
+// there, and wants the rest for its next attempt.
 type allocations struct {
 	ask func(ctx context.Context, namespace, name string) ([]claims.Allocated, error)
 	now func() time.Time
@@ -68,8 +68,8 @@ func (a *allocations) want(namespace, name string) {
 	}
 }
 
-// round asks for the claims that are wanted. It ends with the first one for which the API server does not answer. The
-// error is of the last one that cannot be read.
+// round asks for the claims that are wanted. It ends with the first one for which the API server
+// does not answer. The error is of the last one that cannot be read.
 func (a *allocations) round(ctx context.Context) (err error) {
 	if a == nil {
 		return nil
@@ -100,8 +100,8 @@ func (a *allocations) round(ctx context.Context) (err error) {
 	return err
 }
 
-// wantAll asks for the claims of a pod of which something is not known, in the next round. It reports whether there are
-// any.
+// wantAll asks for the claims of a pod of which something is not known, in the next round. It
+// reports whether there are any.
 func (a *allocations) wantAll(pod *request.Pod) bool {
 	incomplete := false
 	for i := range pod.ResourceClaims {

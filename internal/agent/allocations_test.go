@@ -38,8 +38,8 @@ func (a *api) ask(_ context.Context, namespace, name string) ([]claims.Allocated
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}, name)
 }
 
-// twoRequests is a pod whose containers use one request each of a claim with two GPUs, as the kubelet lists it: with
-// the whole claim for both. An init container has a claim of its own.
+// twoRequests is a pod whose containers use one request each of a claim with two GPUs, as the
+// kubelet lists it: with the whole claim for both. An init container has a claim of its own.
 func twoRequests() (request.Pod, kubeletdevices.Pod) {
 	whole := []kubeletdevices.Claim{{Namespace: "default", Name: "gpus", Devices: []kubeletdevices.ClaimDevice{
 		{Driver: "d", Pool: "p", Device: "gpu0", CDI: []string{"d=0"}}, {Driver: "d", Pool: "p", Device: "gpu1", CDI: []string{"d=1"}},
@@ -63,8 +63,8 @@ func givenText(pod request.Pod) string {
 	return text
 }
 
-// TestRequestsOfTheAPIServer: a hook does not wait for the API server. The first attempt has the whole claim, and the next
-// one what was read meanwhile, for ten minutes.
+// TestRequestsOfTheAPIServer: a hook does not wait for the API server. The first attempt has the
+// whole claim, and the next one what was read meanwhile, for ten minutes.
 func TestRequestsOfTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &api{has: map[string][]claims.Allocated{
@@ -95,8 +95,8 @@ func TestRequestsOfTheAPIServer(t *testing.T) {
 	})
 }
 
-// TestAPIServerOfClaimsIsAway: a claim that is gone is no error, one that is forbidden does not stop the others, and an
-// API server that does not answer ends a round.
+// TestAPIServerOfClaimsIsAway: a claim that is gone is no error, one that is forbidden does not
+// stop the others, and an API server that does not answer ends a round.
 func TestAPIServerOfClaimsIsAway(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "resourceclaims"}, "x", errors.New("no right"))
 	for name, c := range map[string]struct {
@@ -124,8 +124,8 @@ func TestAPIServerOfClaimsIsAway(t *testing.T) {
 	}
 }
 
-// TestRequestsOfTheKubeletsFile: dra_manager_state has requests, where it can be read. Anything else in its place is as
-// if it were not there.
+// TestRequestsOfTheKubeletsFile: dra_manager_state has requests, where it can be read. Anything
+// else in its place is as if it were not there.
 func TestRequestsOfTheKubeletsFile(t *testing.T) {
 	const device = `{\"PoolName\":\"p\",\"DeviceName\":\"gpu%d\",\"RequestNames\":[\"r%d\"],\"CDIDeviceIDs\":[\"x\"]}`
 	state := `{"Data":"{\"kind\":\"DRACheckpoint\",\"apiVersion\":\"checkpoint.dra.kubelet.k8s.io/v1\",\"ClaimInfoStateList\":[{\"ClaimUID\":\"u\",\"ClaimName\":\"gpus\",\"Namespace\":\"default\",` +

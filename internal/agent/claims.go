@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// soon is the wait before what is not known of a pod's claims is looked for: its admission is durable then.
+	// soon is the wait before what is not known of a pod's claims is looked for: its admission is
+	// durable then.
 	soon = time.Second
 	// seldom is the longest wait until it is looked for again.
 	seldom = 10 * time.Minute
 )
 
-// missing reports whether something is not known of the claims of a pod. A state file of an earlier Paddock has the
-// devices of claims and not the claims.
+// missing reports whether something is not known of the claims of a pod. A state file of an earlier
+// Paddock has the devices of claims and not the claims.
 func missing(g *node.Grant) bool {
 	if slices.ContainsFunc(g.Pod.ResourceClaims, func(c request.Claim) bool { return !c.Complete() }) {
 		return true
@@ -50,8 +51,9 @@ func asListed(pod *request.Pod) kubeletdevices.Pod {
 	return listed
 }
 
-// completed looks for what is not known of the claims of admitted pods, until ctx ends. The kubelet is not asked while
-// nothing is missing: after a start, what pods have is in the state. describe is Engine.Describe.
+// completed looks for what is not known of the claims of admitted pods, until ctx ends. The kubelet
+// is not asked while nothing is missing: after a start, what pods have is in the state. describe is
+// Engine.Describe.
 func (d *devices) completed(ctx context.Context, describe func(context.Context, string, []request.Claim) error, report func(error)) error {
 	wait := time.Duration(0)
 	for {

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/zones"
 )
 
-// joinCluster makes what a node needs in a cluster whose scheduler plans for it: the intake of grants, and the publisher
-// of its objects. Without a name of the node there is neither, and without Publish no publisher. It returns those that
-// observe the engine.
+// joinCluster makes what a node needs in a cluster whose scheduler plans for it: the intake of
+// grants, and the publisher of its objects. Without a name of the node there is neither, and
+// without Publish no publisher. It returns those that observe the engine.
 func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 	c := a.config
 	if c.Runtime != RuntimeNRI || c.NodeName == "" {

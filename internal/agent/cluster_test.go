@@ -44,7 +44,8 @@ func TestJoinCluster(t *testing.T) {
 	}
 }
 
-// TestPublishes: an agent that runs shows the node to the cluster when the kubelet has listed its pods.
+// TestPublishes: an agent that runs shows the node to the cluster when the kubelet has listed its
+// pods.
 func TestPublishes(t *testing.T) {
 	b := newBench(t)
 	server := objectstest.New(t)

@@ -44,28 +44,30 @@ type Config struct {
 	// NRI and Kubelet are the runtime and the list of its pods, for the runtime nri.
 	NRI     NRIConfig     `json:"nri"`
 	Kubelet KubeletConfig `json:"kubelet"`
-	// NodeName is the name of this Kubernetes node. With it, grants that a scheduler hands over are applied. An agent
-	// that asks the API server does not start without it; verify needs none.
+	// NodeName is the name of this Kubernetes node. With it, grants that a scheduler hands over are
+	// applied. An agent that asks the API server does not start without it; verify needs none.
 	NodeName string `json:"nodeName"`
 	// APIServer has the ResourceSlices of this node.
 	APIServer APIServerConfig `json:"apiServer"`
-	// Publish writes the PaddockMachine and the PaddockNode of this node to the API server, for schedulers that plan
-	// for it.
+	// Publish writes the PaddockMachine and the PaddockNode of this node to the API server, for
+	// schedulers that plan for it.
 	Publish bool `json:"publish"`
-	// NodeResourceTopology writes the object of this kind for this node to the API server, for schedulers that read it.
+	// NodeResourceTopology writes the object of this kind for this node to the API server, for
+	// schedulers that read it.
 	NodeResourceTopology bool `json:"nodeResourceTopology"`
-	// Estimate computes a pod's request from the numbers of its cgroup if the kubelet does not list the pod or
-	// does not answer, for the runtime nri. Without it, such a pod waits until it is listed.
+	// Estimate computes a pod's request from the numbers of its cgroup if the kubelet does not list
+	// the pod or does not answer, for the runtime nri. Without it, such a pod waits until it is
+	// listed.
 	Estimate bool `json:"estimate"`
 	// CPUQuota selects the CFS quotas beside exclusive containers.
 	CPUQuota CPUQuotaConfig `json:"cpuQuota"`
 	// Moves is how running pods are moved.
 	Moves MovesConfig `json:"moves"`
-	// ReleaseOnExit lets every container run on all CPUs again when the agent ends, and drops all assignments:
-	// for the final end, not for an update of the agent.
+	// ReleaseOnExit lets every container run on all CPUs again when the agent ends, and drops all
+	// assignments: for the final end, not for an update of the agent.
 	ReleaseOnExit bool `json:"releaseOnExit"`
-	// NoticeDir is where the notices to containers are, for the runtime nri, by the same name for the agent and for the
-	// runtime; empty: there are none.
+	// NoticeDir is where the notices to containers are, for the runtime nri, by the same name for
+	// the agent and for the runtime; empty: there are none.
 	NoticeDir string `json:"noticeDir"`
 	// CgroupRoot is where the cgroups are mounted.
 	CgroupRoot string `json:"cgroupRoot"`
@@ -92,14 +94,16 @@ type PodResourcesConfig struct {
 type NRIConfig struct {
 	// Socket is the runtime's unix socket for plugins.
 	Socket string `json:"socket"`
-	// PluginName is the plugin's name at the runtime, and PluginIndex, two digits, its order among plugins.
+	// PluginName is the plugin's name at the runtime, and PluginIndex, two digits, its order among
+	// plugins.
 	PluginName  string `json:"pluginName"`
 	PluginIndex string `json:"pluginIndex"`
-	// Timeout limits the time of an answer. A runtime continues without a plugin that takes longer than its
-	// plugin_request_timeout, so half of that is a limit too.
+	// Timeout limits the time of an answer. A runtime continues without a plugin that takes longer
+	// than its plugin_request_timeout, so half of that is a limit too.
 	Timeout Duration `json:"timeout"`
-	// TakeOver manages containers that run on CPUs although the state is empty, for a node whose state was lost.
-	// They can move while they run. Without it, the agent does not manage such a node.
+	// TakeOver manages containers that run on CPUs although the state is empty, for a node whose
+	// state was lost. They can move while they run. Without it, the agent does not manage such a
+	// node.
 	TakeOver bool `json:"takeOver"`
 }
 
@@ -109,8 +113,9 @@ const (
 	MapEverywhere = "everywhere"
 )
 
-// KubeletConfig is the kubelet's list of pods; see kubelet.Address. A URL with http, the kubelet's read-only port, is
-// accepted with a warning: any process that takes the port first can answer there.
+// KubeletConfig is the kubelet's list of pods; see kubelet.Address. A URL with http, the kubelet's
+// read-only port, is accepted with a warning: any process that takes the port first can answer
+// there.
 type KubeletConfig struct {
 	URL       string `json:"url"`
 	TokenFile string `json:"tokenFile"`
@@ -120,7 +125,8 @@ type KubeletConfig struct {
 	Insecure  bool   `json:"insecure"`
 	// PodResources is the kubelet's socket that lists the devices of pods; empty: it is not asked.
 	PodResources string `json:"podResources"`
-	// Dir is the kubelet's directory, in which DRA drivers describe the devices of claims; empty: it is not read.
+	// Dir is the kubelet's directory, in which DRA drivers describe the devices of claims; empty:
+	// it is not read.
 	Dir string `json:"dir"`
 }
 

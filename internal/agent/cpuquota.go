@@ -10,21 +10,22 @@ import (
 
 // The modes of CPUQuotaConfig.
 const (
-	// QuotaIsolated removes the CFS quota of every cgroup above exclusive containers, and gives each of their
-	// siblings its own; see node.QuotaPolicy.
+	// QuotaIsolated removes the CFS quota of every cgroup above exclusive containers, and gives
+	// each of their siblings its own; see node.QuotaPolicy.
 	QuotaIsolated = "isolated"
-	// QuotaKubelet is what the kubelet does (R-ST-80 to R-ST-83): the quota of a pod-level pod stays
-	// unless all of its containers are exclusive.
+	// QuotaKubelet is what the kubelet does (R-ST-80 to R-ST-83): the quota of a pod-level pod
+	// stays unless all of its containers are exclusive.
 	QuotaKubelet = "kubelet"
 )
 
-// CPUQuotaConfig selects the CFS quotas of pods with exclusive CPUs or with a pool. A change applies to pods that
-// are created later. A quota that was removed from a running pod comes back with its next start.
+// CPUQuotaConfig selects the CFS quotas of pods with exclusive CPUs or with a pool. A change
+// applies to pods that are created later. A quota that was removed from a running pod comes back
+// with its next start.
 type CPUQuotaConfig struct {
 	// Mode is QuotaIsolated or QuotaKubelet.
 	Mode string `json:"mode"`
-	// Ephemeral is the CPU limit of an ephemeral container, which kubectl debug makes, in a pod whose own quota is
-	// removed: a quantity, "500m"; "0": none. QuotaKubelet does not use it.
+	// Ephemeral is the CPU limit of an ephemeral container, which kubectl debug makes, in a pod
+	// whose own quota is removed: a quantity, "500m"; "0": none. QuotaKubelet does not use it.
 	Ephemeral string `json:"ephemeral"`
 }
 

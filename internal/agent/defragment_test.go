@@ -41,8 +41,9 @@ func manifestsOf(t *testing.T, a *Agent, texts ...string) (set manifests.Set) {
 	return set
 }
 
-// cutUp is an agent on a node of 3 and 4 CPUs on which "first" and "second" have two of the four: the largest pod that fits has 3
-// CPUs, and 4 after both have moved. They have been there for a while.
+// cutUp is an agent on a node of 3 and 4 CPUs on which "first" and "second" have two of the four:
+// the largest pod that fits has 3 CPUs, and 4 after both have moved. They have been there for a
+// while.
 func (b *bench) cutUp() *Agent {
 	b.t.Helper()
 	b.policy(`{apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration, cpuManagerPolicy: dynamic, topologyManagerPolicy: single-numa-node, reservedSystemCPUs: "0"}`)
@@ -71,7 +72,8 @@ func call(t *testing.T, a *Agent, method, path string, body any) (int, []byte) {
 	return w.Code, w.Body.Bytes()
 }
 
-// defragments asks as paddock defragment --agent does. It wants the largest pod before and after, and so many moves.
+// defragments asks as paddock defragment --agent does. It wants the largest pod before and after,
+// and so many moves.
 func defragments(t *testing.T, a *Agent, before, after, moves int) view.Defragmentation {
 	t.Helper()
 	code, text := call(t, a, http.MethodGet, "/api/defragment?moves=2", nil)
@@ -115,8 +117,8 @@ func progress(t *testing.T, a *Agent, until time.Duration) (seen string) {
 	return seen
 }
 
-// TestDefragmentToItsEnd: the moves of the list are made, one at a time, by the loop that runs on a node. Then the larger pod
-// fits, and the pods are left alone for a while.
+// TestDefragmentToItsEnd: the moves of the list are made, one at a time, by the loop that runs on a
+// node. Then the larger pod fits, and the pods are left alone for a while.
 func TestDefragmentToItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
@@ -155,8 +157,8 @@ func TestDefragmentToItsEnd(t *testing.T) {
 	})
 }
 
-// TestDefragmentIsInterrupted: the agent dies while the first pod has both places. The next one ends that move and begins no
-// other one; what is left of the list can be asked for.
+// TestDefragmentIsInterrupted: the agent dies while the first pod has both places. The next one
+// ends that move and begins no other one; what is left of the list can be asked for.
 func TestDefragmentIsInterrupted(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
@@ -186,8 +188,8 @@ func TestDefragmentIsInterrupted(t *testing.T) {
 	})
 }
 
-// TestDefragmentBeforeThePodsAreListed: an agent that starts again does not know which pods ask to be left alone. It moves none
-// until it does.
+// TestDefragmentBeforeThePodsAreListed: an agent that starts again does not know which pods ask to
+// be left alone. It moves none until it does.
 func TestDefragmentBeforeThePodsAreListed(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()
@@ -214,8 +216,8 @@ func TestDefragmentBeforeThePodsAreListed(t *testing.T) {
 	})
 }
 
-// TestDefragmentAndAPodThatOptsOut: the second pod asks to be left alone while the first one moves. It stays, and cannot be
-// moved until the time has passed.
+// TestDefragmentAndAPodThatOptsOut: the second pod asks to be left alone while the first one moves.
+// It stays, and cannot be moved until the time has passed.
 func TestDefragmentAndAPodThatOptsOut(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.cutUp()

@@ -115,7 +115,8 @@ func TestBase(t *testing.T) {
 	same(t, "selector", fmt.Sprint(set.Spec.Selector.MatchLabels), fmt.Sprint(set.Spec.Template.Labels))
 }
 
-// TestDeployedPrivileges holds what the DaemonSet may do to what deploy/README.md gives reasons for.
+// TestDeployedPrivileges holds what the DaemonSet may do to what deploy/README.md gives reasons
+// for.
 func TestDeployedPrivileges(t *testing.T) {
 	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
 	spec := set.Spec.Template.Spec
@@ -172,7 +173,8 @@ func mountOf(t *testing.T, spec v1.PodSpec, file string) (v1.VolumeMount, v1.Vol
 	return v1.VolumeMount{}, v1.Volume{}
 }
 
-// TestDeployedPaths: what the configuration names is where the DaemonSet mounts it, writable where it is written.
+// TestDeployedPaths: what the configuration names is where the DaemonSet mounts it, writable where
+// it is written.
 func TestDeployedPaths(t *testing.T) {
 	c, files := deployedConfig(t), object[v1.ConfigMap](t, "configmap.yaml", 0)
 	spec := object[appsv1.DaemonSet](t, "daemonset.yaml", 0).Spec.Template.Spec
@@ -291,7 +293,8 @@ func checkFirst(t *testing.T, name string, pod *v1.Pod, m *machine.Machine, poli
 	}
 }
 
-// TestRiskyFieldsAreDocumented: what can leave containers unpinned, or move them, is explained where people look.
+// TestRiskyFieldsAreDocumented: what can leave containers unpinned, or move them, is explained
+// where people look.
 func TestRiskyFieldsAreDocumented(t *testing.T) {
 	for _, name := range []string{"../../README.md", "../../deploy/README.md"} {
 		text, err := os.ReadFile(name)
@@ -306,8 +309,8 @@ func TestRiskyFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestDeployedAnnotations: the files that let the runtime require the plugin agree on names. What NRI's validator
-// makes of them is tested in internal/runtime/nri.
+// TestDeployedAnnotations: the files that let the runtime require the plugin agree on names. What
+// NRI's validator makes of them is tested in internal/runtime/nri.
 func TestDeployedAnnotations(t *testing.T) {
 	const required, tolerates = "required-plugins.noderesource.dev", "tolerate-missing-nri-plugins.noderesource.dev"
 	name := deployedConfig(t).NRI.PluginName
@@ -349,7 +352,8 @@ func goingBack(t *testing.T) [][]string {
 	return blocks
 }
 
-// patched is the DaemonSet after the operations of a command: "add" to the end of a list, or "replace".
+// patched is the DaemonSet after the operations of a command: "add" to the end of a list, or
+// "replace".
 func patched(t *testing.T, command string) appsv1.DaemonSet {
 	t.Helper()
 	_, operations, _ := strings.Cut(command, " --type json -p '")
@@ -387,7 +391,8 @@ func patched(t *testing.T, command string) appsv1.DaemonSet {
 	return set
 }
 
-// TestDeployedEnd: the agent has the time that an end for good takes, and the way back waits for each step.
+// TestDeployedEnd: the agent has the time that an end for good takes, and the way back waits for
+// each step.
 func TestDeployedEnd(t *testing.T) {
 	set := object[appsv1.DaemonSet](t, "daemonset.yaml", 0)
 	if grace := time.Duration(*set.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second; grace < handingBack+ending+2*time.Second {

@@ -15,14 +15,15 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// silence is how long the kubelet's PodResources socket is not asked after it did not answer in time, so that
-// one that hangs does not take half of the time of every hook.
+// silence is how long the kubelet's PodResources socket is not asked after it did not answer in
+// time, so that one that hangs does not take half of the time of every hook.
 const silence = 10 * time.Second
 
 // errNoDeviceSocket is why the devices of a pod are not known if the socket does not exist.
 var errNoDeviceSocket = errors.New("the kubelet's PodResources socket does not exist: set kubelet.podResources to its path, and mount its directory as deploy/ does")
 
-// devices has the devices that the kubelet and the scheduler chose for pods, as the kubelet lists them.
+// devices has the devices that the kubelet and the scheduler chose for pods, as the kubelet lists
+// them.
 type devices struct {
 	there func() bool // the socket exists
 	ask   func(ctx context.Context, namespace, name string) (kubeletdevices.Pod, error)
@@ -72,8 +73,8 @@ func (d *devices) pod(ctx context.Context, namespace, name string) (func(request
 	}, nil
 }
 
-// give returns the pod with its claims, and with the devices that others chose for its containers. The kubelet lists no
-// NUMA nodes of a claim's devices.
+// give returns the pod with its claims, and with the devices that others chose for its containers.
+// The kubelet lists no NUMA nodes of a claim's devices.
 func give(pod request.Pod, listed kubeletdevices.Pod, at located) request.Pod {
 	pod.ResourceClaims = claimsOf(pod.ResourceClaims, listed, at)
 	pod.Containers = slices.Clone(pod.Containers)
@@ -104,9 +105,10 @@ func give(pod request.Pod, listed kubeletdevices.Pod, at located) request.Pod {
 	return pod
 }
 
-// claimsOf are the claims of a pod with the devices that the kubelet lists. known are those that the pod's
-// specification names, with the requests that containers name. A claim that it does not name, because the specification
-// is an older one, is used whole by the containers that the kubelet lists it for.
+// claimsOf are the claims of a pod with the devices that the kubelet lists. known are those that
+// the pod's specification names, with the requests that containers name. A claim that it does not
+// name, because the specification is an older one, is used whole by the containers that the kubelet
+// lists it for.
 func claimsOf(known []request.Claim, listed kubeletdevices.Pod, at located) []request.Claim {
 	all := slices.Clone(known)
 	for _, c := range listed.Containers {
@@ -139,7 +141,8 @@ func claimsOf(known []request.Claim, listed kubeletdevices.Pod, at located) []re
 	return request.Ordered(all)
 }
 
-// newDevices returns the devices at a kubelet's socket, and the function that closes the connection.
+// newDevices returns the devices at a kubelet's socket, and the function that closes the
+// connection.
 func newDevices(socket string, state func() *node.State) (*devices, func() error, error) {
 	client, err := kubeletdevices.New(socket, time.After)
 	if err != nil {

@@ -58,8 +58,9 @@ func (l *lister) list(context.Context) ([]kubeletdevices.Pod, error) {
 	return l.pods, l.err
 }
 
-// TestClaimsOfPods: what is not known of a pod's claims when it is admitted is looked for afterwards. It is there again
-// after a start, without a question to the kubelet, and it ends with the pod.
+// TestClaimsOfPods: what is not known of a pod's claims when it is admitted is looked for
+// afterwards. It is there again after a start, without a question to the kubelet, and it ends with
+// the pod.
 func TestClaimsOfPods(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -100,8 +101,8 @@ func TestClaimsOfPods(t *testing.T) {
 	})
 }
 
-// TestNothingIsMissing: while all claims are known, the kubelet is not asked. A state of an earlier Paddock has the
-// devices of claims alone, and gets the claims.
+// TestNothingIsMissing: while all claims are known, the kubelet is not asked. A state of an earlier
+// Paddock has the devices of claims alone, and gets the claims.
 func TestNothingIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -122,8 +123,8 @@ func TestNothingIsMissing(t *testing.T) {
 	})
 }
 
-// TestGivenDevices: the devices of the kubelet's answer are in the request, by the names of containers, and CPUs follow
-// the one whose NUMA node is known.
+// TestGivenDevices: the devices of the kubelet's answer are in the request, by the names of
+// containers, and CPUs follow the one whose NUMA node is known.
 func TestGivenDevices(t *testing.T) {
 	listed := claiming("p", "gpus")
 	listed.Containers[0].Devices = []kubeletdevices.Device{{Resource: "example.com/nic", ID: "nic0", Nodes: mask.Of(1)}}
@@ -157,8 +158,8 @@ func TestSilentSocket(t *testing.T) {
 	})
 }
 
-// TestRequestsOfClaims: a container that names one request gets its devices alone, as far as the requests are known, and
-// an init container gets those that the kubelet does not list it with.
+// TestRequestsOfClaims: a container that names one request gets its devices alone, as far as the
+// requests are known, and an init container gets those that the kubelet does not list it with.
 func TestRequestsOfClaims(t *testing.T) {
 	device := func(name string) kubeletdevices.ClaimDevice {
 		return kubeletdevices.ClaimDevice{Driver: "gpu.example.com", Pool: "p", Device: name}

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/store"
 )
 
-// suffixAlive is the suffix of a file beside the state. Its modification time is the last answer to the runtime, so
-// that the next agent knows for how long pods started without Paddock.
+// suffixAlive is the suffix of a file beside the state. Its modification time is the last answer to
+// the runtime, so that the next agent knows for how long pods started without Paddock.
 const suffixAlive = ".alive"
 
 // alive is nri.Config.Alive. If the time cannot be written, only a metric is less exact.

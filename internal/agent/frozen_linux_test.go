@@ -27,8 +27,8 @@ const (
 	fiThaw   = 0xc0045878
 )
 
-// frozen is a file system in a file that can be frozen. The test is skipped where that is not permitted, unless
-// PADDOCK_REQUIRE_FREEZE is set.
+// frozen is a file system in a file that can be frozen. The test is skipped where that is not
+// permitted, unless PADDOCK_REQUIRE_FREEZE is set.
 type frozen struct {
 	t   *testing.T
 	dir *os.File
@@ -72,9 +72,10 @@ func (z *frozen) freeze() {
 
 func (z *frozen) thaw() { _ = unix.IoctlSetInt(int(z.dir.Fd()), fiThaw, 0) }
 
-// TestFrozenDisk: the file system of the state is frozen for a while, as by fsfreeze(8) or a storage array that
-// fails over. Every request of the runtime is answered within a second, pods that were admitted before restart at once on
-// their CPUs, no pod runs unpinned, and the pod that could not be written is admitted afterwards.
+// TestFrozenDisk: the file system of the state is frozen for a while, as by fsfreeze(8) or a
+// storage array that fails over. Every request of the runtime is answered within a second, pods
+// that were admitted before restart at once on their CPUs, no pod runs unpinned, and the pod that
+// could not be written is admitted afterwards.
 func TestFrozenDisk(t *testing.T) {
 	z := newFrozen(t)
 	b := newBench(t)

@@ -13,25 +13,27 @@ import (
 	"github.com/paddock-project/paddock/internal/web"
 )
 
-// historyEvery is the least time between two writes of the history. No answer waits for them, and each syncs the
-// disk that the state is on.
+// historyEvery is the least time between two writes of the history. No answer waits for them, and
+// each syncs the disk that the state is on.
 const historyEvery = 5 * time.Second
 
-// history keeps the decisions in a file beside the state, so that a restarted agent can explain them. Nothing waits
-// for it: one write is under way at a time, in a goroutine of its own, and the next write has the decisions that
-// were made meanwhile.
+// history keeps the decisions in a file beside the state, so that a restarted agent can explain
+// them. Nothing waits for it: one write is under way at a time, in a goroutine of its own, and the
+// next write has the decisions that were made meanwhile.
 type history struct {
 	file *store.Beside
 	web  *web.Web
 	log  *slog.Logger
-	// turn has an element while no write is under way. The goroutine that took it owns the fields below.
+	// turn has an element while no write is under way. The goroutine that took it owns the fields
+	// below.
 	turn chan struct{}
 	// written is the edition in the file. failing is true if the last write failed.
 	written uint64
 	failing bool
 }
 
-// load gives the web the history of the agent before. If it cannot be read, only the history is missing.
+// load gives the web the history of the agent before. If it cannot be read, only the history is
+// missing.
 func (h *history) load(ctx context.Context, s *node.State) {
 	data, err := h.file.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,8 +77,8 @@ func (h *history) run(ctx context.Context) error {
 	}
 }
 
-// end writes the last changes, until ctx ends; nothing is written after it. It reports whether no write is under
-// way any more.
+// end writes the last changes, until ctx ends; nothing is written after it. It reports whether no
+// write is under way any more.
 func (h *history) end(ctx context.Context) bool {
 	done := make(chan struct{})
 	select {

@@ -50,8 +50,8 @@ func keepHistory(t *testing.T, a *Agent) (stop func()) {
 	}
 }
 
-// TestHistorySurvivesARestart: why and since when a pod is rejected, and since when another one has what it
-// has, is known after a restart, and the same rejection after it counts on.
+// TestHistorySurvivesARestart: why and since when a pod is rejected, and since when another one has
+// what it has, is known after a restart, and the same rejection after it counts on.
 func TestHistorySurvivesARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -116,8 +116,9 @@ func (s *stuck) Create(name string) (store.File, error) {
 	return s.FS.Create(name)
 }
 
-// TestHistoryHoldsUpNothing: while the disk stalls pods are admitted and rejected as ever, one write is under way,
-// the end waits no longer than it may, and the write that ends late changes nothing.
+// TestHistoryHoldsUpNothing: while the disk stalls pods are admitted and rejected as ever, one
+// write is under way, the end waits no longer than it may, and the write that ends late changes
+// nothing.
 func TestHistoryHoldsUpNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		disk := &stuck{FS: b.disk, free: make(chan struct{})}
@@ -192,8 +193,8 @@ func TestHistoryComesTogether(t *testing.T) {
 	})
 }
 
-// TestHistoryThatIsNoUse: an agent starts as if it was not there, says so in a line, keeps what pods have, and
-// writes the next one.
+// TestHistoryThatIsNoUse: an agent starts as if it was not there, says so in a line, keeps what
+// pods have, and writes the next one.
 func TestHistoryThatIsNoUse(t *testing.T) {
 	for name, c := range map[string]struct{ data, log string }{
 		"empty":     {"", "unexpected end of JSON input"},
@@ -230,7 +231,8 @@ func TestHistoryThatIsNoUse(t *testing.T) {
 	}
 }
 
-// TestHistoryOnAFullDisk: one line for all the failures in a row, and the next decision is written when there is room.
+// TestHistoryOnAFullDisk: one line for all the failures in a row, and the next decision is written
+// when there is room.
 func TestHistoryOnAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()

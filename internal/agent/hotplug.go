@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// onlinePeriod is how often the mask of online CPUs is read, which takes less than 0.1 ms (BenchmarkOnline).
-	// Sysfs has no inotify. The kernel sends a uevent for each CPU, but its socket loses messages when it is
-	// full, and needs the host's network namespace. So the mask would have to be read anyway.
+	// onlinePeriod is how often the mask of online CPUs is read, which takes less than 0.1 ms
+	// (BenchmarkOnline). Sysfs has no inotify. The kernel sends a uevent for each CPU, but its
+	// socket loses messages when it is full, and needs the host's network namespace. So the mask
+	// would have to be read anyway.
 	onlinePeriod = time.Second
-	// mostTries is how often in a row the machine is discovered for one mask that it does not match. Sysfs
-	// shows a CPU in the mask some milliseconds before its topology and its caches. If they are still missing
-	// after this many periods, they will not appear.
+	// mostTries is how often in a row the machine is discovered for one mask that it does not
+	// match. Sysfs shows a CPU in the mask some milliseconds before its topology and its caches. If
+	// they are still missing after this many periods, they will not appear.
 	mostTries = 5
 )
 
 // rebaser is the part of the engine that follows changes of the machine.
 type rebaser interface {
 	State() *node.State
-	// Rebase replaces the state, and every decision that is not published yet, by a function's result. The
-	// function may be called several times. Rebase returns the function's error.
+	// Rebase replaces the state, and every decision that is not published yet, by a function's
+	// result. The function may be called several times. Rebase returns the function's error.
 	Rebase(ctx context.Context, change func(*node.State) (*node.State, error)) error
 }
 
-// hotplug follows CPUs that go offline and come online. One goroutine uses it. Grants do not change. The cpusets of
-// containers do, and the control loop updates them.
+// hotplug follows CPUs that go offline and come online. One goroutine uses it. Grants do not
+// change. The cpusets of containers do, and the control loop updates them.
 type hotplug struct {
 	engine rebaser
 	// online reads the mask; discover reads the whole machine.
 	online   func() (cpuset.Set, error)
 	discover func() (*machine.Machine, error)
-	// full is the machine at the start with all CPUs that were ever online: it has the threads of each core, and
-	// the memory that the policy was resolved for.
+	// full is the machine at the start with all CPUs that were ever online: it has the threads of
+	// each core, and the memory that the policy was resolved for.
 	full *machine.Machine
 	// changed is called after each change, so that containers are updated at once.
 	changed func()
@@ -99,8 +100,9 @@ func (h *hotplug) run(ctx context.Context) error {
 	}
 }
 
-// look compares the mask with the machine of the state, and changes the state when they differ. It reads the state
-// each time, because that may be older than the first look, or from a start that found fewer CPUs.
+// look compares the mask with the machine of the state, and changes the state when they differ. It
+// reads the state each time, because that may be older than the first look, or from a start that
+// found fewer CPUs.
 func (h *hotplug) look(ctx context.Context) error {
 	online, err := h.online()
 	if err != nil {
@@ -178,7 +180,8 @@ func (h *hotplug) report(ctx context.Context, before, now *node.State) {
 	}
 }
 
-// displaced names a pod's containers without an online CPU, with the CPUs that they run on: "log 0,8-9".
+// displaced names a pod's containers without an online CPU, with the CPUs that they run on: "log
+// 0,8-9".
 func displaced(s *node.State, d node.Degraded) string {
 	texts := make([]string, len(d.Displaced))
 	for k, i := range d.Displaced {

@@ -22,8 +22,8 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// plugged is a file system with sixteen CPUs on two NUMA nodes, two threads a core (N and N+8), some of
-// them online. It counts how often the machine is discovered.
+// plugged is a file system with sixteen CPUs on two NUMA nodes, two threads a core (N and N+8),
+// some of them online. It counts how often the machine is discovered.
 type plugged struct {
 	mu         sync.Mutex
 	files      fstest.MapFS
@@ -122,8 +122,8 @@ type watched struct {
 	ended  chan error
 }
 
-// watch starts one on a node with pod "own" on CPUs 1 and 9 and pod "pool", whose own container has 2 and 10
-// and whose log shares 3 and 11. CPU 0 is reserved.
+// watch starts one on a node with pod "own" on CPUs 1 and 9 and pod "pool", whose own container has
+// 2 and 10 and whose log shares 3 and 11. CPU 0 is reserved.
 func watch(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{t: t, sys: &plugged{}, engine: &rebased{}, book: &logbook{}, ended: make(chan error, 1)}
@@ -173,8 +173,8 @@ func twoPods(t *testing.T, m *machine.Machine) *node.State {
 	return s
 }
 
-// expect lets a period and a bit pass and compares what is online, what containers run on, and what was
-// logged.
+// expect lets a period and a bit pass and compares what is online, what containers run on, and what
+// was logged.
 func (w *watched) expect(online, cgroups string, logged ...string) {
 	w.t.Helper()
 	<-time.After(onlinePeriod + time.Millisecond)
@@ -240,8 +240,8 @@ func TestHotplugOfAReservedCPU(t *testing.T) {
 	})
 }
 
-// TestHotplugOfALateTopology: a CPU is in the mask before it has a topology, and is used when it has one. What
-// never gets one is not looked for for ever.
+// TestHotplugOfALateTopology: a CPU is in the mask before it has a topology, and is used when it
+// has one. What never gets one is not looked for for ever.
 func TestHotplugOfALateTopology(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t)
@@ -267,7 +267,8 @@ func TestHotplugOfALateTopology(t *testing.T) {
 	})
 }
 
-// TestHotplugAfterAFault: what cannot be read, or is not taken, is tried until it works, and logged once.
+// TestHotplugAfterAFault: what cannot be read, or is not taken, is tried until it works, and logged
+// once.
 func TestHotplugAfterAFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t)
@@ -287,8 +288,8 @@ func TestHotplugAfterAFault(t *testing.T) {
 	})
 }
 
-// TestHotplugSinceTheStart: what changed between the start and the first look is found, also CPUs that were
-// offline at the start.
+// TestHotplugSinceTheStart: what changed between the start and the first look is found, also CPUs
+// that were offline at the start.
 func TestHotplugSinceTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sys := &plugged{}

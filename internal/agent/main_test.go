@@ -96,19 +96,22 @@ func (b *bench) start() *Agent {
 	return a
 }
 
-// bubble runs a test on a clock of its own, which stands while anybody works: what takes seconds takes none.
+// bubble runs a test on a clock of its own, which stands while anybody works: what takes seconds
+// takes none.
 func bubble(t *testing.T, test func(*testing.T, *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newBench(t)) })
 }
 
-// The clock is let run that long for what is to happen at once, and until everything was compared once more.
+// The clock is let run that long for what is to happen at once, and until everything was compared
+// once more.
 const (
 	moment = 2 * time.Second
 	period = 11 * time.Second
 )
 
-// drive runs the control loop, the runtime and the kubelet of an agent until the test ends, or halt.
+// drive runs the control loop, the runtime and the kubelet of an agent until the test ends, or
+// halt.
 func (b *bench) drive(a *Agent) {
 	if b.halts[a] != nil {
 		return
@@ -131,7 +134,8 @@ func (b *bench) kill(a *Agent) {
 	b.disk.Kill()
 }
 
-// follow gives the kubelet "NAME CPUS" lines as the set of manifests, and a moment. Without CPUS a pod shares.
+// follow gives the kubelet "NAME CPUS" lines as the set of manifests, and a moment. Without CPUS a
+// pod shares.
 func (b *bench) follow(a *Agent, pods ...string) {
 	b.t.Helper()
 	var texts []string

@@ -29,20 +29,24 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// MovesConfig is how running pods are moved. Which ones may be is in the policy file (cpuManagerPolicy: dynamic).
+// MovesConfig is how running pods are moved. Which ones may be is in the policy file
+// (cpuManagerPolicy: dynamic).
 type MovesConfig struct {
 	// Notice is the time between the announcement of a move and the first change of CPUs.
 	Notice Duration `json:"notice"`
 	// Interval is how long a pod is left alone after a move of it.
 	Interval Duration `json:"interval"`
-	// LeaveAloneAtMost is for how long a pod that asks for it is left alone, from the first move that waits for it on.
+	// LeaveAloneAtMost is for how long a pod that asks for it is left alone, from the first move
+	// that waits for it on.
 	LeaveAloneAtMost Duration `json:"leaveAloneAtMost"`
-	// OnRequest carries out the moves that a client on the node asks for on Listen, under every policy, of pods that
-	// consent. Without it, such a client only learns whether they are possible.
+	// OnRequest carries out the moves that a client on the node asks for on Listen, under every
+	// policy, of pods that consent. Without it, such a client only learns whether they are
+	// possible.
 	OnRequest bool `json:"onRequest"`
 }
 
-// leastKernel is the first Linux on which the memory of a container moves without stalling the creation of others.
+// leastKernel is the first Linux on which the memory of a container moves without stalling the
+// creation of others.
 var leastKernel = version.MustParseGeneric("6.18")
 
 // kernelFile has the release of the kernel, such as "6.18.3-amd64" (proc_sys_kernel(5)).
@@ -126,8 +130,8 @@ func (a *Agent) moves() nri.MovesConfig {
 	return c
 }
 
-// asksUntil is until when a pod asks not to be moved, as its manifest has it now. known is false if the manifest was not read
-// since the start.
+// asksUntil is until when a pod asks not to be moved, as its manifest has it now. known is false if
+// the manifest was not read since the start.
 func (a *Agent) asksUntil(uid string) (until time.Time, known bool) {
 	if a.pods != nil {
 		return a.pods.Quiet(uid)
@@ -138,7 +142,8 @@ func (a *Agent) asksUntil(uid string) (until time.Time, known bool) {
 	return time.Time{}, false
 }
 
-// movedPods are the pods that were moved since the start, by UID. Its methods may be called by several goroutines.
+// movedPods are the pods that were moved since the start, by UID. Its methods may be called by
+// several goroutines.
 type movedPods struct {
 	mu   sync.Mutex
 	pods map[string]movedPod
@@ -170,7 +175,8 @@ func (m *movedPods) of(uid string) (times int, last time.Time) {
 	return m.pods[uid].times, m.pods[uid].last
 }
 
-// moveObserver is an nri.MoveObserver for metrics, for what was moved and, if it is not nil, for the notices.
+// moveObserver is an nri.MoveObserver for metrics, for what was moved and, if it is not nil, for
+// the notices.
 type moveObserver struct {
 	counted *telemetry.Moves
 	moved   func(uid string)
@@ -213,8 +219,8 @@ type MovesRequest struct {
 	Defragment *DefragmentRequest `json:"defragment,omitempty"`
 }
 
-// DefragmentRequest is a question that paddock defragment asked before, and the moves in its answer: if the node has others
-// by now, nothing is moved.
+// DefragmentRequest is a question that paddock defragment asked before, and the moves in its
+// answer: if the node has others by now, nothing is moved.
 type DefragmentRequest struct {
 	Moves  int               `json:"moves"`
 	Bytes  int64             `json:"bytes"`
@@ -284,7 +290,8 @@ func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
 	reply(http.StatusOK, answer)
 }
 
-// defragment finds the moves that make room for a larger pod. They must be those that the client knows.
+// defragment finds the moves that make room for a larger pod. They must be those that the client
+// knows.
 func (a *Agent) defragment(asked DefragmentRequest) ([]moves.Move, error) {
 	s := a.engine.State()
 	if asked.Moves < 1 || asked.Moves > explain.MaxDefragMoves {
@@ -299,7 +306,8 @@ func (a *Agent) defragment(asked DefragmentRequest) ([]moves.Move, error) {
 	return gain.Moves, nil
 }
 
-// movesOf reads the moves that a client asks for. Each place must be one that the rules give the pod.
+// movesOf reads the moves that a client asks for. Each place must be one that the rules give the
+// pod.
 func (a *Agent) movesOf(asked []MoveRequest) ([]moves.Move, error) {
 	s := a.engine.State()
 	var list []moves.Move

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/store"
 )
 
-// newNotices returns the writer of notices to containers; nil: the configuration has no directory for them.
+// newNotices returns the writer of notices to containers; nil: the configuration has no directory
+// for them.
 func (a *Agent) newNotices() *notice.Writer {
 	if a.config.NoticeDir == "" {
 		return nil

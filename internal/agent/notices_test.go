@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// TestNotices: the agent of a node writes what the control loop passes on, where the configuration has it, and nothing for a
-// container that does not ask. Without a directory there is no writer.
+// TestNotices: the agent of a node writes what the control loop passes on, where the configuration
+// has it, and nothing for a container that does not ask. Without a directory there is no writer.
 func TestNotices(t *testing.T) {
 	b := newBench(t)
 	b.config.Runtime, b.config.Pods, b.config.NoticeDir = RuntimeNRI, nil, filepath.Join(t.TempDir(), "notices")

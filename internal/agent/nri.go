@@ -18,11 +18,12 @@ import (
 
 var errNotStarted = errors.New("the agent is starting")
 
-// grace is how long a pod that the kubelet does not list keeps its assignments without a sandbox: longer than the
-// kubelet's back-off between two sandboxes of one pod.
+// grace is how long a pod that the kubelet does not list keeps its assignments without a sandbox:
+// longer than the kubelet's back-off between two sandboxes of one pod.
 const grace = 30 * time.Second
 
-// newPlugin returns the control loop, the same on a node and in the simulation. c has the differences.
+// newPlugin returns the control loop, the same on a node and in the simulation. c has the
+// differences.
 func (a *Agent) newPlugin(c nri.Config) (*nri.Plugin, error) {
 	fresh, _, err := node.Adopt(a.env.Found.Machine, a.env.Policy.Policy, a.env.Devices, nil)
 	if err != nil {
@@ -36,7 +37,8 @@ func (a *Agent) newPlugin(c nri.Config) (*nri.Plugin, error) {
 	return nri.New(c), nil
 }
 
-// newNode connects to a real node: to its runtime through NRI, and to its kubelet for the list of pods.
+// newNode connects to a real node: to its runtime through NRI, and to its kubelet for the list of
+// pods.
 func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	c := a.config
 	a.pods, err = kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gates, Now: time.Now, After: time.After, Log: a.log})
@@ -73,8 +75,8 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	return nil
 }
 
-// estimate is nri.Config.Estimate: a pod is estimated if the kubelet does not list it or does not answer. A pod that
-// is listed with fields that cannot be used is not estimated.
+// estimate is nri.Config.Estimate: a pod is estimated if the kubelet does not list it or does not
+// answer. A pod that is listed with fields that cannot be used is not estimated.
 func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	if !a.config.Estimate {
 		return nil
@@ -103,8 +105,8 @@ func (a *Agent) kubeletReady() error {
 	return a.pods.Ready()
 }
 
-// notice is web.Config.Notice: the reason why no assignment is in force. A missing connection to the runtime is no
-// such reason: running containers keep their CPUs.
+// notice is web.Config.Notice: the reason why no assignment is in force. A missing connection to
+// the runtime is no such reason: running containers keep their CPUs.
 func (a *Agent) notice() string {
 	if unmanaged := a.status().Unmanaged; unmanaged != nil {
 		return "Paddock does not manage this node: " + unmanaged.Error()

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 )
 
-// TestNodeWithoutRuntime: an agent whose runtime and kubelet are not there says so, is not ready, and ends when it is
-// told to.
+// TestNodeWithoutRuntime: an agent whose runtime and kubelet are not there says so, is not ready,
+// and ends when it is told to.
 func TestNodeWithoutRuntime(t *testing.T) {
 	b := newBench(t)
 	b.config.Runtime, b.config.Pods = RuntimeNRI, nil
@@ -63,8 +63,9 @@ func TestCgroupsOfSystemd(t *testing.T) {
 	}
 }
 
-// TestWhatIsEstimated: nothing unless asked for; then what the kubelet does not list or cannot be asked about,
-// but no pod that it lists and that cannot be used. Where the policy has no pools the start says so.
+// TestWhatIsEstimated: nothing unless asked for; then what the kubelet does not list or cannot be
+// asked about, but no pod that it lists and that cannot be used. Where the policy has no pools the
+// start says so.
 func TestWhatIsEstimated(t *testing.T) {
 	for _, c := range []struct {
 		estimate bool

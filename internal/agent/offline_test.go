@@ -21,8 +21,9 @@ func withoutCPUs(t *testing.T, c Config, offline ...int) Config {
 	return b.config
 }
 
-// TestVerifyNamesDegradedPods: pod db has CPUs 1-2 for its container app. That one is offline is no difference; a
-// container that runs elsewhere than it should is, and so is one that shares and has no quota.
+// TestVerifyNamesDegradedPods: pod db has CPUs 1-2 for its container app. That one is offline is no
+// difference; a container that runs elsewhere than it should is, and so is one that shares and has
+// no quota.
 func TestVerifyNamesDegradedPods(t *testing.T) {
 	shared := map[string]string{
 		"kubepods/podu1/bbb/cpuset.cpus": "0,3-7", "kubepods/podu1/aaa/cpuset.cpus": "0,3-7", "kubepods/podu1/aaa/cpu.max": "200000 100000",

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// firstSlices is how long a start waits for the first list of ResourceSlices: an API server answers in
-	// milliseconds, and while the agent is not connected, pods start without it.
+	// firstSlices is how long a start waits for the first list of ResourceSlices: an API server
+	// answers in milliseconds, and while the agent is not connected, pods start without it.
 	firstSlices = time.Second
-	// filesTime is how long the metadata files of one pod are read: they are small and local. A file system that does
-	// not answer takes no more of a hook's time.
+	// filesTime is how long the metadata files of one pod are read: they are small and local. A
+	// file system that does not answer takes no more of a hook's time.
 	filesTime = 100 * time.Millisecond
 )
 
-// places finds the NUMA nodes of the devices of claims: in the ResourceSlices of the node as they are known, else in
-// the files of their drivers. It does not wait for the API server.
+// places finds the NUMA nodes of the devices of claims: in the ResourceSlices of the node as they
+// are known, else in the files of their drivers. It does not wait for the API server.
 type places struct {
 	slices *resourceslices.Watch // nil: the API server is not asked
 	// allocations have the requests of claims' devices; nil: the API server is not asked.
 	allocations *allocations
 	files       *devicemetadata.Reader // nil: they are not read
-	// checkpoint is the kubelet's file of claims, which has the requests too; empty: it is not read. reading has an
-	// element while a read has not ended.
+	// checkpoint is the kubelet's file of claims, which has the requests too; empty: it is not
+	// read. reading has an element while a read has not ended.
 	checkpoint string
 	reading    chan struct{}
 	// within is how long the files of one pod are read at most.
@@ -45,7 +45,8 @@ type places struct {
 	log    *slog.Logger
 }
 
-// newPlaces returns the places of a node's devices. Without a usable address of the API server it has the files alone.
+// newPlaces returns the places of a node's devices. Without a usable address of the API server it
+// has the files alone.
 func newPlaces(ctx context.Context, c Config, log *slog.Logger) *places {
 	pci := discover.PCINodes{FS: os.DirFS("/")}
 	p := &places{log: log, reading: make(chan struct{}, 1), within: filesTime}
@@ -89,8 +90,8 @@ type located struct {
 	// allocations have the claims in this namespace.
 	allocations *allocations
 	namespace   string
-	// named and checkpoint are the requests that devices of claims are for, in the files of drivers, and in the
-	// kubelet's.
+	// named and checkpoint are the requests that devices of claims are for, in the files of
+	// drivers, and in the kubelet's.
 	named, checkpoint map[claimedDevice][]string
 }
 
@@ -102,9 +103,9 @@ type (
 	}
 )
 
-// locate finds the devices of a pod. It takes p.within at most, and returns what it has. A nil places knows none.
-// The requests of a claim's devices are those of its allocation as it is known, else those in the files of drivers,
-// else those in the kubelet's file.
+// locate finds the devices of a pod. It takes p.within at most, and returns what it has. A nil
+// places knows none. The requests of a claim's devices are those of its allocation as it is known,
+// else those in the files of drivers, else those in the kubelet's file.
 func (p *places) locate(ctx context.Context, pod kubeletdevices.Pod) located {
 	l := located{files: map[deviceName]mask.Mask{}, namespace: pod.Namespace, named: map[claimedDevice][]string{}, checkpoint: map[claimedDevice][]string{}}
 	if p == nil {
@@ -160,10 +161,12 @@ func (p *places) report(ctx context.Context, pod kubeletdevices.Pod, l located) 
 	}
 }
 
-// maxCheckpoint limits the kubelet's file of claims. One of a node with 500 claims has some 300 KiB.
+// maxCheckpoint limits the kubelet's file of claims. One of a node with 500 claims has some 300
+// KiB.
 const maxCheckpoint = 4 << 20
 
-// prepared reads the kubelet's file of claims until ctx ends. It takes the requests of the claims in the namespace.
+// prepared reads the kubelet's file of claims until ctx ends. It takes the requests of the claims
+// in the namespace.
 func (p *places) prepared(ctx context.Context, l *located) {
 	if p.checkpoint == "" {
 		return

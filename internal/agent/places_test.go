@@ -56,8 +56,8 @@ func kubeletDir(t *testing.T) string {
 	return dir
 }
 
-// TestPlaces: NUMA nodes are those of the slices, else those of the files, else not known with the reason, whether
-// the API server answers, does not answer, or is not asked.
+// TestPlaces: NUMA nodes are those of the slices, else those of the files, else not known with the
+// reason, whether the API server answers, does not answer, or is not asked.
 func TestPlaces(t *testing.T) {
 	var claim kubeletdevices.Claim
 	claim.Namespace, claim.Name = "default", "gpus"

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestReleaseOnExit: with releaseOnExit an end takes every container off the CPUs that it was given, and leaves a state
-// without assignments; without it everything keeps its CPUs.
+// TestReleaseOnExit: with releaseOnExit an end takes every container off the CPUs that it was
+// given, and leaves a state without assignments; without it everything keeps its CPUs.
 func TestReleaseOnExit(t *testing.T) {
 	for _, forGood := range []bool{false, true} {
 		b := newBench(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// Reload makes a running agent read the log level and the manifests of pods again, as SIGHUP does in other daemons.
-// The agent logs the other fields that changed. It reads the policy and the machine at the start only, so no
-// decision changes.
+// Reload makes a running agent read the log level and the manifests of pods again, as SIGHUP does
+// in other daemons. The agent logs the other fields that changed. It reads the policy and the
+// machine at the start only, so no decision changes.
 type Reload struct {
 	// Asked gets an element each time.
 	Asked <-chan os.Signal
@@ -102,8 +102,8 @@ func fields(c Config) map[string]any {
 	return out
 }
 
-// looks is a clock for a goroutine that looks again after a time. It can end the wait early. The zero value is
-// ready.
+// looks is a clock for a goroutine that looks again after a time. It can end the wait early. The
+// zero value is ready.
 type looks struct {
 	mu  sync.Mutex
 	end func() // ends the last wait
@@ -120,7 +120,8 @@ func (l *looks) after(d time.Duration) <-chan time.Time {
 	return c
 }
 
-// now ends the last wait. If there was none, nothing was read yet, and the first read is still to come.
+// now ends the last wait. If there was none, nothing was read yet, and the first read is still to
+// come.
 func (l *looks) now() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

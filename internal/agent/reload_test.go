@@ -24,7 +24,8 @@ func reloading(t *testing.T) (b *bench, a *Agent, next *Config, level *slog.Leve
 	return b, a, next, level
 }
 
-// TestReread: the log level is taken over; what is not is named; what is not usable changes nothing.
+// TestReread: the log level is taken over; what is not is named; what is not usable changes
+// nothing.
 func TestReread(t *testing.T) {
 	b, a, next, level := reloading(t)
 	a.reread(t.Context())

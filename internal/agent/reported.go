@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// reported has the assignments that are in force, for the PodResources API and the gauges. It never waits.
+// reported has the assignments that are in force, for the PodResources API and the gauges. It never
+// waits.
 type reported struct {
 	engine *engine.Engine
 	status func() *nri.Status

@@ -18,12 +18,13 @@ import (
 // errPartial is the reason why no pod ends while manifests are missing from the set.
 var errPartial = errors.New("some manifests cannot be read yet: no pod is released")
 
-// patient is the simulation's nri.Config.Grace. The simulated kubelet knows which pods there are, or reports that it
-// does not while manifests cannot be read, so a pod never ends because it is not listed.
+// patient is the simulation's nri.Config.Grace. The simulated kubelet knows which pods there are,
+// or reports that it does not while manifests cannot be read, so a pod never ends because it is not
+// listed.
 const patient = 10 * 365 * 24 * time.Hour
 
-// newSimulation makes a runtime and a kubelet in memory, for the control loop that runs on a node too. They end
-// with Run, not with ctx.
+// newSimulation makes a runtime and a kubelet in memory, for the control loop that runs on a node
+// too. They end with Run, not with ctx.
 func (a *Agent) newSimulation(ctx context.Context) (err error) {
 	a.runtime = sim.New(context.WithoutCancel(ctx), sim.Config{Name: "simulation", NRIVersion: "v0.12.5", Now: time.Now, After: time.After})
 	a.kubelet = a.runtime.NewKubelet(sim.KubeletConfig{Log: a.log, Operation: a.flows.WithOperation})
@@ -76,7 +77,8 @@ func (a *Agent) warning() string {
 	return "Manifests cannot be used: " + a.manifestsReady().Error()
 }
 
-// follower returns a function that gives the kubelet the pods of a set. It logs each unusable manifest once.
+// follower returns a function that gives the kubelet the pods of a set. It logs each unusable
+// manifest once.
 func (a *Agent) follower() func(context.Context, manifests.Set) {
 	reported := map[string]bool{}
 	return func(ctx context.Context, set manifests.Set) {

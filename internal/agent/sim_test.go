@@ -19,7 +19,8 @@ import (
 	"github.com/paddock-project/paddock/internal/store/crashfs"
 )
 
-// TestRejectedPodIsAdmittedWhenThereIsRoom within moments, and is not planned again before something changed.
+// TestRejectedPodIsAdmittedWhenThereIsRoom within moments, and is not planned again before
+// something changed.
 func TestRejectedPodIsAdmittedWhenThereIsRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -74,7 +75,8 @@ func TestContainerThatIsNotMade(t *testing.T) {
 	})
 }
 
-// TestManifestsThatCannotBeRead: no pod is released for a typo, however long it stays, and pods are admitted.
+// TestManifestsThatCannotBeRead: no pod is released for a typo, however long it stays, and pods are
+// admitted.
 func TestManifestsThatCannotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -110,7 +112,8 @@ func TestBrokenManifestIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestManifestsAndReadiness: while a manifest has an error, readiness, a metric and the page report it.
+// TestManifestsAndReadiness: while a manifest has an error, readiness, a metric and the page report
+// it.
 func TestManifestsAndReadiness(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -140,8 +143,8 @@ func TestManifestsAndReadiness(t *testing.T) {
 	})
 }
 
-// TestFullDisk: no pod is admitted, who was there runs on, and readiness has the reason; when there is space again,
-// all is as it should be soon.
+// TestFullDisk: no pod is admitted, who was there runs on, and readiness has the reason; when there
+// is space again, all is as it should be soon.
 func TestFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -231,7 +234,8 @@ func TestReleaseIsQuick(t *testing.T) {
 	})
 }
 
-// TestSimulationLeavesNothing: no socket and no file but the state's, and a start takes well under a second.
+// TestSimulationLeavesNothing: no socket and no file but the state's, and a start takes well under
+// a second.
 func TestSimulationLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	b.write("a.yaml", manifest("a 2"))

@@ -36,10 +36,11 @@ func readEnvironment(c Config) (*environment, error) {
 	return &environment{n}, nil
 }
 
-// keepReservation uses the reserved CPUs of the state file instead of those that were counted off on a machine
-// with offline CPUs: with all CPUs online, the same number chose others, which pods must not get now. It reports
-// whether that changed anything. With all CPUs online, or with CPUs that the
-// configuration names, there is nothing to keep; nor where more CPUs are to be reserved than before.
+// keepReservation uses the reserved CPUs of the state file instead of those that were counted off
+// on a machine with offline CPUs: with all CPUs online, the same number chose others, which pods
+// must not get now. It reports whether that changed anything. With all CPUs online, or with CPUs
+// that the configuration names, there is nothing to keep; nor where more CPUs are to be reserved
+// than before.
 func (e *environment) keepReservation(then node.Policy) bool {
 	before, now := then.ReservedCPUs, e.Policy.ReservedCPUs
 	known := e.Found.Machine.AllCPUs().Union(e.Found.Offline)
@@ -65,8 +66,8 @@ func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, 
 	log.InfoContext(ctx, "state opened", "found", loaded.String())
 	state, forgotten, err := e.adopt(ctx, c, loaded, log)
 	if err == nil && forgotten > 0 {
-		// The machine or the policy may be the wrong one by mistake: what was loaded is kept before a state is
-		// written that forgets pods.
+		// The machine or the policy may be the wrong one by mistake: what was loaded is kept before
+		// a state is written that forgets pods.
 		var name string
 		if name, err = kept.Keep(loaded.Data); err != nil {
 			err = fmt.Errorf("%d pods would be removed from the state, and no copy of the state can be kept: %w", forgotten, err)
@@ -82,16 +83,16 @@ func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, 
 	started := engine.New(state, engine.Config{
 		Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Plan: by.plan, Resize: by.resize, Now: time.Now, Observer: observer, Log: log,
 	})
-	// If the state cannot be written now, each admission is rejected later. Pods that have assignments already
-	// are better off with an agent than without.
+	// If the state cannot be written now, each admission is rejected later. Pods that have
+	// assignments already are better off with an agent than without.
 	if err := started.Flush(ctx); err != nil {
 		log.ErrorContext(ctx, "the state cannot be written: the agent starts, but admits no pod until it can", "error", err)
 	}
 	return started, kept, nil
 }
 
-// adopt makes a state of what was loaded, and names what is not valid any more. The number is of the pods that
-// the state does not know any more.
+// adopt makes a state of what was loaded, and names what is not valid any more. The number is of
+// the pods that the state does not know any more.
 func (e *environment) adopt(ctx context.Context, c Config, loaded store.Loaded, log *slog.Logger) (*node.State, int, error) {
 	var grants []*node.Grant
 	var generation uint64

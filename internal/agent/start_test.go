@@ -89,8 +89,8 @@ func TestRestartAfterAChange(t *testing.T) {
 	}
 }
 
-// startStrictly tries a start with strict set, which must fail, and change nothing, if there is anything
-// to find.
+// startStrictly tries a start with strict set, which must fail, and change nothing, if there is
+// anything to find.
 func startStrictly(t *testing.T, b *bench, finds bool) {
 	t.Helper()
 	b.config.Strict = true
@@ -219,8 +219,8 @@ func checkRejection(t *testing.T, bit int, err error) {
 	}
 }
 
-// TestAbsurdFile: a file that no agent wrote, though its checksum is right, is a damaged one. The generation
-// before takes its place.
+// TestAbsurdFile: a file that no agent wrote, though its checksum is right, is a damaged one. The
+// generation before takes its place.
 func TestAbsurdFile(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		a := b.start()
@@ -267,8 +267,9 @@ func TestForeignFile(t *testing.T) {
 
 var _ engine.Observer = observers{}
 
-// TestReservedNumberWhileCPUsAreOffline: a policy that reserves a number of CPUs keeps those that it chose when
-// all CPUs were online. On the CPUs that are left it would choose others, which pods may have.
+// TestReservedNumberWhileCPUsAreOffline: a policy that reserves a number of CPUs keeps those that
+// it chose when all CPUs were online. On the CPUs that are left it would choose others, which pods
+// may have.
 func TestReservedNumberWhileCPUsAreOffline(t *testing.T) {
 	for _, c := range []struct {
 		name            string

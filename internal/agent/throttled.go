@@ -24,7 +24,8 @@ type throttleable struct {
 	ofPod   bool
 }
 
-// throttleables are the cgroups of the containers that have exclusive CPUs, and those of their pods, each once.
+// throttleables are the cgroups of the containers that have exclusive CPUs, and those of their
+// pods, each once.
 func throttleables(s *node.State, running []runningCgroup) []throttleable {
 	var list []throttleable
 	pods := map[string]bool{}
@@ -45,8 +46,8 @@ func throttleables(s *node.State, running []runningCgroup) []throttleable {
 	return list
 }
 
-// throttling is the sample of telemetry.NewThrottling: the kernel's counts for the cgroups of exclusive containers
-// and of their pods. A cgroup that is gone, or cannot be read, is left out.
+// throttling is the sample of telemetry.NewThrottling: the kernel's counts for the cgroups of
+// exclusive containers and of their pods. A cgroup that is gone, or cannot be read, is left out.
 func throttling(files cgroup.FS, state func() *node.State, running func() []runningCgroup) func() []telemetry.Throttled {
 	return func() []telemetry.Throttled {
 		var sample []telemetry.Throttled

@@ -28,8 +28,8 @@ type Verified struct {
 	Differences []string `json:"differences"`
 	// Throttling is how often exclusive containers were throttled.
 	Throttling VerifiedThrottling `json:"throttling"`
-	// Degraded has a line for each pod with offline CPUs. They are no difference: until the CPUs are back, the
-	// containers run on the right other CPUs.
+	// Degraded has a line for each pod with offline CPUs. They are no difference: until the CPUs
+	// are back, the containers run on the right other CPUs.
 	Degraded []string `json:"degraded,omitempty"`
 }
 
@@ -38,8 +38,9 @@ func (v *Verified) differ(format string, args ...any) {
 	v.Differences = append(v.Differences, fmt.Sprintf(format, args...))
 }
 
-// Verify compares the state file with the PodResources API, and with the cgroups of every container that runs
-// according to the kubelet. It changes nothing. The error is about something that could not be read.
+// Verify compares the state file with the PodResources API, and with the cgroups of every container
+// that runs according to the kubelet. It changes nothing. The error is about something that could
+// not be read.
 func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) {
 	s, err := stored(ctx, c)
 	if err != nil {
@@ -148,8 +149,8 @@ func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[
 	}
 }
 
-// api compares the answer of the PodResources API with the state: which pods there are, and the CPUs of
-// containers that have exclusive CPUs.
+// api compares the answer of the PodResources API with the state: which pods there are, and the
+// CPUs of containers that have exclusive CPUs.
 func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 	listed, invalid, err := ask(ctx, socket)
 	if err != nil {
@@ -178,7 +179,8 @@ func (v *Verified) api(ctx context.Context, s *node.State, socket string) {
 	}
 }
 
-// ask returns the CPUs of containers by pod and name, and a line for each CPU id that no machine has.
+// ask returns the CPUs of containers by pod and name, and a line for each CPU id that no machine
+// has.
 func ask(ctx context.Context, socket string) (_ map[string]map[string]cpuset.Set, invalid []string, err error) {
 	client, err := podres.Dial(ctx, socket)
 	if err != nil {

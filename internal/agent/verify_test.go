@@ -141,7 +141,8 @@ func TestVerifyNeedsAState(t *testing.T) {
 	}
 }
 
-// TestNodeName: the DaemonSet gives the agent the name by a flag, so the file that verify reads has none.
+// TestNodeName: the DaemonSet gives the agent the name by a flag, so the file that verify reads has
+// none.
 func TestNodeName(t *testing.T) {
 	c := verifying(t, nil)
 	c.APIServer.URL = apiserver.InCluster

@@ -9,12 +9,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// VerifiedThrottling has the kernel's counts since the cgroups of exclusive containers and of their pods were made.
-// They include the time before a quota was removed.
+// VerifiedThrottling has the kernel's counts since the cgroups of exclusive containers and of their
+// pods were made. They include the time before a quota was removed.
 type VerifiedThrottling struct {
 	// Exclusive is the number of running containers with exclusive CPUs.
 	Exclusive int `json:"exclusive"`
-	// Periods are the periods with a quota in which a process ran, Throttled those in which the quota was used up.
+	// Periods are the periods with a quota in which a process ran, Throttled those in which the
+	// quota was used up.
 	Periods   uint64 `json:"periods"`
 	Throttled uint64 `json:"throttled"`
 	// Notes have a line for each cgroup that was throttled.

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 )
 
-// TestVerifyThrottling counts the periods of the exclusive container and of its pod, and not those of a shared
-// one. What was throttled in the past is no difference.
+// TestVerifyThrottling counts the periods of the exclusive container and of its pod, and not those
+// of a shared one. What was throttled in the past is no difference.
 func TestVerifyThrottling(t *testing.T) {
 	v, err := Verify(t.Context(), verifying(t, map[string]string{
 		"kubepods/podu1/cpu.stat":     "nr_periods 92\nnr_throttled 83\nthrottled_usec 2500000",
@@ -29,7 +29,8 @@ func TestVerifyThrottling(t *testing.T) {
 	}
 }
 
-// TestVerifyEphemeral: a debug container in a pod without quota must have one of its own, but in the kubelet's mode.
+// TestVerifyEphemeral: a debug container in a pod without quota must have one of its own, but in
+// the kubelet's mode.
 func TestVerifyEphemeral(t *testing.T) {
 	files := map[string]string{"kubepods/podu1/bbb/cpu.max": "max 100000"}
 	for mode, want := range map[string]string{
@@ -45,7 +46,8 @@ func TestVerifyEphemeral(t *testing.T) {
 	}
 }
 
-// verifiedWithout verifies against a state in which pod db has no such container: it was added later.
+// verifiedWithout verifies against a state in which pod db has no such container: it was added
+// later.
 func verifiedWithout(t *testing.T, c Config, name string) *Verified {
 	t.Helper()
 	s, err := stored(t.Context(), c)
@@ -67,7 +69,8 @@ func verifiedWithout(t *testing.T, c Config, name string) *Verified {
 	return v
 }
 
-// TestThrottlingSample reads the exclusive container and its pod, once each, and leaves out what is gone.
+// TestThrottlingSample reads the exclusive container and its pod, once each, and leaves out what is
+// gone.
 func TestThrottlingSample(t *testing.T) {
 	c := verifying(t, map[string]string{"kubepods/podu1/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_usec 7"})
 	s, err := stored(t.Context(), c)

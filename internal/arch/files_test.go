@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const (
@@ -174,6 +175,27 @@ func TestUnwantedWordsAreSeen(t *testing.T) {
 	for _, line := range []string{"a root/path", "--root-dir /var/lib/kubelet", "/home", "method"} {
 		if got := unwantedIn(line); len(got) != 0 {
 			t.Errorf("%q is refused: %v", line, got)
+		}
+	}
+}
+
+// maxCommentColumns limits the lines of comments. A tab counts as 4 columns.
+const maxCommentColumns = 100
+
+// sentence is a line of a comment that is no list, no preformatted text and no directive.
+var sentence = regexp.MustCompile(`^// [^\s#*|-]`)
+
+// The comments of api are the descriptions in the CRDs, which have their line breaks.
+func TestCommentsAreWrapped(t *testing.T) {
+	for _, f := range load(t).goFiles {
+		if f.generated() || strings.HasPrefix(f.path, "api/") {
+			continue
+		}
+		for i, line := range strings.Split(f.text, "\n") {
+			columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
+			if columns > maxCommentColumns && sentence.MatchString(strings.TrimLeft(line, "\t")) {
+				t.Errorf("%s:%d: the comment has %d columns, more than %d: wrap it", f.path, i+1, columns, maxCommentColumns)
+			}
 		}
 	}
 }

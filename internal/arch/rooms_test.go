@@ -117,8 +117,8 @@ var rooms = []room{
 	{"arch", nil, "nothing is imported here"},
 }
 
-// testOnly are packages that only tests, and each other, may import: they are no part of the product, and "make deadcode" does
-// not ask who calls them there.
+// testOnly are packages that only tests, and each other, may import: they are no part of the
+// product, and "make deadcode" does not ask who calls them there.
 var testOnly = []string{"golden", "golden/recording", "scenario", "store/crashfs", "runtime/sim/simtest", "kubectl/kubectltest", "webui/webuitest", "objects/objectstest", "clusterstate/clustertest", "hollow"}
 
 // library is a module or package from outside, or of the standard library, that has its

@@ -112,8 +112,8 @@ func TestDocumentationIsPlain(t *testing.T) {
 	}
 }
 
-// plainPackages are the packages of which the test files are checked as well. Comments of the product are
-// checked everywhere.
+// plainPackages are the packages of which the test files are checked as well. Comments of the
+// product are checked everywhere.
 var plainPackages = []string{
 	"cmd/paddock", "internal/arch", "internal/devicefile", "internal/discover", "internal/doctor", "internal/explain",
 	"internal/inputs", "internal/kubeletcfg", "internal/kubeletstate", "internal/podspec", "internal/replacement",
@@ -132,8 +132,8 @@ var inComments = []wording{
 // inNames is for the words of names that a package declares.
 var inNames = regexp.MustCompile(`^(?i:anew|books?|everybody|famil(y|ies)|held|holds|lanes?|nobody|refus(e|es|ed|als?)|said|stands|told|universes?)$`)
 
-// terms are the words of the field, of a kernel or of a wire format. They are no fault where they are
-// written like this.
+// terms are the words of the field, of a kernel or of a wire format. They are no fault where they
+// are written like this.
 var terms = regexp.MustCompile(`(?i)\b(connection(s are| is)? refused|refuses the connection|ECONNREFUSED|GetBookID|locks? held|held lock|holds? the lock|lock is held|(the|a|newest) generation|DeviceClass stands)\b`)
 
 func TestCommentsArePlain(t *testing.T) {
@@ -188,7 +188,8 @@ func nameFault(name string) string {
 // camel is one word of a name.
 var camel = regexp.MustCompile(`[A-Z]+(?:[^a-zA-Z]|$)|[A-Z]?[a-z]+|[A-Z]+`)
 
-// declared are the names that a file declares. The names of other packages, which it uses, are theirs.
+// declared are the names that a file declares. The names of other packages, which it uses, are
+// theirs.
 func declared(file *ast.File) []*ast.Ident {
 	var names []*ast.Ident
 	add := func(list ...ast.Expr) {

@@ -20,8 +20,8 @@ func amounts(a fleet.Amounts) [resources]float64 {
 	return [resources]float64{float64(a.Milli), float64(a.Memory) / mib, float64(a.Pods)}
 }
 
-// cheapest is the least price of parts of nodes whose amounts are enough for the demands: less than any mix of whole
-// nodes. The mix is what has that price. It is the linear program
+// cheapest is the least price of parts of nodes whose amounts are enough for the demands: less than
+// any mix of whole nodes. The mix is what has that price. It is the linear program
 //
 //	least Σ price[k]·mix[k], where for each demand d and resource r  Σ mix[k]·has[k][r] ≥ d.asks[r], over the kinds that take d
 //
@@ -48,8 +48,9 @@ func cheapest(prices []float64, has [][resources]float64, demands []demand) (pri
 	return simplex(columns, prices, gains)
 }
 
-// simplex finds the most Σ gains[j]·y[j] for y ≥ 0 where Σ columns[j][i]·y[j] ≤ limits[i], and the shadow price of every limit. The
-// limits are positive, so that y = 0 is a first solution. Bland's rule makes it end.
+// simplex finds the most Σ gains[j]·y[j] for y ≥ 0 where Σ columns[j][i]·y[j] ≤ limits[i], and the
+// shadow price of every limit. The limits are positive, so that y = 0 is a first solution. Bland's
+// rule makes it end.
 func simplex(columns [][]float64, limits, gains []float64) (most float64, shadows []float64) {
 	const tiny = 1e-11
 	m, n := len(limits), len(columns)

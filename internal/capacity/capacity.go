@@ -1,5 +1,5 @@
-// Package capacity answers questions about a fleet that does not run yet, or not in this way: do these
-// pods fit, what fills it, how many nodes are needed.
+// Package capacity answers questions about a fleet that does not run yet, or not in this way: do
+// these pods fit, what fills it, how many nodes are needed.
 //
 // Every answer comes from package fleet, and so from the nodes' own planner: pods are placed one
 // after the other, in the order given, each on the best node at that moment. No pod is moved later.
@@ -23,8 +23,8 @@ import (
 type Kind struct {
 	Name  string
 	Count int
-	// Group is what reports add the nodes up by; empty: Name. Nodes that run have pods of their own, so that each
-	// is a kind, while many have the same hardware and policy.
+	// Group is what reports add the nodes up by; empty: Name. Nodes that run have pods of their
+	// own, so that each is a kind, while many have the same hardware and policy.
 	Group string
 	// State, Allocatable and Used are those of each node.
 	State             *node.State
@@ -46,7 +46,8 @@ type Options struct {
 	Placements bool
 	// Rules make the rules that a fleet of these nodes obeys, in the order of the kinds; nil: none.
 	Rules func(nodes []fleet.Node) (fleet.Rules, error)
-	// Progress is called now and then with the number of pods tried; total is 0 where it is not known.
+	// Progress is called now and then with the number of pods tried; total is 0 where it is not
+	// known.
 	Progress func(tried, total int64)
 	// hasty ends at the first pod that is rejected. The result has it, and not what comes after it.
 	hasty bool
@@ -77,20 +78,23 @@ type KindResult struct {
 
 // Cause is why pods are rejected by every node.
 type Cause struct {
-	// Nearest is the reason of the nodes that came nearest to taking them: a node that would but for a rule comes
-	// first, then one whose amounts fit, then one whose amounts do not, then one where the pod may not run.
+	// Nearest is the reason of the nodes that came nearest to taking them: a node that would but
+	// for a rule comes first, then one whose amounts fit, then one whose amounts do not, then one
+	// where the pod may not run.
 	Nearest fleet.Why
 	Pods    int64
-	// Nodes is how many nodes gave that reason to the first of the pods, which is Example; Rest are the
-	// reasons of the others.
+	// Nodes is how many nodes gave that reason to the first of the pods, which is Example; Rest are
+	// the reasons of the others.
 	Nodes   int
 	Rest    []fleet.Count
 	Example fleet.Pod
-	// Node is one of Nodes, as it was when it rejected Example: of those with too little of a resource the one with the
-	// most left, and of those where Example may not run one that would take it otherwise, if there is one: Takes.
+	// Node is one of Nodes, as it was when it rejected Example: of those with too little of a
+	// resource the one with the most left, and of those where Example may not run one that would
+	// take it otherwise, if there is one: Takes.
 	Node  fleet.Node
 	Takes bool
-	// OneMore is the group of a kind of which one more node, without pods, would take Example; empty: there is none.
+	// OneMore is the group of a kind of which one more node, without pods, would take Example;
+	// empty: there is none.
 	OneMore string
 	// Detail and Remedy are those of a rule about Node.
 	Detail, Remedy string
@@ -135,10 +139,10 @@ func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, e
 	return r.end()
 }
 
-// Fill draws pods from the items, each as often as its count, until none of them fits on any
-// node, or n pods are placed; 0 is no limit. The same seed gives the same pods. An item that is rejected is left out
-// until all others are: a node may take later what it rejected before, when other pods have changed which NUMA nodes
-// belong together.
+// Fill draws pods from the items, each as often as its count, until none of them fits on any node,
+// or n pods are placed; 0 is no limit. The same seed gives the same pods. An item that is rejected
+// is left out until all others are: a node may take later what it rejected before, when other pods
+// have changed which NUMA nodes belong together.
 func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64, o Options) (*Result, error) {
 	r, err := begin(kinds, items, o)
 	if err != nil {
@@ -254,8 +258,8 @@ func begin(kinds []Kind, items []Item, o Options) (*run, error) {
 	return r, nil
 }
 
-// nodeName numbers the nodes of a kind from 1; a kind of one node has its name alone. Names have leading
-// zeros, so that their order is that of the numbers.
+// nodeName numbers the nodes of a kind from 1; a kind of one node has its name alone. Names have
+// leading zeros, so that their order is that of the numbers.
 func nodeName(k Kind, i int) string {
 	if k.Count == 1 {
 		return k.Name
@@ -312,8 +316,8 @@ func (r *run) reject(pod fleet.Pod, why []fleet.Count, pods int64) (string, erro
 	return text, nil
 }
 
-// account adds to a cause the node that it is about, and what is to be known of it. What one more node would do to the pods
-// of others is not known, so that there is no such remedy against a rule.
+// account adds to a cause the node that it is about, and what is to be known of it. What one more
+// node would do to the pods of others is not known, so that there is no such remedy against a rule.
 func (r *run) account(c *Cause, nearest fleet.Count) (err error) {
 	if nearest.Rule == "" {
 		c.Node, c.Takes, err = r.otherwise(c.Example, nearest.Why)
@@ -328,8 +332,8 @@ func (r *run) account(c *Cause, nearest fleet.Count) (err error) {
 	return err
 }
 
-// otherwise is the node that an account of a rejection is about, and whether it would take the pod if the pod were allowed to
-// run there.
+// otherwise is the node that an account of a rejection is about, and whether it would take the pod
+// if the pod were allowed to run there.
 func (r *run) otherwise(pod fleet.Pod, why fleet.Why) (n fleet.Node, takes bool, err error) {
 	if why.NotAllowed {
 		everywhere := pod

@@ -24,7 +24,8 @@ type failer interface {
 	Fatal(args ...any)
 }
 
-// kind is nodes of two NUMA nodes with 8 CPUs and 32 GiB each, of which CPU 0 and 1 GiB are reserved.
+// kind is nodes of two NUMA nodes with 8 CPUs and 32 GiB each, of which CPU 0 and 1 GiB are
+// reserved.
 func kind(t failer, count int) Kind {
 	t.Helper()
 	m := scenario.Machine("sockets=2 cores=8 uncore=8 memory=32Gi")
@@ -83,8 +84,8 @@ func TestOneNodeIsAPlan(t *testing.T) {
 	})
 }
 
-// TestSize: the number of nodes takes all pods, one less does not, and the sums allow no fewer than the
-// lower bound.
+// TestSize: the number of nodes takes all pods, one less does not, and the sums allow no fewer than
+// the lower bound.
 func TestSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []Item
@@ -107,8 +108,8 @@ func TestSize(t *testing.T) {
 	})
 }
 
-// TestSizeOfWhatNeverFits: a pod that is larger than a NUMA node needs another kind of node, not more of them.
-// The answer comes before any number is tried.
+// TestSizeOfWhatNeverFits: a pod that is larger than a NUMA node needs another kind of node, not
+// more of them. The answer comes before any number is tried.
 func TestSizeOfWhatNeverFits(t *testing.T) {
 	r, err := Size(t.Context(), kind(t, 0), []Item{item("small", 1, 1), item("large", 12, 3)}, 10, Options{})
 	if !errors.Is(err, ErrNever) || r.Rejected != 3 || r.Nodes != 0 || len(r.Causes) != 1 {

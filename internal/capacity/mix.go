@@ -14,7 +14,8 @@ type Mix struct {
 	// Counts are the nodes of each kind, and Price what they cost.
 	Counts []int
 	Price  float64
-	// LowerBound is a price below which the sums of the pods' requests cannot fit, whatever the placement.
+	// LowerBound is a price below which the sums of the pods' requests cannot fit, whatever the
+	// placement.
 	LowerBound float64
 	// Tried is how many mixes were tried.
 	Tried  int
@@ -24,12 +25,13 @@ type Mix struct {
 // ErrPrice is returned by SizeMix for a kind whose price is not a positive number.
 var ErrPrice = errors.New("every kind needs a price above 0")
 
-// SizeMix looks for a cheap mix of kinds that takes all pods, at most most nodes. It is a heuristic: it begins with the
-// mix of parts of nodes that is cheapest by the sums of the requests, grows all counts by the same factor until the pods
-// fit, and begins also with every kind alone. Then it takes as many nodes away as it can, of the most expensive kind first,
-// until with one node less of any kind the pods do not fit. Then it exchanges nodes of one kind for fewer or cheaper ones of
-// another as long as that makes the mix cheaper. The cheapest is the answer. Errors are as those of Size; ErrNever is about
-// pods that no kind takes.
+// SizeMix looks for a cheap mix of kinds that takes all pods, at most most nodes. It is a
+// heuristic: it begins with the mix of parts of nodes that is cheapest by the sums of the requests,
+// grows all counts by the same factor until the pods fit, and begins also with every kind alone.
+// Then it takes as many nodes away as it can, of the most expensive kind first, until with one node
+// less of any kind the pods do not fit. Then it exchanges nodes of one kind for fewer or cheaper
+// ones of another as long as that makes the mix cheaper. The cheapest is the answer. Errors are as
+// those of Size; ErrNever is about pods that no kind takes.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
 	if len(items) == 0 {
 		return nil, ErrNoPods
@@ -222,15 +224,15 @@ func (m *mixing) price(counts []int) (sum float64) {
 	return sum
 }
 
-// After maxTried placements, or maxPods pods in all of them, nothing is exchanged any more: most often some dozens of
-// placements find what there is to find, and a pod takes some 50 µs.
+// After maxTried placements, or maxPods pods in all of them, nothing is exchanged any more: most
+// often some dozens of placements find what there is to find, and a pod takes some 50 µs.
 const (
 	maxTried = 200
 	maxPods  = 400_000
 )
 
-// exchange looks for a cheaper mix with some nodes of one kind in the place of some of another: as many as can be had for
-// less than what the others cost. nil: there is none.
+// exchange looks for a cheaper mix with some nodes of one kind in the place of some of another: as
+// many as can be had for less than what the others cost. nil: there is none.
 func (m *mixing) exchange(counts []int) (*Mix, error) {
 	for from := range counts {
 		for part := 1; part <= counts[from]; part *= 2 {

@@ -17,7 +17,8 @@ func named(k Kind, name string) Kind {
 	return k
 }
 
-// TestMix: pods that only one kind takes, and others that only the other takes. The mix is as cheap as the bound.
+// TestMix: pods that only one kind takes, and others that only the other takes. The mix is as cheap
+// as the bound.
 func TestMix(t *testing.T) {
 	small, wide := named(kind(t, 0), "small"), named(kind(t, 0), "wide")
 	wide.Allocatable.Pods = 2
@@ -45,8 +46,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestMixes: whatever the pods and prices, all pods fit, with one node less of any kind they do not, and no small mix
-// that takes them costs less than the lower bound.
+// TestMixes: whatever the pods and prices, all pods fit, with one node less of any kind they do
+// not, and no small mix that takes them costs less than the lower bound.
 func TestMixes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := named(kind(t, 0), "a"), named(kind(t, 0), "b")

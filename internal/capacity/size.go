@@ -11,9 +11,9 @@ import (
 
 // Size finds a number of nodes of a kind that takes all pods while one node less does not, at most
 // most. Under the same placement a smaller number may do as well, where a larger one between does
-// not; that is rare. The result is of that number. The error wraps ErrTooFew where most nodes do not take
-// them, with the result of most nodes; it wraps ErrNever where a pod does not fit on a node without pods, with
-// a result of 0 nodes that has the causes of all such pods.
+// not; that is rare. The result is of that number. The error wraps ErrTooFew where most nodes do
+// not take them, with the result of most nodes; it wraps ErrNever where a pod does not fit on a
+// node without pods, with a result of 0 nodes that has the causes of all such pods.
 func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*Result, error) {
 	if len(items) == 0 {
 		return nil, ErrNoPods
@@ -56,9 +56,9 @@ func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*R
 	return result, nil
 }
 
-// Fewest is Size under the scoring, of several, with which the fewest nodes are enough; of equal ones the first is
-// the answer. A scoring that leaves the fewest CPUs stranded may use every node that there is, and then a pod that needs a
-// node of its own finds none, however many there are.
+// Fewest is Size under the scoring, of several, with which the fewest nodes are enough; of equal
+// ones the first is the answer. A scoring that leaves the fewest CPUs stranded may use every node
+// that there is, and then a pod that needs a node of its own finds none, however many there are.
 func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []fleet.Scoring, o Options) (best *Result, scoring fleet.Scoring, err error) {
 	for _, s := range slices.Backward(scorings) {
 		o.Scoring = s

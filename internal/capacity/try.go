@@ -46,9 +46,9 @@ var options = []struct {
 	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
 }
 
-// Try asks the same question under other settings: every aligning policy and scope, then under the best
-// of these every option switched, and every other scoring. Ask is Fit or Fill with its arguments; it is called once
-// a trial. The order is fixed; Best is the best.
+// Try asks the same question under other settings: every aligning policy and scope, then under the
+// best of these every option switched, and every other scoring. Ask is Fit or Fill with its
+// arguments; it is called once a trial. The order is fixed; Best is the best.
 func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
 	var trials []Trial
 	run := func(c change, scoring fleet.Scoring) error {
@@ -94,8 +94,8 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 	return trials, nil
 }
 
-// Best is the position of the trial that places the most CPU time, the first of equals; 0 where none has a
-// result.
+// Best is the position of the trial that places the most CPU time, the first of equals; 0 where
+// none has a result.
 func Best(trials []Trial) int {
 	best := 0
 	for i, t := range trials {
@@ -106,7 +106,8 @@ func Best(trials []Trial) int {
 	return best
 }
 
-// with is the kinds, without pods, under a changed policy; or why a kubelet would not start with it.
+// with is the kinds, without pods, under a changed policy; or why a kubelet would not start with
+// it.
 func with(kinds []Kind, apply func(p *node.Policy)) (out []Kind, wrong string, err error) {
 	for _, k := range kinds {
 		p := k.State.Policy()

@@ -50,7 +50,8 @@ func (r *run) rejected(w waiter, why []fleet.Count) error {
 	return err
 }
 
-// again tries the pods that wait for others, in their order, as long as that places any. The rest is rejected.
+// again tries the pods that wait for others, in their order, as long as that places any. The rest
+// is rejected.
 func (r *run) again() error {
 	for before := int64(-1); before != r.Placed; {
 		before = r.Placed

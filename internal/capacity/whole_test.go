@@ -117,7 +117,8 @@ func drawPolicy(t *rapid.T, m *machine.Machine) node.Policy {
 	return p
 }
 
-// drawItem draws pods of one to three containers, or with a pool, some with devices, some only for one of the kinds.
+// drawItem draws pods of one to three containers, or with a pool, some with devices, some only for
+// one of the kinds.
 func drawItem(t *rapid.T, name string, kinds int) Item {
 	pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
 	asks := fleet.Amounts{Pods: 1}
@@ -178,8 +179,8 @@ func aloneOf(kinds []Kind) *alone {
 	return out
 }
 
-// replay plans every pod again, in the same order, on its node alone: the grants are the same. A pod that is nowhere is rejected
-// by every node at that moment.
+// replay plans every pod again, in the same order, on its node alone: the grants are the same. A
+// pod that is nowhere is rejected by every node at that moment.
 func (a *alone) replay(t *rapid.T, items []Item, placements []Placement) {
 	for _, p := range placements {
 		pod := podOf(items, p.Pod)
@@ -223,7 +224,8 @@ func podOf(items []Item, id string) fleet.Pod {
 	return items[i].Pod
 }
 
-// TestFitIsPlanningNodeByNode: every placement of a whole run is that of the node alone, in the same order.
+// TestFitIsPlanningNodeByNode: every placement of a whole run is that of the node alone, in the
+// same order.
 func TestFitIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
@@ -238,7 +240,8 @@ func TestFitIsPlanningNodeByNode(t *testing.T) {
 	})
 }
 
-// TestFillIsPlanningNodeByNode is the same of pods that are drawn until none fits. Then no shape fits anywhere.
+// TestFillIsPlanningNodeByNode is the same of pods that are drawn until none fits. Then no shape
+// fits anywhere.
 func TestFillIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
@@ -254,8 +257,8 @@ func TestFillIsPlanningNodeByNode(t *testing.T) {
 	})
 }
 
-// TestSizeIsPlanningNodeByNode is the same of the number of nodes that takes all pods. With one node less, some pod is
-// rejected, and by every node alone.
+// TestSizeIsPlanningNodeByNode is the same of the number of nodes that takes all pods. With one
+// node less, some pod is rejected, and by every node alone.
 func TestSizeIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)

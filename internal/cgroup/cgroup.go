@@ -1,9 +1,9 @@
-// Package cgroup reads a container's settings in its cgroup and how often it was throttled, and writes a pod's
-// CFS quota.
+// Package cgroup reads a container's settings in its cgroup and how often it was throttled, and
+// writes a pod's CFS quota.
 //
-// It knows cgroup v2, and the controllers cpuset and cpu of v1 (kernel documentation: admin-guide/cgroup-v2.rst,
-// admin-guide/cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst). The root of the file system shows the version. The
-// package writes only the quota.
+// It knows cgroup v2, and the controllers cpuset and cpu of v1 (kernel documentation:
+// admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst). The root
+// of the file system shows the version. The package writes only the quota.
 package cgroup
 
 import (
@@ -47,8 +47,9 @@ func (f FS) file(path, controller, name string) string {
 	return filepath.Join(f.Root, controller, filepath.Clean("/"+path), name)
 }
 
-// Read returns the settings of the cgroup of a path that Path returned. CPUs and memory nodes that were not written
-// are empty; in v1, they are inherited and never empty. The error wraps fs.ErrNotExist for a cgroup that is gone.
+// Read returns the settings of the cgroup of a path that Path returned. CPUs and memory nodes that
+// were not written are empty; in v1, they are inherited and never empty. The error wraps
+// fs.ErrNotExist for a cgroup that is gone.
 func (f FS) Read(path string) (converge.Setting, error) {
 	var s converge.Setting
 	cpus, err := read(f.file(path, "cpuset", "cpuset.cpus"))
@@ -94,7 +95,8 @@ func read(name string) (string, error) {
 	return strings.TrimSpace(string(data)), gone(err)
 }
 
-// gone adds fs.ErrNotExist to ENODEV: that is the error of an open file whose cgroup was removed meanwhile.
+// gone adds fs.ErrNotExist to ENODEV: that is the error of an open file whose cgroup was removed
+// meanwhile.
 func gone(err error) error {
 	if errors.Is(err, syscall.ENODEV) {
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -102,8 +104,9 @@ func gone(err error) error {
 	return err
 }
 
-// Path returns the path of a cgroup below the root. A runtime names a cgroup by its path, with the cgroupfs driver,
-// or by a slice, or by "slice:prefix:name" for a scope in a slice, with the systemd driver.
+// Path returns the path of a cgroup below the root. A runtime names a cgroup by its path, with the
+// cgroupfs driver, or by a slice, or by "slice:prefix:name" for a scope in a slice, with the
+// systemd driver.
 func Path(runtime string) string {
 	if slice, rest, scoped := strings.Cut(runtime, ":"); scoped {
 		prefix, name, _ := strings.Cut(rest, ":")
@@ -118,8 +121,8 @@ func Path(runtime string) string {
 	return runtime
 }
 
-// expand returns the path of a slice. Its name has the names of the slices that it is in: a-b.slice is in a.slice
-// (systemd.slice(5)).
+// expand returns the path of a slice. Its name has the names of the slices that it is in: a-b.slice
+// is in a.slice (systemd.slice(5)).
 func expand(slice string) string {
 	name := strings.TrimSuffix(slice, ".slice")
 	var path strings.Builder
@@ -131,8 +134,9 @@ func expand(slice string) string {
 	return path.String() + "/" + slice
 }
 
-// Find returns the paths of the containers' cgroups below the root, by the runtime's id; see containerID. Ids without
-// a cgroup are left out. Cgroups below a container's cgroup are not searched.
+// Find returns the paths of the containers' cgroups below the root, by the runtime's id; see
+// containerID. Ids without a cgroup are left out. Cgroups below a container's cgroup are not
+// searched.
 func (f FS) Find(ids []string) (map[string]string, error) {
 	root := f.Root
 	if !f.v2() {
@@ -167,8 +171,8 @@ func (f FS) Find(ids []string) (map[string]string, error) {
 //	crio-ID                        CRI-O, cgroupfs driver
 //	crio-ID.scope                  CRI-O, systemd driver
 //
-// and the same with other prefixes. crio-conmon-ID and crio-conmon-ID.scope are not the container's but of the
-// process that watches it (conmon), which may use the CPUs of the pod's other processes.
+// and the same with other prefixes. crio-conmon-ID and crio-conmon-ID.scope are not the container's
+// but of the process that watches it (conmon), which may use the CPUs of the pod's other processes.
 func containerID(name string) (string, bool) {
 	name = strings.TrimSuffix(name, ".scope")
 	i := strings.LastIndexAny(name, "-:")

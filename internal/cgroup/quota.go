@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Quota returns the CFS quota of a cgroup, whatever its period: a number, or node.NoQuota. The error
-// wraps fs.ErrNotExist for a cgroup that is gone.
+// Quota returns the CFS quota of a cgroup, whatever its period: a number, or node.NoQuota. The
+// error wraps fs.ErrNotExist for a cgroup that is gone.
 func (f FS) Quota(path string) (node.Quota, error) {
 	name := f.quotaFile(path)
 	text, err := read(name)
@@ -29,7 +29,8 @@ func (f FS) Quota(path string) (node.Quota, error) {
 	return node.QuotaIn(quota, period), nil
 }
 
-// cpuMax parses cpu.max, "max 100000" or "150000 100000", and cpu.cfs_quota_us, which has no period.
+// cpuMax parses cpu.max, "max 100000" or "150000 100000", and cpu.cfs_quota_us, which has no
+// period.
 func cpuMax(text string) (quota, period int64, err error) {
 	first, second, both := strings.Cut(text, " ")
 	quota, period = int64(node.NoQuota), node.QuotaPeriod
@@ -69,9 +70,9 @@ func (f FS) quotaFile(path string) string {
 	return f.file(path, "cpu", "cpu.cfs_quota_us")
 }
 
-// SetQuota writes the CFS quota of a cgroup, in periods of node.QuotaPeriod, and reports whether it changed.
-// node.NoQuota removes the quota and keeps the period; node.KeepQuota changes nothing. The error wraps
-// fs.ErrNotExist for a cgroup that is gone.
+// SetQuota writes the CFS quota of a cgroup, in periods of node.QuotaPeriod, and reports whether it
+// changed. node.NoQuota removes the quota and keeps the period; node.KeepQuota changes nothing. The
+// error wraps fs.ErrNotExist for a cgroup that is gone.
 func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	if want == node.KeepQuota {
 		return false, nil
@@ -100,17 +101,19 @@ func (f FS) SetQuota(path string, want node.Quota) (bool, error) {
 	return true, err
 }
 
-// Throttling has the kernel's counts since a cgroup was made (cpu.stat). Periods without a quota are not counted.
+// Throttling has the kernel's counts since a cgroup was made (cpu.stat). Periods without a quota
+// are not counted.
 type Throttling struct {
-	// Periods are the periods in which a process ran, Throttled those in which the quota was used up.
+	// Periods are the periods in which a process ran, Throttled those in which the quota was used
+	// up.
 	Periods, Throttled uint64
 	// Time is the time for which all threads together were ready and could not run.
 	Time time.Duration
 }
 
-// Throttled returns how often a cgroup was throttled by its own quota; the quotas of the cgroups above it are
-// counted there. A kernel without CFS bandwidth control counts nothing. The error wraps fs.ErrNotExist for a
-// cgroup that is gone.
+// Throttled returns how often a cgroup was throttled by its own quota; the quotas of the cgroups
+// above it are counted there. A kernel without CFS bandwidth control counts nothing. The error
+// wraps fs.ErrNotExist for a cgroup that is gone.
 func (f FS) Throttled(path string) (Throttling, error) {
 	name := f.file(path, "cpu", "cpu.stat")
 	text, err := read(name)

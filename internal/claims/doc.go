@@ -1,23 +1,24 @@
-// Package claims finds the devices of pods with ResourceClaims, from manifests alone: ResourceClaims,
-// ResourceClaimTemplates, ResourceSlices, DeviceClasses and Nodes, as kubectl prints them.
+// Package claims finds the devices of pods with ResourceClaims, from manifests alone:
+// ResourceClaims, ResourceClaimTemplates, ResourceSlices, DeviceClasses and Nodes, as kubectl
+// prints them.
 //
 //	Objects.Add                        takes an object, one after the other
 //	Objects.On(node)                   Resolver   for one Kubernetes node
 //	Resolver.Pod(ctx, pod)             Resolved   the devices of each container, as request.Given
 //
-// A claim with an allocation has the devices of its allocation. A claim without one is allocated on the
-// node with the allocator of the scheduler (k8s.io/dynamic-resource-allocation), which evaluates the
-// selectors of requests and classes. Pods are to come in the order in which they are admitted: devices that one
-// has are not free for the next. A claim of a template that no cluster has made yet is made here, for its
-// pod.
+// A claim with an allocation has the devices of its allocation. A claim without one is allocated on
+// the node with the allocator of the scheduler (k8s.io/dynamic-resource-allocation), which
+// evaluates the selectors of requests and classes. Pods are to come in the order in which they are
+// admitted: devices that one has are not free for the next. A claim of a template that no cluster
+// has made yet is made here, for its pod.
 //
-// A claim that cannot be resolved is a note of its pod, which names what is missing. Nothing is an error that is
-// wrong with objects: the pod is planned without these devices. Resolve does not panic on objects that
-// no API server would accept.
+// A claim that cannot be resolved is a note of its pod, which names what is missing. Nothing is an
+// error that is wrong with objects: the pod is planned without these devices. Resolve does not
+// panic on objects that no API server would accept.
 //
 // NUMA nodes come from the attribute resource.kubernetes.io/numaNode, an int or a list, or from the
-// names that drivers used before. On a live machine the PCI address or the PCIe root of a device without
-// one of them leads to its NUMA node. Otherwise it is near NUMA nodes that are not known.
+// names that drivers used before. On a live machine the PCI address or the PCIe root of a device
+// without one of them leads to its NUMA node. Otherwise it is near NUMA nodes that are not known.
 //
 // A running agent uses the same rules:
 //

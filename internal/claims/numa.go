@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// numaAttributes are the attributes that name the NUMA nodes of a device, the standard one first. An
-// attribute without a domain is of the driver's own domain.
+// numaAttributes are the attributes that name the NUMA nodes of a device, the standard one first.
+// An attribute without a domain is of the driver's own domain.
 var numaAttributes = []resourceapi.QualifiedName{
 	"resource.kubernetes.io/numaNode", // KEP-6072
 	"dra.net/numaNode",
@@ -23,7 +23,8 @@ const (
 	attributeRoot resourceapi.QualifiedName = "resource.kubernetes.io/pcieRoot"
 )
 
-// PCI has the NUMA nodes of the machine's PCI devices, empty if they are not known. It gets any text.
+// PCI has the NUMA nodes of the machine's PCI devices, empty if they are not known. It gets any
+// text.
 type PCI interface {
 	// Function is for an address such as 0000:17:00.0.
 	Function(address string) mask.Mask
@@ -31,10 +32,10 @@ type PCI interface {
 	Root(name string) mask.Mask
 }
 
-// nodesOf are the NUMA nodes of a device of a driver, empty if they are not known. An attribute with a
-// negative number, as the kernel has it for a device that is near none, has no NUMA node, and neither has one with
-// a number above the largest that there can be. pci is for devices whose attributes name no NUMA node; nil: they are
-// of another machine.
+// nodesOf are the NUMA nodes of a device of a driver, empty if they are not known. An attribute
+// with a negative number, as the kernel has it for a device that is near none, has no NUMA node,
+// and neither has one with a number above the largest that there can be. pci is for devices whose
+// attributes name no NUMA node; nil: they are of another machine.
 func nodesOf(driver string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, pci PCI) mask.Mask {
 	for _, name := range numaAttributes {
 		value, found := attribute(driver, attributes, name)

@@ -29,12 +29,14 @@ type device struct {
 	nodes mask.Mask
 	// kind is the same for devices that can replace each other, as far as a slice shows that.
 	kind unique.Handle[string]
-	// part: it shares what it is made of with other devices of the driver, so that not all can be allocated at once.
+	// part: it shares what it is made of with other devices of the driver, so that not all can be
+	// allocated at once.
 	part bool
 }
 
-// deviceOf keeps what is needed of a device. Devices of one kind have the same attributes and capacities, with any
-// values: the GPUs and the NICs of one driver differ in that. Where a device is has no part in it.
+// deviceOf keeps what is needed of a device. Devices of one kind have the same attributes and
+// capacities, with any values: the GPUs and the NICs of one driver differ in that. Where a device
+// is has no part in it.
 func deviceOf(driver, name string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, capacities []string, part bool, pci PCI) device {
 	where := func(a resourceapi.QualifiedName) bool {
 		is := func(name resourceapi.QualifiedName) bool {
@@ -77,8 +79,8 @@ type Places struct {
 	here map[string][]device
 }
 
-// PlacesOf returns the places of the devices of slices. Of a pool only the newest generation counts. node is the
-// Kubernetes node that Stock is about.
+// PlacesOf returns the places of the devices of slices. Of a pool only the newest generation
+// counts. node is the Kubernetes node that Stock is about.
 func PlacesOf(all []*Slice, node string) *Places {
 	type pool struct{ driver, name string }
 	newest := map[pool]int64{}
@@ -103,7 +105,8 @@ func PlacesOf(all []*Slice, node string) *Places {
 	return p
 }
 
-// Nodes are the NUMA nodes of a device, and whether a slice has the device at all. A nil Places has none.
+// Nodes are the NUMA nodes of a device, and whether a slice has the device at all. A nil Places has
+// none.
 func (p *Places) Nodes(driver, pool, name string) (nodes mask.Mask, listed bool) {
 	if p == nil {
 		return 0, false
@@ -112,9 +115,10 @@ func (p *Places) Nodes(driver, pool, name string) (nodes mask.Mask, listed bool)
 	return d.nodes, listed
 }
 
-// Stock is what the Kubernetes node has of the drivers of claims' devices, ascending by name: the devices that could
-// have been chosen instead (R-DEV-3). A driver has an entry if the slices show that: if its devices among the given
-// ones are of one kind, and none shares what it is made of with others.
+// Stock is what the Kubernetes node has of the drivers of claims' devices, ascending by name: the
+// devices that could have been chosen instead (R-DEV-3). A driver has an entry if the slices show
+// that: if its devices among the given ones are of one kind, and none shares what it is made of
+// with others.
 func (p *Places) Stock(given []request.Given) []request.Stock {
 	if p == nil {
 		return nil

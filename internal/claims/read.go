@@ -13,25 +13,28 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// The limits of what others wrote. What is decoded can take a hundred times the memory of its JSON, so lists are
-// decoded element by element, and each element has a limit.
+// The limits of what others wrote. What is decoded can take a hundred times the memory of its JSON,
+// so lists are decoded element by element, and each element has a limit.
 const (
 	// maxDevices is for one slice. The API allows 128.
 	maxDevices = 4096
-	// maxDevice is the JSON of one device. The largest that the API allows has 32 attributes and capacities with
-	// names of 96 characters, and less than 16 KiB.
+	// maxDevice is the JSON of one device. The largest that the API allows has 32 attributes and
+	// capacities with names of 96 characters, and less than 16 KiB.
 	maxDevice = 64 << 10
-	// maxName is the longest name of a driver, a pool, a device or a request: a pool's has 253 characters.
+	// maxName is the longest name of a driver, a pool, a device or a request: a pool's has 253
+	// characters.
 	maxName = 253
-	// MaxMetadata is the size of a metadata file: a driver writes one for each request of a claim, with a few devices.
+	// MaxMetadata is the size of a metadata file: a driver writes one for each request of a claim,
+	// with a few devices.
 	MaxMetadata = 256 << 10
 )
 
 // ErrSlice is wrapped by the error of ReadSlice.
 var ErrSlice = errors.New("it is not a ResourceSlice as an API server accepts it")
 
-// ReadSlice keeps what is needed of a ResourceSlice, the JSON of its spec in any version that has the fields of v1. It
-// takes memory for what it keeps, whatever the JSON has. The error wraps ErrSlice.
+// ReadSlice keeps what is needed of a ResourceSlice, the JSON of its spec in any version that has
+// the fields of v1. It takes memory for what it keeps, whatever the JSON has. The error wraps
+// ErrSlice.
 func ReadSlice(spec []byte, pci PCI) (*Slice, error) {
 	var s struct {
 		Driver string `json:"driver"`
@@ -63,8 +66,8 @@ func ReadSlice(spec []byte, pci PCI) (*Slice, error) {
 	return kept, nil
 }
 
-// elements visits the elements of a list of devices one by one. It fails if there are more than maxDevices, or if one
-// is larger than maxDevice.
+// elements visits the elements of a list of devices one by one. It fails if there are more than
+// maxDevices, or if one is larger than maxDevice.
 func elements(list []byte, visit func(raw []byte) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(list))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
@@ -91,15 +94,16 @@ type Allocated struct {
 	Driver, Pool, Device string
 	// ShareID is the share of the device that the claim has; empty: the device is not shared.
 	ShareID string
-	// Request is the request of the claim that it was allocated for, "gpu", or "gpu/large" for an alternative.
+	// Request is the request of the claim that it was allocated for, "gpu", or "gpu/large" for an
+	// alternative.
 	Request string
 }
 
 // ErrClaim is wrapped by the error of ReadAllocation.
 var ErrClaim = errors.New("it is not a ResourceClaim as an API server accepts it")
 
-// ReadAllocation reads the devices that are allocated to a claim from its JSON, with limits as those of ReadSlice; nil
-// for a claim without an allocation. The error wraps ErrClaim.
+// ReadAllocation reads the devices that are allocated to a claim from its JSON, with limits as
+// those of ReadSlice; nil for a claim without an allocation. The error wraps ErrClaim.
 func ReadAllocation(claim []byte) ([]Allocated, error) {
 	var c struct {
 		Kind   string `json:"kind"`
@@ -176,7 +180,8 @@ type Described struct {
 // ErrMetadata is wrapped by the error of ReadMetadata.
 var ErrMetadata = errors.New("it is not a file with the metadata of devices")
 
-// ReadMetadata reads a metadata file of a driver, at most MaxMetadata bytes. The error wraps ErrMetadata.
+// ReadMetadata reads a metadata file of a driver, at most MaxMetadata bytes. The error wraps
+// ErrMetadata.
 func ReadMetadata(file []byte, pci PCI) ([]Described, error) {
 	if len(file) > MaxMetadata {
 		return nil, fmt.Errorf("%w: it has more than %d KiB", ErrMetadata, MaxMetadata>>10)

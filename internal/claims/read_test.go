@@ -82,7 +82,8 @@ func TestReadMetadata(t *testing.T) {
 	}
 }
 
-// TestTooLarge: what has more than the limits is an error, and takes no memory for what it does not keep.
+// TestTooLarge: what has more than the limits is an error, and takes no memory for what it does not
+// keep.
 func TestTooLarge(t *testing.T) {
 	const million = 1 << 20
 	for name, text := range map[string]string{
@@ -110,7 +111,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// mutate changes a text in up to eight places: bytes that are changed, removed, repeated, and pieces of JSON that are put in.
+// mutate changes a text in up to eight places: bytes that are changed, removed, repeated, and
+// pieces of JSON that are put in.
 func mutate(r *rand.Rand, text string) string {
 	pieces := []string{"{", "}", "[", "]", ",", `"`, "null", "-1", "9223372036854775808", "1e999", `""`, `{"a":`, "[[[[", "\x00", "\xff", `\ud800`, "true", `"int":64`}
 	data := []byte(text)
@@ -134,8 +136,8 @@ func mutate(r *rand.Rand, text string) string {
 	return string(data)
 }
 
-// TestMutated reads 10,000 changed slices, and as many metadata files and claims: an error or a value, never both, and NUMA nodes
-// only of devices with a name.
+// TestMutated reads 10,000 changed slices, and as many metadata files and claims: an error or a
+// value, never both, and NUMA nodes only of devices with a name.
 func TestMutated(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 10_000))
 	for range 10_000 {

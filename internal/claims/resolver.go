@@ -28,7 +28,8 @@ const compiled = 10_000
 
 // Resolved are the devices of a pod.
 type Resolved struct {
-	// Containers are the devices of containers, by their names, in the order of request.Container.Given.
+	// Containers are the devices of containers, by their names, in the order of
+	// request.Container.Given.
 	Containers map[string][]request.Given
 	// Stock is what the Kubernetes node has of the drivers of these devices.
 	Stock []request.Stock
@@ -61,7 +62,8 @@ type Resolver struct {
 	features structured.Features
 }
 
-// NodeName is the only Kubernetes node that ResourceSlices name, or "" if there are several or none.
+// NodeName is the only Kubernetes node that ResourceSlices name, or "" if there are several or
+// none.
 func (o *Objects) NodeName() string {
 	name := ""
 	for _, s := range o.slices {
@@ -76,7 +78,8 @@ func (o *Objects) NodeName() string {
 	return name
 }
 
-// On is a resolver for a Kubernetes node. Without a name, claims that are not allocated cannot be resolved.
+// On is a resolver for a Kubernetes node. Without a name, claims that are not allocated cannot be
+// resolved.
 func (o *Objects) On(name string) *Resolver {
 	r := &Resolver{
 		objects: o, claims: map[string]*resourceapi.ResourceClaim{},
@@ -162,8 +165,8 @@ func (r *Resolver) Pod(ctx context.Context, pod *v1.Pod) Resolved {
 			}
 		}
 	}
-	// Of extended resources that a DeviceClass serves, the scheduler makes one claim for the whole pod, and
-	// the status has which requests are of which container.
+	// Of extended resources that a DeviceClass serves, the scheduler makes one claim for the whole
+	// pod, and the status has which requests are of which container.
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
 		claim := r.claims[key(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
@@ -184,8 +187,8 @@ func (r *Resolver) Pod(ctx context.Context, pod *v1.Pod) Resolved {
 	return out
 }
 
-// claim is the ResourceClaim that a pod names: as it is there, or as its template makes it. It is nil
-// where the pod does not need one.
+// claim is the ResourceClaim that a pod names: as it is there, or as its template makes it. It is
+// nil where the pod does not need one.
 func (r *Resolver) claim(pod *v1.Pod, named *v1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	name, _, err := resourceclaim.Name(pod, named)
 	switch {
@@ -251,8 +254,8 @@ func (r *Resolver) allocate(ctx context.Context, pending []*resourceapi.Resource
 	return nil
 }
 
-// search asks the scheduler's allocator. It expects objects that an API server has validated, and can panic on
-// others.
+// search asks the scheduler's allocator. It expects objects that an API server has validated, and
+// can panic on others.
 func (r *Resolver) search(ctx context.Context, pending []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

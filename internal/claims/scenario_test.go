@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/claims"
 )
 
-// TestScenarios runs the files of testdata. "objects" takes manifests, "pods" resolves pods on the node
-// that the argument names (without: the only one of the slices).
+// TestScenarios runs the files of testdata. "objects" takes manifests, "pods" resolves pods on the
+// node that the argument names (without: the only one of the slices).
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		objects, resolvers := &claims.Objects{}, map[string]*claims.Resolver{}

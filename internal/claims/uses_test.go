@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/claims"
 )
 
-// TestUsesOf: claims by their names, claims of templates, the claim of extended resources, claims that no container
-// uses, and claims without a name yet.
+// TestUsesOf: claims by their names, claims of templates, the claim of extended resources, claims
+// that no container uses, and claims without a name yet.
 func TestUsesOf(t *testing.T) {
 	const text = `
 metadata: {name: p, namespace: default}

@@ -29,7 +29,8 @@ type Cluster struct {
 	waits, counted bool
 }
 
-// New is a cluster without objects. machines returns the machine of a digest; nodes that show the same one share it.
+// New is a cluster without objects. machines returns the machine of a digest; nodes that show the
+// same one share it.
 func New(machines func(digest string) (*machine.Machine, error)) *Cluster {
 	return &Cluster{
 		machines: machines, nodes: map[string]*node{}, pods: map[string]*pod{}, specs: newSpecs(), groups: groupNames{},
@@ -37,8 +38,8 @@ func New(machines func(digest string) (*machine.Machine, error)) *Cluster {
 	}
 }
 
-// KeepPeers keeps of pods also what they are to other pods: labels, and whether they end. It is for before the first pod,
-// and for a cluster that is read once: what no pod has any more stays.
+// KeepPeers keeps of pods also what they are to other pods: labels, and whether they end. It is for
+// before the first pod, and for a cluster that is read once: what no pod has any more stays.
 func (c *Cluster) KeepPeers() { c.specs.peers = map[string]*metav1.ObjectMeta{} }
 
 // at is the node of that name, which has changed.
@@ -66,8 +67,9 @@ func (c *Cluster) SetNode(name string, o *v1.Node) {
 	c.counted = false
 }
 
-// SetPaddock sets the PaddockNode of that name; nil: it is gone. It must not be changed afterwards. It is to be set
-// again when its machine arrives. The answer is what the node has rejected since it was set before.
+// SetPaddock sets the PaddockNode of that name; nil: it is gone. It must not be changed afterwards.
+// It is to be set again when its machine arrives. The answer is what the node has rejected since it
+// was set before.
 func (c *Cluster) SetPaddock(name string, o *v1alpha1.PaddockNode) []v1alpha1.RejectionCount {
 	n := c.at(name)
 	before := n.paddock
@@ -86,8 +88,8 @@ func (c *Cluster) SetPaddock(name string, o *v1alpha1.PaddockNode) []v1alpha1.Re
 	return Grown(before.Status.Rejections.Counts, o.Status.Rejections.Counts)
 }
 
-// SetPod sets the pod namespace/name; nil: it is gone. A pod that has ended is gone. The error is about an object
-// that cannot be kept; it counts as gone.
+// SetPod sets the pod namespace/name; nil: it is gone. A pod that has ended is gone. The error is
+// about an object that cannot be kept; it counts as gone.
 func (c *Cluster) SetPod(key string, o *v1.Pod) error {
 	old := c.pods[key]
 	if old != nil {
@@ -138,14 +140,14 @@ func (c *Cluster) Keys(kind string) []string {
 type Moment struct {
 	// Nodes are those that can be planned for, ascending by name.
 	Nodes []*Node
-	// Problems are about nodes with a PaddockNode that cannot be planned for, ascending by node. Strange is how many
-	// nodes have none.
+	// Problems are about nodes with a PaddockNode that cannot be planned for, ascending by node.
+	// Strange is how many nodes have none.
 	Problems []Problem
 	Strange  int
 	// Notes are about pods, ascending by node.
 	Notes []Problem
-	// Rejections are what nodes rejected since their agents started to count, the most frequent first. Last are
-	// the last ones, the newest first.
+	// Rejections are what nodes rejected since their agents started to count, the most frequent
+	// first. Last are the last ones, the newest first.
 	Rejections []Rejections
 	Last       []Rejection
 	counters   map[string]counters
@@ -227,7 +229,8 @@ func (c *Cluster) Group(name string) string {
 	return c.groups.of(n.object, n.paddock)
 }
 
-// Shapes are the requests of the pods that would have CPUs of their own, and how many pods have each, in no order.
+// Shapes are the requests of the pods that would have CPUs of their own, and how many pods have
+// each, in no order.
 func (c *Cluster) Shapes() []fleet.Shape {
 	var out []fleet.Shape
 	for _, s := range c.specs.known {

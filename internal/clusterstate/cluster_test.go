@@ -37,8 +37,8 @@ func setPod(t *rapid.T, c *clusterstate.Cluster, name string, pod *v1.Pod) {
 	}
 }
 
-// TestHistories: after any history a cluster shows what one shows that got only the last objects; what did not change
-// is the same value as before.
+// TestHistories: after any history a cluster shows what one shows that got only the last objects;
+// what did not change is the same value as before.
 func TestHistories(t *testing.T) {
 	k := clustertest.New(t, 8)
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,8 +99,8 @@ func text(m *clusterstate.Moment) string {
 	return b.String()
 }
 
-// TestHostile: objects that no API server stores, or that only a broken one does, are a problem of their node and of no
-// other, or count as what can be calculated with.
+// TestHostile: objects that no API server stores, or that only a broken one does, are a problem of
+// their node and of no other, or count as what can be calculated with.
 func TestHostile(t *testing.T) {
 	k := clustertest.New(t, 4)
 	c := newCluster(k)

@@ -34,8 +34,8 @@ type node struct {
 	problem, note string
 }
 
-// Node is a node that can be planned for. It does not change. Bound and Empty are for the goroutine that changes the
-// Cluster.
+// Node is a node that can be planned for. It does not change. Bound and Empty are for the goroutine
+// that changes the Cluster.
 type Node struct {
 	// Kind is this one node, with its pods.
 	capacity.Kind
@@ -81,8 +81,8 @@ func (n *node) unusable() string {
 	return ""
 }
 
-// stale reports whether the PaddockNode belongs to another Node of the same name. The garbage collector will remove
-// it.
+// stale reports whether the PaddockNode belongs to another Node of the same name. The garbage
+// collector will remove it.
 func (n *node) stale() bool {
 	for _, o := range n.paddock.OwnerReferences {
 		if o.Kind == "Node" && n.object.UID != "" && o.UID != n.object.UID {
@@ -177,8 +177,8 @@ func (n *Node) Empty() (capacity.Kind, error) {
 	return k, nil
 }
 
-// groupNames are the names of groups: the instance type, or the machine, and a number where nodes of one differ in
-// machine or policy.
+// groupNames are the names of groups: the instance type, or the machine, and a number where nodes
+// of one differ in machine or policy.
 type groupNames map[string][]string
 
 func (g groupNames) of(o *v1.Node, p *v1alpha1.PaddockNode) string {

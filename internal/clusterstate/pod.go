@@ -54,7 +54,8 @@ type specs struct {
 
 func newSpecs() *specs { return &specs{known: map[string]*spec{}} }
 
-// peer is what the pod is to others; most pods of a workload share it. The error is about what cannot be encoded.
+// peer is what the pod is to others; most pods of a workload share it. The error is about what
+// cannot be encoded.
 func (s *specs) peer(p *v1.Pod) (*metav1.ObjectMeta, error) {
 	if s.peers == nil {
 		return nil, nil
@@ -70,7 +71,8 @@ func (s *specs) peer(p *v1.Pod) (*metav1.ObjectMeta, error) {
 	return s.peers[string(data)], nil
 }
 
-// take is a pod with a specification that other pods may have, too. The error is about what cannot be encoded.
+// take is a pod with a specification that other pods may have, too. The error is about what cannot
+// be encoded.
 func (s *specs) take(p *v1.Pod) (*pod, error) {
 	out := &pod{
 		namespace: p.Namespace, name: p.Name, uid: fleetsource.UID(p), node: p.Spec.NodeName, created: p.CreationTimestamp,
@@ -161,7 +163,8 @@ func older(a, b *pod) int {
 	return cmp.Or(a.created.Compare(b.created.Time), cmp.Compare(a.sequence, b.sequence))
 }
 
-// maxAmount bounds every amount: no node and no pod has so much, and sums of hundreds of it fit 63 bits.
+// maxAmount bounds every amount: no node and no pod has so much, and sums of hundreds of it fit 63
+// bits.
 const maxAmount = 1 << 53
 
 func bounded(n int64) int64 { return min(max(n, 0), maxAmount) }
@@ -178,7 +181,8 @@ func Asks(pod *v1.Pod, gates podspec.Gates) fleet.Amounts {
 	return out
 }
 
-// amountsOf is what a list has of what the scheduler counts. Amounts that cannot be calculated with are left out.
+// amountsOf is what a list has of what the scheduler counts. Amounts that cannot be calculated with
+// are left out.
 func amountsOf(list v1.ResourceList) fleet.Amounts {
 	var a fleet.Amounts
 	for name, q := range list {

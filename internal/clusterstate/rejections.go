@@ -80,8 +80,8 @@ func sum(all map[string]counters) []Rejections {
 	})
 }
 
-// Grown is by how much counters grew. They begin at zero when an agent starts: one that is smaller than before counts
-// what it has.
+// Grown is by how much counters grew. They begin at zero when an agent starts: one that is smaller
+// than before counts what it has.
 func Grown(before, now []v1alpha1.RejectionCount) []v1alpha1.RejectionCount {
 	type key struct{ class, cause string }
 	had := make(map[key]int64, len(before))

@@ -18,14 +18,15 @@ import (
 	"github.com/paddock-project/paddock/internal/terminal"
 )
 
-// silence is for libraries that log by themselves. It is done once: they log in goroutines that outlive a command.
+// silence is for libraries that log by themselves. It is done once: they log in goroutines that
+// outlive a command.
 var silence = sync.OnceFunc(func() {
 	// Libraries warn through klog about things that the commands report themselves.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 })
 
-// Execute is a whole program: it returns the exit code. The root command should have FlagError, and be silent about
-// errors and usage.
+// Execute is a whole program: it returns the exit code. The root command should have FlagError, and
+// be silent about errors and usage.
 func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	silence()
 	// Names in manifests and of files may have control characters: none reaches the terminal.
@@ -53,15 +54,16 @@ func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr
 	return code
 }
 
-// ProgramAnnotation of a root command is the name that messages begin with, in place of the command's.
+// ProgramAnnotation of a root command is the name that messages begin with, in place of the
+// command's.
 const ProgramAnnotation = "paddock-project.github.io/program"
 
 func program(root *cobra.Command) string {
 	return cmp.Or(root.Annotations[ProgramAnnotation], root.Name())
 }
 
-// ExitError is returned by a command that wants another exit code than 1. Without Err nothing is printed, as
-// everything is on standard output.
+// ExitError is returned by a command that wants another exit code than 1. Without Err nothing is
+// printed, as everything is on standard output.
 type ExitError struct {
 	Code int
 	Err  error
@@ -83,7 +85,8 @@ func OneLine(text string) string {
 	return lineBreaks.ReplaceAllString(strings.TrimSpace(text), " ")
 }
 
-// FlagError is for the SetFlagErrorFunc of a root command: it names the flag that was perhaps meant, and the help.
+// FlagError is for the SetFlagErrorFunc of a root command: it names the flag that was perhaps
+// meant, and the help.
 func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s; see %s --help", err, meant(cmd, err), cmd.CommandPath())
 }

@@ -54,7 +54,8 @@ func (f *Form) words() string {
 // String, Set and Type make it a pflag.Value.
 func (f *Form) String() string { return f.Value }
 
-// Set takes one of the words; see String. Text is the form for reading in every command; some called it table.
+// Set takes one of the words; see String. Text is the form for reading in every command; some
+// called it table.
 func (f *Form) Set(value string) error {
 	switch {
 	case slices.Contains(f.allowed, value):

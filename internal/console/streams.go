@@ -45,8 +45,8 @@ func (s Streams) Pods(files inputs.PodFiles) (inputs.Pods, error) {
 	return read, err
 }
 
-// Style has colours if the output is a terminal and the user did not switch them off (https://no-color.org), and
-// lines of the output's width.
+// Style has colours if the output is a terminal and the user did not switch them off
+// (https://no-color.org), and lines of the output's width.
 func (s Streams) Style() terminal.Style {
 	return terminal.Style{
 		Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.IsTerminal(),
@@ -63,13 +63,13 @@ func (s Streams) IsTerminal() bool {
 const (
 	// leastWidth is the narrowest terminal for which tables are made.
 	leastWidth = 80
-	// PageWidth is the width where there is no terminal: what is read in a ticket, in a log or through ssh
-	// fits there, and tables of usual pods are not wrapped.
+	// PageWidth is the width where there is no terminal: what is read in a ticket, in a log or
+	// through ssh fits there, and tables of usual pods are not wrapped.
 	PageWidth = 120
 )
 
-// Width is how many columns a line of the output has: COLUMNS, the terminal's width, or PageWidth. With
-// COLUMNS=0 no line is broken, which is 0 here too.
+// Width is how many columns a line of the output has: COLUMNS, the terminal's width, or PageWidth.
+// With COLUMNS=0 no line is broken, which is 0 here too.
 func (s Streams) Width() int {
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns >= 0 {
 		if columns == 0 {
@@ -85,8 +85,8 @@ func (s Streams) Width() int {
 	return PageWidth
 }
 
-// FileOf is the file that is written to, nil if it is none. Control characters of the program's own go there,
-// past the writer that replaces all others.
+// FileOf is the file that is written to, nil if it is none. Control characters of the program's own
+// go there, past the writer that replaces all others.
 func FileOf(w io.Writer) *os.File {
 	if cleaned, ok := w.(*terminal.Writer); ok {
 		return cleaned.File()

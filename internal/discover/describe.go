@@ -36,8 +36,8 @@ type (
 	}
 )
 
-// Describe writes a machine as a MachineInfo that has only what decisions depend on: machines with the
-// same hardware have the same bytes, and Read of them makes the same machine.
+// Describe writes a machine as a MachineInfo that has only what decisions depend on: machines with
+// the same hardware have the same bytes, and Read of them makes the same machine.
 func Describe(m *machine.Machine) ([]byte, error) {
 	info := infoText{CPUs: m.NumCPUs(), Sockets: m.NumSockets()}
 	for _, n := range m.Nodes() {
@@ -56,8 +56,8 @@ func Describe(m *machine.Machine) ([]byte, error) {
 	return json.Marshal(info)
 }
 
-// distances are those of one NUMA node as the machine was described: by id, or by position where ids have
-// gaps that the kernel does not list.
+// distances are those of one NUMA node as the machine was described: by id, or by position where
+// ids have gaps that the kernel does not list.
 func distances(m *machine.Machine, from int) []int {
 	row := []int{}
 	switch {

@@ -28,7 +28,8 @@ type Found struct {
 	// Offline are the CPUs that are present but offline. A recorded file does not
 	// know them.
 	Offline cpuset.Set
-	// PCI are the GPUs, NICs, NVMe disks and accelerators, by address. A file of an older version has none.
+	// PCI are the GPUs, NICs, NVMe disks and accelerators, by address. A file of an older version
+	// has none.
 	PCI []PCIDevice
 	// Remarks are whole sentences for people, about things that are legal but
 	// surprising.
@@ -97,7 +98,8 @@ func FromInfo(info *model.MachineInfo) (machine.Description, error) {
 		return machine.Description{}, fmt.Errorf("topology lists no NUMA node")
 	}
 	d := machine.Description{CPUs: info.NumCores, Sockets: info.NumSockets}
-	// The kernel reports socket -1 for every core where firmware has no socket ids: it is then one socket.
+	// The kernel reports socket -1 for every core where firmware has no socket ids: it is then one
+	// socket.
 	unknown := true
 	for _, n := range info.Topology {
 		unknown = unknown && !slices.ContainsFunc(n.Cores, func(c model.Core) bool { return c.SocketID != -1 })

@@ -14,9 +14,9 @@ const lineWidth = 140
 // caches, is at 6.
 const maxDepth = 8
 
-// WriteJSON writes the MachineInfo with the PCI devices, so that Read of it finds the same machine. Of a
-// recorded file every field is written, known or not, in the order of the file. What
-// fits on a line is written on one: a core is a line, not twenty.
+// WriteJSON writes the MachineInfo with the PCI devices, so that Read of it finds the same machine.
+// Of a recorded file every field is written, known or not, in the order of the file. What fits on a
+// line is written on one: a core is a line, not twenty.
 func (f *Found) WriteJSON(w io.Writer) error {
 	data := f.recorded
 	if data == nil {
@@ -41,8 +41,8 @@ func (f *Found) WriteJSON(w io.Writer) error {
 func layOut(out *bytes.Buffer, value json.RawMessage, depth int) error {
 	isObject := value[0] == '{'
 	if isList := value[0] == '['; !isObject && !isList || 2*depth+len(value) <= lineWidth || depth == maxDepth {
-		// Compact, with a space after colons and commas. A line feed of json.Indent is never inside a string,
-		// where it would be escaped.
+		// Compact, with a space after colons and commas. A line feed of json.Indent is never inside
+		// a string, where it would be escaped.
 		var lines bytes.Buffer
 		if err := json.Indent(&lines, value, "", ""); err != nil {
 			return err

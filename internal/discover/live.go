@@ -51,9 +51,9 @@ func Live(root fs.FS) (*Found, error) {
 	return f, nil
 }
 
-// Online are the CPUs that are online now (Documentation/admin-guide/cputopology.rst, "online"): one small
-// file, cheap enough to be read every second. The error wraps fs.ErrNotExist on a kernel without
-// it.
+// Online are the CPUs that are online now (Documentation/admin-guide/cputopology.rst, "online"):
+// one small file, cheap enough to be read every second. The error wraps fs.ErrNotExist on a kernel
+// without it.
 func Online(root fs.FS) (cpuset.Set, error) {
 	t := &tree{root: root}
 	const file = cpuDir + "/online"
@@ -99,8 +99,8 @@ func (t *tree) info() (*model.MachineInfo, []string, error) {
 		info.Topology = oneNode(info)
 		remarks = []string{"The kernel reports no NUMA nodes: the machine is taken as one."}
 	}
-	// The library reads the sockets in /proc/cpuinfo, which lists the same CPUs; its number of physical cores
-	// counts equal ids on two sockets once.
+	// The library reads the sockets in /proc/cpuinfo, which lists the same CPUs; its number of
+	// physical cores counts equal ids on two sockets once.
 	sockets := map[int]bool{}
 	for _, n := range info.Topology {
 		for _, core := range n.Cores {

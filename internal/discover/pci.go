@@ -19,16 +19,18 @@ import (
 type PCIDevice struct {
 	// Address is domain:bus:device.function, such as 0000:17:00.0.
 	Address string `json:"address"`
-	// Class, Vendor and Device are the numbers as sysfs has them, such as 0x030200, 0x10de and 0x2330.
+	// Class, Vendor and Device are the numbers as sysfs has them, such as 0x030200, 0x10de and
+	// 0x2330.
 	Class  string `json:"class"`
 	Vendor string `json:"vendor"`
 	Device string `json:"device"`
 	// NUMANode is nil where the firmware reports none.
 	NUMANode *int `json:"numa_node,omitempty"`
-	// Root is the PCIe root complex, such as pci0000:16; empty where it is not known. Devices of one root
-	// reach each other without crossing the CPU's interconnect.
+	// Root is the PCIe root complex, such as pci0000:16; empty where it is not known. Devices of
+	// one root reach each other without crossing the CPU's interconnect.
 	Root string `json:"pcie_root,omitempty"`
-	// Physical is the address of the physical function that this is a virtual one of; empty for others.
+	// Physical is the address of the physical function that this is a virtual one of; empty for
+	// others.
 	Physical string `json:"physfn,omitempty"`
 }
 
@@ -52,8 +54,8 @@ func (d PCIDevice) Kind() string {
 
 const pciDir = "sys/bus/pci/devices"
 
-// The forms in sysfs (Documentation/ABI/testing/sysfs-bus-pci). A domain has more than four digits behind
-// Intel's VMD.
+// The forms in sysfs (Documentation/ABI/testing/sysfs-bus-pci). A domain has more than four digits
+// behind Intel's VMD.
 var (
 	pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 	pciClass   = regexp.MustCompile(`^0x[0-9a-f]{6}$`)
@@ -85,8 +87,8 @@ func (d *PCIDevice) check() error {
 	return nil
 }
 
-// pci lists the devices of a kind, by address, and remarks on those that cannot be read: no device of the
-// machine keeps it from being read.
+// pci lists the devices of a kind, by address, and remarks on those that cannot be read: no device
+// of the machine keeps it from being read.
 func (t *tree) pci() (devices []PCIDevice, remarks []string) {
 	entries, err := fs.ReadDir(t.root, pciDir)
 	if err != nil {
@@ -107,8 +109,8 @@ func (t *tree) pci() (devices []PCIDevice, remarks []string) {
 	return devices, remarks
 }
 
-// readPCI reads the files of a device. The link to it is its place in the tree of buses, which begins with
-// the root.
+// readPCI reads the files of a device. The link to it is its place in the tree of buses, which
+// begins with the root.
 func (t *tree) readPCI(d *PCIDevice) error {
 	dir := path.Join(pciDir, d.Address)
 	var err error

@@ -48,7 +48,8 @@ func TestPCIIsRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedPCI: a file without PCI devices is read as before; one with a wrong device is an error that names it.
+// TestRecordedPCI: a file without PCI devices is read as before; one with a wrong device is an
+// error that names it.
 func TestRecordedPCI(t *testing.T) {
 	old, err := os.ReadFile("../../examples/machines/vm-4cpu.json")
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// PCINodes finds the NUMA nodes of the PCI devices of a live machine, of every class, when it is asked. It gets texts
-// of any content and reads nothing for one that is no address.
+// PCINodes finds the NUMA nodes of the PCI devices of a live machine, of every class, when it is
+// asked. It gets texts of any content and reads nothing for one that is no address.
 type PCINodes struct{ FS fs.FS }
 
-// Function is the NUMA node of a device by its address; empty if there is no such device, or the firmware reports none.
+// Function is the NUMA node of a device by its address; empty if there is no such device, or the
+// firmware reports none.
 func (p PCINodes) Function(address string) mask.Mask {
 	if !pciAddress.MatchString(address) {
 		return 0
@@ -19,7 +20,8 @@ func (p PCINodes) Function(address string) mask.Mask {
 	return p.read(path.Join(pciDir, address))
 }
 
-// Root are the NUMA nodes of the devices directly at a PCIe root complex. Everything behind them is near the same ones.
+// Root are the NUMA nodes of the devices directly at a PCIe root complex. Everything behind them is
+// near the same ones.
 func (p PCINodes) Root(name string) mask.Mask {
 	if !pciRoot.MatchString(name) {
 		return 0

@@ -50,9 +50,10 @@ func (a accounting) emptied() accounting {
 	return out
 }
 
-// chargeAll accounts for what the pods have (R-MEM-71): a pod's own blocks if the kubelet sees pools and it
-// has any, else those of its containers. Pods without containers are passed over (R-MEM-74). The
-// error names the container, and what the machine does not have, in the kubelet's words.
+// chargeAll accounts for what the pods have (R-MEM-71): a pod's own blocks if the kubelet sees
+// pools and it has any, else those of its containers. Pods without containers are passed over
+// (R-MEM-74). The error names the container, and what the machine does not have, in the kubelet's
+// words.
 func (a accounting) chargeAll(m *kubeletstate.Memory, pools bool) error {
 	charge := func(block kubeletstate.Block) error {
 		left := block.Size

@@ -17,9 +17,10 @@ import (
 // nodeFiles are the two files of a node.
 type nodeFiles map[kubeletstate.Manager][]byte
 
-// TestChain: for every pair of kubelets, the one that wrote the files and the one that starts on them,
-// with and without the gate, and whatever happened to the files in between: what verify recommends is
-// done, and then verify recommends nothing any more and finds no fault, or the remedy explains why it cannot.
+// TestChain: for every pair of kubelets, the one that wrote the files and the one that starts on
+// them, with and without the gate, and whatever happened to the files in between: what verify
+// recommends is done, and then verify recommends nothing any more and finds no fault, or the remedy
+// explains why it cannot.
 func TestChain(t *testing.T) {
 	var ended [4]int
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,8 +66,8 @@ func followAdvice(t *rapid.T, files nodeFiles, s doctor.Setup) int {
 	return 0
 }
 
-// advised are the commands in the findings, whether any is to be done by hand, and whether the kubelet
-// does not start.
+// advised are the commands in the findings, whether any is to be done by hand, and whether the
+// kubelet does not start.
 func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, byHand, rejected bool) {
 	for _, m := range slices.Sorted(maps.Keys(files)) {
 		d := doctor.Verify(m, files[m], s)
@@ -86,8 +87,8 @@ func advised(t *rapid.T, files nodeFiles, s doctor.Setup) (commands []string, by
 	return commands, byHand, rejected
 }
 
-// runAdvised does what the command would do with both files; without files it cannot. It returns how the
-// chain ends.
+// runAdvised does what the command would do with both files; without files it cannot. It returns
+// how the chain ends.
 func runAdvised(t *rapid.T, command string, files nodeFiles, s doctor.Setup) (nodeFiles, int) {
 	old := &doctor.State{}
 	for _, m := range slices.Sorted(maps.Keys(files)) {

@@ -21,8 +21,8 @@ var ErrUnmendable = errors.New("cannot be done without touching a running pod")
 type State struct {
 	CPU    *kubeletstate.CPU
 	Memory *kubeletstate.Memory
-	// Unprotected has, for a file, why nothing would have shown a change of its content: its checksum is
-	// broken, or it has none. A file that is not in it was whole.
+	// Unprotected has, for a file, why nothing would have shown a change of its content: its
+	// checksum is broken, or it has none. A file that is not in it was whole.
 	Unprotected map[kubeletstate.Manager]string
 }
 

@@ -251,8 +251,8 @@ func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence strin
 	}
 }
 
-// lost names the pods to which leaked CPUs belong, as far as the file shows: to pools that this kubelet
-// does not see.
+// lost names the pods to which leaked CPUs belong, as far as the file shows: to pools that this
+// kubelet does not see.
 func (d *Diagnosis) lost(b *cpuLists, s Setup, leaked cpuset.Set) string {
 	pools := b.pools
 	if d.File != nil && d.File.CPU != nil && len(pools) == 0 {

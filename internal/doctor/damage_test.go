@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
-// TestEveryDamagedByte: wherever a file about devices is cut off or one byte of it is another, verify either has a
-// finding, or the file has what it had. Where the content is another one, no kubelet is reported to start on it, and
-// what repair makes of it is whole, gives no device to two pods, and comes with a remark to compare it with the
-// containers.
+// TestEveryDamagedByte: wherever a file about devices is cut off or one byte of it is another,
+// verify either has a finding, or the file has what it had. Where the content is another one, no
+// kubelet is reported to start on it, and what repair makes of it is whole, gives no device to two
+// pods, and comes with a remark to compare it with the containers.
 func TestEveryDamagedByte(t *testing.T) {
 	for manager, name := range map[kubeletstate.Manager]string{
 		kubeletstate.DRAManager: "claims.json", kubeletstate.DeviceManager: "plugins.json",

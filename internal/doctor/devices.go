@@ -10,11 +10,13 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
-// The kubelet does not start with a damaged dra_manager_state. With a damaged kubelet_internal_checkpoint it
-// starts and does not know which devices running pods have, so it gives them to others: that is worse, and no
-// kubelet reports it but in one line of its log. So that is a loss, also where the file has no pods: nothing protects that either.
+// The kubelet does not start with a damaged dra_manager_state. With a damaged
+// kubelet_internal_checkpoint it starts and does not know which devices running pods have, so it
+// gives them to others: that is worse, and no kubelet reports it but in one line of its log. So
+// that is a loss, also where the file has no pods: nothing protects that either.
 
-// firstWithClaims is the oldest release whose dra_manager_state is known here: ResourceClaims are stable since.
+// firstWithClaims is the oldest release whose dra_manager_state is known here: ResourceClaims are
+// stable since.
 const firstWithClaims = 34
 
 // verifyDevices judges a file about devices by itself.
@@ -52,9 +54,9 @@ func (d *Diagnosis) verifyDevices(data []byte, k kubeletstate.Kubelet) {
 	}
 }
 
-// Compare adds to the diagnoses of the files of one node what shows only in several files, or beside the pods:
-// entries of pods that are gone, devices that two pods have, pods that one file has and others have not, and
-// devices on other NUMA nodes than the CPUs of their pod.
+// Compare adds to the diagnoses of the files of one node what shows only in several files, or
+// beside the pods: entries of pods that are gone, devices that two pods have, pods that one file
+// has and others have not, and devices on other NUMA nodes than the CPUs of their pod.
 func Compare(all []*Diagnosis, s Setup, pods Pods) {
 	n := comparison{setup: s, pods: pods, cpus: map[string]cpuset.Set{}}
 	for _, d := range all {
@@ -93,7 +95,8 @@ func Compare(all []*Diagnosis, s Setup, pods Pods) {
 type comparison struct {
 	setup Setup
 	pods  Pods
-	// known are the pods in the CPU and memory files with a static policy, static is set if there is one.
+	// known are the pods in the CPU and memory files with a static policy, static is set if there
+	// is one.
 	known  []string
 	static bool
 	// cpus are the CPUs of pods, and of containers as "uid/name".
@@ -144,7 +147,8 @@ func (n *comparison) devices(d *Diagnosis) {
 	n.apart(d)
 }
 
-// sharedDevices names the devices that several pods have at once. ResourceClaims can be shared, devices of plugins cannot.
+// sharedDevices names the devices that several pods have at once. ResourceClaims can be shared,
+// devices of plugins cannot.
 func sharedDevices(f *kubeletstate.DeviceFile, pods Pods) []string {
 	owners := map[string][]string{} // by device, the pods in the order of the file
 	for _, e := range f.Entries {
@@ -164,8 +168,8 @@ func sharedDevices(f *kubeletstate.DeviceFile, pods Pods) []string {
 	return shared
 }
 
-// apart finds devices that are near none of the NUMA nodes of their container's CPUs, or of the pod's if the
-// container has none of its own.
+// apart finds devices that are near none of the NUMA nodes of their container's CPUs, or of the
+// pod's if the container has none of its own.
 func (n *comparison) apart(d *Diagnosis) {
 	if n.setup.Machine == nil {
 		return
@@ -190,11 +194,12 @@ func (n *comparison) apart(d *Diagnosis) {
 	}
 }
 
-// RepairDevices makes a file about devices that the kubelet reads out of one that it does not read, and drops the
-// entries of the Device Manager for pods that are gone, as the kubelet does with its next allocation. The result
-// is nil if there is nothing to do. Entries of dra_manager_state stay: the kubelet needs them to have the driver
-// unprepare what it prepared. The error wraps ErrUnmendable if the content cannot be read, or if it was changed and
-// has no pods, or one device for two: then nothing shows which pods have devices.
+// RepairDevices makes a file about devices that the kubelet reads out of one that it does not read,
+// and drops the entries of the Device Manager for pods that are gone, as the kubelet does with its
+// next allocation. The result is nil if there is nothing to do. Entries of dra_manager_state stay:
+// the kubelet needs them to have the driver unprepare what it prepared. The error wraps
+// ErrUnmendable if the content cannot be read, or if it was changed and has no pods, or one device
+// for two: then nothing shows which pods have devices.
 func RepairDevices(m kubeletstate.Manager, data []byte, pods Pods) ([]byte, []Remark, error) {
 	f, err := kubeletstate.RecogniseDevices(data)
 	if err == nil && f.Manager != m {

@@ -85,8 +85,9 @@ func checkFindings(t *testing.T, name string, d *doctor.Diagnosis, answer doctor
 	}
 }
 
-// TestCompare: what shows only beside the other files and the pods. The small machine has CPUs 0-1 on NUMA node 0
-// and 2-3 on NUMA node 1; the sample has gpu0 on NUMA node 0 and gpu2 and gpu3 on NUMA node 1 for pod 6a1f.
+// TestCompare: what shows only beside the other files and the pods. The small machine has CPUs 0-1
+// on NUMA node 0 and 2-3 on NUMA node 1; the sample has gpu0 on NUMA node 0 and gpu2 and gpu3 on
+// NUMA node 1 for pod 6a1f.
 func TestCompare(t *testing.T) {
 	plugins := deviceFile(t, "plugins.json")
 	for _, c := range []struct {
@@ -209,7 +210,8 @@ func TestRepairDevices(t *testing.T) {
 	}
 }
 
-// FuzzDevices: whatever is in the file, nothing panics, every finding has advice, and what is repaired is whole.
+// FuzzDevices: whatever is in the file, nothing panics, every finding has advice, and what is
+// repaired is whole.
 func FuzzDevices(f *testing.F) {
 	f.Add(deviceFile(f, "claims.json"), "6a1f")
 	f.Add(deviceFile(f, "plugins.json"), "9c2e")

@@ -64,8 +64,8 @@ func drawNode(t *rapid.T, k kubeletstate.Kubelet) drawn {
 	return drawn{under(doctor.Setup{Machine: m, Policy: &p}, k), whole}
 }
 
-// changed is the setup in which the next kubelet starts: often the same, sometimes with another policy,
-// other reservations, or another machine.
+// changed is the setup in which the next kubelet starts: often the same, sometimes with another
+// policy, other reservations, or another machine.
 func (n *drawn) changed(t *rapid.T) doctor.Setup {
 	s, p := n.setup, *n.setup.Policy
 	s.Policy = &p
@@ -105,8 +105,8 @@ func drawMachine(t *rapid.T) *machine.Machine {
 	return m
 }
 
-// drawPod is a Guaranteed pod, with a pool of its own or without, of app containers and perhaps an init
-// container.
+// drawPod is a Guaranteed pod, with a pool of its own or without, of app containers and perhaps an
+// init container.
 func drawPod(t *rapid.T, i int) request.Pod {
 	amount := func(label string) request.Amounts {
 		return request.Amounts{{Resource: machine.Memory, Value: int64(rapid.IntRange(1, 256).Draw(t, label)) << 10}}
@@ -145,8 +145,8 @@ func (n *drawn) encoded(t *rapid.T, s *doctor.State) nodeFiles {
 	return files
 }
 
-// damaged are the files of the node after something happened to them: first to what is in them, with
-// right checksums, and then to their bytes.
+// damaged are the files of the node after something happened to them: first to what is in them,
+// with right checksums, and then to their bytes.
 func (n *drawn) damaged(t *rapid.T) nodeFiles {
 	s := &doctor.State{CPU: cloneCPU(n.whole.CPU), Memory: cloneMemory(n.whole.Memory)}
 	for range rapid.IntRange(0, 2).Draw(t, "changes") {

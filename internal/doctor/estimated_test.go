@@ -12,8 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-// TestEstimatedPodForKubelet: a kubelet's file has nothing of pods whose containers are not known. The pool is
-// in it all the same, since CPUs that are in no set keep a kubelet from starting, and what becomes of it is reported.
+// TestEstimatedPodForKubelet: a kubelet's file has nothing of pods whose containers are not known.
+// The pool is in it all the same, since CPUs that are in no set keep a kubelet from starting, and
+// what becomes of it is reported.
 func TestEstimatedPodForKubelet(t *testing.T) {
 	m := small(t)
 	policy := node.Policy{

@@ -31,9 +31,10 @@ type Finding struct {
 	Rule string
 	// What is the cause, Do what a person can do about it.
 	What, Do string
-	// Command is the command of paddock that Do recommends, with the flags that are not the default, and
-	// without the files, --kubelet-config and --machine of the call that found it; empty where Do
-	// recommends none. After it has run, or where it explains why it cannot, the finding is gone.
+	// Command is the command of paddock that Do recommends, with the flags that are not the
+	// default, and without the files, --kubelet-config and --machine of the call that found it;
+	// empty where Do recommends none. After it has run, or where it explains why it cannot, the
+	// finding is gone.
 	Command string
 	// Kubelet is what the kubelet logs; empty for what it does not notice.
 	Kubelet string
@@ -96,8 +97,8 @@ func (d *Diagnosis) convert() advice {
 	return advice{fmt.Sprintf(`run "paddock %s"`, command), command}
 }
 
-// Answer is what the findings come to: one fault is enough to reject, else one loss to start without what the file
-// has, else one doubt to be unsure.
+// Answer is what the findings come to: one fault is enough to reject, else one loss to start
+// without what the file has, else one doubt to be unsure.
 func (d *Diagnosis) Answer() Answer {
 	has := func(l Level) bool {
 		return slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == l })

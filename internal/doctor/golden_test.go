@@ -76,7 +76,8 @@ func managerOf(v *verdict) kubeletstate.Manager {
 	return kubeletstate.CPUManager
 }
 
-// TestVerdicts: on every file the verdict is that of the reference, and where it rejects the fault is in its words.
+// TestVerdicts: on every file the verdict is that of the reference, and where it rejects the fault
+// is in its words.
 func TestVerdicts(t *testing.T) {
 	equal, words := 0, 0
 	all, machines := verdicts(t), setups{}

@@ -86,8 +86,8 @@ func equalEntries(a, b map[string]map[string]string) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// TestRepair: every file that can be read becomes one on which the kubelet starts, or the error reports
-// that this would move a running pod. No container has other CPUs than before.
+// TestRepair: every file that can be read becomes one on which the kubelet starts, or the error
+// reports that this would move a running pod. No container has other CPUs than before.
 func TestRepair(t *testing.T) {
 	all, machines := verdicts(t), setups{}
 	repaired, unmendable := 0, 0

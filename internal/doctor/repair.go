@@ -24,12 +24,12 @@ type Pods struct {
 }
 
 // Repair makes a state on which the kubelet of the setup starts, out of one on which it does not,
-// and returns what it changed. Setup needs machine and policy. No CPU of a pod that is there moves, and
-// no CPU is in the lists of two pods: where that is not possible the error wraps ErrUnmendable and
-// names the pods.
+// and returns what it changed. Setup needs machine and policy. No CPU of a pod that is there moves,
+// and no CPU is in the lists of two pods: where that is not possible the error wraps ErrUnmendable
+// and names the pods.
 //
-// A file whose content no checksum protects (State.Unprotected) is not believed where it contradicts
-// itself: the remarks with Check set name the pods whose lists may be wrong.
+// A file whose content no checksum protects (State.Unprotected) is not believed where it
+// contradicts itself: the remarks with Check set name the pods whose lists may be wrong.
 func Repair(old *State, s Setup, pods Pods) (*State, []Remark, error) {
 	r := repair{setup: s, pods: pods}
 	now, err := r.state(old)

@@ -15,9 +15,10 @@ import (
 	"github.com/paddock-project/paddock/internal/kubeletstate"
 )
 
-// TestRot: whatever byte of a valid file becomes another, what repair makes of it has no CPU in the lists
-// of two pods, none in those of two containers that had none in common, none that the machine does not
-// have; and where the content is not the one that was written, a remark reports that nothing protected it.
+// TestRot: whatever byte of a valid file becomes another, what repair makes of it has no CPU in the
+// lists of two pods, none in those of two containers that had none in common, none that the machine
+// does not have; and where the content is not the one that was written, a remark reports that
+// nothing protected it.
 func TestRot(t *testing.T) {
 	repaired, rejected, noted := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

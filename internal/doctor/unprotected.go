@@ -11,9 +11,10 @@ import (
 )
 
 // A file whose checksum is broken is still worth reading: most often one byte of it is wrong. Which
-// one, its redundancy shows in part: every CPU of the machine is in exactly one list, the containers of
-// a pool are within it, and the memory accounting is the sum of the blocks. Where that is so, no single
-// wrong byte is in a list of CPUs. Where it is not, a person has to look at what runs.
+// one, its redundancy shows in part: every CPU of the machine is in exactly one list, the
+// containers of a pool are within it, and the memory accounting is the sum of the blocks. Where
+// that is so, no single wrong byte is in a list of CPUs. Where it is not, a person has to look at
+// what runs.
 
 // compareCPUs and compareMemory are what to do with content that is not protected.
 const (
@@ -86,8 +87,8 @@ func (r *repair) checkCPUs(c *kubeletstate.CPU, why string) {
 	}
 }
 
-// suspects names the pods of which a list contradicts another or the machine, and reports whether there
-// are any.
+// suspects names the pods of which a list contradicts another or the machine, and reports whether
+// there are any.
 func (r *repair) suspects(b *cpuLists, all []assignment) bool {
 	found := false
 	add := func(h assignment, format string, args ...any) {
@@ -134,10 +135,10 @@ func podsIn(list []assignment) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// withinPod returns an error if two containers of a pod have a CPU that they cannot both have. They can
-// where one is an init container, which ends before the others start, and where both share what is left of
-// a budget: then their lists are equal. A list that became equal to another by a wrong byte lost a CPU,
-// which no list has then.
+// withinPod returns an error if two containers of a pod have a CPU that they cannot both have. They
+// can where one is an init container, which ends before the others start, and where both share what
+// is left of a budget: then their lists are equal. A list that became equal to another by a wrong
+// byte lost a CPU, which no list has then.
 func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
 	var own, first []assignment
 	var pool cpuset.Set
@@ -155,8 +156,8 @@ func (r *repair) withinPod(b *cpuLists, uid string, leaked bool) error {
 			own = append(own, h)
 		}
 	}
-	// lost is true if a list may have lost a CPU; one that an init container has as well is in a list all
-	// the same.
+	// lost is true if a list may have lost a CPU; one that an init container has as well is in a
+	// list all the same.
 	lost := !union(own).Equal(pool)
 	if pool.IsEmpty() {
 		lost = leaked || !union(first).Difference(union(own)).IsEmpty() || r.pods.Init == nil &&

@@ -105,8 +105,8 @@ func (l *life) release(uid string) error {
 	return l.verify()
 }
 
-// resize asks for other sizes of a pod. Whoever gets them and no error has them from now on; if it is open
-// whether they were written, the pod has either.
+// resize asks for other sizes of a pod. Whoever gets them and no error has them from now on; if it
+// is open whether they were written, the pod has either.
 func (l *life) resize(uid string, sizes func(request.Pod) request.Pod) error {
 	p := l.assigned[uid]
 	if p == nil {
@@ -125,7 +125,8 @@ func (l *life) resize(uid string, sizes func(request.Pod) request.Pod) error {
 	return l.verify()
 }
 
-// move begins to move a pod, or ends its move. If it is open whether the end was written, the pod has either place.
+// move begins to move a pod, or ends its move. If it is open whether the end was written, the pod
+// has either place.
 func (l *life) move(uid string, done bool) error {
 	s := l.engine.State()
 	g, there := s.Grant(uid)
@@ -143,7 +144,8 @@ func (l *life) move(uid string, done bool) error {
 	p.resizing = true
 	err := l.engine.Move(l.ctx, uid, func(s *node.State) (*node.State, error) { return s.EndMove(uid, done), nil })
 	p.resizing = false
-	// A pod that is leaving has no move to end: it goes with both places when its release is durable.
+	// A pod that is leaving has no move to end: it goes with both places when its release is
+	// durable.
 	if now, there := l.engine.State().Grant(uid); err == nil && there && !p.leaving {
 		if now.Moving != nil {
 			return fmt.Errorf("the move of pod %s has ended, and readers see both places", uid)

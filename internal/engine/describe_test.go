@@ -29,8 +29,8 @@ func named(name string) []request.Claim {
 	return []request.Claim{{Name: name, Uses: []request.ClaimUse{{Container: "c"}}}}
 }
 
-// TestDescribe: claims are published at once, also while a write of a state without them is under way, beside a change of
-// the machine, and are written next. They end with their pod.
+// TestDescribe: claims are published at once, also while a write of a state without them is under
+// way, beside a change of the machine, and are written next. They end with their pod.
 func TestDescribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, _ := newStalling(t)

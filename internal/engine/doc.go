@@ -30,8 +30,9 @@
 // the write until their context ends. Then they return an error that wraps ErrNotWritten, and the
 // write goes on: a pod that asks again finds its grant pending or durable. A pod that is already
 // durable is answered from memory, also while the disk stalls. Once a write takes longer than a
-// second, an admission does not wait for it any more: it fails at once, and the retry after the stall
-// finds the grant. A disk that never answers keeps one goroutine waiting, whatever is asked meanwhile.
+// second, an admission does not wait for it any more: it fails at once, and the retry after the
+// stall finds the grant. A disk that never answers keeps one goroutine waiting, whatever is asked
+// meanwhile.
 //
 // # Failure
 //
@@ -39,9 +40,9 @@
 // write, because that was planned on the reverted decisions. Releases stay decided, and every later
 // change and Tick retry them.
 //
-// If it is unknown whether a write failed (store.ErrUncertain), it counts as failed for what it gave,
-// and as done for what it took. A pod from which it took something is admitted again only with a
-// write.
+// If it is unknown whether a write failed (store.ErrUncertain), it counts as failed for what it
+// gave, and as done for what it took. A pod from which it took something is admitted again only
+// with a write.
 //
 // Memory that init containers leave when the next container is created does not cause a write,
 // because the older state is safe to start from. It is published at once, unless a write is under

@@ -39,8 +39,8 @@ type Observer interface {
 // Decision is the answer to one admission, or to one resize.
 type Decision struct {
 	Plan *node.Plan
-	// Base is the state that was asked: asked again it gives the same plan, unless that does not fit
-	// into a state file.
+	// Base is the state that was asked: asked again it gives the same plan, unless that does not
+	// fit into a state file.
 	Base *node.State
 	// Took is the time for deciding, Waited the time until the grant was durable or the wait ended.
 	Took, Waited time.Duration
@@ -64,15 +64,16 @@ type Config struct {
 	Store Store
 	// Encode makes the bytes that Store keeps. It is called by one goroutine at a time.
 	Encode func(*node.State) ([]byte, error)
-	// Fits returns the error that Encode would return for a state; nil: every state can be encoded. It
-	// is called under the engine's lock.
+	// Fits returns the error that Encode would return for a state; nil: every state can be encoded.
+	// It is called under the engine's lock.
 	Fits func(*node.State) error
-	// Plan decides about a pod in place of node.State.Plan; nil: that. It returns the plan, which fits the
-	// state that it gets, and the state that was asked: another one if the plan leaves room for more
-	// than that state has. It is called by several goroutines, also under the engine's lock, and must
-	// not wait.
+	// Plan decides about a pod in place of node.State.Plan; nil: that. It returns the plan, which
+	// fits the state that it gets, and the state that was asked: another one if the plan leaves
+	// room for more than that state has. It is called by several goroutines, also under the
+	// engine's lock, and must not wait.
 	Plan func(*node.State, request.Pod) (plan *node.Plan, asked *node.State)
-	// Resize decides about a resize in place of node.State.Resize; nil: that. It has the limits of Plan.
+	// Resize decides about a resize in place of node.State.Resize; nil: that. It has the limits of
+	// Plan.
 	Resize   func(*node.State, request.Pod) *node.Plan
 	Now      func() time.Time
 	Observer Observer
@@ -82,8 +83,8 @@ type Config struct {
 // Snapshot is what readers see.
 type Snapshot struct {
 	State *node.State
-	// Pending are the grants that are decided and not yet durable: no container runs on them. That of a pod
-	// that is being resized is in State as it was before.
+	// Pending are the grants that are decided and not yet durable: no container runs on them. That
+	// of a pod that is being resized is in State as it was before.
 	Pending []*node.Grant
 	// Unreleased are the UIDs of pods that are gone and still have their CPUs and memory, because
 	// the release is not durable yet.
@@ -105,8 +106,8 @@ type Engine struct {
 	durable *node.State
 	// failed is true if the last write did not succeed.
 	failed bool
-	// writing is true while the writer goroutine runs, since when its present write began, zero if it has
-	// not; wanted is the version that it shall reach.
+	// writing is true while the writer goroutine runs, since when its present write began, zero if
+	// it has not; wanted is the version that it shall reach.
 	writing bool
 	since   time.Time
 	wanted  uint64
@@ -118,16 +119,17 @@ type Engine struct {
 	// created are the containers that were created since the last write began, to be noted again
 	// if it fails.
 	created []containerName
-	// rebase is what the calls of Rebase since the last write began do, one after the other; nil: there was none.
+	// rebase is what the calls of Rebase since the last write began do, one after the other; nil:
+	// there was none.
 	rebase func(*node.State) (*node.State, error)
 	// late are the decisions about pods whose caller did not wait for the write. The next caller
 	// gets the decision as if it were the first.
 	late map[string]Decision
 }
 
-// stalled is after how long a write counts as one of a disk that stalls: a healthy one needs milliseconds. An
-// admission does not wait for it then. A runtime has a lock while it waits for an answer, so each
-// wait would delay every other pod.
+// stalled is after how long a write counts as one of a disk that stalls: a healthy one needs
+// milliseconds. An admission does not wait for it then. A runtime has a lock while it waits for an
+// answer, so each wait would delay every other pod.
 const stalled = time.Second
 
 type containerName struct{ uid, name string }
@@ -202,7 +204,8 @@ func (e *Engine) AdmitAll(ctx context.Context, pods []request.Pod) []Decision {
 	return decisions
 }
 
-// Preview is the plan that Admit would make now, and the state that is asked. Nothing changes, and no observer learns of it.
+// Preview is the plan that Admit would make now, and the state that is asked. Nothing changes, and
+// no observer learns of it.
 func (e *Engine) Preview(pod request.Pod) (plan *node.Plan, asked *node.State) {
 	e.mu.Lock()
 	base := e.next
@@ -219,8 +222,8 @@ func (e *Engine) plan(s *node.State, pod request.Pod) (plan *node.Plan, asked *n
 
 // decide plans and applies. It reports whether the grant is to be waited for. Lock held.
 func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
-	// The release of a pod that is asked for again is canceled, unless a write that takes it along is
-	// under way or something was decided on top of it.
+	// The release of a pod that is asked for again is canceled, unless a write that takes it along
+	// is under way or something was decided on top of it.
 	if now := e.Snapshot(); !e.writing && len(now.Pending) == 0 && slices.Contains(now.Unreleased, pod.UID) {
 		next := now.State
 		for _, gone := range now.Unreleased {
@@ -251,12 +254,14 @@ func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
 	return d, !e.isDurable(plan.Grant)
 }
 
-// stalls reports whether the write that is under way takes so long that no admission waits for it. Lock held.
+// stalls reports whether the write that is under way takes so long that no admission waits for it.
+// Lock held.
 func (e *Engine) stalls(now time.Time) bool {
 	return e.writing && !e.since.IsZero() && now.Sub(e.since) > stalled
 }
 
-// soon is a context that has ended if the disk stalls: the write goes on, and no caller waits for it.
+// soon is a context that has ended if the disk stalls: the write goes on, and no caller waits for
+// it.
 func soon(ctx context.Context, stalls bool) context.Context {
 	if !stalls {
 		return ctx
@@ -282,8 +287,8 @@ func (e *Engine) publish(durable *node.State) {
 	e.published.Store(snapshot)
 }
 
-// beyond are the grants of next that durable does not have, or has with other sizes, and the UIDs of those
-// that only durable has.
+// beyond are the grants of next that durable does not have, or has with other sizes, and the UIDs
+// of those that only durable has.
 func beyond(durable, next *node.State) (pending []*node.Grant, unreleased []string) {
 	for _, g := range next.Grants() {
 		if h, there := durable.Grant(g.Pod.UID); !there || h.Sequence != g.Sequence || h.Resized != g.Resized {
@@ -383,10 +388,10 @@ func (e *Engine) ContainerCreated(uid, name string) {
 }
 
 // Rebase replaces the state by what f makes of it, for a machine that changed under the pods. f is
-// pure and gives the same for a state and for what it made of it: it is called for the published and
-// for the decided state, and for one that is being written. What f changes is published at once,
-// since it follows from the machine, and is written without being waited for. An error is f's;
-// nothing has changed then. ctx is for what is logged.
+// pure and gives the same for a state and for what it made of it: it is called for the published
+// and for the decided state, and for one that is being written. What f changes is published at
+// once, since it follows from the machine, and is written without being waited for. An error is
+// f's; nothing has changed then. ctx is for what is logged.
 func (e *Engine) Rebase(ctx context.Context, f func(*node.State) (*node.State, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -423,9 +428,9 @@ func (e *Engine) rebaseOn(ctx context.Context, f func(*node.State) (*node.State,
 	return nil
 }
 
-// Describe keeps what is known now of the ResourceClaims of a pod, to be reported. It is published at once, because
-// nothing is decided by it, and is written without being waited for. The error is of claims that do not fit into a
-// state file; nothing has changed then. ctx is for what is logged.
+// Describe keeps what is known now of the ResourceClaims of a pod, to be reported. It is published
+// at once, because nothing is decided by it, and is written without being waited for. The error is
+// of claims that do not fit into a state file; nothing has changed then. ctx is for what is logged.
 func (e *Engine) Describe(ctx context.Context, uid string, claims []request.Claim) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

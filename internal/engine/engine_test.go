@@ -191,8 +191,8 @@ func TestPodComesBackBeforeItsReleaseWasWritten(t *testing.T) {
 	}
 }
 
-// TestPodComesBackAndTheDiskIsUncertain: its release may be on the disk, so that it is only admitted
-// with a write that takes the release back.
+// TestPodComesBackAndTheDiskIsUncertain: its release may be on the disk, so that it is only
+// admitted with a write that takes the release back.
 func TestPodComesBackAndTheDiskIsUncertain(t *testing.T) {
 	e, disk, book := newEngine(t)
 	admit(t, e, pod("a", 5))

@@ -62,7 +62,8 @@ type promise struct {
 	resizing bool
 	// created tells that memory of init containers may have ended.
 	created bool
-	// claims are what may be kept of its ResourceClaims: the last of them, or all while it is open which was written.
+	// claims are what may be kept of its ResourceClaims: the last of them, or all while it is open
+	// which was written.
 	claims [][]request.Claim
 }
 

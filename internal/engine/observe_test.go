@@ -24,8 +24,8 @@ func (w *witness) Decided(d engine.Decision) {
 func (w *witness) Wrote(write engine.Write) { w.written = append(w.written, write.State) }
 func (w *witness) Released(string)          {}
 
-// TestObserversCanAskAgain: an observer has the state that was asked, which answers the same when it is
-// asked again, and the one that was written, which is what readers see next.
+// TestObserversCanAskAgain: an observer has the state that was asked, which answers the same when
+// it is asked again, and the one that was written, which is what readers see next.
 func TestObserversCanAskAgain(t *testing.T) {
 	first, _, _ := newEngine(t)
 	w := &witness{}
@@ -70,8 +70,8 @@ func (s *sizes) Resized(d engine.Decision) {
 	s.lines = append(s.lines, "resize "+d.Plan.Pod.Name+" "+verdict)
 }
 
-// TestObserversOfResizes: they learn of each decision when it is known what became of it, and not of a size that the pod
-// has. A preview is seen by none.
+// TestObserversOfResizes: they learn of each decision when it is known what became of it, and not
+// of a size that the pod has. A preview is seen by none.
 func TestObserversOfResizes(t *testing.T) {
 	first, _, _ := newEngine(t)
 	w, store := &sizes{}, &disk{}

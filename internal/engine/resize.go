@@ -7,16 +7,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// ResizeObserver is an Observer that learns of resizes as well. The plan of a resize has what the pod had before.
+// ResizeObserver is an Observer that learns of resizes as well. The plan of a resize has what the
+// pod had before.
 type ResizeObserver interface {
 	Resized(Decision)
 }
 
-// Resize decides about another request of an admitted pod, by its UID. It is done when the plan has a grant
-// and the error is nil: the grant is durable then. A rejection is no error; nothing has changed. An error wraps
-// ErrNotWritten if the new grant is not durable: then the write failed, and the pod has what it had, or ctx
-// ended, and the write goes on. The same request again finds the resize, or does it. A
-// ResizeObserver learns of it when that is known, unless the pod has that size already.
+// Resize decides about another request of an admitted pod, by its UID. It is done when the plan has
+// a grant and the error is nil: the grant is durable then. A rejection is no error; nothing has
+// changed. An error wraps ErrNotWritten if the new grant is not durable: then the write failed, and
+// the pod has what it had, or ctx ended, and the write goes on. The same request again finds the
+// resize, or does it. A ResizeObserver learns of it when that is known, unless the pod has that
+// size already.
 func (e *Engine) Resize(ctx context.Context, pod request.Pod) (*node.Plan, error) {
 	e.mu.Lock()
 	base, begin := e.next, e.config.Now()
@@ -56,7 +58,8 @@ func (e *Engine) planResize(s *node.State, pod request.Pod) *node.Plan {
 	return s.Resize(pod.UID, pod)
 }
 
-// PreviewResize is the plan that Resize would make now. Nothing changes, and no observer learns of it.
+// PreviewResize is the plan that Resize would make now. Nothing changes, and no observer learns of
+// it.
 func (e *Engine) PreviewResize(pod request.Pod) *node.Plan {
 	e.mu.Lock()
 	base := e.next
@@ -72,8 +75,8 @@ func (e *Engine) resized(ctx context.Context, d Decision) {
 	}
 }
 
-// fit applies a plan to the state that was decided last. A state that cannot be written is a rejection.
-// Lock held.
+// fit applies a plan to the state that was decided last. A state that cannot be written is a
+// rejection. Lock held.
 func (e *Engine) fit(plan *node.Plan) (*node.Plan, *node.State, error) {
 	next, err := e.next.Apply(plan)
 	if err == nil && next != e.next && e.config.Fits != nil {
@@ -84,7 +87,8 @@ func (e *Engine) fit(plan *node.Plan) (*node.Plan, *node.State, error) {
 	return plan, next, err
 }
 
-// isDurable reports whether the published state has the grant, and no write since is uncertain. Lock held.
+// isDurable reports whether the published state has the grant, and no write since is uncertain.
+// Lock held.
 func (e *Engine) isDurable(g *node.Grant) bool {
 	h, there := e.State().Grant(g.Pod.UID)
 	return there && h.Sequence == g.Sequence && h.Resized == g.Resized && !e.doubtful[g.Pod.UID]

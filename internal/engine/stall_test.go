@@ -37,8 +37,8 @@ func within(t *testing.T) context.Context {
 }
 
 // TestStall: while the disk stalls an admission is answered at its deadline, its grant is invisible
-// and its CPUs are given to no other pod, a durable pod is answered at once, and the retry after the
-// stall finds the grant, as the first admission.
+// and its CPUs are given to no other pod, a durable pod is answered at once, and the retry after
+// the stall finds the grant, as the first admission.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, disk, book := newStalling(t)

@@ -50,12 +50,13 @@ type Alignment struct {
 type Fit struct {
 	Resource string   `json:"resource"`
 	Wanted   []Amount `json:"wanted,omitempty"`
-	// Given are the names of the devices that others chose for the pod; nothing else is wanted then.
+	// Given are the names of the devices that others chose for the pod; nothing else is wanted
+	// then.
 	Given []string `json:"given,omitempty"`
 	// Preferred is how many NUMA nodes a preferred set has: as few as could ever have room for it.
 	Preferred int `json:"preferred,omitempty"`
-	// Sets describes the smallest sets of NUMA nodes that have room for it now, Size is how many NUMA
-	// nodes they have, 0 where it fits nowhere or does not care.
+	// Sets describes the smallest sets of NUMA nodes that have room for it now, Size is how many
+	// NUMA nodes they have, 0 where it fits nowhere or does not care.
 	Sets string `json:"sets"`
 	Size int    `json:"size,omitempty"`
 }
@@ -68,7 +69,8 @@ type Loser struct {
 	Why  string `json:"why"`
 }
 
-// alignmentOf explains one alignment. It looks for losers if wanted, and returns how many sets it looked at.
+// alignmentOf explains one alignment. It looks for losers if wanted, and returns how many sets it
+// looked at.
 func alignmentOf(s *node.State, p *node.Plan, a *node.Alignment, wanted bool) (out Alignment, judged int) {
 	out = Alignment{
 		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit && a.Outcome != node.MemoryNowhere, Steps: a.Choice.Steps,
@@ -256,8 +258,8 @@ type verdict struct {
 	loser   Loser
 }
 
-// losersOf looks at the sets of the sizes that count: the chosen one's, and those that are preferred.
-// It returns how many it looked at.
+// losersOf looks at the sets of the sizes that count: the chosen one's, and those that are
+// preferred. It returns how many it looked at.
 func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 	var nodes mask.Mask
 	sizes := map[int]bool{}
@@ -285,8 +287,8 @@ func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 		return cmp.Or(cmp.Compare(x.faults, y.faults), cmp.Compare(x.missing, y.missing),
 			cmp.Compare(x.nodes.Len(), y.nodes.Len()), cmp.Compare(x.nodes, y.nodes))
 	})
-	// The nearest set of each size is before all others: what is missing on one NUMA node matters as much
-	// as what is against two.
+	// The nearest set of each size is before all others: what is missing on one NUMA node matters
+	// as much as what is against two.
 	var front, rest []Loser
 	seen := map[int]bool{}
 	for _, v := range verdicts {
@@ -363,7 +365,8 @@ func spread(s *node.State, m mask.Mask) int {
 	return sum
 }
 
-// misfit explains why the hint set does not have m, and which share of what it wants is missing there.
+// misfit explains why the hint set does not have m, and which share of what it wants is missing
+// there.
 func misfit(s *node.State, f *hint.Set, m mask.Mask) (string, float64) {
 	for i := range f.Needs {
 		n := &f.Needs[i]

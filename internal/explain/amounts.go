@@ -14,9 +14,9 @@ import (
 const notFurther = "not searched further"
 
 // amounts looks for the most that the pod could have of each resource, the others as they are, and,
-// where no single resource helps, of all. The result is "none" only if no amounts at all would do; if
-// that is not known, because the search has reached its bound or cannot look at every combination, it
-// the result is that it was not searched further.
+// where no single resource helps, of all. The result is "none" only if no amounts at all would do;
+// if that is not known, because the search has reached its bound or cannot look at every
+// combination, it the result is that it was not searched further.
 func (x *search) amounts() ([]Proposal, string) {
 	x.limit = x.allowed(maxAmountPlans)
 	resources := x.resources()
@@ -120,8 +120,8 @@ func (x *search) subjects() []string {
 // most is the pod with the most of one resource that is admitted, less than it asks for now.
 //
 // Admission is not monotone: 60 CPUs may fit two NUMA nodes under restricted where 40 fit none, as
-// 40 must fit one. So every amount at which the answer can change is tried, the largest first, or, where
-// these are too many, a few of them and what lies between two of which one is admitted.
+// 40 must fit one. So every amount at which the answer can change is tried, the largest first, or,
+// where these are too many, a few of them and what lies between two of which one is admitted.
 func (x *search) most(pod request.Pod, a axis) (request.Pod, bool) {
 	fits := func(n int64) (request.Pod, bool) {
 		lowered, ok := x.lower(pod, a, n)
@@ -228,8 +228,8 @@ func sums(s *node.State, resource string) []int64 {
 	return largestSums(sizes)
 }
 
-// less lowers all resources together, in one container or in all, as far as it has to, and lets them grow
-// again one by one.
+// less lowers all resources together, in one container or in all, as far as it has to, and lets
+// them grow again one by one.
 func (x *search) less(resources []string, who string) (Proposal, bool) {
 	var axes []axis
 	for _, resource := range resources {
@@ -258,11 +258,13 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 	return x.amountProposal(least), true
 }
 
-// smallest goes through all combinations of amounts, the smallest first, to the first that is admitted.
+// smallest goes through all combinations of amounts, the smallest first, to the first that is
+// admitted.
 func (x *search) smallest(axes []axis) (request.Pod, bool) {
 	at := make([]int, len(axes)) // counted from the smallest value
 	for i := range axes {
-		// Amounts that are too small for the pod's containers are left out: more is feasible where less is.
+		// Amounts that are too small for the pod's containers are left out: more is feasible where
+		// less is.
 		a := &axes[i]
 		n, _ := slices.BinarySearchFunc(a.values, true, func(n int64, _ bool) int {
 			if _, ok := x.lower(x.pod, *a, n); ok {
@@ -336,7 +338,8 @@ func (x *search) raised(resource string) (Proposal, bool) {
 	return x.amountProposal(pod), true
 }
 
-// changesText is "ask for 40 CPUs instead of 48 and 95Gi of memory instead of 112Gi in container query".
+// changesText is "ask for 40 CPUs instead of 48 and 95Gi of memory instead of 112Gi in container
+// query".
 func changesText(changes []Change) string {
 	var who []string
 	what := map[string][]string{}

@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// AgainstAPI describes the rule of the API that the amounts of a pod break, so that no API server would take
-// them; empty: none. Only what a proposal can change is looked at: whether a Guaranteed pod's budget
-// has room for its containers (R-DEM-94 to R-DEM-96). Everything else is valid after the change if it
-// was valid before, as requests and limits change together.
+// AgainstAPI describes the rule of the API that the amounts of a pod break, so that no API server
+// would take them; empty: none. Only what a proposal can change is looked at: whether a Guaranteed
+// pod's budget has room for its containers (R-DEM-94 to R-DEM-96). Everything else is valid after
+// the change if it was valid before, as requests and limits change together.
 func AgainstAPI(pod request.Pod) string {
 	if pod.Kind != request.PodLevel || pod.QoS != request.Guaranteed {
 		return ""
@@ -26,8 +26,8 @@ func AgainstAPI(pod request.Pod) string {
 	return ""
 }
 
-// againstBudget compares with the pod-level request, which is the limit of a Guaranteed pod. Without one
-// there is nothing to compare with.
+// againstBudget compares with the pod-level request, which is the limit of a Guaranteed pod.
+// Without one there is nothing to compare with.
 func againstBudget(pod request.Pod, resource string, budget int64) string {
 	if budget <= 0 {
 		return ""

@@ -27,8 +27,8 @@ type Asks struct {
 type Ask struct {
 	Container string `json:"container"`
 	Kind      string `json:"kind"` // init, sidecar or app
-	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not. The reasons describe
-	// by which rule.
+	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not. The reasons
+	// describe by which rule.
 	CPUs      int      `json:"cpus"`
 	WhyCPUs   string   `json:"whyCPUs"`
 	Memory    []Amount `json:"memory,omitempty"`

@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// BenchmarkSearchContainers is the search for remedies for a pod with many containers, on a machine with
-// 256 CPUs of which three quarters are assigned. What it costs should grow with the number of containers and no
-// faster.
+// BenchmarkSearchContainers is the search for remedies for a pod with many containers, on a machine
+// with 256 CPUs of which three quarters are assigned. What it costs should grow with the number of
+// containers and no faster.
 func BenchmarkSearchContainers(b *testing.B) {
 	eachPodOfMany(b, func(b *testing.B, s *node.State, pod request.Pod) {
 		var r explain.Remedies

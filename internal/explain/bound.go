@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// bound is a condition that every set of pods meets whose absence admits the pod: after they are gone,
-// as many NUMA nodes as the policy allows have together what was short. It is what spares nearly
-// all plans. The zero bound is met by every set.
+// bound is a condition that every set of pods meets whose absence admits the pod: after they are
+// gone, as many NUMA nodes as the policy allows have together what was short. It is what spares
+// nearly all plans. The zero bound is met by every set.
 type bound struct {
 	want  int64
 	nodes int // how many NUMA nodes count
@@ -23,9 +23,10 @@ type bound struct {
 	total [][]int64
 }
 
-// erratic reports whether less can be more for the pod: whether its containers, served one by one, may
-// end on worse places where there is more room. What an init container leaves is to be reused where
-// it is, and under best-effort a container may make a group of NUMA nodes that the next cannot have.
+// erratic reports whether less can be more for the pod: whether its containers, served one by one,
+// may end on worse places where there is more room. What an init container leaves is to be reused
+// where it is, and under best-effort a container may make a group of NUMA nodes that the next
+// cannot have.
 func (x *search) erratic() bool {
 	if len(x.pod.Containers) < 2 || x.trace.Demand.Path == node.AsPool {
 		return false
@@ -35,8 +36,8 @@ func (x *search) erratic() bool {
 		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Type == request.Init })
 }
 
-// mostNodes is how many NUMA nodes may have what was short: under restricted as many as the alignment
-// that was asked for it prefers, which does not depend on other pods.
+// mostNodes is how many NUMA nodes may have what was short: under restricted as many as the
+// alignment that was asked for it prefers, which does not depend on other pods.
 func (x *search) mostNodes(alone *node.Plan) int {
 	policy := x.state.Policy()
 	if policy.Topology == node.TopologySingleNUMANode {
@@ -59,7 +60,8 @@ func (x *search) mostNodes(alone *node.Plan) int {
 	return all
 }
 
-// free is what each NUMA node has now of what was short; a group's bytes count on each of its nodes.
+// free is what each NUMA node has now of what was short; a group's bytes count on each of its
+// nodes.
 func (x *search) free() []int64 {
 	m := x.state.Machine()
 	out := make([]int64, m.NodeMask().Highest()+1)

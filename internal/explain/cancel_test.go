@@ -22,8 +22,8 @@ func (c countdown) Err() error {
 	return nil
 }
 
-// TestSearchEndsWithItsContext: wherever the context ends, there is no answer, and the search makes no
-// further plan worth mentioning: it looks at the context before each.
+// TestSearchEndsWithItsContext: wherever the context ends, there is no answer, and the search makes
+// no further plan worth mentioning: it looks at the context before each.
 func TestSearchEndsWithItsContext(t *testing.T) {
 	s := filled(t, "../../examples/machines/epyc-2s-nps4.json", node.TopologyRestricted, node.PodScope)
 	for looks := 0; ; looks++ {

@@ -16,24 +16,24 @@ type axis struct {
 	resource, who string
 	pool          bool
 	unit          int64
-	// values are the amounts at which the answer to the pod can change, the largest first: between two
-	// of them it is that of the larger one. Where complete is false there may be others.
+	// values are the amounts at which the answer to the pod can change, the largest first: between
+	// two of them it is that of the larger one. Where complete is false there may be others.
 	values   []int64
 	complete bool
 }
 
 const (
-	// maxSums bounds the sums over NUMA nodes that are looked at. Nodes that are alike have the same
-	// sums, so that even 64 of them stay below it as long as they are filled alike.
+	// maxSums bounds the sums over NUMA nodes that are looked at. Nodes that are alike have the
+	// same sums, so that even 64 of them stay below it as long as they are filled alike.
 	maxSums = 1024
 	// maxAskers bounds how many containers are looked at in all combinations.
 	maxAskers = 6
 )
 
-// axisOf finds the values. An admission compares what is asked for with what sets of NUMA nodes have
-// free and could ever have; so the answer changes only where the amount, alone or with what other
-// containers of the pod ask for, is such a sum. Of CPUs that several containers take one after the
-// other every number is a value, as which CPUs one takes decides what the next finds.
+// axisOf finds the values. An admission compares what is asked for with what sets of NUMA nodes
+// have free and could ever have; so the answer changes only where the amount, alone or with what
+// other containers of the pod ask for, is such a sum. Of CPUs that several containers take one
+// after the other every number is a value, as which CPUs one takes decides what the next finds.
 func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	a := axis{resource: resource, who: who, pool: x.pools(resource), unit: x.unit(resource), complete: true}
 	want := highest(pod, resource, who, a.pool)
@@ -47,8 +47,8 @@ func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	case request.IsMemory(resource):
 		values = a.thresholds(pod, x.memorySums(&a))
 	case resource == request.CPU && simple:
-		// What sets of NUMA nodes have free, and have at all, and what is free on cores without a reserved CPU
-		// (R-CPU-71).
+		// What sets of NUMA nodes have free, and have at all, and what is free on cores without a
+		// reserved CPU (R-CPU-71).
 		m, free := x.state.Machine(), x.state.AvailableCPUs()
 		var local, sizes []int64
 		for _, n := range m.CPUNodes() {
@@ -237,8 +237,8 @@ func (x *search) room(resource string) int64 {
 	return sum
 }
 
-// hopeless reports whether the node has too little of one of the resources for the least that the pod's
-// containers can ask for, so that no amounts would do.
+// hopeless reports whether the node has too little of one of the resources for the least that the
+// pod's containers can ask for, so that no amounts would do.
 func (x *search) hopeless(resources []string) bool {
 	if x.trace.Cause == node.ResourcesOff {
 		return true

@@ -22,8 +22,8 @@ type Amount struct {
 	Value    int64  `json:"value"`
 }
 
-// Of explains a plan that was made on s. A plan that found the pod known has no more than what its grant
-// is for: release the pod and plan it again to learn how it would be decided now.
+// Of explains a plan that was made on s. A plan that found the pod known has no more than what its
+// grant is for: release the pod and plan it again to learn how it would be decided now.
 func Of(s *node.State, p *node.Plan) Decision {
 	pod := &p.Pod
 	if p.Known {

@@ -10,7 +10,8 @@ import (
 
 // Defragmentation is how much larger a pod can be after moves of running pods.
 type Defragmentation struct {
-	// Before and After are the largest pod that fits on one NUMA node: a Guaranteed pod of one container.
+	// Before and After are the largest pod that fits on one NUMA node: a Guaranteed pod of one
+	// container.
 	Before Room `json:"before"`
 	After  Room `json:"after"`
 	// Moves are in an order in which each place is free when the pod moves there.
@@ -46,14 +47,15 @@ type Wish struct {
 	All bool
 }
 
-// MaxDefragMoves is the largest number of moves. A search for so many on a node with 200 pods takes less than a second.
+// MaxDefragMoves is the largest number of moves. A search for so many on a node with 200 pods takes
+// less than a second.
 const MaxDefragMoves = 16
 
 // DefragPlans bounds a search for moves: about 0.3 s.
 const DefragPlans = 20_000
 
-// Defragment looks for moves after which the largest pod that fits is larger. It returns the node after each move, too. The search
-// ends with the context; the error is then its cause.
+// Defragment looks for moves after which the largest pod that fits is larger. It returns the node
+// after each move, too. The search ends with the context; the error is then its cause.
 func Defragment(ctx context.Context, s *node.State, wish Wish) (Defragmentation, []*node.State, error) {
 	terms := moves.Terms{Bytes: wish.Bytes, BothPlaces: true, Plans: DefragPlans, Stop: func() bool { return ctx.Err() != nil }}
 	all := terms

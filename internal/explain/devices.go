@@ -7,8 +7,8 @@ import (
 
 // Device is a device of a container: which one, where it is, and how far.
 type Device struct {
-	// Resource is the extended resource of a device plugin's device. Driver, Pool and Claim are those of a
-	// ResourceClaim's device.
+	// Resource is the extended resource of a device plugin's device. Driver, Pool and Claim are
+	// those of a ResourceClaim's device.
 	Resource string `json:"resource,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Pool     string `json:"pool,omitempty"`
@@ -18,8 +18,8 @@ type Device struct {
 	NUMANodes []int `json:"numaNodes,omitempty"`
 	// Chosen is true for a device that Paddock chose from the inventory. Others chose the rest.
 	Chosen bool `json:"chosen,omitempty"`
-	// Distance is how far it is from the container's CPUs and memory, as node.Distance has it: "near",
-	// "another NUMA node", "another socket", or "unknown".
+	// Distance is how far it is from the container's CPUs and memory, as node.Distance has it:
+	// "near", "another NUMA node", "another socket", or "unknown".
 	Distance string `json:"distance"`
 }
 
@@ -64,7 +64,8 @@ type ContainerDevice struct {
 	Device
 }
 
-// ContainerDevices are the devices of an admitted pod, or those that others chose for a pod that is not.
+// ContainerDevices are the devices of an admitted pod, or those that others chose for a pod that is
+// not.
 func ContainerDevices(s *node.State, p *node.Plan) []ContainerDevice {
 	if p.Grant == nil {
 		return GivenDevices(&p.Pod)
@@ -90,7 +91,8 @@ func GivenDevices(pod *request.Pod) []ContainerDevice {
 	return all
 }
 
-// RemoteDevice is a device on another NUMA node or socket than the CPUs or the memory of its container.
+// RemoteDevice is a device on another NUMA node or socket than the CPUs or the memory of its
+// container.
 type RemoteDevice struct {
 	Pod string `json:"pod"` // namespace/name
 	UID string `json:"uid"`

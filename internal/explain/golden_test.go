@@ -14,7 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// TestGolden plays the files in testdata: the language of internal/scenario and three commands more.
+// TestGolden plays the files in testdata: the language of internal/scenario and three commands
+// more.
 //
 //	priority POD N        what spare has to weigh
 //	explain POD [-v]      the explanation, and after it whether every proposal admits the pod

@@ -8,9 +8,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Less proposes to ask for less of a resource where a node has that much too little left for the sum of all requests: in the
-// pool, or in the container that asks for most. CPUs are in thousandths. If s rejects the pod even then, still less is looked
-// for as Search does. There may be no proposal; then the context may have ended. What init containers ask for counts beside the
+// Less proposes to ask for less of a resource where a node has that much too little left for the
+// sum of all requests: in the pool, or in the container that asks for most. CPUs are in
+// thousandths. If s rejects the pod even then, still less is looked for as Search does. There may
+// be no proposal; then the context may have ended. What init containers ask for counts beside the
 // others in another way, so that a pod of which one asks for the resource has none.
 func Less(ctx context.Context, s *node.State, pod request.Pod, resource string, excess int64) (Proposal, bool) {
 	x := &search{state: s, pod: pod}

@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// TestLess: a proposal takes at least as much off as the sum of all requests has to shrink, raises nothing, and is admitted.
+// TestLess: a proposal takes at least as much off as the sum of all requests has to shrink, raises
+// nothing, and is admitted.
 func TestLess(t *testing.T) {
 	s := filled(t, "../../examples/machines/epyc-2s-nps4.json", node.TopologyRestricted, node.PodScope)
 	found := 0

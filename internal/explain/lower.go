@@ -45,10 +45,10 @@ func highest(pod request.Pod, resource, who string, pool bool) int64 {
 	return most
 }
 
-// lower returns the pod with no more than limit of a resource: of a pool, for the pod as a whole; else
-// for each container, or for the one called who. The slices of a pool are as large as leaves the
-// containers that share as much of it as they have now, in proportion, or, where that cannot be, a
-// part of it at all. False when no division of the pool would do.
+// lower returns the pod with no more than limit of a resource: of a pool, for the pod as a whole;
+// else for each container, or for the one called who. The slices of a pool are as large as leaves
+// the containers that share as much of it as they have now, in proportion, or, where that cannot
+// be, a part of it at all. False when no division of the pool would do.
 func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool) {
 	if !a.pool {
 		return capped(pod, a.resource, a.who, limit), true
@@ -93,12 +93,12 @@ func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
 // dividing it again and again costs little.
 type pool struct {
 	claims []layout.Claim
-	// own is true for what asks for an amount; requested and limit are what the API compares with the budget,
-	// step by step of the resource; see AgainstAPI.
+	// own is true for what asks for an amount; requested and limit are what the API compares with
+	// the budget, step by step of the resource; see AgainstAPI.
 	own              []bool
 	requested, limit []int64
-	// compared is true if the API compares, shares if rest is wanted; milli is 1000 where amounts in the API are
-	// thousandths.
+	// compared is true if the API compares, shares if rest is wanted; milli is 1000 where amounts
+	// in the API are thousandths.
 	compared, rest bool
 	milli          int64
 }
@@ -131,8 +131,8 @@ func (p *pool) divide(budget, most int64) layout.Layout {
 	return layout.Divide(budget, claims)
 }
 
-// divides reports whether the budget can be divided with slices of at most that size, by the managers and by
-// the rules of the API, so that containers that share have at least rest.
+// divides reports whether the budget can be divided with slices of at most that size, by the
+// managers and by the rules of the API, so that containers that share have at least rest.
 func (p *pool) divides(budget, most, rest int64) bool {
 	l := p.divide(budget, most)
 	shares := slices.ContainsFunc(l.Pieces, func(p layout.Piece) bool { return p.Part == layout.Rest })
@@ -146,8 +146,9 @@ func (p *pool) divides(budget, most, rest int64) bool {
 	return !together && alone < 0
 }
 
-// above is what the API compares with a budget, which is in its units: whether the containers request more
-// together, with slices of at most that size, and the first app whose limit is above it, or -1.
+// above is what the API compares with a budget, which is in its units: whether the containers
+// request more together, with slices of at most that size, and the first app whose limit is above
+// it, or -1.
 func (p *pool) above(budget, most int64) (together bool, alone int) {
 	claims := make([]layout.Claim, len(p.claims))
 	alone = -1
@@ -165,8 +166,8 @@ func (p *pool) above(budget, most int64) (together bool, alone int) {
 	return layout.Budget(claims) > budget, alone
 }
 
-// largestSlice is the largest size of slices, in steps of unit, with which the budget can be divided;
-// math.MaxInt64 where they can stay as they are.
+// largestSlice is the largest size of slices, in steps of unit, with which the budget can be
+// divided; math.MaxInt64 where they can stay as they are.
 func (p *pool) largestSlice(budget, rest, unit int64) (int64, bool) {
 	if p.divides(budget, math.MaxInt64, rest) {
 		return math.MaxInt64, true

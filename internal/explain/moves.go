@@ -20,7 +20,8 @@ type PodMove struct {
 	ToCPUs    string `json:"toCPUs,omitempty"`
 	FromNodes []int  `json:"fromNUMANodes,omitempty"`
 	ToNodes   []int  `json:"toNUMANodes,omitempty"`
-	// Bytes is the memory that would get other NUMA nodes. Consents reports whether the pod consents to the move.
+	// Bytes is the memory that would get other NUMA nodes. Consents reports whether the pod
+	// consents to the move.
 	Bytes    int64 `json:"bytes,omitempty"`
 	Consents bool  `json:"consents"`
 }
@@ -28,7 +29,8 @@ type PodMove struct {
 // maxMovePlans bounds the search for moves; a node with 200 pods needs a few.
 const maxMovePlans = 2000
 
-// moves looks for the cheapest moves of at most two running pods: of those that consent, or else of any.
+// moves looks for the cheapest moves of at most two running pods: of those that consent, or else of
+// any.
 func (x *search) moves() ([]Proposal, string) {
 	if len(x.state.Grants()) == 0 || x.trace.Cause == node.ResourcesOff {
 		return nil, ""

@@ -174,8 +174,8 @@ func setChecks(t *testing.T, n string) {
 	})
 }
 
-// TestProposalsAreAdmitted: whatever is proposed, applied, is admitted, and every pod that is named to go
-// could not be fewer, and not be spared better.
+// TestProposalsAreAdmitted: whatever is proposed, applied, is admitted, and every pod that is named
+// to go could not be fewer, and not be spared better.
 func TestProposalsAreAdmitted(t *testing.T) {
 	setChecks(t, "600")
 	rejected, proposed := 0, map[explain.Kind]int{}
@@ -308,9 +308,9 @@ func spared(s *node.State, pod request.Pod) []string {
 	return names
 }
 
-// TestDecisionIsRight: an explanation is the same each time, prints, is JSON, and what it reports of the
-// merge is so: a set that lost is not the one that won, and where all fits on one NUMA node that
-// is preferred as well, it is higher or farther.
+// TestDecisionIsRight: an explanation is the same each time, prints, is JSON, and what it reports
+// of the merge is so: a set that lost is not the one that won, and where all fits on one NUMA node
+// that is preferred as well, it is higher or farther.
 func TestDecisionIsRight(t *testing.T) {
 	setChecks(t, "400")
 	rapid.Check(t, func(t *rapid.T) {

@@ -68,8 +68,8 @@ type Setting struct {
 	Gate string `json:"gate,omitempty"`
 }
 
-// OtherNode is another node that may be asked: what is there, and the pod as that node sees it, as far as it is known.
-// Assumed is what is not known, and taken for granted.
+// OtherNode is another node that may be asked: what is there, and the pod as that node sees it, as
+// far as it is known. Assumed is what is not known, and taken for granted.
 type OtherNode struct {
 	Name    string
 	State   *node.State
@@ -105,9 +105,9 @@ const (
 	maxPodPlans    = 150
 	// minPlans are made of a pod with however many containers.
 	minPlans = 3
-	// maxCost bounds, over all plans of one kind of change, the containers that are planned, one that is
-	// aligned by itself counting alignedCost times, so that the answer about a pod with thousands of
-	// containers comes within a second: about 10 µs each.
+	// maxCost bounds, over all plans of one kind of change, the containers that are planned, one
+	// that is aligned by itself counting alignedCost times, so that the answer about a pod with
+	// thousands of containers comes within a second: about 10 µs each.
 	maxCost     = 60_000
 	alignedCost = 5
 	// maxSteps bounds, over all plans of one kind of change, the steps of hint.Merge.
@@ -128,15 +128,16 @@ func (x *search) allowed(plans int) int {
 type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 
 // Search looks for the smallest changes that admit a pod which s rejects. Elsewhere are other
-// nodes; only those that take the pod as it is are proposed. A pod that is admitted has no remedies.
-// The search ends with the context; the error is then the context's, and nothing is returned.
+// nodes; only those that take the pod as it is are proposed. A pod that is admitted has no
+// remedies. The search ends with the context; the error is then the context's, and nothing is
+// returned.
 func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	return SearchAs(ctx, func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }, s, pod, elsewhere...)
 }
 
-// SearchAs is Search for a node where another planner decides: a change is proposed only if that planner
-// admits the pod with it as well. Amounts are not searched for a pod that only the other planner rejects,
-// because they are not why.
+// SearchAs is Search for a node where another planner decides: a change is proposed only if that
+// planner admits the pod with it as well. Amounts are not searched for a pod that only the other
+// planner rejects, because they are not why.
 func SearchAs(ctx context.Context, as Answer, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	plan := as(s, pod, s.Plan(pod))
 	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}

@@ -22,8 +22,8 @@ type Report struct {
 	Largest []Largest `json:"largest,omitempty"`
 	// Idle are pools of which a part is of use to no container (KEP-5526, Underutilization).
 	Idle []Idle `json:"idle,omitempty"`
-	// Remote are the devices on other NUMA nodes or sockets than the CPUs or memory of their containers, and
-	// Unknown the pods with devices of which that is not known (R-DEV-4, R-DEV-7).
+	// Remote are the devices on other NUMA nodes or sockets than the CPUs or memory of their
+	// containers, and Unknown the pods with devices of which that is not known (R-DEV-4, R-DEV-7).
 	Remote  []RemoteDevice `json:"remoteDevices,omitempty"`
 	Unknown []Unknown      `json:"unknownDevices,omitempty"`
 }
@@ -33,7 +33,8 @@ type NodeReport struct {
 	Node   int           `json:"numaNode"`
 	CPUs   CPUReport     `json:"cpus"`
 	Memory []BytesReport `json:"memory,omitempty"`
-	// Lost describes what is free there and yet of no use to a pod on this NUMA node alone; empty: nothing.
+	// Lost describes what is free there and yet of no use to a pod on this NUMA node alone; empty:
+	// nothing.
 	LostCPUs   int    `json:"lostCPUs,omitempty"`
 	LostMemory int64  `json:"lostMemory,omitempty"`
 	Lost       string `json:"lost,omitempty"`
@@ -75,8 +76,8 @@ type Idle struct {
 	Memory []Amount `json:"idleMemory,omitempty"`
 }
 
-// Usage reports on a node. The search for the largest pods ends with the context; the error is then the
-// context's.
+// Usage reports on a node. The search for the largest pods ends with the context; the error is then
+// the context's.
 func Usage(ctx context.Context, s *node.State) (Report, error) {
 	policy := s.Policy()
 	r := Report{ManagesCPUs: policy.StaticCPU, ManagesMemory: policy.StaticMemory}
@@ -150,8 +151,9 @@ func bytesOn(s *node.State, i int) []BytesReport {
 			continue
 		}
 		r := BytesReport{Type: name, Total: c.SystemReserved + c.Allocatable, Reserved: c.SystemReserved, Free: usage.Free[t]}
-		// What single containers have for themselves in the group: what is in no pool, and the slices of pools
-		// that last as long as the pod. It is counted on the lowest NUMA nodes of the group, as all of it is.
+		// What single containers have for themselves in the group: what is in no pool, and the
+		// slices of pools that last as long as the pod. It is counted on the lowest NUMA nodes of
+		// the group, as all of it is.
 		var alone int64
 		for _, g := range s.Grants() {
 			for _, b := range g.Charged() {
@@ -200,8 +202,8 @@ func usedOf(g *node.Grant, typ string, size int64) int64 {
 	return used
 }
 
-// lost describes what a pod that has to be aligned to this NUMA node alone cannot have, although it is
-// free: CPUs without memory to go with them, memory without CPUs.
+// lost describes what a pod that has to be aligned to this NUMA node alone cannot have, although it
+// is free: CPUs without memory to go with them, memory without CPUs.
 func lost(s *node.State, r *NodeReport) {
 	policy := s.Policy()
 	if !policy.StaticCPU || !policy.StaticMemory || policy.Topology == node.TopologyNone {
@@ -232,9 +234,9 @@ type Largest struct {
 	Policy string `json:"policy"`
 	// Now is true for the node's own policy.
 	Now bool `json:"now,omitempty"`
-	// CPUs is the most CPUs, with Memory bytes: as little as will do of 1 MiB and the amounts at which
-	// memory prefers one NUMA node more. LostCPUs is how much less that is than
-	// without alignment, as LostBytes is of Bytes.
+	// CPUs is the most CPUs, with Memory bytes: as little as will do of 1 MiB and the amounts at
+	// which memory prefers one NUMA node more. LostCPUs is how much less that is than without
+	// alignment, as LostBytes is of Bytes.
 	CPUs     int   `json:"cpus"`
 	Memory   int64 `json:"withMemory"`
 	LostCPUs int   `json:"lostCPUs"`
@@ -329,10 +331,10 @@ func (p prober) admits(cpus, bytes int64) bool {
 	return p.s.Plan(pod).Rejection == nil
 }
 
-// least is as little memory as that many CPUs are admitted with, of the amounts at which another number
-// of NUMA nodes is preferred; 0 if they are with none. Restricted admits only what prefers as many
-// NUMA nodes as the CPUs do; best-effort, too, may find room for more memory and not for less where
-// NUMA nodes serve memory together.
+// least is as little memory as that many CPUs are admitted with, of the amounts at which another
+// number of NUMA nodes is preferred; 0 if they are with none. Restricted admits only what prefers
+// as many NUMA nodes as the CPUs do; best-effort, too, may find room for more memory and not for
+// less where NUMA nodes serve memory together.
 func (p prober) least(cpus int64) int64 {
 	if p.admits(cpus, mebi) {
 		return mebi
@@ -360,8 +362,8 @@ func (p prober) perCPU() int64 {
 	return max(1, total[len(total)-1]/int64(max(1, p.s.AllocatableCPUs().Len()))/mebi) * mebi
 }
 
-// most is the largest n, in units, up to amount, that fits. Between the sizes at which another number
-// of NUMA nodes is preferred what fits is monotone; see search.most.
+// most is the largest n, in units, up to amount, that fits. Between the sizes at which another
+// number of NUMA nodes is preferred what fits is monotone; see search.most.
 func (p prober) most(resource string, unit, amount int64, fits func(n int64) bool) int64 {
 	ends := []int64{amount / unit}
 	all := sums(p.s, resource)

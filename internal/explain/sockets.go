@@ -35,8 +35,8 @@ var socketOptions = []struct {
 }
 
 // SpreadOf returns nil for a pod that was rejected, that is on one socket, or that no option brings
-// onto one. s is the state before the plan, or one in which the plan found the pod; it must have its
-// grants.
+// onto one. s is the state before the plan, or one in which the plan found the pod; it must have
+// its grants.
 func SpreadOf(s *node.State, p *node.Plan) *Spread {
 	if p.Grant == nil || len(s.Machine().Sockets()) < 2 {
 		return nil
@@ -108,8 +108,8 @@ type cure struct {
 }
 
 // curedBy plans the pod again under another policy: nil unless everything that is aligned as one is
-// on one socket then. It is nil too where the machine has no distances to prefer the closest by, and
-// where the state is without the grants of what is not free.
+// on one socket then. It is nil too where the machine has no distances to prefer the closest by,
+// and where the state is without the grants of what is not free.
 func curedBy(before *node.State, policy node.Policy, p *node.Plan, container string) *cure {
 	if len(policy.Conflicts(before.Machine())) > 0 || policy.PreferClosest && !before.Machine().HasDistances() {
 		return nil

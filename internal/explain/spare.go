@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// maxVisits bounds how many sets of pods are looked at before they are planned, maxSize how many pods
-// a set has that is looked for one by one.
+// maxVisits bounds how many sets of pods are looked at before they are planned, maxSize how many
+// pods a set has that is looked for one by one.
 const (
 	maxVisits = 10_000
 	maxSize   = 24
@@ -49,8 +49,8 @@ func (x *search) spare() ([]Proposal, string) {
 	if empty && !x.erratic() {
 		return nil, "even an empty node rejects it"
 	}
-	// Without a bound nothing is known before planning: about devices, about rejections that name no amount, and
-	// where CPUs or memory of init containers are reused.
+	// Without a bound nothing is known before planning: about devices, about rejections that name
+	// no amount, and where CPUs or memory of init containers are reused.
 	b := &bound{}
 	if r := x.rejection; (r.Resource == request.CPU || request.IsMemory(r.Resource)) && len(r.Nodes) > 0 && !x.erratic() {
 		b = &bound{want: r.Wanted, nodes: x.mostNodes(alone), free: x.free()}

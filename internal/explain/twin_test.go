@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
-// TestAmountsAgainstEveryAmount compares the search for amounts with a dumb one, on nodes so small that
-// every amount can be planned: what is proposed is the most, unless the search reports that it ended, and "none"
-// is true of every amount, and of thousands of combinations of amounts.
+// TestAmountsAgainstEveryAmount compares the search for amounts with a dumb one, on nodes so small
+// that every amount can be planned: what is proposed is the most, unless the search reports that it
+// ended, and "none" is true of every amount, and of thousands of combinations of amounts.
 func TestAmountsAgainstEveryAmount(t *testing.T) {
 	setChecks(t, "1000")
 	rejected, none, ended, proposed, nothing := 0, 0, 0, 0, 0
@@ -76,7 +76,8 @@ func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Propos
 	return found, summary
 }
 
-// drawTiny is a node of up to 3 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods are.
+// drawTiny is a node of up to 3 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods
+// are.
 func drawTiny(t *rapid.T) *drawn {
 	d := &drawn{t: t}
 	d.n = scenario.New(nil)
@@ -114,8 +115,8 @@ func tinyMachine(d *drawn) []string {
 	return lines
 }
 
-// tinyPod describes a pod whose containers want up to a part of the machine, and returns its name, or
-// nothing when the API server would reject it.
+// tinyPod describes a pod whose containers want up to a part of the machine, and returns its name,
+// or nothing when the API server would reject it.
 func (d *drawn) tinyPod(part int) string {
 	name := fmt.Sprintf("p%d", d.pods)
 	d.pods++
@@ -211,7 +212,8 @@ func (w *twin) admits(changes []explain.Change) bool {
 	return err == nil && explain.AgainstAPI(pod) == "" && w.s.Plan(pod).Rejection == nil
 }
 
-// checkNone: no single amount, no limit for all containers, and none of many combinations is admitted.
+// checkNone: no single amount, no limit for all containers, and none of many combinations is
+// admitted.
 func (w *twin) checkNone() {
 	slots := w.slots()
 	try := func(changes []explain.Change) {

@@ -42,8 +42,8 @@ func TestTheVerdictIsThePlans(t *testing.T) {
 	}
 }
 
-// TestTheVerdictOnMemoryThatFitsNowhereTogether is Q-26: 2Gi are free on NUMA node 0 and 512Mi on NUMA
-// node 1, which serve single nodes, and the pod's containers want just that.
+// TestTheVerdictOnMemoryThatFitsNowhereTogether is Q-26: 2Gi are free on NUMA node 0 and 512Mi on
+// NUMA node 1, which serve single nodes, and the pod's containers want just that.
 func TestTheVerdictOnMemoryThatFitsNowhereTogether(t *testing.T) {
 	for topology, admits := range map[string]bool{"single-numa-node": false, "restricted": false, "best-effort": true, "none": true} {
 		n := scenario.New(nil)
@@ -74,9 +74,9 @@ func TestTheVerdictOnMemoryThatFitsNowhereTogether(t *testing.T) {
 	}
 }
 
-// verdictFault describes where the explanation of a plan contradicts it; empty: nowhere. A pod that is admitted
-// is admitted by every alignment, and nothing in its explanation is a reason to reject it; what is
-// printed has the verdict once.
+// verdictFault describes where the explanation of a plan contradicts it; empty: nowhere. A pod that
+// is admitted is admitted by every alignment, and nothing in its explanation is a reason to reject
+// it; what is printed has the verdict once.
 func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *node.Plan) string {
 	remedies, err := explain.Search(ctx, s, pod)
 	if err != nil {

@@ -12,8 +12,8 @@ type Amounts struct {
 	Milli, Memory int64
 	// Pods is 1 for a pod, and the most pods that a node may have.
 	Pods int64
-	// Others are huge pages in bytes and devices, ascending by resource. A resource that a node does
-	// not name is one that it has nothing of.
+	// Others are huge pages in bytes and devices, ascending by resource. A resource that a node
+	// does not name is one that it has nothing of.
 	Others request.Amounts
 }
 

@@ -29,7 +29,8 @@ type answer struct {
 type Why struct {
 	// NotAllowed: the pod may not run there (node selector, affinity, taints).
 	NotAllowed bool
-	// Rule is what Rules have against the pod there, see Rule.Bars. Without it the node would take the pod.
+	// Rule is what Rules have against the pod there, see Rule.Bars. Without it the node would take
+	// the pod.
 	Rule string
 	// Amounts: the sum of all requests for Resource would pass what is allocatable.
 	Amounts bool
@@ -113,7 +114,8 @@ func (f *Fleet) best(c *Class, pod *Pod) (name string, found bool, why []Count, 
 	}
 }
 
-// rejections count why no node takes a pod. A node that would take it but for a rule has the rule as its reason.
+// rejections count why no node takes a pod. A node that would take it but for a rule has the rule
+// as its reason.
 func (f *Fleet) rejections(c *Class, out barred) []Count {
 	counts := map[Why]*Count{}
 	for i := range c.answers {
@@ -139,8 +141,8 @@ func (f *Fleet) rejections(c *Class, out barred) []Count {
 	return all
 }
 
-// Rejecting is a node that gives this reason to a pod: of those that have too little of a resource the one with the most
-// left of it, and of equal ones the first by name.
+// Rejecting is a node that gives this reason to a pod: of those that have too little of a resource
+// the one with the most left of it, and of equal ones the first by name.
 func (f *Fleet) Rejecting(pod Pod, why Why) (Node, bool) {
 	c := f.Class(pod)
 	f.refresh(c)

@@ -16,7 +16,8 @@ type Pod struct {
 	// Constraint have the same Allowed. It must not change its answers.
 	Allowed    func(n *Node) bool
 	Constraint string
-	// Excluded explains to a person why the pod may not run on a node, and what would change that; nil: that is not known.
+	// Excluded explains to a person why the pod may not run on a node, and what would change that;
+	// nil: that is not known.
 	Excluded func(n *Node) (why, remedy string)
 	// Origin is what the pod was made of, for Rules; the fleet does not look at it.
 	Origin any

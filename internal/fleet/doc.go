@@ -28,12 +28,12 @@
 //
 // Of the nodes that take a pod, the fleet takes the one that leaves the fewest stranded CPUs
 // behind. A free CPU is stranded for a typical request when its NUMA node has fewer free CPUs than
-// the request needs there, or less memory if the node's policy keeps a pod's memory near its CPUs; Weigh
-// sets which requests are typical, and how often each comes. The
-// score is the growth of that sum, as in "Beware of Fragmentation: Scheduling GPU-Sharing Workloads
-// with Fragmentation Gradient Descent" (USENIX ATC 2023), with NUMA nodes in place of GPUs. Of
-// equal nodes the fleet takes the one where the pod spreads over fewer NUMA nodes, then over fewer
-// uncore caches that no other pod uses, then the fullest, then the first by name.
+// the request needs there, or less memory if the node's policy keeps a pod's memory near its CPUs;
+// Weigh sets which requests are typical, and how often each comes. The score is the growth of that
+// sum, as in "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+// Descent" (USENIX ATC 2023), with NUMA nodes in place of GPUs. Of equal nodes the fleet takes the
+// one where the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod
+// uses, then the fullest, then the first by name.
 //
 // An exact score needs a plan. The search for the best node therefore works with bounds: the score
 // that the pod would have on the NUMA node that suits it best. It plans on the node with the best

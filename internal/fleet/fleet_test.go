@@ -17,7 +17,8 @@ import (
 
 const gib = 1 << 30
 
-// hardware is a machine with two threads a core and as many NUMA nodes as sizes, each of so many CPUs.
+// hardware is a machine with two threads a core and as many NUMA nodes as sizes, each of so many
+// CPUs.
 func hardware(t testing.TB, memory int64, sizes ...int) *machine.Machine {
 	t.Helper()
 	var d machine.Description

@@ -6,22 +6,23 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// portion is what one NUMA node gives to a typical request: all of it or, of one that is larger than every NUMA node, one of
-// so many equal parts.
+// portion is what one NUMA node gives to a typical request: all of it or, of one that is larger
+// than every NUMA node, one of so many equal parts.
 type portion struct {
 	cpus   int
 	memory int64 // 0: only CPUs count
 	parts  int64
 }
 
-// table is the typical requests on machines. Of those of which only CPUs count it has what they leave of the free CPUs
-// of a NUMA node: a lookup, because it is asked for every node, pod and NUMA node.
+// table is the typical requests on machines. Of those of which only CPUs count it has what they
+// leave of the free CPUs of a NUMA node: a lookup, because it is asked for every node, pod and NUMA
+// node.
 type table struct {
 	machines
 	memory   bool      // of some portions
 	portions []portion // by weight
-	// each is share * (free % part), by weight and number of free CPUs; all is the sum over the weights. Where memory counts
-	// both are 0.
+	// each is share * (free % part), by weight and number of free CPUs; all is the sum over the
+	// weights. Where memory counts both are 0.
 	each [][]int64
 	all  []int64
 }
@@ -80,9 +81,9 @@ func (p *portion) fit(r room) int64 {
 	return n
 }
 
-// outlook is what can come to a node after a pod: the requests that the amounts still allow. Where memory counts, also those
-// that only lack memory: all free CPUs are stranded for them. Other amounts are not like that: a node without free GPUs
-// has CPUs for pods without GPUs.
+// outlook is what can come to a node after a pod: the requests that the amounts still allow. Where
+// memory counts, also those that only lack memory: all free CPUs are stranded for them. Other
+// amounts are not like that: a node without free GPUs has CPUs for pods without GPUs.
 type outlook struct {
 	table  *table
 	absent []int // positions of the weights that the amounts do not allow
@@ -92,7 +93,8 @@ type outlook struct {
 	withMemory []pressed
 }
 
-// pressed is a request whose memory counts, with the number of portions that the node's amounts allow.
+// pressed is a request whose memory counts, with the number of portions that the node's amounts
+// allow.
 type pressed struct {
 	portion *portion
 	share   int64
@@ -119,7 +121,8 @@ func (v *View) outlook(used Amounts) outlook {
 	return o
 }
 
-// stranded is how many CPUs are stranded on NUMA nodes with that room. Where no request is possible it is all.
+// stranded is how many CPUs are stranded on NUMA nodes with that room. Where no request is possible
+// it is all.
 func (o *outlook) stranded(free []room) int64 {
 	var left, total int64
 	for _, r := range free {

@@ -2,11 +2,12 @@ package fleet
 
 import "fmt"
 
-// Rules judge pods by the pods that all nodes have together, as topology spread and pod affinity do. No answer of
-// theirs is kept for a class: each placement can change it for every node.
+// Rules judge pods by the pods that all nodes have together, as topology spread and pod affinity
+// do. No answer of theirs is kept for a class: each placement can change it for every node.
 type Rules interface {
-	// For is the rule for a pod at this moment; nil: every node may have it. Between two placements, pods that the rules
-	// cannot distinguish get the same value. The error is about the pod.
+	// For is the rule for a pod at this moment; nil: every node may have it. Between two
+	// placements, pods that the rules cannot distinguish get the same value. The error is about the
+	// pod.
 	For(pod *Pod) (Rule, error)
 	// Placed is called when a node of the fleet has got a pod.
 	Placed(pod *Pod, n *Node) error
@@ -16,8 +17,8 @@ type Rules interface {
 type Rule interface {
 	// Bars is what keeps the pod from the node, in a few words; empty: nothing.
 	Bars(n *Node) (what string, err error)
-	// Explain is a sentence about why the node is barred, and a change of the pod with which it is not. Each may be
-	// empty.
+	// Explain is a sentence about why the node is barred, and a change of the pod with which it is
+	// not. Each may be empty.
 	Explain(n *Node) (detail, remedy string)
 }
 
@@ -36,8 +37,8 @@ func (f *Fleet) Rule(pod *Pod) (Rule, error) {
 	return r, nil
 }
 
-// barred are the nodes that a rule bars from a pod, by position. They are out of the class's tournament for one
-// question.
+// barred are the nodes that a rule bars from a pod, by position. They are out of the class's
+// tournament for one question.
 type barred map[int]string
 
 // next is the best answer of the class that the rule does not bar, -1 if there is none.

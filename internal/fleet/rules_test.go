@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// apart are rules for tests: pods of one size go to different nodes, by where they were placed so far.
+// apart are rules for tests: pods of one size go to different nodes, by where they were placed so
+// far.
 type apart map[string]bool
 
 func (a apart) key(pod *Pod, n *Node) string { return fmt.Sprint(pod.Asks.Milli, n.Name) }
@@ -40,7 +41,8 @@ func barsFrom(f *Fleet, pod Pod, n *Node) bool {
 	return obeys && rules[rules.key(&pod, n)]
 }
 
-// checkCounts: every node has one reason, and exactly those that would take the pod but for a rule have the rule.
+// checkCounts: every node has one reason, and exactly those that would take the pod but for a rule
+// have the rule.
 func checkCounts(t *rapid.T, f *Fleet, pod Pod, why []Count) {
 	want, got, nodes := 0, 0, 0
 	for _, m := range f.members {

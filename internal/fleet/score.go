@@ -63,8 +63,8 @@ type Shape struct {
 	Count int64
 }
 
-// Ranking is how nodes are compared: a scoring, and the requests that are typical. It does not change, and
-// any number of goroutines may use it.
+// Ranking is how nodes are compared: a scoring, and the requests that are typical. It does not
+// change, and any number of goroutines may use it.
 type Ranking struct {
 	scoring Scoring
 	weights []weight
@@ -72,8 +72,8 @@ type Ranking struct {
 	tables  map[machines]*table
 }
 
-// NewRanking makes a ranking. The typical requests are those of shapes with exclusive CPUs. Without any, 1, 2,
-// 4, 8, 16 and 32 CPUs are taken for equally frequent.
+// NewRanking makes a ranking. The typical requests are those of shapes with exclusive CPUs. Without
+// any, 1, 2, 4, 8, 16 and 32 CPUs are taken for equally frequent.
 func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	r := &Ranking{scoring: scoring, tables: map[machines]*table{}}
 	var total int64
@@ -101,8 +101,8 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	return r
 }
 
-// machines are what a table is for: nodes whose largest NUMA node has size CPUs. Near: the policy keeps the memory of a pod
-// near its CPUs.
+// machines are what a table is for: nodes whose largest NUMA node has size CPUs. Near: the policy
+// keeps the memory of a pod near its CPUs.
 type machines struct {
 	size int
 	near bool
@@ -122,8 +122,8 @@ func (r *Ranking) table(s *node.State) *table {
 	return t
 }
 
-// exclusive is how many CPUs of its own a pod needs at the same time. The managers leave an Unmanaged pod alone
-// (R-DEM-26).
+// exclusive is how many CPUs of its own a pod needs at the same time. The managers leave an
+// Unmanaged pod alone (R-DEM-26).
 func exclusive(pod *request.Pod) int {
 	if pod.Kind == request.Unmanaged {
 		return 0
@@ -170,8 +170,8 @@ func (v *View) leastCost(pod *Pod) Cost {
 	return cost
 }
 
-// single reports that a node admits a pod with so many CPUs only if one NUMA node has them all. Under
-// policy restricted the width that is preferred depends on what NUMA nodes have in all
+// single reports that a node admits a pod with so many CPUs only if one NUMA node has them all.
+// Under policy restricted the width that is preferred depends on what NUMA nodes have in all
 // (R-HINT-31), so that a pod which one could hold empty must be on one.
 func (v *View) single(cpus int) bool {
 	policy := v.State.Policy()
@@ -181,8 +181,8 @@ func (v *View) single(cpus int) bool {
 	return policy.Topology == node.TopologySingleNUMANode || policy.Topology == node.TopologyRestricted
 }
 
-// takesAtOnce reports whether a pod takes exactly the CPUs that exclusive counts. Init containers may take more
-// than the others leave them to share.
+// takesAtOnce reports whether a pod takes exactly the CPUs that exclusive counts. Init containers
+// may take more than the others leave them to share.
 func takesAtOnce(pod *request.Pod) bool {
 	return pod.BudgetCPUs > 0 || !slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return c.Type == request.Init && c.CPUs > 0 })
 }
@@ -206,8 +206,8 @@ func pinned(pod *request.Pod) int64 {
 	return sum
 }
 
-// onOne is what is stranded at least when one NUMA node gives all CPUs and at least so many bytes. Where none has as many
-// it is 0: the node will reject the pod.
+// onOne is what is stranded at least when one NUMA node gives all CPUs and at least so many bytes.
+// Where none has as many it is 0: the node will reject the pod.
 func (v *View) onOne(cpus int, bytes int64, used Amounts) int64 {
 	type candidate struct {
 		before, after room

@@ -11,16 +11,16 @@ import (
 // Views are the nodes as they are now, ascending by name.
 func (f *Fleet) Views() []*View { return slices.Clone(f.members) }
 
-// Stock is what became of the CPUs of one NUMA node. Every CPU is in exactly one of the numbers, but for
-// Stranded, which is a part of Free.
+// Stock is what became of the CPUs of one NUMA node. Every CPU is in exactly one of the numbers,
+// but for Stranded, which is a part of Free.
 type Stock struct {
 	NUMANode int
-	// Shared are CPUs that only the node shared pool can have: reserved ones, and those that the policy makes
-	// unusable for others. Exclusive CPUs belong to a container, Pooled to the shared pool of a pod. Free ones could
-	// become exclusive now.
+	// Shared are CPUs that only the node shared pool can have: reserved ones, and those that the
+	// policy makes unusable for others. Exclusive CPUs belong to a container, Pooled to the shared
+	// pool of a pod. Free ones could become exclusive now.
 	Shared, Exclusive, Pooled, Free int
-	// Stranded is how many of Free a typical request leaves over, in the mean over the typical requests
-	// that the node's amounts still allow; all of Free if they allow none.
+	// Stranded is how many of Free a typical request leaves over, in the mean over the typical
+	// requests that the node's amounts still allow; all of Free if they allow none.
 	Stranded float64
 }
 
@@ -56,9 +56,9 @@ type Verdict struct {
 	Why Why
 }
 
-// Judge asks every node whether it takes a pod, and returns the position of the best one, -1 if none does. Each
-// node plans: nothing is kept of the question, so that any number of different pods can be asked about. The error is
-// that of the context.
+// Judge asks every node whether it takes a pod, and returns the position of the best one, -1 if
+// none does. Each node plans: nothing is kept of the question, so that any number of different pods
+// can be asked about. The error is that of the context.
 func Judge(ctx context.Context, views []*View, pod Pod) (verdicts []Verdict, best int, err error) {
 	verdicts, best = make([]Verdict, len(views)), -1
 	var least Cost

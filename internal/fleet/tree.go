@@ -1,8 +1,8 @@
 package fleet
 
 // tree is a tournament over the answers of a class: every match is won by the answer that may still
-// become the best, and the first answer is the winner of all. A changed answer replays its matches up to the
-// root, which is log2(n) comparisons.
+// become the best, and the first answer is the winner of all. A changed answer replays its matches
+// up to the root, which is log2(n) comparisons.
 type tree struct {
 	leaves int
 	// winners are positions of answers, -1 where neither side can take the pod. The root is at 1,

@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// View is a node at one moment, with what a ranking measures of it. It does not change: a placement makes
-// another one. Any number of goroutines may ask it.
+// View is a node at one moment, with what a ranking measures of it. It does not change: a placement
+// makes another one. Any number of goroutines may ask it.
 type View struct {
 	Node
 	ranking *Ranking
-	// free is what of each NUMA node could become exclusive now, parallel to the machine's CPUNodes; stranded is what it
-	// costs, see score.go.
+	// free is what of each NUMA node could become exclusive now, parallel to the machine's
+	// CPUNodes; stranded is what it costs, see score.go.
 	free     []room
 	stranded int64
 	total    int // of the free CPUs
@@ -58,7 +58,8 @@ func (v *View) measure() {
 	v.strand()
 }
 
-// setMemory sets the free memory of the NUMA nodes if it counts, with a grant that the state does not have; nil: none.
+// setMemory sets the free memory of the NUMA nodes if it counts, with a grant that the state does
+// not have; nil: none.
 func (v *View) setMemory(free []room, g *node.Grant) {
 	if !v.table.memory {
 		return
@@ -83,8 +84,8 @@ type Answer struct {
 	Fits bool
 	// AfterMoves: it fits once the node has moved running pods.
 	AfterMoves bool
-	// Cost is what it costs to put the pod there, if it fits; Why is why it does not, and Wanted how much of
-	// Why.Resource was asked for, 0 if it is not about an amount.
+	// Cost is what it costs to put the pod there, if it fits; Why is why it does not, and Wanted
+	// how much of Why.Resource was asked for, 0 if it is not about an amount.
 	Cost   Cost
 	Why    Why
 	Wanted int64
@@ -99,11 +100,13 @@ func (v *View) Ask(pod *Pod) Answer {
 	return Answer{Fits: true, Cost: v.costOf(pod, plan.Grant)}
 }
 
-// maxMovePlans bounds the search for moves on one node: at about 5 µs a plan, 2 ms. A node with 200 pods needs a few plans.
+// maxMovePlans bounds the search for moves on one node: at about 5 µs a plan, 2 ms. A node with 200
+// pods needs a few plans.
 const maxMovePlans = 400
 
-// AskAfterMoves is Ask. A pod that does not fit now fits as well if the node makes room for it by moving running pods
-// (R-MOV-7). That costs more than every place without moves, and no plan has the place.
+// AskAfterMoves is Ask. A pod that does not fit now fits as well if the node makes room for it by
+// moving running pods (R-MOV-7). That costs more than every place without moves, and no plan has
+// the place.
 func (v *View) AskAfterMoves(pod *Pod) Answer {
 	a := v.Ask(pod)
 	policy := v.State.Policy().Moves
@@ -118,8 +121,8 @@ func (v *View) AskAfterMoves(pod *Pod) Answer {
 	return Answer{Fits: true, AfterMoves: true, Cost: Cost{Stranded: math.MaxInt64}}
 }
 
-// Place plans the pod and makes the view of the node with it. A plan that rejects the pod, and one for a pod that
-// the node knows, returns v. The error is one of node.State.Apply.
+// Place plans the pod and makes the view of the node with it. A plan that rejects the pod, and one
+// for a pod that the node knows, returns v. The error is one of node.State.Apply.
 func (v *View) Place(pod Pod) (*View, *node.Plan, error) {
 	plan := v.State.Plan(pod.Pod)
 	next, err := v.State.Apply(plan)

@@ -1,5 +1,5 @@
-// Package fleetcommand is the command fleet, with its subcommands: it reads nodes and pods, asks package capacity, and
-// prints what package view makes of the answer. It decides nothing.
+// Package fleetcommand is the command fleet, with its subcommands: it reads nodes and pods, asks
+// package capacity, and prints what package view makes of the answer. It decides nothing.
 package fleetcommand
 
 import (

@@ -20,7 +20,8 @@ import (
 // checkTime is how long the API server may take to answer at the start.
 const checkTime = 30 * time.Second
 
-// watch begins to watch the cluster, and waits until everything was read once. The watch ends with ctx.
+// watch begins to watch the cluster, and waits until everything was read once. The watch ends with
+// ctx.
 func (c *fleetCommand) watch(ctx context.Context, s console.Streams) (*fleetwatch.Watch, error) {
 	config, err := c.cluster.Config()
 	if err != nil {

@@ -20,8 +20,9 @@ type Program struct {
 	Name string
 	// Check is what is wrong with the constraints of a pod that Rules judge.
 	Check func(pod *v1.Pod) error
-	// Rules judge pods by the pods that all nodes have, of a fleet that begins with these places; nil: topology spread and
-	// pod affinity do not count, and a note has the number of pods that have them. Namespaces have labels by name.
+	// Rules judge pods by the pods that all nodes have, of a fleet that begins with these places;
+	// nil: topology spread and pod affinity do not count, and a note has the number of pods that
+	// have them. Namespaces have labels by name.
 	Rules func(ctx context.Context, places []inputs.Place, namespaces map[string]map[string]string) (fleet.Rules, error)
 }
 

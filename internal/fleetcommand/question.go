@@ -53,8 +53,8 @@ func (c *fleetCommand) read(ctx context.Context, s console.Streams, nodes string
 	return c.reader(s).Fleet(nodes)
 }
 
-// question reads a question. Of a cluster, empty makes it one about its nodes without pods: the pods that they have
-// come, too, before the others.
+// question reads a question. Of a cluster, empty makes it one about its nodes without pods: the
+// pods that they have come, too, before the others.
 func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes string, empty bool) (*fleetQuestion, error) {
 	q := &fleetQuestion{}
 	var err error
@@ -108,7 +108,8 @@ func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes st
 	return q, unique(q.items)
 }
 
-// unique is an error about a pod that is listed twice, in one file or in two: a node would take it for one pod.
+// unique is an error about a pod that is listed twice, in one file or in two: a node would take it
+// for one pod.
 func unique(items []capacity.Item) error {
 	seen := make(map[string]bool, len(items))
 	for _, i := range items {

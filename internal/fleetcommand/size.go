@@ -91,7 +91,8 @@ func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// mix looks for a mix of the kinds, if there are several and all have a price. It is empty where no mix takes all pods.
+// mix looks for a mix of the kinds, if there are several and all have a price. It is empty where no
+// mix takes all pods.
 func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet, error) {
 	if len(q.nodes.Kinds) < 2 || len(q.nodes.Prices) < len(q.nodes.Kinds) {
 		return nil, nil

@@ -46,8 +46,8 @@ func TestPage(t *testing.T) {
 	b.Picture(*screenshots, "fleet")
 
 	t.Run("scrolling", func(*testing.T) {
-		// The pictures while the whole fleet passes by. A page is smooth at 16 ms; this may be a busy machine
-		// without a GPU.
+		// The pictures while the whole fleet passes by. A page is smooth at 16 ms; this may be a
+		// busy machine without a GPU.
 		var median float64
 		b.Run(chromedp.Evaluate(`(() => { const took = [], s = document.getElementById('tiles');
 			for (let y = 0; y < s.scrollHeight; y += 200) { s.scrollTop = y; paddock.tiles.draw(); took.push(paddock.tiles.drawn); }
@@ -109,8 +109,9 @@ func placesPods(b *webuitest.Browser) {
 	b.Await(`document.getElementById('placed').textContent.includes('<b>x</b> is no number')`)
 }
 
-// A cluster changes: the page follows, node by node where the nodes are the same. It shows since when the cluster is not
-// followed, and that the server does not answer, and goes on with the next one.
+// A cluster changes: the page follows, node by node where the nodes are the same. It shows since
+// when the cluster is not followed, and that the server does not answer, and goes on with the next
+// one.
 func TestPageFollows(t *testing.T) {
 	b := webuitest.New(t)
 	first := fleetOf(t, 8)

@@ -1,10 +1,11 @@
-// Package fleetpage serves the page of a fleet: every node a tile of its NUMA nodes, a search, the map of each
-// node, and where a pod would go that somebody pastes.
+// Package fleetpage serves the page of a fleet: every node a tile of its NUMA nodes, a search, the
+// map of each node, and where a pod would go that somebody pastes.
 //
-// A Fleet is one moment, as values: package fleet answers every question, and no request changes anything. A Page
-// asks its source for the present moment at every request, so that the same page shows a file that never
-// changes and a cluster that does. It serves what names pods; internal/access decides to whom.
+// A Fleet is one moment, as values: package fleet answers every question, and no request changes
+// anything. A Page asks its source for the present moment at every request, so that the same page
+// shows a file that never changes and a cluster that does. It serves what names pods;
+// internal/access decides to whom.
 //
-// WriteHTML makes one file of the same page that loads nothing. It can be read without a program, and therefore
-// cannot answer where a pod would go.
+// WriteHTML makes one file of the same page that loads nothing. It can be read without a program,
+// and therefore cannot answer where a pod would go.
 package fleetpage

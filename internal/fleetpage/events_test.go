@@ -59,8 +59,9 @@ func with(t *testing.T, f *fleetpage.Fleet, node string, p fleet.Pod) *fleetpage
 	return &next
 }
 
-// TestEvents: a change of one node is sent as one tile, also after changes that came together; other nodes are a
-// reason to read everything; a source that is not followed any more is reported, and that it is again.
+// TestEvents: a change of one node is sent as one tile, also after changes that came together;
+// other nodes are a reason to read everything; a source that is not followed any more is reported,
+// and that it is again.
 func TestEvents(t *testing.T) {
 	first := fleetOf(t, 8)
 	now := newMoving(first)
@@ -110,7 +111,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestPlaceHasALimit: a question that takes too long is answered with that, and so is one that waits for it.
+// TestPlaceHasALimit: a question that takes too long is answered with that, and so is one that
+// waits for it.
 func TestPlaceHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleetOf(t, 2)

@@ -30,8 +30,8 @@ type Fleet struct {
 	// LeftOut are nodes that are not among Views, and Notes is what else is to be known.
 	LeftOut []Note
 	Notes   []Note
-	// Read reads pods from manifests that somebody pasted, with notes about what has no effect. A Page calls it once at a
-	// time.
+	// Read reads pods from manifests that somebody pasted, with notes about what has no effect. A
+	// Page calls it once at a time.
 	Read func(manifests []byte) (pods []fleet.Pod, notes []string, err error)
 }
 
@@ -93,8 +93,8 @@ type kind struct {
 	Policy string `json:"policy"`
 }
 
-// tile is a node. NUMA has, for each NUMA node: its id, CPUs that are shared, exclusive, pooled and free, and the
-// stranded ones of the free in hundredths.
+// tile is a node. NUMA has, for each NUMA node: its id, CPUs that are shared, exclusive, pooled and
+// free, and the stranded ones of the free in hundredths.
 type tile struct {
 	Name string   `json:"name"`
 	Kind int      `json:"kind"`
@@ -166,7 +166,8 @@ func (f *Fleet) aside() aside {
 	return a
 }
 
-// change is what is different from an earlier fleet with the same nodes and kinds: the tiles by position.
+// change is what is different from an earlier fleet with the same nodes and kinds: the tiles by
+// position.
 type change struct {
 	Revision uint64       `json:"revision"`
 	Tiles    map[int]tile `json:"tiles"`
@@ -195,8 +196,8 @@ func (f *Fleet) since(before *Fleet, revision uint64) (change, bool) {
 	return c, true
 }
 
-// found is the answer to a search: the positions of the nodes that have a pod with that text in its name, have rejected
-// one, or have it in their own name, and the first pods and rejections.
+// found is the answer to a search: the positions of the nodes that have a pod with that text in its
+// name, have rejected one, or have it in their own name, and the first pods and rejections.
 type found struct {
 	Nodes    []int       `json:"nodes"`
 	Pods     [][2]string `json:"pods"` // pod, node
@@ -302,8 +303,8 @@ type answers struct {
 	Notes []string `json:"notes"`
 }
 
-// placed is where one pod would go. Verdicts has, for each node, 0 if it takes the pod, or else the number of the
-// reason, counted from 1.
+// placed is where one pod would go. Verdicts has, for each node, 0 if it takes the pod, or else the
+// number of the reason, counted from 1.
 type placed struct {
 	Pod      string   `json:"pod"`
 	Node     string   `json:"node"` // "": nowhere

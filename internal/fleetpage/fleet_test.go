@@ -21,7 +21,8 @@ import (
 
 const gib = 1 << 30
 
-// fleetOf is n nodes of two NUMA nodes with 8 CPUs each, one reserved, and a pod of 2 to 8 CPUs on every third.
+// fleetOf is n nodes of two NUMA nodes with 8 CPUs each, one reserved, and a pod of 2 to 8 CPUs on
+// every third.
 func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 	t.Helper()
 	m := scenario.Machine("sockets=2 cores=8 uncore=8 memory=32Gi")

@@ -23,8 +23,8 @@ var files embed.FS
 
 // Source is where the fleet comes from.
 type Source interface {
-	// Present is the fleet at this moment, and a channel that is closed when there is another moment; nil: there
-	// will be none. It must not wait, and is called by several goroutines.
+	// Present is the fleet at this moment, and a channel that is closed when there is another
+	// moment; nil: there will be none. It must not wait, and is called by several goroutines.
 	Present() (Moment, <-chan struct{})
 }
 
@@ -66,7 +66,8 @@ func New(source Source, clock Clock) *Page {
 	return &Page{source: source, clock: clock, asking: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
 }
 
-// present is the moment, a number that grows with every change of the fleet, and when to look again.
+// present is the moment, a number that grows with every change of the fleet, and when to look
+// again.
 func (p *Page) present() (m Moment, revision uint64, changed <-chan struct{}) {
 	m, changed = p.source.Present()
 	p.mu.Lock()
@@ -185,8 +186,8 @@ func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// placeTime is how long a question may take: 20 pods on 5,000 nodes take about a second, and a page is read by
-// somebody who waits.
+// placeTime is how long a question may take: 20 pods on 5,000 nodes take about a second, and a page
+// is read by somebody who waits.
 const placeTime = 20 * time.Second
 
 var errTooLong = fmt.Errorf("there is no answer after %v: paste fewer pods; or others ask at the same time: try again", placeTime)

@@ -26,13 +26,13 @@ type Node struct {
 	Revision uint64
 	// Published are the grants that the node published, by UID.
 	Published map[string]*node.Grant
-	// Managing: the agent decides about pods. Complete: Published has everything that no annotation has.
-	// No pod that needs CPUs, memory or devices of its own fits on a node that is not both.
+	// Managing: the agent decides about pods. Complete: Published has everything that no annotation
+	// has. No pod that needs CPUs, memory or devices of its own fits on a node that is not both.
 	Managing, Complete bool
 }
 
-// Read reads a PaddockNode. machines returns the machine of a digest. The error names the object and what
-// is not usable; no pod that needs anything of its own fits on such a node.
+// Read reads a PaddockNode. machines returns the machine of a digest. The error names the object
+// and what is not usable; no pod that needs anything of its own fits on such a node.
 func Read(o *v1alpha1.PaddockNode, machines func(digest string) (*machine.Machine, error)) (*Node, error) {
 	m, err := machines(o.Status.Machine)
 	if err != nil {
@@ -73,8 +73,8 @@ type Bound = handover.Bound
 // Built is a state that was made of what a cluster shows.
 type Built struct {
 	State *node.State
-	// Provisional are the UIDs of the pods that are planned here until the node shows what they have:
-	// they have no usable annotation, or their grant is against what other pods have.
+	// Provisional are the UIDs of the pods that are planned here until the node shows what they
+	// have: they have no usable annotation, or their grant is against what other pods have.
 	Provisional []string
 	// Missing are those of them that do not fit: the node will reject them, or knows more.
 	Missing []string
@@ -117,8 +117,9 @@ func (n *Node) State(bound []Bound) (*Built, error) {
 	return out, nil
 }
 
-// grant is that of a pod's annotation; nil if the node has published one, or if there is none that the
-// node would apply. What the node published is the older: the sequence of the others follows it.
+// grant is that of a pod's annotation; nil if the node has published one, or if there is none that
+// the node would apply. What the node published is the older: the sequence of the others follows
+// it.
 func (n *Node) grant(b Bound) *node.Grant {
 	if b.Annotation == "" || n.Published[b.Pod.UID] != nil {
 		return nil

@@ -25,14 +25,14 @@ func UID(pod *v1.Pod) string {
 	return podspec.UID(pod)
 }
 
-// Ended reports whether nodes and schedulers have released what a pod had: its phase is terminal. A pod
-// that is deleted is released when it is gone.
+// Ended reports whether nodes and schedulers have released what a pod had: its phase is terminal. A
+// pod that is deleted is released when it is gone.
 func Ended(pod *v1.Pod) bool {
 	return podspec.Ended(pod)
 }
 
-// ReadBound is a pod that is bound to a node with this policy, read as the node's agent reads it. The error is that
-// of podspec.Request.
+// ReadBound is a pod that is bound to a node with this policy, read as the node's agent reads it.
+// The error is that of podspec.Request.
 func ReadBound(pod *v1.Pod, p node.Policy) (Bound, error) {
 	gates := podspec.GatesOf(p)
 	request, err := podspec.Request(podspec.Default(pod, gates), gates)

@@ -19,15 +19,16 @@ import (
 // Source watches the PaddockNodes and PaddockMachines of a cluster.
 type Source struct {
 	nodes, machines cache.SharedIndexInformer
-	// handlers call changed, for the nodes and for the machines. They are synced later than their informers.
+	// handlers call changed, for the nodes and for the machines. They are synced later than their
+	// informers.
 	handlers [2]cache.ResourceEventHandlerRegistration
 	changed  func(name string)
 	// notice makes the calls of changed one at a time: two informers make them.
 	notice sync.Mutex
 
 	mutex sync.Mutex
-	// made are the machines by digest: nodes of a kind share one. It has an entry for every object that
-	// was asked for and is there.
+	// made are the machines by digest: nodes of a kind share one. It has an entry for every object
+	// that was asked for and is there.
 	made map[string]made
 }
 
@@ -36,8 +37,8 @@ type made struct {
 	err     error
 }
 
-// NewSource makes a source; client is one of objects.NewClient. changed is called with the name of each node
-// of which something changed or is gone, one call at a time. It must not wait.
+// NewSource makes a source; client is one of objects.NewClient. changed is called with the name of
+// each node of which something changed or is gone, one call at a time. It must not wait.
 func NewSource(client rest.Interface, changed func(name string)) (*Source, error) {
 	s := &Source{
 		nodes:    informer(client, v1alpha1.PaddockNodes, &v1alpha1.PaddockNode{}),
@@ -88,7 +89,8 @@ func (s *Source) Run(ctx context.Context) {
 	watches.Wait()
 }
 
-// Synced reports whether every object that was there at the start has been read, and changed was called for it.
+// Synced reports whether every object that was there at the start has been read, and changed was
+// called for it.
 func (s *Source) Synced() bool { return s.handlers[0].HasSynced() && s.handlers[1].HasSynced() }
 
 func (s *Source) nodeChanged(name string) { s.changed(name) }

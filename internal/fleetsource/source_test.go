@@ -18,7 +18,8 @@ import (
 	"github.com/paddock-project/paddock/internal/publication"
 )
 
-// TestSource: what a node publishes arrives as the same state, and the end of the object as the end of the node.
+// TestSource: what a node publishes arrives as the same state, and the end of the object as the end
+// of the node.
 func TestSource(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := objectstest.New(t)
@@ -98,7 +99,8 @@ func sameState(t *testing.T, seen *fleetsource.Node, s *node.State) bool {
 	return there && got.SameAssignments(want)
 }
 
-// TestSynced: a source is synced when changed was called for what was there at the start, not when it was read.
+// TestSynced: a source is synced when changed was called for what was there at the start, not when
+// it was read.
 func TestSynced(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := objectstest.New(t)

@@ -102,7 +102,8 @@ func (c *contact) worst() (since time.Time, why string) {
 	return since, why
 }
 
-// Check asks for one object of each kind. The error is about the first that cannot be read, and what to do.
+// Check asks for one object of each kind. The error is about the first that cannot be read, and
+// what to do.
 func (w *Watch) Check(ctx context.Context) error {
 	for _, a := range []struct {
 		resource string

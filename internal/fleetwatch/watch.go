@@ -68,7 +68,8 @@ func New(config *rest.Config, now func() time.Time) (*Watch, error) {
 // KeepPeers makes the moments have what pods are to other pods. It is for before Run.
 func (w *Watch) KeepPeers() { w.cluster.KeepPeers() }
 
-// coreClient is a client for nodes and pods. It prefers protobuf, which costs a fifth of JSON to read.
+// coreClient is a client for nodes and pods. It prefers protobuf, which costs a fifth of JSON to
+// read.
 func coreClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := v1.AddToScheme(scheme); err != nil {
@@ -134,7 +135,8 @@ func (w *Watch) paddockChanged(name string) {
 	w.wakeLocked()
 }
 
-// Moment is what is known now, and how many pods were rejected in the last hour of those that this watch saw.
+// Moment is what is known now, and how many pods were rejected in the last hour of those that this
+// watch saw.
 func (w *Watch) Moment() (*clusterstate.Moment, map[Row]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

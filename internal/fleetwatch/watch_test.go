@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a change may take to arrive. A reflector that lost its server waits for up to 30 s.
+// patience is how long a change may take to arrive. A reflector that lost its server waits for up
+// to 30 s.
 const patience = 90 * time.Second
 
 // run starts a watch that ends with the test.
@@ -85,8 +86,9 @@ func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	return k
 }
 
-// TestFollow: pods and nodes that come, change and go; a Node that is created again with its old PaddockNode and then
-// with its own; a PaddockNode that a newer agent wrote; what a node rejected meanwhile.
+// TestFollow: pods and nodes that come, change and go; a Node that is created again with its old
+// PaddockNode and then with its own; a PaddockNode that a newer agent wrote; what a node rejected
+// meanwhile.
 func TestFollow(t *testing.T) {
 	s := objectstest.New(t)
 	k := fill(t, s)
@@ -133,8 +135,8 @@ func TestFollow(t *testing.T) {
 	await(t, w, func(m *clusterstate.Moment) bool { return len(m.Nodes) == 1 && len(m.Rejections) == 0 })
 }
 
-// TestAway: while the API server fails, what was known stays, with the time and the reason. Then the watch goes on, with what
-// was missed.
+// TestAway: while the API server fails, what was known stays, with the time and the reason. Then
+// the watch goes on, with what was missed.
 func TestAway(t *testing.T) {
 	s := objectstest.New(t)
 	fill(t, s)

@@ -1,5 +1,6 @@
-// Package golden compares what tests get with files of testdata. With the flag -rewrite, it writes the files instead: read
-// the diff afterwards. Only tests import it, and none that also imports datadriven, which has a flag of the same name.
+// Package golden compares what tests get with files of testdata. With the flag -rewrite, it writes
+// the files instead: read the diff afterwards. Only tests import it, and none that also imports
+// datadriven, which has a flag of the same name.
 package golden
 
 import (
@@ -53,8 +54,8 @@ func (s Script) Play(run func(scenario.Command) []string) {
 	}
 }
 
-// Scenarios gives each scenario file that matches a pattern to play, in a subtest that has the file's name. The answers
-// that play gives must be those of the file.
+// Scenarios gives each scenario file that matches a pattern to play, in a subtest that has the
+// file's name. The answers that play gives must be those of the file.
 func Scenarios(t *testing.T, pattern string, play func(*testing.T, Script)) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

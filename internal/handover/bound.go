@@ -10,8 +10,8 @@ import (
 type Bound struct {
 	// Pod is what it asks for, with the UID that the node knows it by.
 	Pod request.Pod
-	// Annotation is the text of its annotation; empty for static pods and mirror pods, whose annotations
-	// do not count.
+	// Annotation is the text of its annotation; empty for static pods and mirror pods, whose
+	// annotations do not count.
 	Annotation string
 }
 
@@ -27,8 +27,8 @@ const (
 	fromAPI          = "api"
 )
 
-// TextOf is the text in the annotations of a pod as the kubelet passes them on. A static pod has none: its
-// manifest is no scheduler's.
+// TextOf is the text in the annotations of a pod as the kubelet passes them on. A static pod has
+// none: its manifest is no scheduler's.
 func TextOf(annotations map[string]string) string {
 	if source := annotations[sourceAnnotation]; source != "" && source != fromAPI {
 		return ""

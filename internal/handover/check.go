@@ -58,8 +58,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Detail
 // Here is what a node compares a text with: its name and the digests of its machine and policy.
 type Here struct{ Node, Machine, Policy string }
 
-// For is the grant of a text for a pod. The error is an *Error: the text was planned for another pod, or
-// the pod asks for something else now.
+// For is the grant of a text for a pod. The error is an *Error: the text was planned for another
+// pod, or the pod asks for something else now.
 func (t *Text) For(pod request.Pod) (*node.Grant, error) {
 	if t.UID != pod.UID {
 		return nil, &Error{OtherPod, fmt.Sprintf("it is for the pod with UID %s, this pod has %s", t.UID, pod.UID)}
@@ -76,10 +76,10 @@ func (t *Text) For(pod request.Pod) (*node.Grant, error) {
 	return &g, nil
 }
 
-// Check makes the plan that gives a pod what the text of its annotation has. It makes none, and returns
-// an *Error, unless the text is for this node and pod, was planned with the same machine, policy and
-// request, and every rule of the node allows it in this state. Nothing is changed. The empty text is
-// Absent.
+// Check makes the plan that gives a pod what the text of its annotation has. It makes none, and
+// returns an *Error, unless the text is for this node and pod, was planned with the same machine,
+// policy and request, and every rule of the node allows it in this state. Nothing is changed. The
+// empty text is Absent.
 func Check(s *node.State, here Here, pod request.Pod, annotation string) (*node.Plan, error) {
 	if annotation == "" {
 		return nil, &Error{Absent, "the pod has no annotation " + Annotation}

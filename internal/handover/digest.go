@@ -22,8 +22,8 @@ func Digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PolicyDigest is the digest of a policy in the form of the state file. The quota policy is no part of
-// it: no grant depends on it.
+// PolicyDigest is the digest of a policy in the form of the state file. The quota policy is no part
+// of it: no grant depends on it.
 func PolicyDigest(p node.Policy) (string, error) {
 	text, err := statefile.EncodePolicy(p)
 	if err != nil {
@@ -32,9 +32,9 @@ func PolicyDigest(p node.Policy) (string, error) {
 	return Digest(text), nil
 }
 
-// RequestDigest is the digest of what a pod asks for, with its name. What asks for nothing is no part of
-// it: priority, age, and the devices and claims that others chose, which the scheduler may not know yet. The
-// rules decide whether a grant is aligned with those.
+// RequestDigest is the digest of what a pod asks for, with its name. What asks for nothing is no
+// part of it: priority, age, and the devices and claims that others chose, which the scheduler may
+// not know yet. The rules decide whether a grant is aligned with those.
 func RequestDigest(p request.Pod) (string, error) {
 	asks := request.Pod{
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name, QoS: p.QoS, Kind: p.Kind, Estimated: p.Estimated,

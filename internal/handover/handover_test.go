@@ -89,8 +89,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestCheck: each way in which an annotation can be wrong, with the reason that is counted. None gives
-// the pod anything.
+// TestCheck: each way in which an annotation can be wrong, with the reason that is counted. None
+// gives the pod anything.
 func TestCheck(t *testing.T) {
 	s := twoNodes(t)
 	p := pod("u", 4, 8*gib)
@@ -163,8 +163,8 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecode: a text or an error, never both and never a panic; what is read is written with the same
-// bytes, and no text gives a pod more than it asks for.
+// FuzzDecode: a text or an error, never both and never a panic; what is read is written with the
+// same bytes, and no text gives a pod more than it asks for.
 func FuzzDecode(f *testing.F) {
 	s := twoNodes(f)
 	p := pod("u", 4, 8*gib)
@@ -186,8 +186,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// BenchmarkMemory is what 100,000 grants take: the texts as an informer keeps them, and the grants made of
-// them.
+// BenchmarkMemory is what 100,000 grants take: the texts as an informer keeps them, and the grants
+// made of them.
 func BenchmarkMemory(b *testing.B) {
 	s := twoNodes(b)
 	p := pod("01234567-89ab-4cde-8f01-23456789abcd", 4, 8*gib)

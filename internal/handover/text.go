@@ -23,7 +23,8 @@ const (
 	Annotation = "paddock-project.github.io/grant"
 	// Version is the version that is written, and the only one that is read.
 	Version = 1
-	// MaxSize is how many bytes a text has at most. All annotations of a pod may have 256 KiB together.
+	// MaxSize is how many bytes a text has at most. All annotations of a pod may have 256 KiB
+	// together.
 	MaxSize = 64 << 10
 )
 
@@ -71,16 +72,16 @@ type (
 		CPUs    string              `json:"cpus,omitempty"`
 		Memory  []blockText         `json:"memory,omitempty"`
 		Devices map[string][]string `json:"devices,omitempty"`
-		// Nodes is what the Topology Manager chose, All that it stored no choice, Aligned that it is
-		// preferred.
+		// Nodes is what the Topology Manager chose, All that it stored no choice, Aligned that it
+		// is preferred.
 		Nodes   string `json:"nodes,omitempty"`
 		All     bool   `json:"all,omitempty"`
 		Aligned bool   `json:"aligned,omitempty"`
 	}
 )
 
-// Encode writes the text for a grant that a planner has just made: nothing of it was removed yet. The
-// error wraps ErrTooLarge or ErrNotEncodable and names the pod.
+// Encode writes the text for a grant that a planner has just made: nothing of it was removed yet.
+// The error wraps ErrTooLarge or ErrNotEncodable and names the pod.
 func Encode(nodeName, machine, policy string, g *node.Grant) (string, error) {
 	data, err := encode(nodeName, machine, policy, g)
 	if err != nil {
@@ -148,8 +149,8 @@ func listOf(m mask.Mask) string { return cpuset.Of(m.Nodes()...).String() }
 // version is what all versions have in common: they begin like this.
 var version = regexp.MustCompile(`^\{"v":([0-9]{1,9}),`)
 
-// Decode reads a text. The error wraps ErrVersion, ErrTooLarge or ErrDamaged. Whether the grant is valid
-// anywhere is for Check to find out.
+// Decode reads a text. The error wraps ErrVersion, ErrTooLarge or ErrDamaged. Whether the grant is
+// valid anywhere is for Check to find out.
 func Decode(data string) (*Text, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("the grant is %w: it has %d bytes, at most %d are read", ErrTooLarge, len(data), MaxSize)

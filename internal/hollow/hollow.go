@@ -1,9 +1,10 @@
-// Package hollow is a node without a runtime, for simulations of clusters: the agent's own handover, engine and
-// publication, with a kubelet and a runtime that the caller plays.
+// Package hollow is a node without a runtime, for simulations of clusters: the agent's own
+// handover, engine and publication, with a kubelet and a runtime that the caller plays.
 //
-// The caller lists pods (List, Unlist), starts them (RunPodSandbox) and ends them (End), as a kubelet does. What
-// a pod gets, what is counted and what is published is decided by the code that an agent runs. The state is kept
-// in memory: a node that is made with the grants of another one is that node after a restart.
+// The caller lists pods (List, Unlist), starts them (RunPodSandbox) and ends them (End), as a
+// kubelet does. What a pod gets, what is counted and what is published is decided by the code that
+// an agent runs. The state is kept in memory: a node that is made with the grants of another one is
+// that node after a restart.
 package hollow
 
 import (
@@ -114,8 +115,8 @@ func (n *Node) Published() (written, failed int) {
 	return n.published, n.failed
 }
 
-// List makes the kubelet list a pod, as it is now. A pod that has ended is not listed. The error is about the pod's
-// specification: then it is not listed either.
+// List makes the kubelet list a pod, as it is now. A pod that has ended is not listed. The error is
+// about the pod's specification: then it is not listed either.
 func (n *Node) List(pod *v1.Pod) error {
 	bound, err := fleetsource.ReadBound(pod, n.config.Policy)
 	if err != nil || fleetsource.Ended(pod) {
@@ -145,8 +146,9 @@ func (n *Node) relist(change func(map[string]handover.Bound)) {
 // ErrNotListed is returned for a pod that the kubelet does not list.
 var ErrNotListed = errors.New("the kubelet does not list the pod")
 
-// RunPodSandbox decides about a listed pod, with the annotation that it comes with: text in place of what the list has,
-// as a runtime passes on what the kubelet had when it made the sandbox. The plan has a grant or a rejection.
+// RunPodSandbox decides about a listed pod, with the annotation that it comes with: text in place
+// of what the list has, as a runtime passes on what the kubelet had when it made the sandbox. The
+// plan has a grant or a rejection.
 func (n *Node) RunPodSandbox(ctx context.Context, uid, text string) (*node.Plan, error) {
 	b, listed := n.listing.Load().Pods[uid]
 	if !listed {

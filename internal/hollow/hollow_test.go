@@ -114,7 +114,8 @@ func start(t *testing.T, n *hollow.Node, pod *v1.Pod) *node.Plan {
 	return plan
 }
 
-// TestHandover: pods that were planned in one order and start in another have what the scheduler planned.
+// TestHandover: pods that were planned in one order and start in another have what the scheduler
+// planned.
 func TestHandover(t *testing.T) {
 	n := newNode(t, hollow.Config{})
 	s := newScheduler(t, n.State())
@@ -138,8 +139,8 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// TestPromise: a pod without a grant does not get what was promised to one that has not started, for as long
-// as that is listed, and for Promise at most.
+// TestPromise: a pod without a grant does not get what was promised to one that has not started,
+// for as long as that is listed, and for Promise at most.
 func TestPromise(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(n *hollow.Node, clock *time.Time)
@@ -179,8 +180,8 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestChaos: annotations that are wrong in every way, on a node that is in use. The pod starts with what the node
-// gives by itself, or is rejected as without an annotation, and why is counted.
+// TestChaos: annotations that are wrong in every way, on a node that is in use. The pod starts with
+// what the node gives by itself, or is rejected as without an annotation, and why is counted.
 func TestChaos(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, twin := newNode(t, hollow.Config{}), newNode(t, hollow.Config{})

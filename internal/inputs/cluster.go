@@ -107,8 +107,8 @@ func (c *clusterFile) machine(digest string) (*machine.Machine, error) {
 // maxClusterPods is how many pods of a cluster are read: Kubernetes supports 150,000.
 const maxClusterPods = 2_000_000
 
-// cluster reads the objects of a cluster. Each node is a kind of its own, with the pods that it has; nodes
-// with the same instance type, machine and policy form a group.
+// cluster reads the objects of a cluster. Each node is a kind of its own, with the pods that it
+// has; nodes with the same instance type, machine and policy form a group.
 func (r Reader) cluster(name string, from io.Reader) (*FleetNodes, error) {
 	c := newClusterFile()
 	if r.Peers {
@@ -164,9 +164,9 @@ func ClusterNodes(m *clusterstate.Moment) *FleetNodes {
 	return out
 }
 
-// Empty are the kinds without pods, but for those that belong to their nodes: static ones and those of DaemonSets. Nodes
-// of a group are one kind: the node of the group that has most of these pods. Pods that are read afterwards are for these
-// kinds.
+// Empty are the kinds without pods, but for those that belong to their nodes: static ones and those
+// of DaemonSets. Nodes of a group are one kind: the node of the group that has most of these pods.
+// Pods that are read afterwards are for these kinds.
 func (f *FleetNodes) Empty() ([]capacity.Kind, error) {
 	if !f.Running {
 		return f.Kinds, nil
@@ -203,7 +203,8 @@ func (f *FleetNodes) Empty() ([]capacity.Kind, error) {
 // Cluster is what the objects showed; nil: the nodes are not those of a cluster.
 func (f *FleetNodes) Cluster() *clusterstate.Moment { return f.cluster }
 
-// Bound are the pods that the nodes have, as pods that come, without those that belong to their nodes.
+// Bound are the pods that the nodes have, as pods that come, without those that belong to their
+// nodes.
 func (f *FleetNodes) Bound(gates podspec.Gates) ([]fleet.Pod, error) {
 	var bound []*v1.Pod
 	for _, n := range f.cluster.Nodes {

@@ -43,7 +43,8 @@ func (c *someCluster) node(name string, change ...func(*v1.Node, *v1alpha1.Paddo
 	c.items = append(c.items, o, p)
 }
 
-// pod adds a pod of so many CPUs; with a node it is bound there. With CPUs they are what its annotation has.
+// pod adds a pod of so many CPUs; with a node it is bound there. With CPUs they are what its
+// annotation has.
 func (c *someCluster) pod(name, at, cpus string, own cpuset.Set, change ...func(*v1.Pod)) {
 	c.t.Helper()
 	pod := clustertest.Pod(name, at, cpus)
@@ -79,8 +80,8 @@ func (c *someCluster) read() *inputs.FleetNodes {
 	return nodes
 }
 
-// TestCluster: nodes with the pods that they have, what an annotation has, a pod that no node has yet, and a
-// placement that is the one of the node alone.
+// TestCluster: nodes with the pods that they have, what an annotation has, a pod that no node has
+// yet, and a placement that is the one of the node alone.
 func TestCluster(t *testing.T) {
 	c := newCluster(t)
 	c.node("n1")
@@ -217,8 +218,8 @@ func TestClusterErrors(t *testing.T) {
 	}
 }
 
-// TestLargeCluster: a file that is larger than a file of kinds may be is read to its end, and loses no byte where the
-// rest of it begins.
+// TestLargeCluster: a file that is larger than a file of kinds may be is read to its end, and loses
+// no byte where the rest of it begins.
 func TestLargeCluster(t *testing.T) {
 	c := newCluster(t)
 	c.node("n1")

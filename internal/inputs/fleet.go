@@ -49,16 +49,17 @@ type FleetNodes struct {
 	// Prices are those of the kinds that have one, by name.
 	Prices map[string]float64
 	Notes  []string
-	// Running is true if the nodes are those of a cluster: each is a kind, with its pods. Pending are then the
-	// pods that have no node yet.
+	// Running is true if the nodes are those of a cluster: each is a kind, with its pods. Pending
+	// are then the pods that have no node yet.
 	Running bool
 	Pending []*v1.Pod
-	// Rejections are what the nodes of a cluster rejected since their agents started to count, the most frequent
-	// first.
+	// Rejections are what the nodes of a cluster rejected since their agents started to count, the
+	// most frequent first.
 	Rejections []clusterstate.Rejections
 	// Namespaces are the labels of the Namespaces that were read, by name.
 	Namespaces map[string]map[string]string
-	// Peers makes FleetPod keep what a pod is to others, a *v1.Pod as a Peer has it (fleet.Pod.Origin).
+	// Peers makes FleetPod keep what a pod is to others, a *v1.Pod as a Peer has it
+	// (fleet.Pod.Origin).
 	Peers   bool
 	peers   map[string]*v1.Pod // by what they are
 	emptied bool
@@ -97,7 +98,8 @@ const maxPrice = 1e9
 // maxNodes bounds the nodes of a fleet: Kubernetes supports 5,000 in a cluster.
 const maxNodes = 100_000
 
-// Fleet reads a file of nodes, or the objects of a cluster. An error names the file, the entry and the field.
+// Fleet reads a file of nodes, or the objects of a cluster. An error names the file, the entry and
+// the field.
 func (r Reader) Fleet(name string) (*FleetNodes, error) {
 	from, err := r.open(name)
 	if err != nil {
@@ -241,8 +243,8 @@ func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error
 	return nil
 }
 
-// allocatable is what the scheduler counts of a node: what the kubelet reports, and the devices. Without a
-// KubeletConfiguration the reserved CPUs and memory of the policy are taken off.
+// allocatable is what the scheduler counts of a node: what the kubelet reports, and the devices.
+// Without a KubeletConfiguration the reserved CPUs and memory of the policy are taken off.
 func (r Reader) allocatable(config string, n *Node) (fleet.Amounts, error) {
 	c := &kubeletcfg.Config{}
 	if config != "" {
@@ -305,8 +307,8 @@ func (f *FleetNodes) FleetPod(pod *v1.Pod, gates podspec.Gates) (fleet.Pod, erro
 	return out, nil
 }
 
-// allowance is where a pod may run by its node selector, its required node affinity and the taints that it
-// tolerates. Pods of one controller have the same.
+// allowance is where a pod may run by its node selector, its required node affinity and the taints
+// that it tolerates. Pods of one controller have the same.
 func (f *FleetNodes) allowance(pod *v1.Pod) (allowance, error) {
 	var required *v1.NodeSelector
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -377,7 +379,8 @@ func excluded(spec *v1.PodSpec, n *v1.Node) (why, remedy string) {
 	return strings.Join(whys, "; "), strings.Join(remedies, "; ")
 }
 
-// Zones are the zones of the kinds that have one (label topology.kubernetes.io/zone), by name of the kind.
+// Zones are the zones of the kinds that have one (label topology.kubernetes.io/zone), by name of
+// the kind.
 func (f *FleetNodes) Zones() map[string]string {
 	zones := map[string]string{}
 	for kind, object := range f.objects {
@@ -388,8 +391,8 @@ func (f *FleetNodes) Zones() map[string]string {
 	return zones
 }
 
-// Gates are the feature gates of all kinds, which must be the same: under other gates a manifest is another
-// request.
+// Gates are the feature gates of all kinds, which must be the same: under other gates a manifest is
+// another request.
 func (f *FleetNodes) Gates() (podspec.Gates, error) {
 	var gates podspec.Gates
 	for i, k := range f.Kinds {

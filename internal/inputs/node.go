@@ -41,8 +41,8 @@ func (r Reader) Node(files NodeFiles) (*Node, error) {
 	return &Node{Found: found, Policy: policy, Devices: devices}, nil
 }
 
-// State is the node with the pods of a saved state; without a name it has no pods. CPUs of the pods may be
-// offline on the node. Everything else in the state must be valid there.
+// State is the node with the pods of a saved state; without a name it has no pods. CPUs of the pods
+// may be offline on the node. Everything else in the state must be valid there.
 func (r Reader) State(name string, n *Node) (*node.State, error) {
 	m, policy := n.Found.Machine, n.Policy.Policy
 	if name == "" {

@@ -25,9 +25,9 @@ type Peer struct {
 	Object *v1.Pod
 }
 
-// Places are nodes as objects, in the same order. They are those of f.Kinds, kind by kind. Of a group of running nodes
-// the first node is as the first of the group, and so on, in turn. All have a host name of their own, unless the file
-// gives them another.
+// Places are nodes as objects, in the same order. They are those of f.Kinds, kind by kind. Of a
+// group of running nodes the first node is as the first of the group, and so on, in turn. All have
+// a host name of their own, unless the file gives them another.
 func (f *FleetNodes) Places(nodes []fleet.Node) []Place {
 	running := f.Running && !f.emptied // Each is a kind, and kinds are groups for reports.
 	shown := map[string][]*clusterstate.Node{}
@@ -98,7 +98,8 @@ func renamed(o *v1.Node, name string) *v1.Node {
 
 // Dependence is how pods depend on where others are.
 type Dependence struct {
-	// Required: topology spread or pod affinity keeps the pod from nodes. Preferred: it prefers nodes.
+	// Required: topology spread or pod affinity keeps the pod from nodes. Preferred: it prefers
+	// nodes.
 	Required, Preferred bool
 }
 
@@ -120,7 +121,8 @@ func DependenceOf(pod *v1.Pod) Dependence {
 	return d
 }
 
-// Depending counts pods that depend on where others are: in any way, and those that only prefer nodes or also do.
+// Depending counts pods that depend on where others are: in any way, and those that only prefer
+// nodes or also do.
 type Depending struct{ Any, Preferred int }
 
 // Add counts a pod.
@@ -134,8 +136,8 @@ func (d *Depending) Add(pod *v1.Pod) {
 	}
 }
 
-// Depending counts the pods of a cluster that are to be placed: those without a node, and after Empty also those that
-// have one.
+// Depending counts the pods of a cluster that are to be placed: those without a node, and after
+// Empty also those that have one.
 func (f *FleetNodes) Depending() (d Depending) {
 	for _, pod := range f.Pending {
 		d.Add(pod)

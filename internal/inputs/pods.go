@@ -18,14 +18,16 @@ type PodFiles struct {
 	Paths   []string
 	Gates   podspec.Gates
 	Machine *machine.Machine
-	// Node is the name of the Kubernetes node; pods of other nodes are left out. Without a name it is the one that
-	// all pods, or else all ResourceSlices, are of.
+	// Node is the name of the Kubernetes node; pods of other nodes are left out. Without a name it
+	// is the one that all pods, or else all ResourceSlices, are of.
 	Node string
 	// Strict makes every unknown field and kind an error.
 	Strict bool
-	// Ended selects pods that have ended, which else are left out; only is true if there is no other pod.
+	// Ended selects pods that have ended, which else are left out; only is true if there is no
+	// other pod.
 	Ended func(pod *v1.Pod, only bool) bool
-	// Most is how many pods can be read, podspec.MaxPods where it is 0. Slim keeps of pods what decides.
+	// Most is how many pods can be read, podspec.MaxPods where it is 0. Slim keeps of pods what
+	// decides.
 	Most int
 	Slim bool
 }
@@ -47,7 +49,8 @@ type PodErrors []error
 func (p PodErrors) Error() string   { return errors.Join(p...).Error() }
 func (p PodErrors) Unwrap() []error { return p }
 
-// Pods reads, defaults and validates pods. The notes are there even if there is an error, which can be PodErrors.
+// Pods reads, defaults and validates pods. The notes are there even if there is an error, which can
+// be PodErrors.
 func (r Reader) Pods(files PodFiles) (Pods, error) {
 	var read Pods
 	var objects claims.Objects

@@ -14,7 +14,8 @@ type Policy struct {
 	node.Policy
 	// Text describes the policy in a line.
 	Text string
-	// Warnings are about settings without effect, or with one that surprises. Each names the file and the field.
+	// Warnings are about settings without effect, or with one that surprises. Each names the file
+	// and the field.
 	Warnings []string
 	// Counted is true if the policy reserves a number of CPUs and does not name them.
 	Counted bool
@@ -31,8 +32,8 @@ func (r Reader) KubeletConfig(name string) (*kubeletcfg.Config, error) {
 	return kubeletcfg.Read(name, data)
 }
 
-// Policy is what a KubeletConfiguration means on a machine, of which CPUs may be offline. Without a name it
-// is kubeletcfg.Default. Quotas are as in the kubelet.
+// Policy is what a KubeletConfiguration means on a machine, of which CPUs may be offline. Without a
+// name it is kubeletcfg.Default. Quotas are as in the kubelet.
 func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	if name == "" {
 		policy, text := kubeletcfg.Default(found.Machine)
@@ -53,8 +54,8 @@ func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
 	return p, nil
 }
 
-// KubeletPolicy is what a kubelet's own configuration means on a machine; nil without a name. The error is a
-// *kubeletcfg.RejectedError if that kubelet would not start with it.
+// KubeletPolicy is what a kubelet's own configuration means on a machine; nil without a name. The
+// error is a *kubeletcfg.RejectedError if that kubelet would not start with it.
 func (r Reader) KubeletPolicy(name string, m *machine.Machine) (*node.Policy, error) {
 	if name == "" {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/discover"
 )
 
-// MaxFile is the largest file that is read, in bytes. The MachineInfo of the largest machines is below 1 MiB.
+// MaxFile is the largest file that is read, in bytes. The MachineInfo of the largest machines is
+// below 1 MiB.
 const MaxFile = 64 << 20
 
 // Names are what a user calls the inputs. An error begins with the name, if there is one.

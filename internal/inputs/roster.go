@@ -18,8 +18,9 @@ type Roster map[string]*v1.Pod
 // mirrorAnnotation is the UID of the static pod that a mirror pod represents.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// Roster reads pods as they are, also those that have ended; nil without paths. A static pod, which the API
-// server shows as its mirror, has both UIDs: the kubelet's files have the one of the static pod.
+// Roster reads pods as they are, also those that have ended; nil without paths. A static pod, which
+// the API server shows as its mirror, has both UIDs: the kubelet's files have the one of the static
+// pod.
 func (r Reader) Roster(paths []string) (Roster, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -56,7 +57,8 @@ func (r Roster) IsInit(uid, container string) bool {
 	})
 }
 
-// InOrder sorts names of containers of a pod as they are in the pod. Unknown ones come last, by name.
+// InOrder sorts names of containers of a pod as they are in the pod. Unknown ones come last, by
+// name.
 func (r Roster) InOrder(uid string, names []string) {
 	at := map[string]int{}
 	if pod := r[uid]; pod != nil {

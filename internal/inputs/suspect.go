@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// suspect looks for amounts that are legal and cannot be meant: impossible ones, which no node like this one could
-// ever serve, and odd ones, which have no effect. Both name the field.
+// suspect looks for amounts that are legal and cannot be meant: impossible ones, which no node like
+// this one could ever serve, and odd ones, which have no effect. Both name the field.
 func suspect(pod *v1.Pod, m *machine.Machine) (impossible field.ErrorList, odd []string) {
 	check := func(path *field.Path, list v1.ResourceList) {
 		for name, quantity := range list {

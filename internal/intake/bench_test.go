@@ -36,8 +36,9 @@ func pod(uid string, cpus int) request.Pod {
 	}}
 }
 
-// BenchmarkPlan is what the handover adds to a decision: "alone" is the planner, "handed" a pod with its
-// grant, "besides" one without a grant on a node with 20 promises, which change every time.
+// BenchmarkPlan is what the handover adds to a decision: "alone" is the planner, "handed" a pod
+// with its grant, "besides" one without a grant on a node with 20 promises, which change every
+// time.
 func BenchmarkPlan(b *testing.B) {
 	s := large(b)
 	o, err := objects.Machine(s.Machine())

@@ -1,15 +1,16 @@
-// Package intake decides for a node what a pod gets, in a cluster whose scheduler hands grants over.
+// Package intake decides for a node what a pod gets, in a cluster whose scheduler hands grants
+// over.
 //
-// A pod with a grant in its annotation gets that, if every rule of the node allows it (handover.Check).
-// Every other pod is planned by the node itself, and why is counted.
+// A pod with a grant in its annotation gets that, if every rule of the node allows it
+// (handover.Check). Every other pod is planned by the node itself, and why is counted.
 //
 // # Promises
 //
-// The grant of a pod that is bound to this node and has not started yet is a promise. A pod without a
-// usable grant is planned as if the promised pods were there. A promise ends when its pod has started, when
-// the kubelet does not list it any more, or after Config.Promise. So a scheduler that is wrong, or a pod that
-// never starts, does not keep CPUs for good. Promises take nothing from a pod whose own grant is applied. A pod that
-// is resized takes nothing that is promised, either.
+// The grant of a pod that is bound to this node and has not started yet is a promise. A pod without
+// a usable grant is planned as if the promised pods were there. A promise ends when its pod has
+// started, when the kubelet does not list it any more, or after Config.Promise. So a scheduler that
+// is wrong, or a pod that never starts, does not keep CPUs for good. Promises take nothing from a
+// pod whose own grant is applied. A pod that is resized takes nothing that is promised, either.
 //
 // # Calls
 //

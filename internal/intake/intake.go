@@ -17,12 +17,12 @@ import (
 	"github.com/paddock-project/paddock/internal/objects"
 )
 
-// DefaultPromise is how long a promise lasts at most: twice the kubelet's longest back-off, 5 minutes, in which
-// a pod that waits for its images or volumes tries again at least once.
+// DefaultPromise is how long a promise lasts at most: twice the kubelet's longest back-off, 5
+// minutes, in which a pod that waits for its images or volumes tries again at least once.
 const DefaultPromise = 10 * time.Minute
 
-// maxOffers limits the texts that are kept for pods that no plan was asked for: more than a node has pods that
-// start at one time.
+// maxOffers limits the texts that are kept for pods that no plan was asked for: more than a node
+// has pods that start at one time.
 const maxOffers = 1024
 
 // Config is the environment of an intake.
@@ -123,7 +123,8 @@ func (i *Intake) Plan(s *node.State, pod request.Pod) (plan *node.Plan, asked *n
 	return s.Plan(pod), s
 }
 
-// here is what texts are compared with. The policy is resolved once, before the first state. Lock held.
+// here is what texts are compared with. The policy is resolved once, before the first state. The
+// caller has the lock.
 func (i *Intake) here(s *node.State) (handover.Here, error) {
 	if s.Machine() == i.hardware {
 		return i.compared, nil
@@ -236,7 +237,8 @@ func (i *Intake) listing() *handover.Listing {
 	return listing
 }
 
-// Used reports whether any pod came with a grant, or is listed with one: whether a scheduler hands grants over.
+// Used reports whether any pod came with a grant, or is listed with one: whether a scheduler hands
+// grants over.
 func (i *Intake) Used() bool { return i.used.Load() }
 
 // Promises is how many pods have a promise in a state.
@@ -250,8 +252,8 @@ func (i *Intake) Promises(s *node.State) int {
 	return len(i.with(s, here, "").Grants()) - len(s.Grants())
 }
 
-// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's grant needs something that
-// another pod has, or that is not free.
+// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's grant
+// needs something that another pod has, or that is not free.
 func (i *Intake) Outcome(uid string) (reason handover.Reason, contested bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

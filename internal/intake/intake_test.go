@@ -70,7 +70,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestResizeBesidesPromises: a pod that grows takes none of the CPUs that are promised to a pod which has not started.
+// TestResizeBesidesPromises: a pod that grows takes none of the CPUs that are promised to a pod
+// which has not started.
 func TestResizeBesidesPromises(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}, {Threads: []int{4, 5}}}}}})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Encode makes the bytes of a journal, at most MaxSize, of the newest entries. It changes nothing. An
-// error names the entry that has a value that the form has no name for.
+// Encode makes the bytes of a journal, at most MaxSize, of the newest entries. It changes nothing.
+// An error names the entry that has a value that the form has no name for.
 func Encode(j Journal) ([]byte, error) {
 	admissions := slices.Clone(j.Admissions)
 	slices.SortFunc(admissions, func(a, b Admission) int {

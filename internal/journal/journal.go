@@ -2,8 +2,9 @@
 // rejected, with the account, and when the pods of the node were admitted. It is bytes and back;
 // internal/web has the values and internal/agent reads and writes the file.
 //
-// A journal explains, and decides nothing. Who loses it loses explanations: what pods have is in the state
-// file alone. So a journal that cannot be read is ignored, and one is written when there is time.
+// A journal explains, and decides nothing. Who loses it loses explanations: what pods have is in
+// the state file alone. So a journal that cannot be read is ignored, and one is written when there
+// is time.
 //
 // # Form
 //
@@ -15,19 +16,20 @@
 //	"rejections":[
 //	{"number":3,"first":"…","last":"…","times":2,"revision":9,"pod":{…},"rejection":{…}}]}
 //
-// Memory is in bytes, and names that end in Milli are thousandths of a CPU. A member that is empty, zero or
-// false is left out. What a decision was made on, the machine, the policy and the other pods, is not
-// part of it: all of them may be different after a restart.
+// Memory is in bytes, and names that end in Milli are thousandths of a CPU. A member that is empty,
+// zero or false is left out. What a decision was made on, the machine, the policy and the other
+// pods, is not part of it: all of them may be different after a restart.
 //
 // # Bounds
 //
-// A journal has at most MaxSize bytes, MaxRejections rejections and MaxAdmissions admissions. Encode leaves out
-// the oldest entries, and any single one that does not fit. Decode takes nothing larger.
+// A journal has at most MaxSize bytes, MaxRejections rejections and MaxAdmissions admissions.
+// Encode leaves out the oldest entries, and any single one that does not fit. Decode takes nothing
+// larger.
 //
 // # Versions
 //
-// Decode ignores members that it does not know, so that a form with one more keeps its version. Any other
-// change is a new version, and Decode answers ErrNewer.
+// Decode ignores members that it does not know, so that a form with one more keeps its version. Any
+// other change is a new version, and Decode answers ErrNewer.
 package journal
 
 import (
@@ -40,13 +42,13 @@ import (
 
 // Bounds of a journal.
 const (
-	// MaxSize is how many bytes a journal has at most. A rejection of a pod of four containers on eight NUMA
-	// nodes needs about 3 KiB, an admission 120 bytes.
+	// MaxSize is how many bytes a journal has at most. A rejection of a pod of four containers on
+	// eight NUMA nodes needs about 3 KiB, an admission 120 bytes.
 	MaxSize = 1 << 20
 	// MaxRejections is how many rejections it has at most, as many as the web keeps.
 	MaxRejections = 100
-	// MaxAdmissions is how many admissions it has at most. A node has 250 pods or fewer, by the kubelet's
-	// maxPods, rarely 500.
+	// MaxAdmissions is how many admissions it has at most. A node has 250 pods or fewer, by the
+	// kubelet's maxPods, rarely 500.
 	MaxAdmissions = 1000
 	// maxAdmissionBytes is the part of MaxSize that admissions may take.
 	maxAdmissionBytes = MaxSize / 4

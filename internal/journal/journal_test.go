@@ -174,7 +174,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDecode: what is no journal is rejected with the reason, and members that are not known are passed over.
+// TestDecode: what is no journal is rejected with the reason, and members that are not known are
+// passed over.
 func TestDecode(t *testing.T) {
 	good := string(encode(t, example()))
 	for name, c := range map[string]struct {
@@ -208,8 +209,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever is to be kept fits, can be read, and is the newest of it in its order. Nothing is left out
-// that fits.
+// TestBounds: whatever is to be kept fits, can be read, and is the newest of it in its order.
+// Nothing is left out that fits.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var j journal.Journal

@@ -38,8 +38,8 @@ func (a *Access) RegisterContext(flags *pflag.FlagSet) {
 	flags.StringVar(&a.overrides.CurrentContext, clientcmd.FlagContext, "", "the `CONTEXT` of the kubeconfig to use")
 }
 
-// defaultPatience is how long an agent may take to answer, without --request-timeout: the largest explanations take a
-// second, and a kubelet that is away is noticed within half a minute.
+// defaultPatience is how long an agent may take to answer, without --request-timeout: the largest
+// explanations take a second, and a kubelet that is away is noticed within half a minute.
 const defaultPatience = time.Minute
 
 // Cluster is a cluster that can be asked.
@@ -53,8 +53,8 @@ type Cluster struct {
 	core     *rest.RESTClient
 }
 
-// Config is how the API server is reached. Without files, in a pod, it is as the pod's service account. Nothing is asked
-// yet.
+// Config is how the API server is reached. Without files, in a pod, it is as the pod's service
+// account. Nothing is asked yet.
 func (a *Access) Config() (*rest.Config, error) {
 	config, _, err := a.load()
 	if err == nil {

@@ -19,8 +19,8 @@ type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// run runs a command in the agent's container. It asks by WebSocket first and by SPDY then, as kubectl does: proxies
-// and API servers before 1.31 may know only the latter.
+// run runs a command in the agent's container. It asks by WebSocket first and by SPDY then, as
+// kubectl does: proxies and API servers before 1.31 may know only the latter.
 func (c *Cluster) run(ctx context.Context, a Agent, command []string, stdout, stderr io.Writer) error {
 	request := c.core.Get().Namespace(a.namespace).Resource("pods").Name(a.pod).SubResource("exec").
 		Param("container", a.container).Param("stdout", "true").Param("stderr", "true")

@@ -41,7 +41,8 @@ type Agent struct {
 	args                      []string // of the agent, without the command's name
 }
 
-// Agents are the agents of these nodes, or of all nodes where none is named, in the order of the nodes' names.
+// Agents are the agents of these nodes, or of all nodes where none is named, in the order of the
+// nodes' names.
 func (c *Cluster) Agents(ctx context.Context, namespace string, nodes ...string) ([]Agent, error) {
 	request := c.core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", selector)
 	if len(nodes) == 1 {
@@ -107,8 +108,8 @@ func agentOf(pod *v1.Pod) (Agent, error) {
 			id, selector, container.Name, strings.Join(command, " "))
 	}
 	a := Agent{Node: pod.Spec.NodeName, namespace: pod.Namespace, pod: pod.Name, container: container.Name, program: program}
-	// The kubelet replaced $(NAME) when it started the container. A command that is run in it later gets its
-	// arguments as they are.
+	// The kubelet replaced $(NAME) when it started the container. A command that is run in it later
+	// gets its arguments as they are.
 	for _, arg := range command[1:] {
 		a.args = append(a.args, reference.ReplaceAllStringFunc(arg, func(text string) string {
 			i := slices.IndexFunc(container.Env, func(e v1.EnvVar) bool { return "$("+e.Name+")" == text })

@@ -55,8 +55,8 @@ func (q Question) command(c config) ([]string, error) {
 // maxConfig bounds what an agent prints as its configuration, in bytes: some hundred lines at most.
 const maxConfig = 1 << 20
 
-// Ask runs a question in an agent's container. What the command prints goes to stdout and stderr; that it
-// ended with another code than 0 is an *ExitError.
+// Ask runs a question in an agent's container. What the command prints goes to stdout and stderr;
+// that it ended with another code than 0 is an *ExitError.
 func (c *Cluster) Ask(ctx context.Context, a Agent, q Question, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
@@ -107,11 +107,13 @@ type Answer struct {
 const (
 	// atOnce bounds the connections to the API server, which proxies each to a kubelet.
 	atOnce = 8
-	// maxAnswer bounds what is kept of an answer, in bytes. Those of the largest machines have some 100 KiB.
+	// maxAnswer bounds what is kept of an answer, in bytes. Those of the largest machines have some
+	// 100 KiB.
 	maxAnswer = 8 << 20
 )
 
-// AskAll asks several agents. The answers come in the agents' order, each as soon as those before it are there.
+// AskAll asks several agents. The answers come in the agents' order, each as soon as those before
+// it are there.
 func (c *Cluster) AskAll(ctx context.Context, agents []Agent, q Question, each func(Answer) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -5,8 +5,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// Allocatable is what the pods of a node may request together, as the kubelet reports it to the API server: the
-// machine less kubeReserved, systemReserved and the hard eviction threshold of memory. Huge pages are not memory.
+// Allocatable is what the pods of a node may request together, as the kubelet reports it to the API
+// server: the machine less kubeReserved, systemReserved and the hard eviction threshold of memory.
+// Huge pages are not memory.
 type Allocatable struct {
 	// Milli is CPU time in thousandths of a CPU.
 	Milli int64
@@ -19,8 +20,8 @@ type Allocatable struct {
 // defaultMaxPods is the kubelet's default of maxPods.
 const defaultMaxPods = 110
 
-// Allocatable returns the allocatable amounts of a machine. It is for configurations that Resolve accepts.
-// reservedSystemCPUs takes the place of the CPUs of both reservations, as in the kubelet.
+// Allocatable returns the allocatable amounts of a machine. It is for configurations that Resolve
+// accepts. reservedSystemCPUs takes the place of the CPUs of both reservations, as in the kubelet.
 func (c *Config) Allocatable(m *machine.Machine) Allocatable {
 	r := c.resolve(m, cpuset.Set{})
 	reserved := r.reservation()

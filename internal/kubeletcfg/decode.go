@@ -103,9 +103,10 @@ func (c *Config) checkKind(want bool) error {
 	return fmt.Errorf("the object is of kind %q (apiVersion %q): want kind %s of %s", kind, version, Kind, APIVersion)
 }
 
-// endless is an amount that would keep a resource.Quantity busy for hours: comparing and
-// adding, and parsing the smallest ones, write out every digit of 1e999999999. No amount that means anything is rejected, since all
-// between the smallest and the largest of a Quantity need two digits of exponent.
+// endless is an amount that would keep a resource.Quantity busy for hours: comparing and adding,
+// and parsing the smallest ones, write out every digit of 1e999999999. No amount that means
+// anything is rejected, since all between the smallest and the largest of a Quantity need two
+// digits of exponent.
 var endless = regexp.MustCompile(`^\s*[+-]?(?:[0-9.]{100}|[0-9.]+[eE][+-]?0*[1-9][0-9]{2})`)
 
 // checkNumbers rejects endless amounts wherever they are, before anything parses them.
@@ -127,8 +128,8 @@ func checkNumbers(object []byte) error {
 	}
 }
 
-// explainValues finds the fields whose values cannot be decoded, with what is wanted and what was there:
-// the decoder stops at the first, and does not always report where that is.
+// explainValues finds the fields whose values cannot be decoded, with what is wanted and what was
+// there: the decoder stops at the first, and does not always report where that is.
 func (c *Config) explainValues(err error) error {
 	var problems []error
 	for _, field := range slices.Sorted(maps.Keys(c.fields)) {
@@ -205,8 +206,8 @@ func explainField(err error) error {
 	return fmt.Errorf("unknown field %q: KubeletConfiguration has no such field; remove it", path)
 }
 
-// fieldType is the Go type of the field at a path such as "reservedMemory[0]", nil where there is no such
-// field. The empty path is the configuration itself.
+// fieldType is the Go type of the field at a path such as "reservedMemory[0]", nil where there is
+// no such field. The empty path is the configuration itself.
 func fieldType(path string) reflect.Type {
 	t := reflect.TypeFor[v1beta1.KubeletConfiguration]()
 	if path == "" {

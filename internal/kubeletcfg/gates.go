@@ -84,8 +84,9 @@ var gateNeeds = []struct {
 }
 
 // resolveGates takes what is set, then AllAlpha and AllBeta for what is not, then the defaults of
-// Kubernetes 1.36. A gate that is set by its own name wins over AllAlpha and AllBeta, and a locked one
-// cannot be moved. The problems are unknown gates, locked gates that are set otherwise and unmet dependencies.
+// Kubernetes 1.36. A gate that is set by its own name wins over AllAlpha and AllBeta, and a locked
+// one cannot be moved. The problems are unknown gates, locked gates that are set otherwise and
+// unmet dependencies.
 func (r *resolution) resolveGates() {
 	set := r.spec.FeatureGates
 	r.judgeGates()

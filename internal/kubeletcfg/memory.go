@@ -117,7 +117,8 @@ func reservedBytes(numa int, name string, q resource.Quantity, twice bool) (int6
 	case exact:
 		return bytes, nil
 	}
-	// An amount with a fraction: 1.5Gi is a whole number of bytes and rejected all the same, 1536Mi is accepted.
+	// An amount with a fraction: 1.5Gi is a whole number of bytes and rejected all the same, 1536Mi
+	// is accepted.
 	text := request.Bytes(q.Value())
 	fix := "write " + text
 	again, err := resource.ParseQuantity(text)

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// policyDynamic is the CPU policy that admits as static does, and moves running pods for a pod that would be
-// rejected or not aligned (docs/rules/moves.md, section 2). No kubelet has it.
+// policyDynamic is the CPU policy that admits as static does, and moves running pods for a pod that
+// would be rejected or not aligned (docs/rules/moves.md, section 2). No kubelet has it.
 const policyDynamic = "dynamic"
 
 // The options of the policy dynamic, beside those of static.
@@ -23,8 +23,8 @@ const (
 	optionAnyKernel = "move-memory-on-any-kernel"
 )
 
-// defaultMoves moves at most 4 GiB for one pod: about 4 s for pages of 4 KiB, at the 1 GB/s that an old server reaches.
-// A runtime starts no container meanwhile.
+// defaultMoves moves at most 4 GiB for one pod: about 4 s for pages of 4 KiB, at the 1 GB/s that an
+// old server reaches. A runtime starts no container meanwhile.
 var defaultMoves = node.MovePolicy{Pods: node.MaxMoves, Bytes: 4 << 30}
 
 // moveOptions are the options: each sets a value of the policy, or returns what is wrong.

@@ -108,8 +108,8 @@ func (r *resolution) evictionMemory() resource.Quantity {
 		threshold = defaultMemory
 	}
 	if number, is := strings.CutSuffix(threshold, "%"); is {
-		// In the precision in which the kubelet computes it, because reservedMemory must match it to the byte.
-		// 0% and 100% switch the threshold off.
+		// In the precision in which the kubelet computes it, because reservedMemory must match it
+		// to the byte. 0% and 100% switch the threshold off.
 		percent, err := strconv.ParseFloat(number, 32)
 		switch {
 		case err != nil || math.IsNaN(percent):

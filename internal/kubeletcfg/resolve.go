@@ -49,8 +49,8 @@ func (c *Config) Warnings(m *machine.Machine) []Warning {
 	return c.resolve(m, cpuset.Set{}).warnings
 }
 
-// NamesReserved reports whether the configuration names the reserved CPUs, and not only how many they
-// are. Named CPUs are the same on every machine.
+// NamesReserved reports whether the configuration names the reserved CPUs, and not only how many
+// they are. Named CPUs are the same on every machine.
 func (c *Config) NamesReserved() bool { return c.spec.ReservedSystemCPUs != "" }
 
 // resolution is one run of Resolve: what is asked, and what has come out so far.

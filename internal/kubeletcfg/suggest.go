@@ -18,11 +18,10 @@ type Reserved struct {
 	Memory string `json:"memory"`
 }
 
-// SuggestReservedMemory returns the entries of reservedMemory that add up to what the node
-// reserves (R-MEM-4) and that its NUMA nodes have room for: those that are given, as far as they can
-// stay, and the difference on the lowest NUMA nodes that have room. Nil where those that are
-// given are right already, where memoryManagerPolicy is not Static, or where no such entries
-// exist.
+// SuggestReservedMemory returns the entries of reservedMemory that add up to what the node reserves
+// (R-MEM-4) and that its NUMA nodes have room for: those that are given, as far as they can stay,
+// and the difference on the lowest NUMA nodes that have room. Nil where those that are given are
+// right already, where memoryManagerPolicy is not Static, or where no such entries exist.
 func (c *Config) SuggestReservedMemory(m *machine.Machine) []Reserved {
 	r := &resolution{spec: &c.spec, machine: m}
 	reserved := r.reservation()
@@ -45,7 +44,8 @@ func (c *Config) SuggestReservedMemory(m *machine.Machine) []Reserved {
 	if right && sum == want {
 		return nil
 	}
-	// The rest is added to the NUMA nodes with room, the lowest first, or taken away, from the highest first.
+	// The rest is added to the NUMA nodes with room, the lowest first, or taken away, from the
+	// highest first.
 	bytes := want - sum
 	for _, n := range m.Nodes() {
 		if part := min(bytes, capacities(n)[machine.Memory]-keep[n.ID]); part > 0 {

@@ -22,7 +22,8 @@ type Verdict struct {
 	Reserved []Reserved       `json:"suggestedReservedMemory,omitempty"`
 }
 
-// VerdictProblem is a field with which the kubelet or Paddock does not start, or the kubelet goes wrong.
+// VerdictProblem is a field with which the kubelet or Paddock does not start, or the kubelet goes
+// wrong.
 type VerdictProblem struct {
 	Field string `json:"field"`
 	Why   string `json:"why"`
@@ -39,8 +40,8 @@ type VerdictWarning struct {
 	Why   string `json:"why"`
 }
 
-// Verdict judges the configuration for a machine of which CPUs may be offline. Reserved CPUs that are offline stop
-// a kubelet, and not Paddock. File and Machine are the caller's to fill in.
+// Verdict judges the configuration for a machine of which CPUs may be offline. Reserved CPUs that
+// are offline stop a kubelet, and not Paddock. File and Machine are the caller's to fill in.
 func (c *Config) Verdict(m *machine.Machine, offline cpuset.Set) (*Verdict, error) {
 	v := &Verdict{KubeletStarts: true, PaddockStarts: true, Problems: []VerdictProblem{}, Warnings: []VerdictWarning{}}
 	var ofPaddock, ofKubelet *RejectedError

@@ -11,8 +11,8 @@ import (
 // Manager is whose state a file has.
 type Manager int
 
-// The managers that keep a file. Those of CPUs and memory have versions; the other two are about devices
-// (DeviceFile).
+// The managers that keep a file. Those of CPUs and memory have versions; the other two are about
+// devices (DeviceFile).
 const (
 	CPUManager    Manager = iota // CPU Manager
 	MemoryManager                // Memory Manager
@@ -23,8 +23,8 @@ const (
 // HasDevices reports whether the manager's file is a DeviceFile.
 func (m Manager) HasDevices() bool { return m == DRAManager || m == DeviceManager }
 
-// FileName is what the kubelet calls the file, in its root directory (R-ST-1); that of the Device Manager is in
-// device-plugins there.
+// FileName is what the kubelet calls the file, in its root directory (R-ST-1); that of the Device
+// Manager is in device-plugins there.
 func (m Manager) FileName() string {
 	return [...]string{
 		CPUManager: "cpu_manager_state", MemoryManager: "memory_manager_state",

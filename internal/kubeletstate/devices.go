@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// DeviceFile is one of the two files in which the kubelet keeps which pods have which devices: that of the
-// DRA manager has Claims, that of the Device Manager has Entries and Registered.
+// DeviceFile is one of the two files in which the kubelet keeps which pods have which devices: that
+// of the DRA manager has Claims, that of the Device Manager has Entries and Registered.
 type DeviceFile struct {
 	Manager  Manager
 	Checksum Checksum
@@ -31,7 +31,8 @@ type Claim struct {
 	UID, Name, Namespace string
 	// Pods are the UIDs of the pods, ascending.
 	Pods []string
-	// Devices are in the order of the file, drivers ascending. A driver without devices has none here.
+	// Devices are in the order of the file, drivers ascending. A driver without devices has none
+	// here.
 	Devices []ClaimDevice
 }
 
@@ -40,7 +41,8 @@ type ClaimDevice struct {
 	Driver, Pool, Device string
 	// Share is the id of the share of a device that several claims use; empty if there is none.
 	Share string
-	// Requests are the requests of the claim that the device is for, CDI the ids of its CDI devices.
+	// Requests are the requests of the claim that the device is for, CDI the ids of its CDI
+	// devices.
 	Requests, CDI []string
 }
 
@@ -57,11 +59,13 @@ type DeviceEntry struct {
 	ResourceName  string
 	// DeviceIDs are ids by NUMA node. A device near several NUMA nodes is in the list of each.
 	DeviceIDs map[int64][]string
-	// AllocResp is the answer of the device plugin, which the kubelet applies when it creates the container.
+	// AllocResp is the answer of the device plugin, which the kubelet applies when it creates the
+	// container.
 	AllocResp []byte
 }
 
-// NUMANodes are the NUMA nodes of each device of the entry, ascending; none for a device without topology.
+// NUMANodes are the NUMA nodes of each device of the entry, ascending; none for a device without
+// topology.
 func (e *DeviceEntry) NUMANodes() map[string][]int {
 	nodes := map[string][]int{}
 	for _, numa := range slices.Sorted(maps.Keys(e.DeviceIDs)) {
@@ -105,8 +109,8 @@ type (
 	}
 )
 
-// RecogniseDevices reads dra_manager_state or kubelet_internal_checkpoint, whichever the text is. Its checksum
-// may be wrong. The errors wrap ErrDamaged, or ErrForeign if the text is of neither.
+// RecogniseDevices reads dra_manager_state or kubelet_internal_checkpoint, whichever the text is.
+// Its checksum may be wrong. The errors wrap ErrDamaged, or ErrForeign if the text is of neither.
 func RecogniseDevices(data []byte) (*DeviceFile, error) {
 	switch trimmed := bytes.TrimSpace(data); {
 	case len(data) > MaxSize:
@@ -172,8 +176,8 @@ func readPlugins(data []byte) (*DeviceFile, error) {
 	}, nil
 }
 
-// Encode writes the file with a right checksum. Of dra_manager_state the content stays as it was read, since
-// newer kubelets have more fields in it: changes of Claims are not written.
+// Encode writes the file with a right checksum. Of dra_manager_state the content stays as it was
+// read, since newer kubelets have more fields in it: changes of Claims are not written.
 func (f *DeviceFile) Encode() ([]byte, error) {
 	if f.Manager == DRAManager {
 		return json.Marshal(draFile{f.data, crc32.ChecksumIEEE([]byte(f.data))})

@@ -31,7 +31,8 @@ func deviceSamples(t testing.TB) map[string][]byte {
 	return samples
 }
 
-// TestDeviceSamples: the checksums of the reference are right here, and what is read is written with the same bytes.
+// TestDeviceSamples: the checksums of the reference are right here, and what is read is written
+// with the same bytes.
 func TestDeviceSamples(t *testing.T) {
 	for name, data := range deviceSamples(t) {
 		f, err := kubeletstate.RecogniseDevices(data)
@@ -111,7 +112,8 @@ func TestDamagedDevices(t *testing.T) {
 	}
 }
 
-// FuzzRecogniseDevices: an error or a value, never a panic, and what is read is written and read again as the same.
+// FuzzRecogniseDevices: an error or a value, never a panic, and what is read is written and read
+// again as the same.
 func FuzzRecogniseDevices(f *testing.F) {
 	for _, data := range deviceSamples(f) {
 		f.Add(data)

@@ -28,8 +28,8 @@ const (
 	newestRelease  = firstWithData
 )
 
-// ParseMinor reads a kubelet's version, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns its minor
-// release. The error gives the versions whose files are known.
+// ParseMinor reads a kubelet's version, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns its
+// minor release. The error gives the versions whose files are known.
 func ParseMinor(text string) (int, error) {
 	v, err := version.ParseSemantic(text)
 	if err != nil {
@@ -65,9 +65,9 @@ func (k Kubelet) Writes(m Manager) Version {
 	return m.PoolsSince() - 1
 }
 
-// CountsPools reports whether the kubelet counts what pods have as pods: from 1.36, with its gate on.
-// 1.37 writes a version with a place for pools with its gate on and off (R-37-5), and without the gate
-// it passes over them.
+// CountsPools reports whether the kubelet counts what pods have as pods: from 1.36, with its gate
+// on. 1.37 writes a version with a place for pools with its gate on and off (R-37-5), and without
+// the gate it passes over them.
 func (k Kubelet) CountsPools() bool { return k.Minor >= firstWithPools && k.PodLevelManagers }
 
 // Undocumented reports whether it is unknown if the kubelet reads a file. What 1.37 does with a

@@ -67,8 +67,8 @@ func (f *File) Valid() bool {
 	return f.Checksum.Valid()
 }
 
-// Unprotected explains why nothing would have shown a change of the content: its checksum is broken, or
-// it has none. It is empty for a file whose content a checksum covers.
+// Unprotected explains why nothing would have shown a change of the content: its checksum is
+// broken, or it has none. It is empty for a file whose content a checksum covers.
 func (f *File) Unprotected() string {
 	switch {
 	case f.Data != nil && !f.Data.Valid():
@@ -83,8 +83,8 @@ func (f *File) Unprotected() string {
 	return ""
 }
 
-// Recognise finds out what a text is. Its checksum may be wrong, but it must be readable: the errors wrap
-// ErrDamaged or ErrForeign. Two versions without entries differ only in the checksum;
+// Recognise finds out what a text is. Its checksum may be wrong, but it must be readable: the
+// errors wrap ErrDamaged or ErrForeign. Two versions without entries differ only in the checksum;
 // where that is right for none, the older one is assumed.
 func Recognise(data []byte) (*File, error) {
 	m, fields, err := identify(data)

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// Beside adds what a cluster shows beside its nodes: what nodes rejected, and which nodes are left out. hour is how
-// much was rejected in the last hour, as far as it is known.
+// Beside adds what a cluster shows beside its nodes: what nodes rejected, and which nodes are left
+// out. hour is how much was rejected in the last hour, as far as it is known.
 func Beside(f *fleetpage.Fleet, m *clusterstate.Moment, hour map[fleetwatch.Row]int64) {
 	for _, r := range m.Rejections {
 		f.Counters = append(f.Counters, fleetpage.Counter{

@@ -77,7 +77,8 @@ func await(t *testing.T, live *livefleet.Live, is func(fleetpage.Moment) bool) f
 	}
 }
 
-// fill puts a cluster of two nodes into a server: a pod on one, and two that wait, one of them too large.
+// fill puts a cluster of two nodes into a server: a pod on one, and two that wait, one of them too
+// large.
 func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	t.Helper()
 	k := clustertest.New(t, 4)
@@ -95,8 +96,8 @@ func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	return k
 }
 
-// TestLive: the fleet has what the cluster has, what would become of the pods that wait, and follows; a view of a node
-// that did not change stays the same.
+// TestLive: the fleet has what the cluster has, what would become of the pods that wait, and
+// follows; a view of a node that did not change stays the same.
 func TestLive(t *testing.T) {
 	s := objectstest.New(t)
 	k := fill(t, s)

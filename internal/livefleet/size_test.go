@@ -20,7 +20,8 @@ import (
 	"github.com/paddock-project/paddock/internal/objects/objectstest"
 )
 
-// crowd is a cluster of 5,000 nodes of 128 CPUs, each with 20 pods: half have CPUs of their own, from the scheduler.
+// crowd is a cluster of 5,000 nodes of 128 CPUs, each with 20 pods: half have CPUs of their own,
+// from the scheduler.
 func crowd(b *testing.B) (*clusterstate.Cluster, *clustertest.Kind) {
 	b.Helper()
 	k := clustertest.New(b, 64)
@@ -60,8 +61,8 @@ func podOf(b *testing.B, k *clustertest.Kind, node string, n int) *v1.Pod {
 	return pod
 }
 
-// BenchmarkCluster is 5,000 nodes with 100,000 pods: the memory of all, the time of the first fleet, and what one
-// changed pod costs until the page's fleet has it.
+// BenchmarkCluster is 5,000 nodes with 100,000 pods: the memory of all, the time of the first
+// fleet, and what one changed pod costs until the page's fleet has it.
 func BenchmarkCluster(b *testing.B) {
 	w, err := fleetwatch.New(objectstest.New(b).Config(), time.Now)
 	if err != nil {

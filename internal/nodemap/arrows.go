@@ -42,15 +42,16 @@ func (a Arrow) places() (of, from, to string) {
 	return "CPUs ", a.From.String(), a.To.String()
 }
 
-// arrowStyle is the style sheet of arrows. It reads well in light and dark. Arrows of moves under way are dashed.
+// arrowStyle is the style sheet of arrows. It reads well in light and dark. Arrows of moves under
+// way are dashed.
 const arrowStyle = `.map .move path { stroke: #c2185b; stroke-width: 2.5; fill: none; pointer-events: none; }
 .map .underway path { stroke-dasharray: 7 4; }
 .map .move circle, .map .arrowhead path { fill: #c2185b; }
 .map .move text { fill: #fff; font-weight: bold; }
 `
 
-// WithArrows is the map with an arrow for each move, numbered in their order. The map is that of the node before the first.
-// Moves that are under way have their arrows without that.
+// WithArrows is the map with an arrow for each move, numbered in their order. The map is that of
+// the node before the first. Moves that are under way have their arrows without that.
 func (m Map) WithArrows(arrows []Arrow) Map {
 	m.arrows = append(slices.Clip(m.arrows), arrows...)
 	return m
@@ -107,7 +108,8 @@ func (m Map) arrowLines(style terminal.Style) string {
 // point is the middle of a cell, or of several.
 type point struct{ x, y int }
 
-// middle is the middle of some CPUs or, without any, of some NUMA nodes; false: none of them is in the picture.
+// middle is the middle of some CPUs or, without any, of some NUMA nodes; false: none of them is in
+// the picture.
 func (w *svgWriter) middle(cpus cpuset.Set, nodes mask.Mask) (p point, found bool) {
 	n := 0
 	add := func(at point, there bool) {

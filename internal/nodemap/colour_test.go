@@ -67,8 +67,8 @@ var sights = map[string][3]rgb{
 	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
 }
 
-// TestColours: dark letters are readable on every colour of a pod, and colours that pods get one after
-// the other differ for all kinds of sight. Tags distinguish the others.
+// TestColours: dark letters are readable on every colour of a pod, and colours that pods get one
+// after the other differ for all kinds of sight. Tags distinguish the others.
 func TestColours(t *testing.T) {
 	var colours []rgb
 	for _, m := range regexp.MustCompile(`\.c([0-6]) \{ fill: #([0-9a-f]{6}); \}`).FindAllStringSubmatch(nodemap.StyleSheet, -1) {

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// Device is a device on the map: one of the inventory, or one that others chose for a container. Others that the
-// Kubernetes node has are not known.
+// Device is a device on the map: one of the inventory, or one that others chose for a container.
+// Others that the Kubernetes node has are not known.
 type Device struct {
 	// Of is its extended resource, or its driver. With a driver it has a pool.
 	Of   string `json:"of"`
@@ -97,7 +97,8 @@ func (m *Map) findDevices() {
 	}
 }
 
-// where is the place of a device in a cell: "@1", or "≠1" if that is another one than its container's.
+// where is the place of a device in a cell: "@1", or "≠1" if that is another one than its
+// container's.
 func (d *Device) where() string {
 	nodes := strings.Trim(d.nodes.String(), "{}")
 	switch {
@@ -109,7 +110,8 @@ func (d *Device) where() string {
 	return "@" + nodes
 }
 
-// deviceTag is that of the container that has the device: "A1", "A1+B2" for two of them, "A1+3" for more.
+// deviceTag is that of the container that has the device: "A1", "A1+B2" for two of them, "A1+3" for
+// more.
 func (m Map) deviceTag(d *Device) string {
 	tag := func(o Owner) string { return m.Pods[o.pod].Tag + strconv.Itoa(o.at+1) }
 	switch n := len(d.Owners); n {
@@ -174,8 +176,8 @@ func (m Map) aboutDevice(d *Device) string {
 	return text
 }
 
-// deviceBar is the line above the cells of devices, and what is shown where they are too many for cells. Of devices that
-// no inventory lists, only those are known that a pod has.
+// deviceBar is the line above the cells of devices, and what is shown where they are too many for
+// cells. Of devices that no inventory lists, only those are known that a pod has.
 func (m Map) deviceBar(of string, devices []*Device) amounts {
 	short := of[strings.LastIndexByte(of, '/')+1:] // without the domain
 	bar := amounts{name: short, whole: int64(len(devices))}

@@ -35,7 +35,8 @@ func (u Use) ofPod() bool {
 	return u == UseExclusive || u == UsePooled || u == UseIdle || u == UseMoving
 }
 
-// Map is a node with what is assigned to its pods, to be drawn. It keeps the state that it was made of.
+// Map is a node with what is assigned to its pods, to be drawn. It keeps the state that it was made
+// of.
 type Map struct {
 	Name       string `json:"machine"`
 	Policy     string `json:"policy"`
@@ -59,18 +60,19 @@ type Pod struct {
 	// that is assigned nothing.
 	Tag  string `json:"tag,omitempty"`
 	Slot int    `json:"slot"`
-	// Colour is the place in the palette, which begins again after the last one: that of the slot, or
-	// of the pod's group.
+	// Colour is the place in the palette, which begins again after the last one: that of the slot,
+	// or of the pod's group.
 	Colour int `json:"colour"`
-	// Workload is the pod's name without what a controller added: the kubelet knows no controllers, so
-	// it is taken from the name.
+	// Workload is the pod's name without what a controller added: the kubelet knows no controllers,
+	// so it is taken from the name.
 	Workload string `json:"workload"`
 	// Since is the generation that admitted it.
 	Since uint64 `json:"sinceGeneration"`
 	// CPUs and Memory are all that is assigned to it, as a pod or to its containers.
 	CPUs   string           `json:"cpus,omitempty"`
 	Memory []view.PlanBlock `json:"memory,omitempty"`
-	// MovingTo are the CPUs to which it is being moved, MovingFrom those that it leaves. CPUs has both places then.
+	// MovingTo are the CPUs to which it is being moved, MovingFrom those that it leaves. CPUs has
+	// both places then.
 	MovingTo   string `json:"movingTo,omitempty"`
 	MovingFrom string `json:"movingFrom,omitempty"`
 	// moving is to where it is being moved, for people.
@@ -87,8 +89,8 @@ type CPU struct {
 	Use    Use `json:"use"`
 	// Reserved CPUs may also be assigned, to pods that were there before the reservation.
 	Reserved bool `json:"reserved,omitempty"`
-	// UID is the pod that has the CPU, Container the container that has it alone: empty where the pod's
-	// containers share it.
+	// UID is the pod that has the CPU, Container the container that has it alone: empty where the
+	// pod's containers share it.
 	UID       string `json:"uid,omitempty"`
 	Container string `json:"container,omitempty"`
 	Tag       string `json:"tag,omitempty"`
@@ -185,9 +187,10 @@ func tagOf(slot int) string {
 	return string(letters)
 }
 
-// NextSlots gives every grant of a state that has CPUs, memory or devices, also given ones, a number of its own,
-// and others -1. Pods that were in the state before keep theirs; others get the lowest that is
-// free, in order of admission, so that a pod keeps its colour while it lives. before may be nil.
+// NextSlots gives every grant of a state that has CPUs, memory or devices, also given ones, a
+// number of its own, and others -1. Pods that were in the state before keep theirs; others get the
+// lowest that is free, in order of admission, so that a pod keeps its colour while it lives. before
+// may be nil.
 func NextSlots(before *node.State, slots []int32, s *node.State) []int32 {
 	var old []*node.Grant
 	if before != nil {
@@ -230,8 +233,8 @@ func mark(taken []bool, slot int32) []bool {
 	return taken
 }
 
-// Summary is one sentence: how full the node is. The node shared pool is counted as everywhere else:
-// all CPUs that no pod has, the reserved ones among them.
+// Summary is one sentence: how full the node is. The node shared pool is counted as everywhere
+// else: all CPUs that no pod has, the reserved ones among them.
 func (m Map) Summary() string {
 	parts := []string{view.Count(len(m.Pods), "pod"), view.Count(len(m.CPUs), "CPU")}
 	if !m.state.Policy().StaticCPU {

@@ -80,7 +80,8 @@ type svgWriter struct {
 	out strings.Builder
 	// fills are the patterns that were used, by name.
 	fills map[string]int
-	// cells are the middles of the CPUs, frames those of the NUMA nodes by their ids in the picture.
+	// cells are the middles of the CPUs, frames those of the NUMA nodes by their ids in the
+	// picture.
 	cells  map[int]point
 	frames map[string]point
 }
@@ -173,7 +174,8 @@ func (w *svgWriter) cell(b *box) {
 	}
 }
 
-// device draws the cell of a device: its name, and below it the container that has it and its NUMA nodes.
+// device draws the cell of a device: its name, and below it the container that has it and its NUMA
+// nodes.
 func (w *svgWriter) device(b *box) {
 	class, uids := "device", []string{}
 	if b.device.remote() {

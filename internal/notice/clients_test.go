@@ -74,7 +74,8 @@ func (c *client) want(t *testing.T, want string) {
 	}
 }
 
-// The example programs see each change of a real directory, and pass over fields that they do not know.
+// The example programs see each change of a real directory, and pass over fields that they do not
+// know.
 func TestClients(t *testing.T) {
 	for name, c := range map[string][]string{
 		"go": {"go", "build"},

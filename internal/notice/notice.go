@@ -18,18 +18,19 @@ const (
 	MountPoint = "/run/paddock-notice"
 	// FileName is the file there.
 	FileName = "notice.json"
-	// Version is the first field of the file. Within a version fields are added and never change: a reader ignores those
-	// that it does not know.
+	// Version is the first field of the file. Within a version fields are added and never change: a
+	// reader ignores those that it does not know.
 	Version = "notice.paddock-project.github.io/v1"
 	kind    = "Notice"
-	// MaxSize is for one file, in bytes. On a machine with 1,024 CPUs, a list in which every other one is missing has
-	// 2,000 bytes.
+	// MaxSize is for one file, in bytes. On a machine with 1,024 CPUs, a list in which every other
+	// one is missing has 2,000 bytes.
 	MaxSize = 16 << 10
 	// maxRevision is the largest integer that every JSON reader keeps exactly.
 	maxRevision = 1 << 53
 )
 
-// Notice is the content of the file. CPUs and NUMA nodes are lists as in the kernel's cpuset.cpus: "0-3,8".
+// Notice is the content of the file. CPUs and NUMA nodes are lists as in the kernel's cpuset.cpus:
+// "0-3,8".
 type Notice struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,15 +43,15 @@ type Notice struct {
 	// CPUs are those that the container runs on, Mems the NUMA nodes of its memory.
 	CPUs string `json:"cpus"`
 	Mems string `json:"mems"`
-	// SharedWith is who else runs on these CPUs: no other container ("none"), other containers of the pod ("pod"), or other pods
-	// ("node").
+	// SharedWith is who else runs on these CPUs: no other container ("none"), other containers of
+	// the pod ("pod"), or other pods ("node").
 	SharedWith string `json:"sharedWith"`
 	// Pending is a change that is about to come; absent: none is.
 	Pending *Pending `json:"pending,omitempty"`
 }
 
-// Pending is what the container is to have after a change. It begins at Deadline, not before. It may still be given up:
-// then the file has no pending change, and the CPUs of before.
+// Pending is what the container is to have after a change. It begins at Deadline, not before. It
+// may still be given up: then the file has no pending change, and the CPUs of before.
 type Pending struct {
 	CPUs     string    `json:"cpus"`
 	Mems     string    `json:"mems"`
@@ -91,8 +92,8 @@ func Asks(annotations map[string]string, container string) bool {
 	return false
 }
 
-// check returns an error for names that cannot be elements of a path. A UID has letters, digits and hyphens, a name of a
-// container is a DNS label; both have at most 63 characters.
+// check returns an error for names that cannot be elements of a path. A UID has letters, digits and
+// hyphens, a name of a container is a DNS label; both have at most 63 characters.
 func check(uid, container string) error {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
@@ -122,8 +123,8 @@ func same(a, b Notice) bool {
 	return a == b && (p == nil) == (q == nil) && (p == nil || p.CPUs == q.CPUs && p.Mems == q.Mems && p.Deadline.Equal(q.Deadline))
 }
 
-// decode reads a file of an earlier process. Another version, and anything that is no notice of that container, is an
-// error.
+// decode reads a file of an earlier process. Another version, and anything that is no notice of
+// that container, is an error.
 func decode(data []byte, uid, container string) (Notice, error) {
 	var n Notice
 	if err := json.Unmarshal(data, &n); err != nil {

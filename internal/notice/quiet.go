@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Quiet decides until when a pod is left alone. The limit is for how long in a row: it begins when a move of the pod
-// waits for the first time, and a later time that the pod asks for meanwhile, or soon after, does not begin it again. It
-// begins again after a time that the pod asked for has passed, and after a day. Quiet is safe for use by several goroutines.
+// Quiet decides until when a pod is left alone. The limit is for how long in a row: it begins when
+// a move of the pod waits for the first time, and a later time that the pod asks for meanwhile, or
+// soon after, does not begin it again. It begins again after a time that the pod asked for has
+// passed, and after a day. Quiet is safe for use by several goroutines.
 type Quiet struct {
 	limit time.Duration
 	count func(capped bool)
@@ -17,21 +18,25 @@ type Quiet struct {
 	asks  map[string]asking // by UID
 }
 
-// again is how long after the limit a pod can be left alone again: a day, so that the pods that are kept in mind are few.
+// again is how long after the limit a pod can be left alone again: a day, so that the pods that are
+// kept in mind are few.
 const again = 24 * time.Hour
 
-// renewed is how soon the next time that a pod asks for counts as asked for before. What it asks for is known only when a
-// move is looked for, and a kubelet that waits for a move tries again within 5 minutes.
+// renewed is how soon the next time that a pod asks for counts as asked for before. What it asks
+// for is known only when a move is looked for, and a kubelet that waits for a move tries again
+// within 5 minutes.
 const renewed = 6 * time.Minute
 
-// asking is a pod whose moves wait since a time, and until when it asked for that. capped: the limit has passed before.
+// asking is a pod whose moves wait since a time, and until when it asked for that. capped: the
+// limit has passed before.
 type asking struct {
 	since, until time.Time
 	capped       bool
 }
 
-// NewQuiet returns a Quiet with that limit. count is called when the moves of a pod begin to wait and, with capped, when
-// they wait no longer because of the limit. It must not wait; nil: nothing is counted.
+// NewQuiet returns a Quiet with that limit. count is called when the moves of a pod begin to wait
+// and, with capped, when they wait no longer because of the limit. It must not wait; nil: nothing
+// is counted.
 func NewQuiet(limit time.Duration, count func(capped bool)) *Quiet {
 	if count == nil {
 		count = func(bool) {}
@@ -51,8 +56,8 @@ func (q *Quiet) Waiting(now time.Time) (n int) {
 	return n
 }
 
-// MayMove returns why a pod is not moved now, for people; nil: it may be. until is what the pod asks for, zero for
-// nothing.
+// MayMove returns why a pod is not moved now, for people; nil: it may be. until is what the pod
+// asks for, zero for nothing.
 func (q *Quiet) MayMove(uid string, until, now time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -45,7 +45,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// What is counted of that: each time that moves begin to wait, each time that the limit ends it, and the pods that wait.
+// What is counted of that: each time that moves begin to wait, each time that the limit ends it,
+// and the pods that wait.
 func TestQuietIsCounted(t *testing.T) {
 	waits, capped := 0, 0
 	q := notice.NewQuiet(time.Hour, func(limit bool) {

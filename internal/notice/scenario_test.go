@@ -24,8 +24,8 @@ import (
 //	pass SECONDS, restart, full, mend                time passes; the agent starts again; the disk is full, or not any more
 //	cat UID CONTAINER                                print the file
 //
-// The answer has what is mounted, the files that are asked for, and what is logged. After a change: go test -rewrite, and read the
-// diff.
+// The answer has what is mounted, the files that are asked for, and what is logged. After a change:
+// go test -rewrite, and read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if strings.Contains(path, "rapid") {

@@ -18,8 +18,8 @@ import (
 // Retry is how long a write that failed waits for the next attempt.
 const Retry = 5 * time.Second
 
-// Files keeps one file for each container of a pod; store.Shown does. Its methods may wait, and are called by one goroutine
-// at a time.
+// Files keeps one file for each container of a pod; store.Shown does. Its methods may wait, and are
+// called by one goroutine at a time.
 type Files interface {
 	// Dir is the directory of a file. It does not wait.
 	Dir(uid, container string) string
@@ -56,20 +56,22 @@ type silent struct{}
 func (silent) Wrote(error) {}
 func (silent) Missed()     {}
 
-// Writer keeps the files. It is safe for use by several goroutines. No method but Open and Run waits.
+// Writer keeps the files. It is safe for use by several goroutines. No method but Open and Run
+// waits.
 type Writer struct {
 	config Config
 	wake   chan struct{} // buffered: something is to be done
 
 	mu sync.Mutex // guards what follows; not locked while a file is written
-	// listed is true once the files of an earlier process are known. Until then early has the settings that
-	// are noted, because it is not known which containers have a file, and there the pods of the last Keep, nil before
-	// the first.
+	// listed is true once the files of an earlier process are known. Until then early has the
+	// settings that are noted, because it is not known which containers have a file, and there the
+	// pods of the last Keep, nil before the first.
 	listed bool
 	early  map[key]Setting
 	there  map[string]bool
 	files  map[key]*file
-	// pending are the changes that were announced and have not ended: also of a container that starts meanwhile.
+	// pending are the changes that were announced and have not ended: also of a container that
+	// starts meanwhile.
 	pending map[key]*Pending
 	// gone are the pods whose files are to be removed.
 	gone map[string]bool
@@ -99,8 +101,9 @@ func New(c Config) *Writer {
 	}
 }
 
-// Open makes the notice of a container that asks for one, with what it has, and returns its directory. It waits until ctx
-// ends. The directory is empty if the container asks for none, or if there is no file by then.
+// Open makes the notice of a container that asks for one, with what it has, and returns its
+// directory. It waits until ctx ends. The directory is empty if the container asks for none, or if
+// there is no file by then.
 func (w *Writer) Open(ctx context.Context, c Container, has Setting) string {
 	if !Asks(c.Annotations, c.Name) {
 		return ""
@@ -198,7 +201,8 @@ func (w *Writer) note(f *file) {
 	}
 }
 
-// Keep notes which pods there are, by UID. The files of all others are removed. The caller does not change the map.
+// Keep notes which pods there are, by UID. The files of all others are removed. The caller does not
+// change the map.
 func (w *Writer) Keep(pods map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +299,8 @@ func (w *Writer) work(ctx context.Context) bool {
 	return ok
 }
 
-// forget notes that the files of a pod were removed. If the pod came back meanwhile, they are written again.
+// forget notes that the files of a pod were removed. If the pod came back meanwhile, they are
+// written again.
 func (w *Writer) forget(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,7 +312,8 @@ func (w *Writer) forget(uid string) {
 	}
 }
 
-// list finds the files of an earlier process, once. A name that is no UID or no container is not the agent's.
+// list finds the files of an earlier process, once. A name that is no UID or no container is not
+// the agent's.
 func (w *Writer) list(ctx context.Context) bool {
 	if w.listed { // Only this goroutine sets it.
 		return true

@@ -196,7 +196,8 @@ func (b *bench) want(t testing.TB, name, want string) {
 	}
 }
 
-// What an observer counts while the disk is full: an attempt every Retry, and the container that starts without its notice.
+// What an observer counts while the disk is full: an attempt every Retry, and the container that
+// starts without its notice.
 func TestObserver(t *testing.T) {
 	in(t, func(t *testing.T, b *bench) {
 		b.open(t, "u", "c", on("2-5", 0))
@@ -257,7 +258,8 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// Only containers that ask have a notice, and only names that can be names become a path. A mount of the container stays.
+// Only containers that ask have a notice, and only names that can be names become a path. A mount
+// of the container stays.
 func TestWhoAsks(t *testing.T) {
 	cases := []struct {
 		annotation, uid, container string
@@ -297,7 +299,8 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// A disk that stalls delays a creation by the time that it may take, and nothing else; the file is written afterwards.
+// A disk that stalls delays a creation by the time that it may take, and nothing else; the file is
+// written afterwards.
 func TestStall(t *testing.T) {
 	in(t, func(t *testing.T, b *bench) {
 		b.open(t, "u", "c", on("2", 0))
@@ -389,8 +392,9 @@ type step struct {
 	cpu       int
 }
 
-// Whatever happens, and wherever the process ends in between: once the disk works, each container that was created has its
-// last setting, pods that are gone have no file, and a revision never comes twice with another content.
+// Whatever happens, and wherever the process ends in between: once the disk works, each container
+// that was created has its last setting, pods that are gone have no file, and a revision never
+// comes twice with another content.
 func TestHistories(t *testing.T) {
 	events := []string{"open", "change", "gone", "fail", "mend", "crash"}
 	rapid.Check(t, func(r *rapid.T) {
@@ -412,8 +416,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// history is a writer, and what a dumb model of it expects: the line of each file without the revision, and each revision that was
-// seen.
+// history is a writer, and what a dumb model of it expects: the line of each file without the
+// revision, and each revision that was seen.
 type history struct {
 	*bench
 	t          *testing.T

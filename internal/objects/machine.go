@@ -32,8 +32,8 @@ func Machine(m *machine.Machine) (*v1alpha1.PaddockMachine, error) {
 	}, nil
 }
 
-// ReadMachine is the machine of an object. The error names the object: its description is not that of its
-// name, or is not usable.
+// ReadMachine is the machine of an object. The error names the object: its description is not that
+// of its name, or is not usable.
 func ReadMachine(o *v1alpha1.PaddockMachine) (*machine.Machine, error) {
 	if digest := handover.Digest([]byte(o.Spec.Description)); digest != o.Name {
 		return nil, fmt.Errorf("PaddockMachine %s: its description has the digest %s: it was changed; delete the object, and the agents create it again", o.Name, digest)

@@ -27,8 +27,8 @@ func Policy(p node.Policy) (out v1alpha1.Policy, digest string, err error) {
 	return out, handover.Digest(text), nil
 }
 
-// ReadPolicy is the policy of a PaddockNode. The error is about a digest that is another one: the policy
-// has something that this version, or the CRD of the cluster, does not know.
+// ReadPolicy is the policy of a PaddockNode. The error is about a digest that is another one: the
+// policy has something that this version, or the CRD of the cluster, does not know.
 func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	text, err := json.Marshal(&o.Status.Policy)
 	if err != nil {

@@ -45,8 +45,8 @@ func machines(t *testing.T) map[string]*machine.Machine {
 	return out
 }
 
-// TestMachine: the object of every machine has a description that makes the same machine, also with CPUs
-// that are offline.
+// TestMachine: the object of every machine has a description that makes the same machine, also with
+// CPUs that are offline.
 func TestMachine(t *testing.T) {
 	for name, m := range machines(t) {
 		less, err := m.Without(cpuset.Of(m.AllCPUs().Lowest()))
@@ -85,8 +85,8 @@ func TestChangedMachine(t *testing.T) {
 	}
 }
 
-// everyField is a policy in which every field has a value other than zero, but for the quota policy,
-// which no decision depends on.
+// everyField is a policy in which every field has a value other than zero, but for the quota
+// policy, which no decision depends on.
 var everyField = node.Policy{
 	Topology: node.TopologySingleNUMANode, Scope: node.PodScope, PreferClosest: true, StaticCPU: true,
 	CPU: cpu.Options{

@@ -31,8 +31,9 @@ func crowd(tb testing.TB) *node.State {
 	return state
 }
 
-// BenchmarkList is the server's part of one List of 250 pods of 4 containers with 500 claims: the first one, one after
-// each admission, and with a state that was asked for before. All include what gRPC does to encode.
+// BenchmarkList is the server's part of one List of 250 pods of 4 containers with 500 claims: the
+// first one, one after each admission, and with a state that was asked for before. All include what
+// gRPC does to encode.
 func BenchmarkList(b *testing.B) {
 	state := claimed(crowd(b), 2)
 	snapshots := publish(state)

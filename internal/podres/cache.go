@@ -12,9 +12,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// cache keeps one answer as long as its state is the present one. Readers of the same state share the
-// answer without a lock. When the state is new, one reader makes the answer, and the others wait for it.
-// States are compared as pointers: the generation of a state begins with 1 again in each process.
+// cache keeps one answer as long as its state is the present one. Readers of the same state share
+// the answer without a lock. When the state is new, one reader makes the answer, and the others
+// wait for it. States are compared as pointers: the generation of a state begins with 1 again in
+// each process.
 type cache[T any] struct {
 	last atomic.Pointer[cached[T]]
 	mu   sync.Mutex
@@ -41,8 +42,8 @@ func (c *cache[T]) of(s *node.State, answer func(*node.State) (T, error)) (T, er
 	return fresh.answer, fresh.err
 }
 
-// encoder makes encoded answers to List. It keeps the part of each pod, because an admission changes
-// one of them. It is used by one goroutine at a time.
+// encoder makes encoded answers to List. It keeps the part of each pod, because an admission
+// changes one of them. It is used by one goroutine at a time.
 type encoder struct {
 	inventory *device.Inventory
 	pods      map[*node.Grant][]byte

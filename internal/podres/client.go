@@ -35,8 +35,8 @@ var (
 	ErrNoPod = errors.New("no such pod")
 )
 
-// maxResponse is the largest response that a Client reads, in bytes. A thousand containers are about
-// 100 KiB.
+// maxResponse is the largest response that a Client reads, in bytes. A thousand containers are
+// about 100 KiB.
 const maxResponse = 64 << 20
 
 // Client asks a PodResources server, Paddock's or a kubelet's. It is safe for use by several
@@ -47,8 +47,8 @@ type Client struct {
 	lister podresourcesv1.PodResourcesListerClient
 }
 
-// Dial checks that a process listens on the unix socket at path, within ctx, and returns a client. The
-// caller closes it.
+// Dial checks that a process listens on the unix socket at path, within ctx, and returns a client.
+// The caller closes it.
 func Dial(ctx context.Context, path string) (*Client, error) {
 	if err := checkPath(path, maxPath); err != nil {
 		return nil, err
@@ -87,7 +87,8 @@ func explainDial(path string, err error) error {
 // Close ends the connection; calls that wait for an answer fail.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// List asks for all pods. extras, of which there is at most one, gets what the messages have no field for.
+// List asks for all pods. extras, of which there is at most one, gets what the messages have no
+// field for.
 func (c *Client) List(ctx context.Context, extras ...*Extras) (*podresourcesv1.ListPodResourcesResponse, error) {
 	ctx, trailer, option := asking(ctx, extras)
 	response, err := c.lister.List(ctx, &podresourcesv1.ListPodResourcesRequest{}, option)
@@ -109,7 +110,8 @@ func (c *Client) Allocatable(ctx context.Context) (*podresourcesv1.AllocatableRe
 	return response, c.explain("GetAllocatableResources", err)
 }
 
-// explain adds the socket and the endpoint to an error. It stays a gRPC status: status.Code finds its code.
+// explain adds the socket and the endpoint to an error. It stays a gRPC status: status.Code finds
+// its code.
 func (c *Client) explain(endpoint string, err error) error {
 	if err == nil {
 		return nil

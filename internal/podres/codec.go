@@ -6,8 +6,8 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// codec is gRPC's own, except for answers of encoder: their bytes are passed on, and all calls share them. gRPC's own
-// codec copies them for each call.
+// codec is gRPC's own, except for answers of encoder: their bytes are passed on, and all calls
+// share them. gRPC's own codec copies them for each call.
 type codec struct{ encoding.CodecV2 }
 
 // Marshal is encoding.CodecV2's.

@@ -54,9 +54,9 @@ func find(s *node.State, namespace, name string) (*node.Grant, bool) {
 	return found, found != nil
 }
 
-// podResources is one pod's part of List, and the answer to Get. A container shows the CPUs on which no
-// other container runs, and the memory that is accounted to it alone: memory that it did not request is
-// the rest of its pod's pool, which R-MEM-54 shows to each container that shares it.
+// podResources is one pod's part of List, and the answer to Get. A container shows the CPUs on
+// which no other container runs, and the memory that is accounted to it alone: memory that it did
+// not request is the rest of its pod's pool, which R-MEM-54 shows to each container that shares it.
 func podResources(s *node.State, g *node.Grant) *podresourcesv1.PodResources {
 	inventory := s.Devices().Inventory()
 	p := &podresourcesv1.PodResources{
@@ -155,7 +155,8 @@ func blocks(assigned []memory.Block) []*podresourcesv1.ContainerMemory {
 	return list
 }
 
-// givenDevices are the devices that the kubelet gave from device plugins, as devices lists those that the node chose.
+// givenDevices are the devices that the kubelet gave from device plugins, as devices lists those
+// that the node chose.
 func givenDevices(given []request.Given) []*podresourcesv1.ContainerDevices {
 	var list []*podresourcesv1.ContainerDevices
 	for _, nodes := range []bool{false, true} { // Those without NUMA nodes come first.

@@ -253,7 +253,8 @@ func TestEncodedList(t *testing.T) {
 	}
 }
 
-// TestListEstimated: of a pod whose request is estimated nobody knows the containers, and none is told of.
+// TestListEstimated: of a pod whose request is estimated nobody knows the containers, and none is
+// told of.
 func TestListEstimated(t *testing.T) {
 	pod := podLevel("guess", 2, gib, request.Container{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated})
 	pod.Estimated = true

@@ -27,11 +27,11 @@
 //     which of them are remote, one that sends paddock-moves gets one with the moves of pods that are under
 //     way or were made: the messages have no field for that. paddock pods is such a client.
 //
-// The KEP's feature gates, KubeletPodResourcesGet and KubeletPodResourcesDynamicResources, are locked
-// on from Kubernetes 1.36 on, and so are both parts here.
+// The KEP's feature gates, KubeletPodResourcesGet and KubeletPodResourcesDynamicResources, are
+// locked on from Kubernetes 1.36 on, and so are both parts here.
 //
-// All calls share one token bucket (R-API-3). The file controls access: the socket has mode 0660, and
-// a directory that Listen makes has 0750.
+// All calls share one token bucket (R-API-3). The file controls access: the socket has mode 0660,
+// and a directory that Listen makes has 0750.
 package podres
 
 // DefaultSocket is where the agent listens by default, and where clients look.

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// The messages of the API have no NUMA nodes of a claim's devices, not whether a container is near its devices, and no
-// moves. A client that asks for them by a header of the call gets them in the trailer of the answer; other clients get
-// what the kubelet sends.
+// The messages of the API have no NUMA nodes of a claim's devices, not whether a container is near
+// its devices, and no moves. A client that asks for them by a header of the call gets them in the
+// trailer of the answer; other clients get what the kubelet sends.
 const (
 	askPlaces    = "paddock-places"
 	answerPlaces = "paddock-places-bin"
@@ -24,8 +24,8 @@ const (
 	maxExtra = 1 << 20
 )
 
-// Extras are what the messages of an answer have no field for. A server that does not know leaves them empty, such as the
-// kubelet.
+// Extras are what the messages of an answer have no field for. A server that does not know leaves
+// them empty, such as the kubelet.
 type Extras struct {
 	Places Places
 	Moves  []Moves
@@ -70,8 +70,8 @@ func placesOf(s *node.State, grants []*node.Grant) (all Places) {
 type Moves struct {
 	Namespace string `json:"-"`
 	Pod       string `json:"-"`
-	// From and To are the CPUs of the places between which it is being moved; empty: it is not, or has no CPUs of its own.
-	// FromNUMANodes and ToNUMANodes are those of its memory.
+	// From and To are the CPUs of the places between which it is being moved; empty: it is not, or
+	// has no CPUs of its own. FromNUMANodes and ToNUMANodes are those of its memory.
 	From          string  `json:"fromCPUs,omitempty"`
 	To            string  `json:"toCPUs,omitempty"`
 	FromNUMANodes []int64 `json:"fromNUMANodes,omitempty"`
@@ -145,7 +145,8 @@ func asking(ctx context.Context, to []*Extras) (context.Context, *metadata.MD, g
 	return ctx, trailer, grpc.Trailer(trailer)
 }
 
-// fill reads the trailer of an answer. What cannot be read is left out: the answer does not depend on it.
+// fill reads the trailer of an answer. What cannot be read is left out: the answer does not depend
+// on it.
 func fill(to []*Extras, trailer *metadata.MD) {
 	for _, e := range to {
 		for _, text := range trailer.Get(answerPlaces) {

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestPlaces: a client that asks gets where the devices of claims and of device plugins are, with List for all pods and
-// with Get for one. Another client gets nothing more than from a kubelet.
+// TestPlaces: a client that asks gets where the devices of claims and of device plugins are, with
+// List for all pods and with Get for one. Another client gets nothing more than from a kubelet.
 func TestPlaces(t *testing.T) {
 	c := exclusive("app", request.App, 1, gib)
 	c.Given = []request.Given{
@@ -89,8 +89,8 @@ func (empty) List(context.Context, *podresourcesv1.ListPodResourcesRequest) (*po
 	return &podresourcesv1.ListPodResourcesResponse{}, nil
 }
 
-// TestMoves: a client that asks gets the moves of pods: both places of one that is being moved, and how often another one
-// was. The CPUs in the messages are those of the old place.
+// TestMoves: a client that asks gets the moves of pods: both places of one that is being moved, and
+// how often another one was. The CPUs in the messages are those of the old place.
 func TestMoves(t *testing.T) {
 	s := admit(t, emptyNode(t, hardware{2, 8}, policy(node.PodScope)), plain("goes", exclusive("app", request.App, 2, gib)), plain("went", exclusive("app", request.App, 1, gib)), dns())
 	old, _ := find(s, "default", "goes")

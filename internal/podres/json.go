@@ -10,9 +10,10 @@ import (
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// JSON is a response of List or Get as protobuf JSON, indented, with a line break at its end. 64-bit numbers are
-// strings. Zeros and empty lists are written, as NUMA node 0 is one like the others. A pod with moves has them besides,
-// as its last field, "moves". Equal responses give equal bytes, which protojson does not promise.
+// JSON is a response of List or Get as protobuf JSON, indented, with a line break at its end.
+// 64-bit numbers are strings. Zeros and empty lists are written, as NUMA node 0 is one like the
+// others. A pod with moves has them besides, as its last field, "moves". Equal responses give equal
+// bytes, which protojson does not promise.
 func JSON(response proto.Message, moves []Moves) ([]byte, error) {
 	options := protojson.MarshalOptions{EmitDefaultValues: true}
 	data, err := options.Marshal(response)

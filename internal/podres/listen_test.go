@@ -69,7 +69,8 @@ func TestListenModes(t *testing.T) {
 	}
 }
 
-// TestListenKeepsDirectory: what is there is somebody's, such as systemd's RuntimeDirectory or /run.
+// TestListenKeepsDirectory: what is there is somebody's, such as systemd's RuntimeDirectory or
+// /run.
 func TestListenKeepsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o711); err != nil {

@@ -86,8 +86,8 @@ func TestAnswersAgree(t *testing.T) {
 	})
 }
 
-// TestEncoderKeepsParts: whatever pods and claims come and go, the answer is the one that is made without parts of
-// earlier ones.
+// TestEncoderKeepsParts: whatever pods and claims come and go, the answer is the one that is made
+// without parts of earlier ones.
 func TestEncoderKeepsParts(t *testing.T) {
 	empty := small(t, node.PodScope)
 	rapid.Check(t, func(t *rapid.T) {

@@ -51,11 +51,12 @@ type Options struct {
 	Limit Limit
 	// Observer may be nil.
 	Observer Observer
-	// Unavailable returns the reason why the server cannot answer now, for example another manager that
-	// assigns CPUs on this node: every call ends with gRPC's Unavailable and that reason. It must not
-	// wait. Nil: the server can always answer.
+	// Unavailable returns the reason why the server cannot answer now, for example another manager
+	// that assigns CPUs on this node: every call ends with gRPC's Unavailable and that reason. It
+	// must not wait. Nil: the server can always answer.
 	Unavailable func() error
-	// Moved is how often a pod was moved, by its UID, and when the last time. It must not wait. Nil: not known.
+	// Moved is how often a pod was moved, by its UID, and when the last time. It must not wait.
+	// Nil: not known.
 	Moved func(uid string) (times int, last time.Time)
 }
 

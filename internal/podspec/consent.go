@@ -12,8 +12,8 @@ import (
 // MovesAnnotation is how far a pod may be moved while it runs.
 const MovesAnnotation = "paddock-project.github.io/moves"
 
-// Consent reads the annotation (R-MOV-3). A pod without it consents to nothing. One with another value is never moved;
-// the value is the error.
+// Consent reads the annotation (R-MOV-3). A pod without it consents to nothing. One with another
+// value is never moved; the value is the error.
 func Consent(pod *v1.Pod) (request.Consent, error) {
 	text, there := pod.Annotations[MovesAnnotation]
 	if !there {
@@ -31,8 +31,8 @@ func Consent(pod *v1.Pod) (request.Consent, error) {
 // QuietAnnotation is a time until which a pod asks not to be moved.
 const QuietAnnotation = "paddock-project.github.io/leave-alone-until"
 
-// Quiet reads the text of QuietAnnotation; empty: the zero time. With another text the pod is not left alone, which
-// is the error.
+// Quiet reads the text of QuietAnnotation; empty: the zero time. With another text the pod is not
+// left alone, which is the error.
 func Quiet(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -39,7 +39,8 @@ func defaultPodLevel(out *v1.Pod, r *v1.ResourceRequirements) {
 	if len(r.Limits) == 0 {
 		return
 	}
-	// A pod that has limits gets the requests of its containers, and where they have none its limits (R-DEM-72).
+	// A pod that has limits gets the requests of its containers, and where they have none its
+	// limits (R-DEM-72).
 	for name, q := range aggregate(out, requestsOf) {
 		if _, ok := r.Requests[name]; !ok && (name == v1.ResourceCPU || name == memory) {
 			set(&r.Requests, name, q)
@@ -52,7 +53,8 @@ func defaultPodLevel(out *v1.Pod, r *v1.ResourceRequirements) {
 	}
 }
 
-// roundUp rounds every quantity up to a thousandth (R-DEM-75). It comes last: a budget is the sum of what was written.
+// roundUp rounds every quantity up to a thousandth (R-DEM-75). It comes last: a budget is the sum
+// of what was written.
 func roundUp(pod *v1.Pod) {
 	lists := []v1.ResourceList{pod.Spec.Overhead}
 	add := func(r *v1.ResourceRequirements) { lists = append(lists, r.Limits, r.Requests) }

@@ -28,7 +28,8 @@ type workload struct {
 	first    int64 // the number in the first pod's name
 }
 
-// decodeWorkload decodes an object of a kind that has pods. It returns nil and no error for every other kind.
+// decodeWorkload decodes an object of a kind that has pods. It returns nil and no error for every
+// other kind.
 func decodeWorkload(id identity, d *decoder) (*workload, error) {
 	switch id.APIVersion + " " + id.Kind {
 	case "v1 Pod":
@@ -145,7 +146,8 @@ func orDefault(namespace string) string { return cmp.Or(namespace, metav1.Namesp
 // decoder decodes an object.
 type decoder struct {
 	raw []byte
-	// unknown are the paths of the fields that the type does not have: "spec.containers[0].resorces".
+	// unknown are the paths of the fields that the type does not have:
+	// "spec.containers[0].resorces".
 	unknown []string
 }
 

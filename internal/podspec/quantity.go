@@ -71,8 +71,8 @@ func checkExponents(pod *v1.Pod) *field.Error {
 	return nil
 }
 
-// CheckAmounts returns an error if an amount of a list cannot be calculated with: it is negative, too large, or has
-// an exponent that takes hours to write out.
+// CheckAmounts returns an error if an amount of a list cannot be calculated with: it is negative,
+// too large, or has an exponent that takes hours to write out.
 func CheckAmounts(list v1.ResourceList) error {
 	for _, name := range sortedNames(list) {
 		q := list[name]

@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/bounded"
 )
 
-// MaxFileSize is the largest file that is read, in bytes; a YAML document takes ten times its size while it is parsed. JSON
-// can be larger: it is read object by object then, and a list item by item.
+// MaxFileSize is the largest file that is read, in bytes; a YAML document takes ten times its size
+// while it is parsed. JSON can be larger: it is read object by object then, and a list item by
+// item.
 const MaxFileSize = 64 << 20
 
 // maxErrors is how many errors are reported at once: a file that is no manifest at all can
@@ -31,14 +32,15 @@ const maxErrors = 20
 // one for a DaemonSet), and of lists of these. What can have no pods is left out with a
 // note. A file whose name ends in .json is JSON; else the name is for messages.
 //
-// An unknown field that can decide (see unknownFields) is an error, as it may be a mistyped one, unless the API server
-// stored the object: it knows the field, so the field is of a newer Kubernetes. Every other unknown field is a
-// note. An object of an unknown kind is a note too; its pods are those of the pod templates in it, each as often as
-// the nearest field "replicas" around it. A repeated field is an error.
+// An unknown field that can decide (see unknownFields) is an error, as it may be a mistyped one,
+// unless the API server stored the object: it knows the field, so the field is of a newer
+// Kubernetes. Every other unknown field is a note. An object of an unknown kind is a note too; its
+// pods are those of the pod templates in it, each as often as the nearest field "replicas" around
+// it. A repeated field is an error.
 //
-// Errors name the file, the document, the object and the field; all documents are looked at unless the syntax
-// is wrong, and if there is an error there are no pods. Two pods with one UID, and two manifests of one pod, are
-// an error, and so is asking for more than MaxPods pods.
+// Errors name the file, the document, the object and the field; all documents are looked at unless
+// the syntax is wrong, and if there is an error there are no pods. Two pods with one UID, and two
+// manifests of one pod, are an error, and so is asking for more than MaxPods pods.
 func Read(name string, data []byte) ([]Source, []Note, error) {
 	var r reader
 	r.read(name, data)
@@ -56,18 +58,20 @@ func ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
 type Options struct {
 	// Strict makes every unknown field and kind an error.
 	Strict bool
-	// Others is called with objects that are no workloads, in JSON. It reports whether it takes the object. What it does
-	// not take is left out with a note, or searched for templates of pods.
+	// Others is called with objects that are no workloads, in JSON. It reports whether it takes the
+	// object. What it does not take is left out with a note, or searched for templates of pods.
 	Others func(kind, apiVersion string, data []byte) (bool, error)
 	// MaxPods is how many pods can be read; 0: the constant MaxPods.
 	MaxPods int
 	// Slim keeps of pods what decides, see Slim.
 	Slim bool
-	// Each takes the pods, in order, which are then not kept. Pods are taken also where there is an error later.
+	// Each takes the pods, in order, which are then not kept. Pods are taken also where there is an
+	// error later.
 	Each func(Source) error
 }
 
-// ReadFrom is ReadFiles for a file that is open; name is for messages and, if it ends in .json, for the form.
+// ReadFrom is ReadFiles for a file that is open; name is for messages and, if it ends in .json, for
+// the form.
 func (o Options) ReadFrom(name string, from io.Reader) ([]Source, []Note, error) {
 	r := reader{Options: o}
 	r.readFrom(name, from)

@@ -230,8 +230,8 @@ func memoryIn(list v1.ResourceList, at *field.Path) (request.Amounts, error) {
 	return out, nil
 }
 
-// statedMemory is the memory and the huge pages of a list in bytes, rounded up. Nothing is rejected for
-// them: what is too large for a number is the largest, what is negative is left out.
+// statedMemory is the memory and the huge pages of a list in bytes, rounded up. Nothing is rejected
+// for them: what is too large for a number is the largest, what is negative is left out.
 func statedMemory(list v1.ResourceList) request.Amounts {
 	var out request.Amounts
 	for _, name := range sortedNames(list) {

@@ -7,12 +7,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// roundedNeed is what the containers of a pod need together, in bytes, after each amount of a container that
-// has memory of its own was rounded up to the next byte. Two containers of 0.1Gi need 214,748,366 bytes;
-// their pod of 0.2Gi, rounded once, has one byte less and must not be rejected for it.
+// roundedNeed is what the containers of a pod need together, in bytes, after each amount of a
+// container that has memory of its own was rounded up to the next byte. Two containers of
+// 0.1Gi need 214,748,366 bytes; their pod of 0.2Gi, rounded once, has one byte less and must not be
+// rejected for it.
 //
-// A resource of which the containers request more than the pod, as written, is left out: rounding does not
-// make an invalid pod valid. The map is nil if no amount has a fraction.
+// A resource of which the containers request more than the pod, as written, is left out: rounding
+// does not make an invalid pod valid. The map is nil if no amount has a fraction.
 func roundedNeed(pod *v1.Pod) map[request.Resource]int64 {
 	fractions := false
 	forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
@@ -23,7 +24,8 @@ func roundedNeed(pod *v1.Pod) map[request.Resource]int64 {
 	if !fractions {
 		return nil
 	}
-	// The requests of a container that shares stay as they are, because it gets no bytes of its own.
+	// The requests of a container that shares stay as they are, because it gets no bytes of its
+	// own.
 	roundedRequests := func(c *v1.Container) v1.ResourceList {
 		if !isEquivalent(c) {
 			return c.Resources.Requests
@@ -54,9 +56,10 @@ func isFraction(name v1.ResourceName, q resource.Quantity) bool {
 	return isMemory(name) && inRange(q, maxUnits) == nil && !isWhole(q)
 }
 
-// Fractions names the containers of which a kubelet with Static memory reads an amount of memory that is no
-// whole number of bytes, and "" if the pod-level request has one. A kubelet reads the amounts of all
-// containers of a plain pod, and of a pod-level pod those of containers that have memory of their own.
+// Fractions names the containers of which a kubelet with Static memory reads an amount of memory
+// that is no whole number of bytes, and "" if the pod-level request has one. A kubelet reads
+// the amounts of all containers of a plain pod, and of a pod-level pod those of containers that
+// have memory of their own.
 func Fractions(pod *v1.Pod) []string {
 	var names []string
 	podLevel := pod.Spec.Resources != nil

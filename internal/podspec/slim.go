@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Slim is a pod with only what decides: its identity and owner, what it requests, where it may run, and how far it is.
-// Default, Request and Validate of both give the same answers, but for what Validate finds in the rest. A pod of a
-// running cluster has 5 to 20 KiB otherwise, most of it in managed fields, volumes, environments and statuses. Parts
-// are shared with the given pod.
+// Slim is a pod with only what decides: its identity and owner, what it requests, where it may run,
+// and how far it is. Default, Request and Validate of both give the same answers, but for what
+// Validate finds in the rest. A pod of a running cluster has 5 to 20 KiB otherwise, most of it in
+// managed fields, volumes, environments and statuses. Parts are shared with the given pod.
 func Slim(pod *v1.Pod) *v1.Pod {
 	out := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -59,7 +59,8 @@ func slimStatuses(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return out
 }
 
-// slimText is a stored pod as JSON with only what Slim keeps. What is decoded twice is then a sixth of it.
+// slimText is a stored pod as JSON with only what Slim keeps. What is decoded twice is then a sixth
+// of it.
 type slimText struct {
 	Kind       string `json:"kind,omitempty"`
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -112,7 +113,8 @@ type (
 	}
 )
 
-// slimRaw is a stored pod with only what Slim keeps. Everything else, and what has not the form of a pod, stays as it is.
+// slimRaw is a stored pod with only what Slim keeps. Everything else, and what has not the form of
+// a pod, stays as it is.
 func slimRaw(raw []byte, assumed identity) []byte {
 	var s slimText
 	if json.Unmarshal(raw, &s) != nil {

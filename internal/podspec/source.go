@@ -52,7 +52,8 @@ type Note struct {
 // String is the note in one line.
 func (n Note) String() string { return n.Origin.String() + ": " + n.Text }
 
-// Ended reports whether all containers of the pod have ended for good: such a pod has no assignments.
+// Ended reports whether all containers of the pod have ended for good: such a pod has no
+// assignments.
 func Ended(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }

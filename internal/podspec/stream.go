@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxObject bounds an object in a stream, in bytes: an API server stores at most 1.5 MiB, and kubectl's indentation makes
-// that a few times larger.
+// maxObject bounds an object in a stream, in bytes: an API server stores at most 1.5 MiB, and
+// kubectl's indentation makes that a few times larger.
 const maxObject = 16 << 20
 
-// window reads a stream, and keeps what was read of the object at hand: for its size and for the line of an error.
+// window reads a stream, and keeps what was read of the object at hand: for its size and for the
+// line of an error.
 type window struct {
 	from io.Reader
 	data []byte
@@ -45,8 +46,9 @@ func (w *window) drop(offset int64) {
 	w.base = offset
 }
 
-// stream reads JSON objects one after the other, and lists item by item, so that a file of any size takes the memory of
-// what is kept of it. The kind of a list must be before its items if they have none of their own.
+// stream reads JSON objects one after the other, and lists item by item, so that a file of any size
+// takes the memory of what is kept of it. The kind of a list must be before its items if they have
+// none of their own.
 func (r *reader) stream(name string, from io.Reader) {
 	w := &window{from: from, line: 1}
 	s := &streaming{reader: r, window: w, decoder: json.NewDecoder(w)}
@@ -71,7 +73,8 @@ type streaming struct {
 	at      Origin
 }
 
-// offset is where an error is. That of a syntax error does not count tokens, so the value is read again.
+// offset is where an error is. That of a syntax error does not count tokens, so the value is read
+// again.
 func (s *streaming) offset(err error) int64 {
 	at := s.decoder.InputOffset()
 	var syntax *json.SyntaxError

@@ -15,8 +15,8 @@ const storedPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%[1
 
 func stored(name string) string { return fmt.Sprintf(storedPod, name) }
 
-// A stream has the pods of the same text as a file, whatever the pieces in which it comes: lists of both forms, single
-// objects, workloads.
+// A stream has the pods of the same text as a file, whatever the pieces in which it comes: lists of
+// both forms, single objects, workloads.
 func TestStream(t *testing.T) {
 	list := `{"apiVersion": "v1", "items": [` + stored("a") + "," + stored("b") + `], "kind": "List", "metadata": {"resourceVersion": ""}}`
 	typed := `{"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [{"metadata": {"name": "c", "uid": "u", "resourceVersion": "2"}, "spec": {"containers": [{"name": "c"}]}}]}`
@@ -69,7 +69,8 @@ func TestStreamErrors(t *testing.T) {
 	}
 }
 
-// FuzzStream: a stream and a file of the same text give the same pods or both an error, and never panic.
+// FuzzStream: a stream and a file of the same text give the same pods or both an error, and never
+// panic.
 func FuzzStream(f *testing.F) {
 	f.Add(stored("a"))
 	f.Add(`{"kind": "List", "apiVersion": "v1", "items": [` + stored("a") + `]}`)

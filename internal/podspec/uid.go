@@ -18,14 +18,14 @@ func UID(pod *v1.Pod) string {
 	return digest("Pod", pod.Namespace, pod.Name, pod.Spec)
 }
 
-// Derived reports whether a UID is one that UID makes for a pod that has none: a UUID of version 8. The API server
-// makes those of version 4.
+// Derived reports whether a UID is one that UID makes for a pod that has none: a UUID of version 8.
+// The API server makes those of version 4.
 func Derived(uid string) bool { return len(uid) == 36 && uid[14] == '8' }
 
 func digest(parts ...any) string {
 	h := sha256.New()
-	// No value that is given here is missing in JSON. If one were, the digest would depend on less and
-	// still always be the same.
+	// No value that is given here is missing in JSON. If one were, the digest would depend on less
+	// and still always be the same.
 	_ = json.NewEncoder(h).Encode(parts)
 	d := h.Sum(nil)
 	d[6], d[8] = d[6]&0x0f|0x80, d[8]&0x3f|0x80 // version 8: as its maker likes; RFC 9562

@@ -23,7 +23,8 @@ type repeated struct {
 	times     int
 }
 
-// maxRepeated is how many different repeated notes there are at most: a file of another program can have one in each line.
+// maxRepeated is how many different repeated notes there are at most: a file of another program can
+// have one in each line.
 const maxRepeated = 10
 
 func (r *reader) repeat(at Origin, key, text string) {
@@ -40,17 +41,20 @@ func (r *reader) repeat(at Origin, key, text string) {
 
 var (
 	index = regexp.MustCompile(`\[\d+\]`)
-	// controlling are the objects around a pod's spec: of a manifest, of a controller, of a CronJob's job.
+	// controlling are the objects around a pod's spec: of a manifest, of a controller, of a
+	// CronJob's job.
 	controlling = regexp.MustCompile(`^(spec(\.jobTemplate(\.spec)?)?(\.template)?)?$`)
 	// specifying are a pod's spec, its containers, and what they request.
 	specifying = regexp.MustCompile(`^spec(\.template\.spec|\.jobTemplate\.spec\.template\.spec)?(\.(initContainers|containers|ephemeralContainers))?(\.resources(\..+)?)?$`)
 )
 
-// unknownFields makes errors or notes of unknown fields. within is where the paths begin in the object.
+// unknownFields makes errors or notes of unknown fields. within is where the paths begin in the
+// object.
 //
-// A field can decide what pods get if it is directly in a manifest, a spec, a template or a container, or anywhere in
-// the resources of these: there it can be a mistyped "resources" or "replicas". In an object that the API server or
-// the kubelet wrote it cannot: they drop fields that they do not know.
+// A field can decide what pods get if it is directly in a manifest, a spec, a template or a
+// container, or anywhere in the resources of these: there it can be a mistyped "resources" or
+// "replicas". In an object that the API server or the kubelet wrote it cannot: they drop fields
+// that they do not know.
 func (r *reader) unknownFields(at Origin, id identity, within string, paths []string) error {
 	stored := id.Metadata.UID != "" && (id.Metadata.ResourceVersion != "" || id.Metadata.Annotations.ConfigSource != "")
 	var bad []string
@@ -82,13 +86,14 @@ func quoted(paths []string) []string {
 type found struct {
 	path  string
 	value map[string]any
-	// replicas is the nearest number around the template, and from its path; 1 and empty if there is none.
+	// replicas is the nearest number around the template, and from its path; 1 and empty if there
+	// is none.
 	replicas int64
 	from     string
 }
 
-// unknownKind adds the pods of the templates in an object of an unknown kind. It is an error if the object has no
-// kind, or is of a kind with pods in a version that does not exist.
+// unknownKind adds the pods of the templates in an object of an unknown kind. It is an error if the
+// object has no kind, or is of a kind with pods in a version that does not exist.
 func (r *reader) unknownKind(at Origin, id identity, raw []byte) error {
 	if id.Kind == "" || id.APIVersion == "" {
 		return errors.New("it is no Kubernetes object: apiVersion and kind are needed")
@@ -145,7 +150,8 @@ func (r *reader) unknownKind(at Origin, id identity, raw []byte) error {
 	return nil
 }
 
-// findTemplates finds the pod templates in a value: objects with spec.containers. around has the replicas around it.
+// findTemplates finds the pod templates in a value: objects with spec.containers. around has the
+// replicas around it.
 func findTemplates(path string, value any, around found) []found {
 	var out []found
 	switch value := value.(type) {

@@ -1,12 +1,13 @@
 // Package promise keeps the place of a pod for which running pods are being moved.
 //
-// What is free of the place, and of the places to which the others move, is given to no other pod until the
-// promise ends: neither to one that is admitted, nor to one that grows. The pod itself is planned at its place as soon as
-// every rule of admission allows that. There
-// is one promise at a time, because a node makes one set of moves at a time. It is not durable: after a
-// restart the pod is planned again on what the moves have left.
+// What is free of the place, and of the places to which the others move, is given to no other pod
+// until the promise ends: neither to one that is admitted, nor to one that grows. The pod itself is
+// planned at its place as soon as every rule of admission allows that. There is one promise at a
+// time, because a node makes one set of moves at a time. It is not durable: after a restart the pod
+// is planned again on what the moves have left.
 //
-// A Keeper is safe for use by several goroutines. No method waits. Without a promise, Plan costs one atomic read.
+// A Keeper is safe for use by several goroutines. No method waits. Without a promise, Plan costs
+// one atomic read.
 package promise
 
 import (
@@ -43,8 +44,8 @@ type promise struct {
 // New makes a keeper. now must have a monotonic clock, as time.Now has.
 func New(now func() time.Time) *Keeper { return &Keeper{now: now} }
 
-// Keep promises a place to a pod, and to others the places to which they move, until Until or Drop ends that. It
-// replaces an earlier promise.
+// Keep promises a place to a pod, and to others the places to which they move, until Until or Drop
+// ends that. It replaces an earlier promise.
 func (k *Keeper) Keep(uid string, place *node.Grant, moved []*node.Grant) {
 	k.kept.Store(&promise{uid: uid, place: place, moved: moved})
 }
@@ -87,7 +88,8 @@ func (k *Keeper) Plan(next Planner) Planner {
 // Resizer decides about another request of a pod, as engine.Config.Resize.
 type Resizer func(*node.State, request.Pod) *node.Plan
 
-// Resize is engine.Config.Resize: that of next, besides the promise. A pod that is to be moved waits until it is (R-MOV-10).
+// Resize is engine.Config.Resize: that of next, besides the promise. A pod that is to be moved
+// waits until it is (R-MOV-10).
 func (k *Keeper) Resize(next Resizer) Resizer {
 	return func(s *node.State, pod request.Pod) *node.Plan {
 		p := k.inForce(s)
@@ -140,7 +142,8 @@ func (p *promise) beside(s *node.State) *node.State {
 	return p.with
 }
 
-// moves reports whether a pod is still to be moved. One that is being moved, or was, has its new place already.
+// moves reports whether a pod is still to be moved. One that is being moved, or was, has its new
+// place already.
 func (p *promise) moves(s *node.State, uid string) bool {
 	g, there := s.Grant(uid)
 	return there && g.Moving == nil && slices.ContainsFunc(p.moved, func(to *node.Grant) bool { return to.Pod.UID == uid && !g.SameAssignments(to) })

@@ -51,8 +51,8 @@ func admit(t *testing.T, plan promise.Planner, s *node.State, p request.Pod) *no
 	return next
 }
 
-// TestPromise: "big" is to have NUMA node 1, which "small" leaves for NUMA node 0. Others get neither place, until the
-// promise ends.
+// TestPromise: "big" is to have NUMA node 1, which "small" leaves for NUMA node 0. Others get
+// neither place, until the promise ends.
 func TestPromise(t *testing.T) {
 	now := time.Unix(0, 0)
 	k := promise.New(func() time.Time { return now })
@@ -113,8 +113,8 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestResize: a pod that grows takes neither the place that is promised to "big", nor the one to which "small" moves for
-// it, before the move, while it is under way and afterwards.
+// TestResize: a pod that grows takes neither the place that is promised to "big", nor the one to
+// which "small" moves for it, before the move, while it is under way and afterwards.
 func TestResize(t *testing.T) {
 	now := time.Unix(0, 0)
 	k := promise.New(func() time.Time { return now })
@@ -167,8 +167,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestPromiseIsKept: whatever other pods come, grow and go while the moves for a pod are under way, all of them can be made,
-// and then the pod gets its place.
+// TestPromiseIsKept: whatever other pods come, grow and go while the moves for a pod are under way,
+// all of them can be made, and then the pod gets its place.
 func TestPromiseIsKept(t *testing.T) {
 	sets, grown, vetoed := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -57,8 +57,8 @@ func (c *Client) put(ctx context.Context, o *v1alpha1.PaddockNode) (*v1alpha1.Pa
 	return out, nil
 }
 
-// watch calls changed with every version of the object of a node that someone made, and with nil if it is gone, until
-// ctx ends.
+// watch calls changed with every version of the object of a node that someone made, and with nil if
+// it is gone, until ctx ends.
 func (c *Client) watch(ctx context.Context, name string, changed func(*v1alpha1.PaddockNode)) {
 	list := cache.NewListWatchFromClient(c.own, v1alpha1.PaddockNodes, metav1.NamespaceAll, fields.OneTermEqualSelector("metadata.name", name))
 	notice := func(o any) {

@@ -21,8 +21,8 @@ import (
 const (
 	// Lazy is how long the revision and the summary may be old. They are for people.
 	Lazy = 30 * time.Second
-	// unlisted is how long a start waits for the kubelet's list. Without it all grants are published, also those that
-	// annotations have.
+	// unlisted is how long a start waits for the kubelet's list. Without it all grants are
+	// published, also those that annotations have.
 	unlisted = 30 * time.Second
 )
 

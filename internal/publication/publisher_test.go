@@ -204,8 +204,8 @@ func TestNodeIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestMachineDeleted: an agent whose machine was deleted, as unused in the moment in which it was used again, creates it
-// again.
+// TestMachineDeleted: an agent whose machine was deleted, as unused in the moment in which it was
+// used again, creates it again.
 func TestMachineDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.round(0)
@@ -330,8 +330,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestResize: what a pod has after a resize is published, because its annotation does not have it; so is what it keeps while
-// its list has more. Rejected resizes are counted by themselves. A missing veto is a condition, and its end too.
+// TestResize: what a pod has after a resize is published, because its annotation does not have it;
+// so is what it keeps while its list has more. Rejected resizes are counted by themselves. A
+// missing veto is a condition, and its end too.
 func TestResize(t *testing.T) {
 	w := newWorld(t)
 	w.admit(exclusive("a", 2))

@@ -16,13 +16,15 @@ import (
 )
 
 const (
-	// maxCounts limits the classes and causes that are counted apart: requests are written by users.
+	// maxCounts limits the classes and causes that are counted apart: requests are written by
+	// users.
 	maxCounts = 64
 	// otherClass is the class of all others.
 	otherClass = "other"
 	// maxLast is how many rejections are shown.
 	maxLast = 10
-	// maxMessage limits the text of one, in bytes: an account of many NUMA nodes is in the pod's event.
+	// maxMessage limits the text of one, in bytes: an account of many NUMA nodes is in the pod's
+	// event.
 	maxMessage = 512
 )
 
@@ -80,8 +82,8 @@ func (r *rejections) show() (v1alpha1.Rejections, uint64) {
 	return out, r.version
 }
 
-// classOf is what a pod asks for of its own, in words: its budget, or its containers together. Init containers that
-// end count if they ask for more than the others together.
+// classOf is what a pod asks for of its own, in words: its budget, or its containers together. Init
+// containers that end count if they ask for more than the others together.
 func classOf(pod *request.Pod) string {
 	cpus, amounts := int64(pod.BudgetCPUs), pod.BudgetMemory
 	if pod.Kind != request.PodLevel {

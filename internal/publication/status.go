@@ -28,7 +28,8 @@ type View struct {
 	Listing *handover.Listing
 	// Unmanaged is the reason why the agent does not manage the node; nil: it does.
 	Unmanaged error
-	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as far as is known.
+	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as
+	// far as is known.
 	NoVeto error
 }
 
@@ -186,8 +187,8 @@ func summaryOf(s *node.State, conditions []metav1.Condition) v1alpha1.Summary {
 	return out
 }
 
-// largest is how many CPUs the largest pod has that would be admitted now: one container, and as little memory as
-// possible.
+// largest is how many CPUs the largest pod has that would be admitted now: one container, and as
+// little memory as possible.
 func largest(s *node.State) int {
 	pod := request.Pod{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1}}}}}
 	unit := 1

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Of names the quirks that pods can meet on a kubelet with a policy on a machine, in the order of their
-// numbers. Text describes which pods meet it, and what avoids it.
+// Of names the quirks that pods can meet on a kubelet with a policy on a machine, in the order of
+// their numbers. Text describes which pods meet it, and what avoids it.
 func Of(m *machine.Machine, p node.Policy) []Quirk {
 	aligned := p.Topology != node.TopologyNone
 	pools := p.PodLevelManagers && aligned && p.Scope == node.PodScope
@@ -47,8 +47,8 @@ func Of(m *machine.Machine, p node.Policy) []Quirk {
 	return found
 }
 
-// Answer is the plan with the kubelet's answer: with a rejection in place of the grant where the kubelet
-// rejects the pod or goes down, and with a note where something else differs.
+// Answer is the plan with the kubelet's answer: with a rejection in place of the grant where the
+// kubelet rejects the pod or goes down, and with a note where something else differs.
 func Answer(plan *node.Plan, quirks []Quirk) *node.Plan {
 	if len(quirks) == 0 {
 		return plan

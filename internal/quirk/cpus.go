@@ -34,7 +34,8 @@ func (t *taker) allocate(pool cpuset.Set, choice hint.Choice, n int) (cpuset.Set
 	return first.Union(rest), err
 }
 
-// reach are the CPUs that count as aligned: those of the NUMA nodes, with align-by-socket of their sockets.
+// reach are the CPUs that count as aligned: those of the NUMA nodes, with align-by-socket of their
+// sockets.
 func (t *taker) reach(nodes mask.Mask) cpuset.Set {
 	local := t.m.CPUsOf(nodes)
 	if !t.o.AlignBySocket {
@@ -68,8 +69,8 @@ func (t *taker) take(available cpuset.Set, n int) (cpuset.Set, error) {
 	return t.pack(packed, available, n)
 }
 
-// pack takes CPUs packed. Where all cores and sockets are of one size, the kubelet takes what Paddock
-// takes.
+// pack takes CPUs packed. Where all cores and sockets are of one size, the kubelet takes what
+// Paddock takes.
 func (t *taker) pack(o cpu.Options, available cpuset.Set, n int) (cpuset.Set, error) {
 	ours, err := cpu.Take(t.m, o, available, n)
 	if err != nil || !uneven(t.m) {

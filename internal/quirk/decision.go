@@ -169,7 +169,8 @@ func (d *decision) merge(sets []hint.Set, ok bool) (hint.Choice, bool) {
 	if !ok {
 		return hint.Choice{}, false
 	}
-	// Two masks of a set are compared, one with a NUMA node id for which the list of distances is too short.
+	// Two masks of a set are compared, one with a NUMA node id for which the list of distances is
+	// too short.
 	beyond := func(s hint.Set) bool {
 		return s.Kind == hint.Fits && s.Candidates.Len() > 1 && s.Candidates.Highest() >= d.m.NodeMask().Len()
 	}
@@ -295,11 +296,11 @@ func (d *decision) takeMemory(i int, choice hint.Choice) bool {
 	return true
 }
 
-// shareMemory is what the kubelet does with a container of a pod-level pod that shares the memory of its
-// pod: it looks for NUMA nodes for a request of nothing.
+// shareMemory is what the kubelet does with a container of a pod-level pod that shares the memory
+// of its pod: it looks for NUMA nodes for a request of nothing.
 func (d *decision) shareMemory(i int, choice hint.Choice) bool {
-	// When the pod is admitted again, the kubelet has an entry, if only an empty one, but for standard init
-	// containers: theirs have ended (R-MEM-63).
+	// When the pod is admitted again, the kubelet has an entry, if only an empty one, but for
+	// standard init containers: theirs have ended (R-MEM-63).
 	entry := d.had != nil && d.had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
 	if d.asked.Containers[i].MemoryBasis != node.NotEquivalent || entry {
 		return true

@@ -9,11 +9,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// errAccounting is the kubelet's answer when it could not take all CPUs from the NUMA nodes that it chose.
+// errAccounting is the kubelet's answer when it could not take all CPUs from the NUMA nodes that it
+// chose.
 var errAccounting = errors.New("accounting error, not enough CPUs assigned")
 
-// maxSearched bounds the NUMA nodes over which the kubelet's search is repeated, because it looks at each of
-// their subsets, and for each at the subsets of that. With 10 of them that is 59,049 balances.
+// maxSearched bounds the NUMA nodes over which the kubelet's search is repeated, because it looks
+// at each of their subsets, and for each at the subsets of that. With 10 of them that is 59,049
+// balances.
 const maxSearched = 10
 
 // distributor is distribute-cpus-across-numa as the kubelet does it (R-CPU-50…58): all subsets in
@@ -115,8 +117,8 @@ func (d *distributor) score(x []int) (float64, subset, bool) {
 	return d.remainder(x, after, rest)
 }
 
-// remainder finds Z, the larger ones first. The kubelet compares the sum of free CPUs with the remainder and
-// takes whole groups, so that it can look for them without end.
+// remainder finds Z, the larger ones first. The kubelet compares the sum of free CPUs with the
+// remainder and takes whole groups, so that it can look for them without end.
 func (d *distributor) remainder(x []int, after map[int]int, rest int) (float64, subset, bool) {
 	var can []int
 	for _, u := range x {
@@ -225,9 +227,9 @@ func (d *distributor) deviation(free map[int]int) float64 {
 	return thousandths(math.Sqrt(squares / float64(len(free))))
 }
 
-// subsets visits the subsets of k elements in lexicographic order until visit returns false. A list grows in
-// place while its memory has room, as the kubelet's lists do: memory for 1, 2, 4, 8 and so on. So a list
-// that was visited changes when its siblings are.
+// subsets visits the subsets of k elements in lexicographic order until visit returns false. A list
+// grows in place while its memory has room, as the kubelet's lists do: memory for 1, 2, 4, 8 and so
+// on. So a list that was visited changes when its siblings are.
 func (d *distributor) subsets(all []int, k int, visit func([]int) bool) {
 	var walk func(from, left int, list []int) bool
 	walk = func(from, left int, list []int) bool {

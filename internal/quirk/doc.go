@@ -11,18 +11,18 @@
 //
 // Admit decides the pod a second time, as the kubelet does with its faults, on the same state. It
 // names the faults that this decision went through, and only if the answer differs: admitted or
-// rejected, the CPUs, or the memory of a container. Nothing is named for a pod with the same answer.
-// The answers are compared with every recorded answer of the reference (internal/replay,
+// rejected, the CPUs, or the memory of a container. Nothing is named for a pod with the same
+// answer. The answers are compared with every recorded answer of the reference (internal/replay,
 // TestQuirks).
 //
 // A Kubelet remembers what a kubelet keeps between admissions and no state has: what init
-// containers left, by UID, and whether its accounts are broken. It is a value, and its zero value
-// is a kubelet that has just started. Feed it the admissions, removals and restarts in their order. Where an
-// answer depends on more than that, Quirk.Certain is false.
+// containers left, by UID, and whether its accounts are broken. It is a value, and its zero
+// value is a kubelet that has just started. Feed it the admissions, removals and restarts in their
+// order. Where an answer depends on more than that, Quirk.Certain is false.
 //
-// Given devices are left out: a kubelet 1.36 does not align with devices of claims, and the device manager has its
-// own.
+// Given devices are left out: a kubelet 1.36 does not align with devices of claims, and the device
+// manager has its own.
 //
-// Not decided here: faults that change no answer (metrics, texts, order), Q-11 (a resize), Q-17 (the
-// time that an admission takes), Q-32 and Q-33 (what other pods did before). Of reports Q-17.
+// Not decided here: faults that change no answer (metrics, texts, order), Q-11 (a resize), Q-17
+// (the time that an admission takes), Q-32 and Q-33 (what other pods did before). Of reports Q-17.
 package quirk

@@ -35,8 +35,8 @@ func (d *decision) containerSets(i int) ([]hint.Set, bool) {
 	return d.withMemory(sets, d.pod.Containers[i].Name, ask.Memory)
 }
 
-// podSets are the hints of all containers together, or of a pod's budget. Nothing fits a resource whose pool
-// is empty; for memory all types count together.
+// podSets are the hints of all containers together, or of a pod's budget. Nothing fits a resource
+// whose pool is empty; for memory all types count together.
 func (d *decision) podSets(empty ...request.Resource) ([]hint.Set, bool) {
 	ask := &d.asked.Together
 	sets := d.deviceSets(ask)
@@ -44,8 +44,8 @@ func (d *decision) podSets(empty ...request.Resource) ([]hint.Set, bool) {
 	case slices.Contains(empty, request.CPU):
 		sets = append(sets, hint.Set{Resource: request.CPU, Kind: hint.None})
 	case ask.CPUs > 0:
-		// What its containers have must be in the mask. If one has not as many as it requests, nothing fits:
-		// that is so for each container that shares a pool.
+		// What its containers have must be in the mask. If one has not as many as it requests,
+		// nothing fits: that is so for each container that shares a pool.
 		var own cpuset.Set
 		other := false
 		for i := range d.pod.Containers {
@@ -89,8 +89,8 @@ func (d *decision) fractionTogether() bool {
 	return len(d.fractions) > 0
 }
 
-// withMemory adds the hints of memory. The kubelet panics at a type that the node does not have. To it,
-// memory that fits nowhere has no preference.
+// withMemory adds the hints of memory. The kubelet panics at a type that the node does not have
+// . To it, memory that fits nowhere has no preference.
 func (d *decision) withMemory(sets []hint.Set, container string, want request.Amounts) ([]hint.Set, bool) {
 	set := d.usage.Hints(want, d.memory)
 	if set.Kind == hint.None {
@@ -114,8 +114,8 @@ func (d *decision) deviceSets(ask *node.Ask) []hint.Set {
 	return sets
 }
 
-// regenerated are the hints of blocks that are there: their NUMA nodes alone, if the blocks are what is
-// requested; else no preference.
+// regenerated are the hints of blocks that are there: their NUMA nodes alone, if the blocks are
+// what is requested; else no preference.
 func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
 	if len(blocks) != len(want) {
 		return hint.Set{Resource: request.Memory}

@@ -17,28 +17,29 @@ import (
 // Request is a pod as the kubelet reads it.
 type Request struct {
 	Pod request.Pod
-	// Fractions are the containers with an amount of memory that is no whole number of bytes, "" for
-	// the pod-level request (podspec.Fractions).
+	// Fractions are the containers with an amount of memory that is no whole number of bytes, ""
+	// for the pod-level request (podspec.Fractions).
 	Fractions []string
 }
 
-// Kubelet is what a kubelet keeps between admissions beside its state. The zero value is one that has
-// just started.
+// Kubelet is what a kubelet keeps between admissions beside its state. The zero value is one that
+// has just started.
 type Kubelet struct {
 	cpus     leftCPUs
 	memories leftMemory
 	// broken is why its files do not pass the checks of its next start; empty: they do.
 	broken []fault
-	// stale is what a pod has that was rejected when it was admitted again, until the next pod comes or
-	// goes. lost are CPUs that are then lost to the kubelet.
+	// stale is what a pod has that was rejected when it was admitted again, until the next pod
+	// comes or goes. lost are CPUs that are then lost to the kubelet.
 	stale *node.Grant
 	lost  cpuset.Set
-	// before reports that its files were written before feature gate PodLevelResourceManagers was on.
+	// before reports that its files were written before feature gate PodLevelResourceManagers was
+	// on.
 	before bool
 }
 
-// leftCPUs and leftMemory are what the init containers of one pod left. The kubelet keeps them for the
-// pod that it served last, also after the pod is gone (Q-45).
+// leftCPUs and leftMemory are what the init containers of one pod left. The kubelet keeps them for
+// the pod that it served last, also after the pod is gone (Q-45).
 type leftCPUs struct {
 	uid  string
 	cpus cpuset.Set
@@ -49,8 +50,8 @@ type leftMemory struct {
 	reuse memory.Reuse
 }
 
-// Admit names the quirks that give a pod another answer than plan, which was made on s, and returns the
-// kubelet after the admission. A pod that s has is admitted again, as after a restart.
+// Admit names the quirks that give a pod another answer than plan, which was made on s, and returns
+// the kubelet after the admission. A pod that s has is admitted again, as after a restart.
 func (k Kubelet) Admit(s *node.State, r Request, plan *node.Plan) ([]Quirk, Kubelet) {
 	d := decide(s, r, k)
 	var found []Quirk
@@ -89,8 +90,8 @@ func (k Kubelet) Remove(s *node.State, uid string) ([]Quirk, Kubelet) {
 	return found, k
 }
 
-// sweep is what the kubelet does first when a pod comes or goes: it releases what pods have that are gone. Of
-// two pools of one pod it releases the second (Q-1).
+// sweep is what the kubelet does first when a pod comes or goes: it releases what pods have that
+// are gone. Of two pools of one pod it releases the second (Q-1).
 func (k Kubelet) sweep() []Quirk {
 	if k.lost.IsEmpty() {
 		return nil
@@ -101,8 +102,8 @@ func (k Kubelet) sweep() []Quirk {
 	}}
 }
 
-// Restart names the quirks that keep the kubelet from starting on the state with a policy, and returns the
-// kubelet after the restart.
+// Restart names the quirks that keep the kubelet from starting on the state with a policy, and
+// returns the kubelet after the restart.
 func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	var found []Quirk
 	say := func(id ID, certain bool, text string) {
@@ -130,7 +131,8 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	return found, k
 }
 
-// changedConfig is a change of the configuration that a kubelet does not accept beside its state files (Q-48).
+// changedConfig is a change of the configuration that a kubelet does not accept beside its state
+// files (Q-48).
 func changedConfig(old, policy *node.Policy) string {
 	switch {
 	case old.StaticMemory != policy.StaticMemory:
@@ -149,8 +151,8 @@ type Changed struct {
 	Quirks []Quirk `json:"quirks"`
 }
 
-// Again names the pods that get another answer when the kubelet admits them again, which it does with
-// each pod after a restart.
+// Again names the pods that get another answer when the kubelet admits them again, which it does
+// with each pod after a restart.
 func Again(s *node.State) []Changed {
 	var found []Changed
 	for _, g := range s.Grants() {
@@ -171,7 +173,8 @@ type Setup struct {
 	TooManyNodes bool
 }
 
-// Start names the quirks by which a kubelet does not start, or reserves other CPUs than the policy has.
+// Start names the quirks by which a kubelet does not start, or reserves other CPUs than the policy
+// has.
 func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
 	if c.TooManyNodes {
 		return []Quirk{{ID: ManyNodes, Effect: NoStart, Certain: true, Text: fmt.Sprintf(
@@ -240,9 +243,9 @@ func nodesOf(blocks []memory.Block) mask.Mask {
 	return blocks[0].Nodes
 }
 
-// breaking are the faults after which the files of the kubelet do not pass its own checks: CPUs that are
-// reserved and assigned, and accounts of memory that do not add up. The last depends on which pod is
-// removed first.
+// breaking are the faults after which the files of the kubelet do not pass its own checks: CPUs
+// that are reserved and assigned, and accounts of memory that do not add up. The last depends on
+// which pod is removed first.
 func (d *decision) breaking() []fault {
 	var found []fault
 	for _, f := range d.faults {

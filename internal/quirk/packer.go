@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// packer takes CPUs in the steps of R-CPU-43, as the kubelet does on machines with cores or sockets of
-// several sizes: a core or a socket counts as free when as many CPUs are free as an average one has, and
-// all its CPUs are then taken, free or not. It is meant for such machines alone, so that it is
-// simple rather than fast.
+// packer takes CPUs in the steps of R-CPU-43, as the kubelet does on machines with cores or sockets
+// of several sizes: a core or a socket counts as free when as many CPUs are free as an average one
+// has, and all its CPUs are then taken, free or not. It is meant for such machines alone, so
+// that it is simple rather than fast.
 type packer struct {
 	m           *machine.Machine
 	o           cpu.Options
@@ -81,7 +81,8 @@ func (p *packer) take(set cpuset.Set) {
 	p.need -= set.Len()
 }
 
-// sorted are the units with free CPUs inside one outer unit, or all, those with the fewest first (R-CPU-41).
+// sorted are the units with free CPUs inside one outer unit, or all, those with the fewest first
+// (R-CPU-41).
 func (p *packer) sorted(of, outer of, in int) []int {
 	var units []int
 	for _, c := range p.m.CPUs() {

@@ -31,9 +31,9 @@ func (d *decision) decidePool() bool {
 	return ok
 }
 
-// emptyPools are the resources of which nothing is left to a container that shares. The kubelet counts those
-// that no such container requests as well, and all memory when it cannot read an amount of a container
-//
+// emptyPools are the resources of which nothing is left to a container that shares. The kubelet
+// counts those that no such container requests as well, and all memory when it cannot read an
+// amount of a container.
 func (d *decision) emptyPools() []request.Resource {
 	var empty []request.Resource
 	check := func(resource request.Resource, budget int64) {

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/quirk"
 )
 
-// TestEveryChangeIsNamed: on random nodes, the kubelet's answer is another one only if its decision went
-// through a fault. So the second decision is the planner's but for the faults.
+// TestEveryChangeIsNamed: on random nodes, the kubelet's answer is another one only if its decision
+// went through a fault. So the second decision is the planner's but for the faults.
 func TestEveryChangeIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawNode(t)

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout limits one request. An API server that is slower is treated as one that does not answer.
+// requestTimeout limits one request. An API server that is slower is treated as one that does not
+// answer.
 const requestTimeout = 10 * time.Second
 
 // errLost marks the error of a write that came too late.
@@ -29,7 +30,8 @@ func NewClient(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(c)
 }
 
-// Owner asks a client of the core API for a Node, and returns the reference that makes it the owner of an object.
+// Owner asks a client of the core API for a Node, and returns the reference that makes it the owner
+// of an object.
 func Owner(ctx context.Context, core rest.Interface, name string) (metav1.OwnerReference, error) {
 	var node metav1.PartialObjectMetadata
 	err := do(ctx, core.Get().Resource("nodes").Name(name).
@@ -62,8 +64,8 @@ func Send[T any](ctx context.Context, request *rest.Request, object *T) (*T, err
 	return written, nil
 }
 
-// Lost marks the error of a write, for Keep to return. If another writer was faster, which created, changed or deleted the
-// object, the Loop does not count it as a failure.
+// Lost marks the error of a write, for Keep to return. If another writer was faster, which created,
+// changed or deleted the object, the Loop does not count it as a failure.
 func Lost(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%w: %w", errLost, err)

@@ -1,12 +1,13 @@
 // Package reconcile keeps objects of the API server as one node wants them.
 //
-// A Loop calls Keep of an Object, which compares it with what it must be, and writes it if it differs. The Loop decides
-// when: soon after Changed, at most once in Spacing, and every Poll without a change. While the API server does not
-// answer, it tries again after a time that doubles up to a minute; a change does not make that shorter. It observes and
-// logs the outcome.
+// A Loop calls Keep of an Object, which compares it with what it must be, and writes it if it
+// differs. The Loop decides when: soon after Changed, at most once in Spacing, and every Poll
+// without a change. While the API server does not answer, it tries again after a time that doubles
+// up to a minute; a change does not make that shorter. It observes and logs the outcome.
 //
-// The Object keeps what was read and written, so a call without a change sends no request. The Loop makes it forget that
-// after an error, and when another writer was faster. It must forget it by itself after Recheck.
+// The Object keeps what was read and written, so a call without a change sends no request. The Loop
+// makes it forget that after an error, and when another writer was faster. It must forget it by
+// itself after Recheck.
 //
 // Nothing waits for this package: Run is one goroutine, and each request has a limit of time.
 package reconcile
@@ -24,25 +25,29 @@ import (
 const (
 	// Spacing is the least time between two tries.
 	Spacing = time.Second
-	// Poll is the time between two tries without a change. Not everything that can change calls Changed.
+	// Poll is the time between two tries without a change. Not everything that can change calls
+	// Changed.
 	Poll = 2 * time.Second
-	// Recheck is how long an object may be trusted to be what it was: it may be gone, changed by others, or that of a
-	// Node that was created again.
+	// Recheck is how long an object may be trusted to be what it was: it may be gone, changed by
+	// others, or that of a Node that was created again.
 	Recheck = 10 * time.Minute
-	// longest is the longest time between two tries while the API server does not answer, without the jitter.
+	// longest is the longest time between two tries while the API server does not answer, without
+	// the jitter.
 	longest = time.Minute
-	// jitter is how much longer a wait may be, as a part of it: thousands of agents do not come back at one moment.
+	// jitter is how much longer a wait may be, as a part of it: thousands of agents do not come
+	// back at one moment.
 	jitter = 0.5
 )
 
 // Object is what a Loop keeps. Its methods are called by Run's goroutine.
 type Object interface {
-	// Keep writes the object if it differs from what it must be, and reports whether it did. The error of a write is
-	// marked with Lost.
+	// Keep writes the object if it differs from what it must be, and reports whether it did. The
+	// error of a write is marked with Lost.
 	Keep(ctx context.Context) (wrote bool, err error)
 	// Forget makes the next Keep read the object.
 	Forget()
-	// Line is what the log has about an error, and about its end (nil). The same line is logged once.
+	// Line is what the log has about an error, and about its end (nil). The same line is logged
+	// once.
 	Line(err error) string
 }
 
@@ -50,7 +55,8 @@ type Object interface {
 type Config struct {
 	// Observe gets every write, and every try that failed. It must not wait.
 	Observe func(took time.Duration, err error)
-	// Pause is the time until the next try after an error; 0: the one that doubles. A nil Pause is always 0.
+	// Pause is the time until the next try after an error; 0: the one that doubles. A nil Pause is
+	// always 0.
 	Pause func(error) time.Duration
 	// Now and After are those of package time.
 	Now   func() time.Time

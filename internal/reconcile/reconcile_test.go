@@ -98,7 +98,8 @@ func (k *keeper) burst(ctx context.Context) {
 	}
 }
 
-// TestSpacing: without a change there is a try every Poll, and any number of changes is at most one try in Spacing.
+// TestSpacing: without a change there is a try every Poll, and any number of changes is at most one
+// try in Spacing.
 func TestSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(same)
@@ -114,8 +115,9 @@ func TestSpacing(t *testing.T) {
 	})
 }
 
-// TestBackOff: while the API server does not answer, the time between two tries doubles up to a minute, and at most half
-// of it is added. A change does not make it shorter. One line is logged, and one at the end.
+// TestBackOff: while the API server does not answer, the time between two tries doubles up to a
+// minute, and at most half of it is added. A change does not make it shorter. One line is logged,
+// and one at the end.
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(away)

@@ -21,8 +21,8 @@ const newSuffix = ".paddock-new"
 // lockSuffix is that of the file that an agent locks while it has its state open.
 const lockSuffix = ".lock"
 
-// writeBeside writes a new file, synced, beside the one that it is to replace, and returns its name. No file
-// that is there is changed.
+// writeBeside writes a new file, synced, beside the one that it is to replace, and returns its
+// name. No file that is there is changed.
 func writeBeside(fsys store.FS, path string, data []byte) (string, error) {
 	name := path + newSuffix
 	f, err := fsys.Create(name)
@@ -57,11 +57,12 @@ func rename(fsys store.FS, beside, path string) error {
 	return fsys.SyncDir(filepath.Dir(path))
 }
 
-// exclusively calls write while no agent can open any of the files, and no process has one open. If a process has
-// one open, it returns an error and does not call write.
+// exclusively calls write while no agent can open any of the files, and no process has one open. If
+// a process has one open, it returns an error and does not call write.
 //
-// It locks the files that an agent locks: its own states, and every file that has a lock beside it. An agent locks a
-// whole directory, so of two files in one directory only the first is locked; notOpen checks the other.
+// It locks the files that an agent locks: its own states, and every file that has a lock beside it.
+// An agent locks a whole directory, so of two files in one directory only the first is locked;
+// notOpen checks the other.
 func exclusively(fsys store.FS, proc string, files []*File, write func() error) (err error) {
 	locked := map[string]io.Closer{}
 	defer func() {
@@ -90,9 +91,9 @@ func exclusively(fsys store.FS, proc string, files []*File, write func() error) 
 	return write()
 }
 
-// notOpen returns an error if a running process has the file or its lock open, or if the file is in the root
-// directory of a running kubelet, which would overwrite it with what it has in memory. Processes of other users
-// cannot be checked, and are not.
+// notOpen returns an error if a running process has the file or its lock open, or if the file is in
+// the root directory of a running kubelet, which would overwrite it with what it has in memory.
+// Processes of other users cannot be checked, and are not.
 func notOpen(proc, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -28,7 +28,8 @@ func (f watchedFS) Link(name, second string) error {
 	return f.FS.Link(name, second)
 }
 
-// TestNoAgentWhileItIsWritten: from the first change to the last no agent can open the state, and then one can.
+// TestNoAgentWhileItIsWritten: from the first change to the last no agent can open the state, and
+// then one can.
 func TestNoAgentWhileItIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	for _, name := range []string{path, path + lockSuffix} {
@@ -66,7 +67,8 @@ func TestNoAgentWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// TestChangedAfterItWasRead: what somebody else wrote while a person thought about the question stays.
+// TestChangedAfterItWasRead: what somebody else wrote while a person thought about the question
+// stays.
 func TestChangedAfterItWasRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cpu_manager_state")
 	if err := os.WriteFile(path, []byte("newer"), 0o600); err != nil {
@@ -81,8 +83,8 @@ func TestChangedAfterItWasRead(t *testing.T) {
 	}
 }
 
-// TestSavedPlanSurvives: once plan --save has ended the state is there whatever happens to the power, before that
-// it is the one before or the new one, and nothing of others is gone.
+// TestSavedPlanSurvives: once plan --save has ended the state is there whatever happens to the
+// power, before that it is the one before or the new one, and nothing of others is gone.
 func TestSavedPlanSurvives(t *testing.T) {
 	found, err := discover.Read("vm", readFile(t, "../../examples/machines/vm-4cpu.json"))
 	if err != nil {

@@ -22,7 +22,8 @@ type File struct {
 	Was []byte
 	// Agent is true for a state of Paddock's agent, which locks it while it runs.
 	Agent bool
-	// Kept is the name under which the old file stays, once it is replaced; empty if there was none.
+	// Kept is the name under which the old file stays, once it is replaced; empty if there was
+	// none.
 	Kept string
 
 	beside string // where Data is until the file is replaced
@@ -34,9 +35,9 @@ const maxKept = 99
 // proc lists the processes.
 const proc = "/proc"
 
-// All writes files, each in one step and durable, and keeps the old ones beside them, as NAME.before-1 and so on.
-// It writes all of them before it replaces the first. It is an error, and nothing changes, if a process has one of
-// them open, or if one was changed since it was read.
+// All writes files, each in one step and durable, and keeps the old ones beside them, as
+// NAME.before-1 and so on. It writes all of them before it replaces the first. It is an error, and
+// nothing changes, if a process has one of them open, or if one was changed since it was read.
 func All(fsys store.FS, files []*File) error {
 	for _, f := range files {
 		if err := writable(f.Path); err != nil {
@@ -107,8 +108,8 @@ func (f *File) keep(fsys store.FS) error {
 	return fmt.Errorf("%s: %d originals of it are kept already, as .before-1 and so on; remove some", f.Path, maxKept)
 }
 
-// State writes a state of Paddock in one step and durable, and keeps no old one. It replaces only states of
-// Paddock: any other file may be somebody's work.
+// State writes a state of Paddock in one step and durable, and keeps no old one. It replaces only
+// states of Paddock: any other file may be somebody's work.
 func State(fsys store.FS, name string, data []byte) error {
 	if err := writable(name); err != nil {
 		return err
@@ -140,8 +141,8 @@ func content(fsys store.FS, path string, most int) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// writable returns an error about what is in the way of a file of that name. The system's own error would be
-// about the temporary file.
+// writable returns an error about what is in the way of a file of that name. The system's own error
+// would be about the temporary file.
 func writable(name string) error {
 	dir := filepath.Dir(name)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {

@@ -117,7 +117,8 @@ func describeDevices(u device.Usage) []string {
 	return append(t.lines(), last...)
 }
 
-// lostDevices list the pods with devices that the inventory does not have any more, or has as unhealthy.
+// lostDevices list the pods with devices that the inventory does not have any more, or has as
+// unhealthy.
 func lostDevices(s *node.State) []string {
 	var lines []string
 	for _, g := range s.Grants() {

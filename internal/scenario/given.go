@@ -17,8 +17,8 @@ import (
 // pool is the pool of every claim's device: a node has one of each driver.
 const pool = "node"
 
-// runGiven lists the devices that others choose, the kubelet or the scheduler: all that the node has of
-// a resource or of a driver. A line for each of them, in the form of "devices":
+// runGiven lists the devices that others choose, the kubelet or the scheduler: all that the node
+// has of a resource or of a driver. A line for each of them, in the form of "devices":
 //
 //	RESOURCE|DRIVER [ID[@NODES]…]
 //

@@ -47,8 +47,8 @@ func (n *Node) onlineMachine(offline cpuset.Set) (*machine.Machine, error) {
 	return n.machine.Without(offline)
 }
 
-// describeDegraded is a line for each pod with CPUs that are offline, and for each of its containers that
-// runs elsewhere.
+// describeDegraded is a line for each pod with CPUs that are offline, and for each of its
+// containers that runs elsewhere.
 func describeDegraded(s *node.State) []string {
 	var lines []string
 	for _, d := range s.Degraded() {
@@ -61,8 +61,8 @@ func describeDegraded(s *node.State) []string {
 	return lines
 }
 
-// readopt makes the state again of the grants alone, as an agent does when it starts. Without offline
-// CPUs the grants must be valid by all rules.
+// readopt makes the state again of the grants alone, as an agent does when it starts. Without
+// offline CPUs the grants must be valid by all rules.
 func (n *Node) readopt(policy node.Policy) (*node.State, []string, error) {
 	m, err := n.onlineMachine(n.offline)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 // maxCPUs bounds what a script can ask for.
 const maxCPUs = 4096
 
-// runMachine makes the machine and empties the node, which has no devices then. Keys of a regular one:
+// runMachine makes the machine and empties the node, which has no devices then. Keys of a regular
+// one:
 //
 //	sockets=1 numa=1 cores=4 threads=1   NUMA nodes a socket, cores a NUMA node, threads a core
 //	numbering=interleaved                one thread of each core first, then the second threads;
@@ -64,8 +65,8 @@ func (n *Node) runMachine(c Command) ([]string, error) {
 	return describeMachine(m), nil
 }
 
-// Machine is the regular machine of the keys of the command machine, for tests: "sockets=2 cores=4 memory=16Gi". It panics if
-// there is none.
+// Machine is the regular machine of the keys of the command machine, for tests: "sockets=2 cores=4
+// memory=16Gi". It panics if there is none.
 func Machine(keys string) *machine.Machine {
 	d, err := regularMachine(strings.Fields(keys))
 	if err != nil {
@@ -319,8 +320,8 @@ func number(text string, most int) (int, error) {
 	return v, nil
 }
 
-// describeMachine is a line for each NUMA node. Of many, those that have neither CPUs nor memory are
-// share a line, and distances are those between the others.
+// describeMachine is a line for each NUMA node. Of many, those that have neither CPUs nor memory
+// are share a line, and distances are those between the others.
 func describeMachine(m *machine.Machine) []string {
 	lines := []string{fmt.Sprintf("%s, %s, %s, %s", count(len(m.Sockets()), "socket"), count(len(m.Nodes()), "NUMA node"),
 		count(len(m.Cores()), "core"), count(len(m.CPUs()), "CPU"))}

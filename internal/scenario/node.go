@@ -25,8 +25,8 @@ type Node struct {
 	machine  *machine.Machine // with all CPUs
 	offline  cpuset.Set
 	devices  *device.Inventory // nil before a devices command
-	// given are the devices that others choose, by resource or driver; chosen are those that a pod has,
-	// by pod and container.
+	// given are the devices that others choose, by resource or driver; chosen are those that a pod
+	// has, by pod and container.
 	given    map[string][]device.Device
 	chosen   map[string]map[string][]request.Given
 	settings settings

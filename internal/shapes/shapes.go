@@ -19,9 +19,9 @@
 // # What becomes of a row
 //
 // A row is a pod of one container whose requests are its limits. A trace has how much a pod
-// requests and seldom whether it would get CPUs of its own. With Options.WholeCPUs, CPUs are rounded up
-// to whole ones, so that every pod qualifies for exclusive CPUs; without it a pod with a part of a
-// CPU shares.
+// requests and seldom whether it would get CPUs of its own. With Options.WholeCPUs, CPUs are
+// rounded up to whole ones, so that every pod qualifies for exclusive CPUs; without it a pod with a
+// part of a CPU shares.
 package shapes
 
 import (
@@ -51,7 +51,8 @@ type Options struct {
 	WholeCPUs bool
 	// Prefix begins the names of shapes without a name: PREFIXline-7.
 	Prefix string
-	// KeepGoing reports columns that are not known beside the rows that are left out, and does not read them.
+	// KeepGoing reports columns that are not known beside the rows that are left out, and does not
+	// read them.
 	KeepGoing bool
 }
 
@@ -83,8 +84,8 @@ func (e *RowError) Unwrap() error { return e.Err }
 const (
 	defaultGPU = "nvidia.com/gpu"
 	ignored    = "-"
-	// maxCount bounds for how many pods one row is: more are a mistake in the file, and a fleet of a
-	// million pods of one shape can be given as many rows.
+	// maxCount bounds for how many pods one row is: more are a mistake in the file, and a fleet of
+	// a million pods of one shape can be given as many rows.
 	maxCount = 1_000_000
 )
 
@@ -153,7 +154,8 @@ func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
 	}
 }
 
-// positions maps the names of columns to positions in a row. A column that is not known is not read.
+// positions maps the names of columns to positions in a row. A column that is not known is not
+// read.
 func positions(header []string, names map[string]string) (at map[string]int, unknown []error, err error) {
 	at = map[string]int{}
 	for i, h := range header {
@@ -277,12 +279,12 @@ func (r *reading) number(column string, most int64) int64 {
 	return n
 }
 
-// maxAmount bounds an amount of CPUs or bytes: 2^53, the largest number below which JSON keeps all of them
-// exact. No node has so much.
+// maxAmount bounds an amount of CPUs or bytes: 2^53, the largest number below which JSON keeps all
+// of them exact. No node has so much.
 const maxAmount = 1 << 53
 
-// quantity reads an amount of so many bytes, or CPUs, each. Parts of a byte and of a thousandth of a CPU are
-// rounded up, as Kubernetes does.
+// quantity reads an amount of so many bytes, or CPUs, each. Parts of a byte and of a thousandth of
+// a CPU are rounded up, as Kubernetes does.
 func (r *reading) quantity(column string, each int64) resource.Quantity {
 	text := r.text(column)
 	if text == "" {

@@ -1,4 +1,5 @@
-// Package spelling compares names, to find which one a typo means. It counts bytes: names are ASCII.
+// Package spelling compares names, to find which one a typo means. It counts bytes: names are
+// ASCII.
 package spelling
 
 import "strings"
@@ -23,8 +24,8 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Nearest is the known name that a typo most likely means, or "" where none is near: at most a third of the letters may
-// differ. Case is ignored. Of several equally near names it is the first.
+// Nearest is the known name that a typo most likely means, or "" where none is near: at most a
+// third of the letters may differ. Case is ignored. Of several equally near names it is the first.
 func Nearest(name string, known []string) string {
 	best, limit := "", len(name)/3+1
 	for _, k := range known {

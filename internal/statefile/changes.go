@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Changes lists what is different on this machine and under this policy from those that the file was
-// written for, one change a line. A change need not matter: node.Restore checks that.
+// Changes lists what is different on this machine and under this policy from those that the file
+// was written for, one change a line. A change need not matter: node.Restore checks that.
 func (f *File) Changes(m *machine.Machine, p node.Policy) []string {
 	lines := machineChanges(f.Machine, Describe(m))
 	then := settings(f.Policy)

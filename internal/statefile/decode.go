@@ -18,8 +18,8 @@ const (
 )
 
 // Decode reads a file; name is what errors call it. It returns a file or an error that wraps
-// ErrDamaged, ErrForeign or ErrNewer and describes what to do. A file that is returned is written with
-// the same bytes again. node.Restore checks whether the grants are valid on a machine.
+// ErrDamaged, ErrForeign or ErrNewer and describes what to do. A file that is returned is written
+// with the same bytes again. node.Restore checks whether the grants are valid on a machine.
 func Decode(name string, data []byte) (*File, error) {
 	f, err := decode(data)
 	if err == nil {

@@ -22,8 +22,8 @@ const (
 	checksumLine   = len(checksumBefore) + 2*sha256.Size + len(checksumAfter)
 )
 
-// Encode writes a state; for one state after the other, an Encoder costs less. What it returns
-// is read by Decode as the same state. The error wraps ErrNotEncodable and names the pod whose grant
+// Encode writes a state; for one state after the other, an Encoder costs less. What it returns is
+// read by Decode as the same state. The error wraps ErrNotEncodable and names the pod whose grant
 // has something that no node.State has, such as a name that is not UTF-8, or ErrTooLarge.
 func Encode(s *node.State) ([]byte, error) {
 	var e Encoder
@@ -48,10 +48,12 @@ func encode(f *File) ([]byte, error) {
 	return Assemble(head, f.Generation, grants), nil
 }
 
-// Head is the part of a file about the machine and the policy. It is the same for as long as they are.
+// Head is the part of a file about the machine and the policy. It is the same for as long as they
+// are.
 type Head struct{ text []byte }
 
-// NewHead encodes the part of a file about the machine and the policy. The error wraps ErrNotEncodable.
+// NewHead encodes the part of a file about the machine and the policy. The error wraps
+// ErrNotEncodable.
 func NewHead(m *machine.Machine, p node.Policy) (Head, error) { return newHead(Describe(m), p) }
 
 func newHead(m Machine, p node.Policy) (Head, error) {
@@ -107,8 +109,8 @@ func Assemble(h Head, generation uint64, grants [][]byte) []byte {
 	return append(b, checksumAfter...)
 }
 
-// appendLines appends head, whose last member is an empty list, with the elements of the list, each on
-// a line of its own.
+// appendLines appends head, whose last member is an empty list, with the elements of the list, each
+// on a line of its own.
 func appendLines[T any](b []byte, head any, list []T) []byte {
 	const end = "]}"
 	b = appendJSON(b, head)
@@ -137,8 +139,8 @@ func appendJSON(b []byte, value any) []byte {
 	return append(b, spelling.Replace(string(line))...)
 }
 
-// spelling is how the form differs from encoding/json: a control character is always its number, and
-// U+2028 and U+2029 are characters as others are. Backslashes and quotes are the same in both; the
-// backslash is here so that what follows an escaped one is no escape.
+// spelling is how the form differs from encoding/json: a control character is always its number,
+// and U+2028 and U+2029 are characters as others are. Backslashes and quotes are the same in both;
+// the backslash is here so that what follows an escaped one is no escape.
 var spelling = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\t`, `\u0009`, `\n`, `\u000a`, `\f`, `\u000c`, `\r`, `\u000d`,
 	`\u2028`, "\u2028", `\u2029`, "\u2029")

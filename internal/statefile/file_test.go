@@ -99,8 +99,9 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestOlderFileIsRead reads files that were written before the form had estimates, given devices, and claims:
-// they have the same bytes when they are written again, and their pods are what they were.
+// TestOlderFileIsRead reads files that were written before the form had estimates, given devices,
+// and claims: they have the same bytes when they are written again, and their pods are what they
+// were.
 func TestOlderFileIsRead(t *testing.T) {
 	for _, name := range []string{"testdata/v1-before-estimates.json", "testdata/v1-before-given.json", "testdata/v1-before-claims.json"} {
 		data, err := os.ReadFile(name)

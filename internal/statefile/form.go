@@ -105,7 +105,8 @@ type (
 		Name     string `json:"name,omitempty"`
 		Nodes    []int  `json:"nodes,omitempty"`
 	}
-	// A claim without devices has an empty list if that is known, and none if not; so have the requests of a device.
+	// A claim without devices has an empty list if that is known, and none if not; so have the
+	// requests of a device.
 	claimText struct {
 		Name    string             `json:"name"`
 		Uses    []useText          `json:"uses"`

@@ -88,9 +88,9 @@ func change(t *rapid.T, g *node.Grant) {
 	changes[rapid.IntRange(0, len(changes)-1).Draw(t, "field")]()
 }
 
-// TestLies changes fields of grants, and puts them in a file with the right checksum. Whatever comes of it is
-// rejected by Decode, or by Restore, or makes a state in which nothing contradicts; and Adopt makes such a
-// state always, and names every pod that is not in it as it is in the file.
+// TestLies changes fields of grants, and puts them in a file with the right checksum. Whatever
+// comes of it is rejected by Decode, or by Restore, or makes a state in which nothing contradicts;
+// and Adopt makes such a state always, and names every pod that is not in it as it is in the file.
 func TestLies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := histories().Draw(t, "state")

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// EncodePolicy is a policy as a file has it, on one line. Like every part of the form the same policy
-// always has the same bytes. The error wraps ErrNotEncodable.
+// EncodePolicy is a policy as a file has it, on one line. Like every part of the form the same
+// policy always has the same bytes. The error wraps ErrNotEncodable.
 func EncodePolicy(p node.Policy) ([]byte, error) {
 	var w writer
 	text := w.policy(p)
@@ -43,8 +43,8 @@ func EncodeGrant(g *node.Grant) ([]byte, error) {
 	return bytes.ReplaceAll(text, []byte("\n "), nil), nil // A line feed is never inside a string, where it is escaped.
 }
 
-// DecodeGrant reads what EncodeGrant wrote. Whether the grant is valid on a machine is for node.Restore
-// and node.Adopt to check. The error wraps ErrDamaged or ErrNewer.
+// DecodeGrant reads what EncodeGrant wrote. Whether the grant is valid on a machine is for
+// node.Restore and node.Adopt to check. The error wraps ErrDamaged or ErrNewer.
 func DecodeGrant(data []byte) (*node.Grant, error) {
 	var text podText
 	if err := decodePart(data, &text); err != nil {

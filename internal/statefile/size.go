@@ -67,8 +67,8 @@ const (
 	// between separates two grants: a comma and a line feed.
 	between = 2
 	// removed is by how much a container that is removed makes its grant longer. Everything else
-	// that happens without an admission makes it shorter. Room for this is kept, so that a removal can
-	// always be written.
+	// that happens without an admission makes it shorter. Room for this is kept, so that a removal
+	// can always be written.
 	removed = len(`,"removed":true`)
 )
 

@@ -31,8 +31,8 @@ type Change struct {
 	New  string `json:"new,omitempty"`
 }
 
-// DiffOf compares what both files have: CPUs if both have CPUs, memory if both have memory. The error is about
-// files that have nothing in common.
+// DiffOf compares what both files have: CPUs if both have CPUs, memory if both have memory. The
+// error is about files that have nothing in common.
 func DiffOf(before, now *State) (Diff, error) {
 	d := Diff{Old: before.File, New: now.File, Changes: []Change{}}
 	memory := kubeletstate.MemoryManager.String()

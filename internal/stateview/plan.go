@@ -43,7 +43,8 @@ func Repair(p *treatment.Plan) string {
 	return remarks(p)
 }
 
-// remarks are first what a person must check, then what is lost, then what changes, and an empty line.
+// remarks are first what a person must check, then what is lost, then what changes, and an empty
+// line.
 func remarks(p *treatment.Plan) string {
 	var out strings.Builder
 	for _, kind := range []struct {

@@ -135,7 +135,8 @@ func StateOf(name string, data []byte, m *machine.Machine, pods inputs.Roster) (
 	return s, nil
 }
 
-// addPods adds the pods of a file, by UID, with their containers in the order of the pod as far as that is known.
+// addPods adds the pods of a file, by UID, with their containers in the order of the pod as far as
+// that is known.
 func addPods[Entry, Pool any](s *State, entries map[string]map[string]Entry, pools map[string]Pool, pods inputs.Roster, ofEntry func(Entry) Assigned, ofPool func(Pool) Assigned) {
 	uids := slices.AppendSeq(slices.Collect(maps.Keys(entries)), maps.Keys(pools))
 	slices.Sort(uids)

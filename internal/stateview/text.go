@@ -158,7 +158,8 @@ const (
 	markMore    = '#'
 )
 
-// cpusPerLine of a drawing fit a terminal of 100 columns, and are a power of two as most machines' CPUs are.
+// cpusPerLine of a drawing fit a terminal of 100 columns, and are a power of two as most machines'
+// CPUs are.
 const cpusPerLine = 64
 
 // drawing has a mark for each CPU, and a line or more for each NUMA node.

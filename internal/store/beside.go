@@ -8,10 +8,10 @@ import (
 )
 
 // Beside is a second file in the directory of a Store, under the same lock, for what may be lost.
-// Unlike the state it has no generation before it, and after a loss of power it may be the one that the last
-// Write replaced; but it is whole. It shares nothing with the Store but the lock, so that each may
-// be written while the other stalls. It is for one goroutine at a time, another one than the Store's if need
-// be.
+// Unlike the state it has no generation before it, and after a loss of power it may be the one that
+// the last Write replaced; but it is whole. It shares nothing with the Store but the lock, so that
+// each may be written while the other stalls. It is for one goroutine at a time, another one than
+// the Store's if need be.
 type Beside struct {
 	fsys  FS
 	lock  Lock
@@ -19,7 +19,8 @@ type Beside struct {
 	limit int
 }
 
-// Beside is the file PATH.name of at most limit bytes, of an open store. The file need not be there.
+// Beside is the file PATH.name of at most limit bytes, of an open store. The file need not be
+// there.
 func (s *Store) Beside(name string, limit int) *Beside {
 	return &Beside{fsys: s.fsys, lock: s.lock, path: s.path + "." + name, limit: limit}
 }
@@ -27,8 +28,8 @@ func (s *Store) Beside(name string, limit int) *Beside {
 // Path is the name of the file.
 func (b *Beside) Path() string { return b.path }
 
-// Read returns what was written last. The error wraps fs.ErrNotExist where there is no file, ErrDamaged
-// where it has more than limit bytes, else what the file system returned.
+// Read returns what was written last. The error wraps fs.ErrNotExist where there is no file,
+// ErrDamaged where it has more than limit bytes, else what the file system returned.
 func (b *Beside) Read() ([]byte, error) {
 	f, err := b.fsys.Open(b.path)
 	if err != nil {
@@ -47,8 +48,8 @@ func (b *Beside) Read() ([]byte, error) {
 	return data, nil
 }
 
-// Write replaces the file in one step, synced. It fails when the store is closed or another process has the
-// lock, also when that happens while it writes, and then leaves the file as it was.
+// Write replaces the file in one step, synced. It fails when the store is closed or another process
+// has the lock, also when that happens while it writes, and then leaves the file as it was.
 func (b *Beside) Write(data []byte) error {
 	if len(data) > b.limit {
 		return b.error("write", b.path, fmt.Errorf("%d bytes are %w: want at most %d bytes", len(data), errTooLarge, b.limit))

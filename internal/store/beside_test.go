@@ -16,8 +16,8 @@ func besideOf(t *testing.T, f *crashfs.FS) (*store.Store, *store.Beside) {
 	return s, s.Beside("history", 20)
 }
 
-// TestBeside: what was written is read, one generation takes the place of the other, and what is left over or
-// too large is in nobody's way.
+// TestBeside: what was written is read, one generation takes the place of the other, and what is
+// left over or too large is in nobody's way.
 func TestBeside(t *testing.T) {
 	f := kept(t)
 	s, b := besideOf(t, f)
@@ -47,8 +47,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestBesideFails: whichever operation fails, and whenever the power fails, the file is whole, as it was or
-// as it was to become, the state is untouched, and the next write succeeds.
+// TestBesideFails: whichever operation fails, and whenever the power fails, the file is whole, as
+// it was or as it was to become, the state is untouched, and the next write succeeds.
 func TestBesideFails(t *testing.T) {
 	const steps = 7 // hold, create, write, sync, close, hold, rename
 	for k := 1; k <= steps+1; k++ {
@@ -103,8 +103,8 @@ func (f lateFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestBesideNeedsTheLock: a write that stalled until the store was closed, and another process has opened it,
-// does not replace the file of the other one.
+// TestBesideNeedsTheLock: a write that stalled until the store was closed, and another process has
+// opened it, does not replace the file of the other one.
 func TestBesideNeedsTheLock(t *testing.T) {
 	f := kept(t)
 	fsys := &late{FS: f}

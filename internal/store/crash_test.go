@@ -21,7 +21,8 @@ type node struct {
 	skip  func(store.FS) store.FS // nil, or something that breaks the file system
 	store *store.Store            // nil when there is no agent
 	n     int                     // the last generation that was tried
-	// acked is what was acknowledged last, by a Write or by an Open that returned it; nil for nothing.
+	// acked is what was acknowledged last, by a Write or by an Open that returned it; nil for
+	// nothing.
 	acked []byte
 	// maybe are the writes since then that were cut off or are uncertain.
 	maybe [][]byte

@@ -31,7 +31,8 @@ var (
 type Error struct {
 	// Path is the file that the store keeps.
 	Path string
-	// Op is the step that failed with the file that it failed on: "sync /var/lib/paddock/state.new".
+	// Op is the step that failed with the file that it failed on: "sync
+	// /var/lib/paddock/state.new".
 	Op string
 	// Advice is what to do; empty if there is none.
 	Advice string

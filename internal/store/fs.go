@@ -9,8 +9,8 @@ type FS interface {
 	// MkdirAll makes the directory and those above it that are missing. They are durable when it
 	// returns.
 	MkdirAll(dir string) error
-	// Lock makes the file if it is missing and locks it and its directory until Close, or until
-	// the process ends. It never waits: it returns an error that wraps ErrLocked, and names by whom.
+	// Lock makes the file if it is missing and locks it and its directory until Close, or until the
+	// process ends. It never waits: it returns an error that wraps ErrLocked, and names by whom.
 	Lock(name string) (Lock, error)
 	// Open opens a regular file for reading. It follows no symbolic link, and returns an error
 	// that wraps ErrNotRegular for everything that is there and no regular file.

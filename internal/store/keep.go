@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Keep writes a copy of data beside the file, synced, as PATH.kept-N, and returns its name. It is for
-// a state of which something will not be written again: nothing reads the copy but people. The
+// Keep writes a copy of data beside the file, synced, as PATH.kept-N, and returns its name. It is
+// for a state of which something will not be written again: nothing reads the copy but people. The
 // errors are of type *Error.
 func (s *Store) Keep(data []byte) (string, error) {
 	if s.lock == nil {

@@ -124,8 +124,8 @@ func TestLockFileIsRemoved(t *testing.T) {
 	}
 }
 
-// The directory is moved away under an agent that runs, and another agent starts in a new one: it is
-// the only one that writes, until it ends.
+// The directory is moved away under an agent that runs, and another agent starts in a new one: it
+// is the only one that writes, until it ends.
 func TestDirectoryIsReplaced(t *testing.T) {
 	path := keptOnDisk(t)
 	o := startOther(t, path)

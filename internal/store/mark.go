@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Mark notes a time as the time of change of a file, which it creates. It is not synced: after a loss of
-// power an earlier time may be there, or none. It needs no lock, and may wait for the disk.
+// Mark notes a time as the time of change of a file, which it creates. It is not synced: after a
+// loss of power an earlier time may be there, or none. It needs no lock, and may wait for the disk.
 func Mark(path string, at time.Time) error {
 	err := os.Chtimes(path, at, at)
 	if !errors.Is(err, fs.ErrNotExist) {

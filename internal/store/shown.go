@@ -17,24 +17,26 @@ const (
 	shownFileMode = 0o644
 )
 
-// Shown are small files for readers in other mount namespaces. Each has a directory of its own, which can be mounted
-// alone:
+// Shown are small files for readers in other mount namespaces. Each has a directory of its own,
+// which can be mounted alone:
 //
 //	DIR/GROUP/NAME/FILE  the file
 //	DIR/GROUP/NAME.new   the next one while it is written, outside of what a reader has mounted
 //
-// A file is replaced by a rename, so that a reader sees the old one or the new one, and inotify on its directory reports
-// IN_MOVED_TO. Nothing is synced: the files end with their readers.
+// A file is replaced by a rename, so that a reader sees the old one or the new one, and inotify on
+// its directory reports IN_MOVED_TO. Nothing is synced: the files end with their readers.
 //
-// A reader that can write to its directory, because it is privileged, gains nothing. No path leads out of DIR, a symbolic link
-// or a directory in the place of FILE is not followed, and only regular files are read. Group and name are one
-// element of a path each, without a dot; the caller has checked that. Shown is for one goroutine at a time.
+// A reader that can write to its directory, because it is privileged, gains nothing. No path leads
+// out of DIR, a symbolic link or a directory in the place of FILE is not followed, and only regular
+// files are read. Group and name are one element of a path each, without a dot; the caller has
+// checked that. Shown is for one goroutine at a time.
 type Shown struct {
 	dir, file string
 	limit     int
 }
 
-// NewShown returns the files of that name below a directory, of at most limit bytes each. Nothing is made yet.
+// NewShown returns the files of that name below a directory, of at most limit bytes each. Nothing
+// is made yet.
 func NewShown(dir, file string, limit int) *Shown { return &Shown{dir, file, limit} }
 
 // Dir is the directory of one file.
@@ -76,8 +78,8 @@ func (s *Shown) Write(group, name string, data []byte) error {
 	})
 }
 
-// Read returns a file. The error wraps fs.ErrNotExist if there is none, ErrNotRegular for anything else of that name, and
-// ErrDamaged if it has more than limit bytes.
+// Read returns a file. The error wraps fs.ErrNotExist if there is none, ErrNotRegular for anything
+// else of that name, and ErrDamaged if it has more than limit bytes.
 func (s *Shown) Read(group, name string) (data []byte, err error) {
 	err = s.within(false, func(root *os.Root) error {
 		own, err := root.OpenRoot(path.Join(group, name)) // A link to the file of another one leads out of it.
@@ -102,8 +104,9 @@ func (s *Shown) Read(group, name string) (data []byte, err error) {
 	return data, err
 }
 
-// List returns the names that have a directory, by group, ascending. Without DIR there are none. What has no FILE, and no
-// next one, was not written here and is not listed: DIR may be one that others use, by mistake.
+// List returns the names that have a directory, by group, ascending. Without DIR there are none.
+// What has no FILE, and no next one, was not written here and is not listed: DIR may be one that
+// others use, by mistake.
 func (s *Shown) List() (map[string][]string, error) {
 	all := map[string][]string{}
 	err := s.within(false, func(root *os.Root) error {
@@ -125,7 +128,8 @@ func (s *Shown) List() (map[string][]string, error) {
 	return all, err
 }
 
-// names are the directories of a group. written reports whether Write has made any of what is there.
+// names are the directories of a group. written reports whether Write has made any of what is
+// there.
 func (s *Shown) names(root *os.Root, group string) (names []string, written bool, err error) {
 	entries, err := fs.ReadDir(root.FS(), group)
 	names = []string{}
@@ -153,7 +157,8 @@ func (s *Shown) Remove(group string) error {
 	return err
 }
 
-// within calls do with the directory, which is opened for each call: it may have been replaced since the last one.
+// within calls do with the directory, which is opened for each call: it may have been replaced
+// since the last one.
 func (s *Shown) within(create bool, do func(*os.Root) error) error {
 	if create {
 		if err := os.MkdirAll(s.dir, shownDirMode); err != nil {

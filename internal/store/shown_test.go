@@ -64,7 +64,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// What a process leaves that ends between two steps of a write is in no one's way, and what it never began neither.
+// What a process leaves that ends between two steps of a write is in no one's way, and what it
+// never began neither.
 func TestShownLeftovers(t *testing.T) {
 	steps := []func(dir string) error{
 		func(dir string) error { return os.MkdirAll(dir, 0o700) },
@@ -98,7 +99,8 @@ func TestShownLeftovers(t *testing.T) {
 	}
 }
 
-// A reader that can write to its directory plants what it likes: nothing outside changes, and nothing outside is read.
+// A reader that can write to its directory plants what it likes: nothing outside changes, and
+// nothing outside is read.
 func TestShownPlanted(t *testing.T) {
 	for name, plant := range map[string]func(at, outside string) error{
 		"a link to a file":      func(at, outside string) error { return os.Symlink(outside, at) },
@@ -135,7 +137,8 @@ func TestShownPlanted(t *testing.T) {
 	}
 }
 
-// A directory that others use as well, by mistake: what they have there is not listed, so nobody removes it.
+// A directory that others use as well, by mistake: what they have there is not listed, so nobody
+// removes it.
 func TestShownAmongOthers(t *testing.T) {
 	s, dir := shown(t)
 	for _, name := range []string{"data/db/table", "data/lock", "empty/too", "stray"} {

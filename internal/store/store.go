@@ -18,9 +18,9 @@
 // If two agents wrote one file, each would undo what the other one promised. So only one process at
 // a time has the store open. It locks two things with flock(2): PATH.lock, which contains its
 // process id, and the directory. The lock of the file alone can be lost unnoticed: it belongs to an
-// inode, and after "rm PATH.lock" a second agent would create and lock another file. The lock of the
-// directory prevents this, even if everything in the directory is removed. As a consequence, each
-// state needs its own directory.
+// inode, and after "rm PATH.lock" a second agent would create and lock another file. The lock of
+// the directory prevents this, even if everything in the directory is removed. As a consequence,
+// each state needs its own directory.
 //
 // Both locks end with the process, also if it is killed or the power fails, so no lock is ever left
 // over. After it has locked, and again before every Write and Keep, the process checks that the
@@ -47,9 +47,9 @@
 //  3. rename PATH.new to PATH.
 //  4. sync the directory.
 //
-// The effects of steps 2 and 3 are not durable before step 4 ends: after a power failure each of the
-// two names can lead to its old or to its new file, independently of the other. In every case PATH
-// is the generation before the Write or the one after it, intact, and PATH.previous is the one
+// The effects of steps 2 and 3 are not durable before step 4 ends: after a power failure each of
+// the two names can lead to its old or to its new file, independently of the other. In every case
+// PATH is the generation before the Write or the one after it, intact, and PATH.previous is the one
 // before it or the one before that, intact. A failure up to step 3 leaves PATH as it was. A failure
 // of step 4 is ErrUncertain, until a Write succeeds. PATH then has something that was never
 // acknowledged, so this Write does not touch PATH.previous.
@@ -57,10 +57,10 @@
 // # Reading
 //
 // Open reads PATH if it is intact. If PATH is damaged or missing, Open reads PATH.previous. If that
-// is not intact either, Open fails with advice. Only if neither file exists, it starts with an empty
-// state. It changes neither of them, so another Open gives the same answer. A damaged PATH stays
-// where it is until the first Write, which gives it the name PATH.damaged-N, and syncs that, before
-// step 3 replaces PATH.
+// is not intact either, Open fails with advice. Only if neither file exists, it starts with an
+// empty state. It changes neither of them, so another Open gives the same answer. A damaged PATH
+// stays where it is until the first Write, which gives it the name PATH.damaged-N, and syncs that,
+// before step 3 replaces PATH.
 //
 // A file that cannot be read (no permission, an error of the disk, a symbolic link, a directory) is
 // not damaged: it may be intact, and newer than PATH.previous. So Open fails. The same applies to a
@@ -245,8 +245,8 @@ func (s *Store) keepAsDamaged() error {
 	return nil
 }
 
-// createNew runs create, which makes name. If a file of an earlier attempt is in the way, it is removed
-// first.
+// createNew runs create, which makes name. If a file of an earlier attempt is in the way, it is
+// removed first.
 func (s *Store) createNew(name string, create func() error) error {
 	err := create()
 	if !isExist(err) {

@@ -53,7 +53,8 @@ func known(value string, values []string) string {
 	return other
 }
 
-// counters are all counters. Those that the configuration does not need count too, but are not shown.
+// counters are all counters. Those that the configuration does not need count too, but are not
+// shown.
 type counters struct {
 	cpu, memory managerCounters
 

@@ -156,7 +156,8 @@ func countOneUncore(d engine.Decision, cpus cpuset.Set) int {
 	return 1
 }
 
-// countAssignments counts the assignments of containers (R-MET-10, R-MET-11, R-MET-12, R-MET-20, R-MET-21).
+// countAssignments counts the assignments of containers (R-MET-10, R-MET-11, R-MET-12, R-MET-20,
+// R-MET-21).
 func (t *Telemetry) countAssignments(demand *node.Demand) {
 	source, exclusive := sourceOf(demand), nodeExclusive
 	if source == sourcePod {
@@ -179,9 +180,9 @@ func (t *Telemetry) countAssignments(demand *node.Demand) {
 	}
 }
 
-// whys are the causes why a container of a Guaranteed pod has no CPUs of its own. They have request.Sharing's meaning.
-// "estimated" is a container that represents its whole pod, "fractional_pod_cpu" a pod-level request that is no whole
-// number.
+// whys are the causes why a container of a Guaranteed pod has no CPUs of its own. They have
+// request.Sharing's meaning. "estimated" is a container that represents its whole pod,
+// "fractional_pod_cpu" a pod-level request that is no whole number.
 var whys = []string{"not_equivalent", "fractional_cpu", "no_cpu_request", "gate_off", "fractional_pod_cpu", "estimated", other}
 
 func whyShared(p *node.Plan, i int) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// TestGaugesOfDevices: a pod counts once, by the farthest of its devices, and a device without a known NUMA node is
-// counted by itself.
+// TestGaugesOfDevices: a pod counts once, by the farthest of its devices, and a device without a
+// known NUMA node is counted by itself.
 func TestGaugesOfDevices(t *testing.T) {
 	n := scenario.New(nil)
 	do := func(name string, args string, input ...string) {

@@ -1,13 +1,14 @@
 // Package telemetry has metrics for Prometheus, health and readiness over HTTP, and the logger.
 //
-// The metrics have the names, types, labels and meanings of docs/rules/api-metrics.md, with the prefix kubelet_ where
-// that document has it, so dashboards and alerts for the kubelet work. Metrics that Paddock adds begin with paddock_.
-// Gauges are computed from the snapshot at each scrape, so they always show the present state; counters count
-// decisions. Every series exists from the start with the value 0, so that the first increment is seen. Every label has
-// a fixed set of values, and any other value is counted as "Other".
+// The metrics have the names, types, labels and meanings of docs/rules/api-metrics.md, with the
+// prefix kubelet_ where that document has it, so dashboards and alerts for the kubelet work.
+// Metrics that Paddock adds begin with paddock_. Gauges are computed from the snapshot at each
+// scrape, so they always show the present state; counters count decisions. Every series exists from
+// the start with the value 0, so that the first increment is seen. Every label has a fixed set of
+// values, and any other value is counted as "Other".
 //
-// The reference sometimes counts in a way that contradicts its own descriptions, or that follows from a fault that
-// Paddock does not have. There, this package differs:
+// The reference sometimes counts in a way that contradicts its own descriptions, or that follows
+// from a fault that Paddock does not have. There, this package differs:
 //
 //   - kubelet_cpu_manager_allocation_per_numa has every NUMA node with CPUs, also with 0, and
 //     knows pools of pods (Q-13, R-MET-13).
@@ -30,10 +31,10 @@
 //     TopologySearchLimit as reasons of their own, not as "Other".
 //   - kubelet_pod_resources_endpoint_errors_list and _errors_get_allocatable move (Q-24, R-MET-40).
 //
-// A pod that fits, and whose state could not be written, is not admitted: it counts as a rejection with
-// UnexpectedAdmissionError, but not as an error of the CPU or memory manager.
+// A pod that fits, and whose state could not be written, is not admitted: it counts as a rejection
+// with UnexpectedAdmissionError, but not as an error of the CPU or memory manager.
 //
-// kubelet_topology_manager_admission_duration_ms is in whole milliseconds as in the reference: 0 for most admissions.
-// paddock_admission_duration_seconds has the same admissions in seconds. Both include the decision and the write that
-// made the answer durable.
+// kubelet_topology_manager_admission_duration_ms is in whole milliseconds as in the reference: 0
+// for most admissions. paddock_admission_duration_seconds has the same admissions in seconds. Both
+// include the decision and the write that made the answer durable.
 package telemetry

@@ -153,8 +153,9 @@ func collectDevices(s *node.State, set setter) {
 	set(unknownDevices, float64(unknown))
 }
 
-// collectAssignments sets the present number of the assignments that resource_manager_container_assignments counts.
-// It is KEP-5526's "real-time view", which a counter cannot be.
+// collectAssignments sets the present number of the assignments that
+// resource_manager_container_assignments counts. It is KEP-5526's "real-time view", which a counter
+// cannot be.
 func collectAssignments(s *node.State, set setter) {
 	type series struct{ resource, kind string }
 	counts := map[series]int{}

@@ -10,7 +10,8 @@ import (
 // Handover has the metrics of grants that a scheduler hands over.
 type Handover struct{ decisions *prometheus.CounterVec }
 
-// NewHandover adds them. outcomes are all outcomes of a decision, promises is how many pods are promised something.
+// NewHandover adds them. outcomes are all outcomes of a decision, promises is how many pods are
+// promised something.
 func (t *Telemetry) NewHandover(outcomes []string, promises func() int) *Handover {
 	r := registrar{promauto.With(t.registry)}
 	r.NewGaugeFunc(prometheus.GaugeOpts{

@@ -31,16 +31,16 @@ func Level(name string) (slog.Level, error) {
 	return []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}[at], nil
 }
 
-// NewLogger returns a logger that writes a line for each event from a level on. The level can change at any time, if it
-// is a slog.LevelVar. The levels:
+// NewLogger returns a logger that writes a line for each event from a level on. The level can
+// change at any time, if it is a slog.LevelVar. The levels:
 //
 //	error   a person must act: the state could not be written, the runtime is lost
 //	warn    a person should know: a pod was rejected, a note on a decision, an attempt that is repeated
 //	info    normal events: pods that are admitted or released, containers that share, start and end
 //	debug   details that no operator needs: pods that keep their grant, every message of the runtime
 //
-// A line that is logged with a context of WithOperation (by slog's InfoContext and similar methods) has the operation's
-// number as "op". The error is for an unknown format.
+// A line that is logged with a context of WithOperation (by slog's InfoContext and similar methods)
+// has the operation's number as "op". The error is for an unknown format.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format {
@@ -52,14 +52,14 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, er
 	return nil, fmt.Errorf("log format %q is not known: use one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Operations numbers the operations of a process: an admission, a request of a client, a round of the control loop.
-// The zero value is ready; numbers begin with 1 and grow.
+// Operations numbers the operations of a process: an admission, a request of a client, a round of
+// the control loop. The zero value is ready; numbers begin with 1 and grow.
 type Operations struct{ last atomic.Uint64 }
 
 type operationKey struct{}
 
-// WithOperation begins an operation: it returns a context with the operation's number. A context that has a number
-// already is returned as it is.
+// WithOperation begins an operation: it returns a context with the operation's number. A context
+// that has a number already is returned as it is.
 func (o *Operations) WithOperation(ctx context.Context) context.Context {
 	if Operation(ctx) != 0 {
 		return ctx

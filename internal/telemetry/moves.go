@@ -12,7 +12,8 @@ type Moves struct {
 	waited, capped        prometheus.Counter
 }
 
-// NewMoves adds them. moving is how many pods are being moved now, waiting how many are not because they ask for that.
+// NewMoves adds them. moving is how many pods are being moved now, waiting how many are not because
+// they ask for that.
 func (t *Telemetry) NewMoves(moving, waiting func() int) *Moves {
 	r := registrar{promauto.With(t.registry)}
 	r.NewGaugeFunc(prometheus.GaugeOpts{
@@ -44,8 +45,8 @@ func (m *Moves) Ended(done bool, bytes int64) {
 	m.bytes.Add(float64(bytes))
 }
 
-// LeftAlone is a move that begins to wait because the pod asks for that or, with capped, that waits no longer because of
-// the limit.
+// LeftAlone is a move that begins to wait because the pod asks for that or, with capped, that waits
+// no longer because of the limit.
 func (m *Moves) LeftAlone(capped bool) {
 	if capped {
 		m.capped.Inc()

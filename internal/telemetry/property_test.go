@@ -144,7 +144,8 @@ func checkGauges(t *rapid.T, got map[string]float64, r *rig) {
 	}
 }
 
-// countAssigned counts a container that has something, out of a pool or not, and asks for its own or not.
+// countAssigned counts a container that has something, out of a pool or not, and asks for its own
+// or not.
 func countAssigned(want map[string]float64, resource string, has, pool, asks int) {
 	kind := "pod_shared"
 	if pool == 0 {
@@ -257,8 +258,8 @@ func TestUnknownWordsMakeNoSeries(t *testing.T) {
 	}
 }
 
-// TestEstimatedPodsAreCounted: once for an admission, not for a rejection, and not again when they are asked for
-// again.
+// TestEstimatedPodsAreCounted: once for an admission, not for a rejection, and not again when they
+// are asked for again.
 func TestEstimatedPodsAreCounted(t *testing.T) {
 	r := newRig(emptyNode(t, configs[1]))
 	guess := func(name string, cpus int) request.Pod {

@@ -36,7 +36,8 @@ const (
 //	                also get the errors, which can have names of files and pods, and addresses
 //	/debug/pprof/   Go's profiles, with profile only
 //
-// No request changes anything. Profiles show the program's memory. internal/access decides which clients can ask.
+// No request changes anything. Profiles show the program's memory. internal/access decides which
+// clients can ask.
 func (t *Telemetry) Handler(profile bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
@@ -77,8 +78,8 @@ func answer(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text) // An error is the reader's, who is gone.
 }
 
-// Serve answers on the listener until the context ends, waits for answers under way, and closes the listener. The
-// error is the reason of an earlier end.
+// Serve answers on the listener until the context ends, waits for answers under way, and closes the
+// listener. The error is the reason of an earlier end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,

@@ -11,18 +11,19 @@ import (
 
 // Config is the environment of a Telemetry.
 type Config struct {
-	// Policy is the node's policy. It does not change while the process runs, and does not depend on the state.
+	// Policy is the node's policy. It does not change while the process runs, and does not depend
+	// on the state.
 	Policy node.Policy
-	// Snapshot is the present state. It must not wait, and several goroutines may call it at any time. While it
-	// returns nil, because there is no usable state, there are no gauges of a state.
+	// Snapshot is the present state. It must not wait, and several goroutines may call it at any
+	// time. While it returns nil, because there is no usable state, there are no gauges of a state.
 	Snapshot func() *engine.Snapshot
 	// Checks are the conditions for being ready. All must be met.
 	Checks []Check
 	Build  Build
 }
 
-// Check is one condition for being ready. Ready must not wait, and several goroutines may call it at any time. Its
-// error is for people.
+// Check is one condition for being ready. Ready must not wait, and several goroutines may call it
+// at any time. Its error is for people.
 type Check struct {
 	Name  string
 	Ready func() error
@@ -31,8 +32,8 @@ type Check struct {
 // Build is the version of this program.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Telemetry observes the engine and the PodResources server, and serves metrics. It is safe for use by several
-// goroutines.
+// Telemetry observes the engine and the PodResources server, and serves metrics. It is safe for use
+// by several goroutines.
 type Telemetry struct {
 	config   Config
 	registry *prometheus.Registry
@@ -57,8 +58,8 @@ func New(c Config) *Telemetry {
 	return t
 }
 
-// NewManifests adds the number of files and directories of manifests with errors, which unusable returns. It is called
-// once at most.
+// NewManifests adds the number of files and directories of manifests with errors, which unusable
+// returns. It is called once at most.
 func (t *Telemetry) NewManifests(unusable func() int) {
 	promauto.With(t.registry).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paddock_unusable_manifests", Help: "Files and directories of manifests with errors. The pods that were read from them before are kept.",
@@ -97,8 +98,8 @@ func (t *Telemetry) Served(endpoint, version string, err error) {
 	}
 }
 
-// Limited is the PodResources server's: a call that the rate limit rejected. The reference does not count it
-// (R-API-3).
+// Limited is the PodResources server's: a call that the rate limit rejected. The reference does not
+// count it (R-API-3).
 func (t *Telemetry) Limited(endpoint, version string) {
 	t.counters.podResources.limited.WithLabelValues(known(endpoint, endpoints), known(version, apiVersions)).Inc()
 }

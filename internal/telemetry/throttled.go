@@ -26,11 +26,12 @@ var (
 		"Time for which threads were throttled, of the same cgroups; a pod's includes its shared containers.", "cgroup")
 )
 
-// NewThrottling adds counters of throttled exclusive containers. sample returns the present counts of their cgroups and
-// of their pods' cgroups; each scrape calls it, one goroutine at a time. NewThrottling is called once at most.
+// NewThrottling adds counters of throttled exclusive containers. sample returns the present counts
+// of their cgroups and of their pods' cgroups; each scrape calls it, one goroutine at a time.
+// NewThrottling is called once at most.
 //
-// Counts from before a cgroup was first seen are left out: they may be from a time when its quota was right. The last
-// periods before a cgroup ends may be missed.
+// Counts from before a cgroup was first seen are left out: they may be from a time when its quota
+// was right. The last periods before a cgroup ends may be missed.
 func (t *Telemetry) NewThrottling(sample func() []Throttled) {
 	t.registry.MustRegister(&throttling{sample: sample, last: map[string]Throttled{}, sums: map[bool]*Throttled{false: {}, true: {}}})
 }

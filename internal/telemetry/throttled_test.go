@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
-// TestThrottling adds up the counters of cgroups that come and go. What was there when a cgroup was first seen
-// does not count, neither does a cgroup that is made again, and nothing ever falls.
+// TestThrottling adds up the counters of cgroups that come and go. What was there when a cgroup was
+// first seen does not count, neither does a cgroup that is made again, and nothing ever falls.
 func TestThrottling(t *testing.T) {
 	rig := newRig(emptyNode(t, configs[1]))
 	var sample []telemetry.Throttled

@@ -1,7 +1,7 @@
-// Package terminal prints text for people who read it in a terminal: tones, tables, and
-// the columns that text takes. Functions are pure: what they return depends on their
-// arguments alone; whether there is colour and how wide a line is are among them. Text that came from input
-// (names of pods, of files) cannot send control characters to the terminal.
+// Package terminal prints text for people who read it in a terminal: tones, tables, and the columns
+// that text takes. Functions are pure: what they return depends on their arguments alone; whether
+// there is colour and how wide a line is are among them. Text that came from input (names of pods,
+// of files) cannot send control characters to the terminal.
 package terminal
 
 import (

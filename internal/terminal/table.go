@@ -20,7 +20,8 @@ type Column struct {
 	Align Align
 }
 
-// Columns are columns with these titles, aligned to the left. After a ">", the column is aligned to the right.
+// Columns are columns with these titles, aligned to the left. After a ">", the column is aligned to
+// the right.
 func Columns(titles ...string) []Column {
 	columns := make([]Column, len(titles))
 	for i, title := range titles {

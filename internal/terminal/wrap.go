@@ -83,8 +83,9 @@ func margin(text string) string { return text[:len(text)-len(strings.TrimLeft(te
 // widestCharacter is the columns of the widest character that there is, a dash of three ems.
 const widestCharacter = 4
 
-// Wrap breaks text into lines of at most so many columns, or widestCharacter: at spaces, and words that are longer than a line after a comma or a slash, then
-// after a hyphen, then anywhere. Every line is indented as text is.
+// Wrap breaks text into lines of at most so many columns, or widestCharacter: at spaces, and words
+// that are longer than a line after a comma or a slash, then after a hyphen, then anywhere. Every
+// line is indented as text is.
 func Wrap(text string, width int) []string {
 	text = Clean(text)
 	if Width(text) <= width {

@@ -49,8 +49,8 @@ func TestParagraph(t *testing.T) {
 	}
 }
 
-// TestTablesFit: a table of texts on the left is as wide as was asked for, however long they are, and
-// shows all of them in order.
+// TestTablesFit: a table of texts on the left is as wide as was asked for, however long they are,
+// and shows all of them in order.
 func TestTablesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 8).Draw(t, "columns")

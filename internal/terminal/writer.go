@@ -22,8 +22,8 @@ type Writer struct {
 	pending []byte // the beginning of a character whose rest has not come yet
 }
 
-// NewWriter returns a writer to out; styled lets tones and colours pass, and nothing else that begins
-// with ESC.
+// NewWriter returns a writer to out; styled lets tones and colours pass, and nothing else that
+// begins with ESC.
 func NewWriter(out io.Writer, styled bool) *Writer { return &Writer{out: out, styled: styled} }
 
 // File is what is written to, nil if it is no file.

@@ -44,8 +44,8 @@ type Conversion struct {
 	Pods []string
 }
 
-// Plan plans a conversion of the files of a node. The error wraps doctor.ErrRejected if the target would not
-// start with Config on the files. Beside an error there can be a plan, for its notes.
+// Plan plans a conversion of the files of a node. The error wraps doctor.ErrRejected if the target
+// would not start with Config on the files. Beside an error there can be a plan, for its notes.
 func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	to, isKubelet := kubelets[c.To]
 	if !isKubelet && c.To != Paddock {
@@ -104,7 +104,8 @@ func (c Conversion) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	return plan, c.finish(plan, r, old, now, texts)
 }
 
-// finish adds the fates of the pods and the files, which the target must start on if its configuration is known.
+// finish adds the fates of the pods and the files, which the target must start on if its
+// configuration is known.
 func (c Conversion) finish(plan *Plan, r inputs.Reader, old, now *doctor.State, texts []Text) error {
 	files, err := now.Encode(plan.Kubelet)
 	if err != nil {

@@ -43,8 +43,8 @@ func (k Kubelet) Setup(r inputs.Reader) (doctor.Setup, error) {
 	return s, nil
 }
 
-// KubeletRejects reports of an error of Setup whether the kubelet itself would not start with the configuration. A
-// configuration that also Paddock alone rejects may be right for the kubelet.
+// KubeletRejects reports of an error of Setup whether the kubelet itself would not start with the
+// configuration. A configuration that also Paddock alone rejects may be right for the kubelet.
 func KubeletRejects(err error) bool {
 	rejected := (*kubeletcfg.RejectedError)(nil)
 	if !errors.As(err, &rejected) {

@@ -34,7 +34,8 @@ type Plan struct {
 // Fate is what a kubelet does with a pod.
 type Fate struct{ Pod, Text string }
 
-// toKubelet are the files of a node to be written into dir or, without it, in place of those that were read.
+// toKubelet are the files of a node to be written into dir or, without it, in place of those that
+// were read.
 func toKubelet(files map[kubeletstate.Manager][]byte, dir string, read []Text) []*replacement.File {
 	var out []*replacement.File
 	for _, m := range managers {

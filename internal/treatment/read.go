@@ -25,8 +25,8 @@ var errManager = errors.New("neither its content nor its name shows whether it i
 // managers are all that have a file.
 var managers = []kubeletstate.Manager{kubeletstate.CPUManager, kubeletstate.MemoryManager, kubeletstate.DRAManager, kubeletstate.DeviceManager}
 
-// Read reads files, at most one of each manager. A file with the kubelet's name for it is of that manager even if
-// its content is damaged; under another name the content decides.
+// Read reads files, at most one of each manager. A file with the kubelet's name for it is of that
+// manager even if its content is damaged; under another name the content decides.
 func Read(r inputs.Reader, names []string) ([]Text, error) {
 	var texts []Text
 	seen := map[kubeletstate.Manager]string{}
@@ -66,7 +66,8 @@ func split(texts []Text) (states, devices []Text) {
 	return states, devices
 }
 
-// stateOf is the state that files have together. accept is asked about each file; the file is nil if it cannot be read.
+// stateOf is the state that files have together. accept is asked about each file; the file is nil
+// if it cannot be read.
 func stateOf(texts []Text, accept func(Text, *kubeletstate.File, error) error) (*doctor.State, error) {
 	s := &doctor.State{}
 	for _, t := range texts {

@@ -12,15 +12,16 @@ import (
 // Repair is what to repair the files of a node for, and where to write them.
 type Repair struct {
 	Kubelet Kubelet
-	// Pods name manifests of all pods of the node; others have ended. Without, every pod is taken to be there.
+	// Pods name manifests of all pods of the node; others have ended. Without, every pod is taken
+	// to be there.
 	Pods []string
 	// Save is a directory; without it the files are replaced.
 	Save string
 }
 
-// Plan plans a repair. It has no files if the kubelet starts on them as they are, nothing in them is worth a
-// repair, and all their pods are there. The error wraps doctor.ErrUnmendable or doctor.ErrRejected if they cannot
-// be repaired.
+// Plan plans a repair. It has no files if the kubelet starts on them as they are, nothing in them
+// is worth a repair, and all their pods are there. The error wraps doctor.ErrUnmendable or
+// doctor.ErrRejected if they cannot be repaired.
 func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
 	if err := notStdin(names); err != nil {
 		return nil, err

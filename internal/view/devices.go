@@ -13,9 +13,9 @@ import (
 // mostNames is how many devices of one kind in one place are named where not all have to be.
 const mostNames = 8
 
-// DevicesText is "nvidia.com/gpu gpu0,gpu1 (NUMA 0); example.com/nic nic1 (NUMA 1, remote)": devices with the NUMA
-// nodes that they are near, and a mark for those that are on another one than their container. Exact names all,
-// with their pools and claims.
+// DevicesText is "nvidia.com/gpu gpu0,gpu1 (NUMA 0); example.com/nic nic1 (NUMA 1, remote)":
+// devices with the NUMA nodes that they are near, and a mark for those that are on another one than
+// their container. Exact names all, with their pools and claims.
 func DevicesText(devices []explain.Device, exact bool) string {
 	same := func(d, e explain.Device) bool {
 		return d.Of() == e.Of() && d.Distance == e.Distance && slices.Equal(d.NUMANodes, e.NUMANodes)

@@ -38,7 +38,8 @@ func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Expl
 	return Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
 }
 
-// AccountOf is the document of a rejection of which nothing is known but the reason with the account.
+// AccountOf is the document of a rejection of which nothing is known but the reason with the
+// account.
 func AccountOf(pod request.Pod, r *node.Rejection) Explanation {
 	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
 		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
@@ -92,7 +93,8 @@ type explanation struct {
 	verbose bool
 }
 
-// ruled is a text with the ids of rules only where nothing is left out: they say nothing to most people.
+// ruled is a text with the ids of rules only where nothing is left out: they say nothing to most
+// people.
 func (w *explanation) ruled(text string) string {
 	if w.verbose {
 		return text

@@ -32,8 +32,9 @@ type Fleet struct {
 // FleetPrice is what nodes cost, in the unit of the prices that were given.
 type FleetPrice struct {
 	Price float64 `json:"price"`
-	// LowerBound is a price below which the sums of the requests cannot fit on any mix of the kinds, and Gap by how much
-	// Price is above it, as a part of it. Tried is how many mixes were tried. They are only there for a mix.
+	// LowerBound is a price below which the sums of the requests cannot fit on any mix of the
+	// kinds, and Gap by how much Price is above it, as a part of it. Tried is how many mixes were
+	// tried. They are only there for a mix.
 	LowerBound float64 `json:"lowerBound,omitempty"`
 	Gap        float64 `json:"gap,omitempty"`
 	Tried      int     `json:"tried,omitempty"`
@@ -46,7 +47,8 @@ type FleetPods struct {
 	Rejected int64 `json:"rejected"`
 }
 
-// FleetCPUs are CPUs as the scheduler counts them: allocatable, and requested by pods that are placed.
+// FleetCPUs are CPUs as the scheduler counts them: allocatable, and requested by pods that are
+// placed.
 type FleetCPUs struct {
 	Allocatable float64 `json:"allocatable"`
 	Placed      float64 `json:"placed"`
@@ -70,8 +72,8 @@ type FleetCause struct {
 	Nodes   int             `json:"nodes"`
 	Others  []FleetNodeText `json:"others,omitempty"`
 	Example string          `json:"example"`
-	// Detail is the rejection of Node, and Remedy a change of the pod or of the node with which Node
-	// would take it, proved by planning; empty where there is none.
+	// Detail is the rejection of Node, and Remedy a change of the pod or of the node with which
+	// Node would take it, proved by planning; empty where there is none.
 	Node   string `json:"node,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
@@ -85,7 +87,8 @@ type FleetNodeText struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// FleetPlacement is where a pod is; without a node it is nowhere, for Reason. CPUs are those that no other pod has.
+// FleetPlacement is where a pod is; without a node it is nowhere, for Reason. CPUs are those that
+// no other pod has.
 type FleetPlacement struct {
 	Pod    string `json:"pod"`
 	Node   string `json:"node,omitempty"`
@@ -121,12 +124,12 @@ func FleetOf(question, scoring string, r *capacity.Result, policies map[string]s
 	return f
 }
 
-// maxRemedies bounds how many causes are explained: a remedy takes up to 100 ms, and a reader mends one thing at
-// a time.
+// maxRemedies bounds how many causes are explained: a remedy takes up to 100 ms, and a reader mends
+// one thing at a time.
 const maxRemedies = 10
 
-// Explain adds to the first causes the reason that the node's planner gives, and what would help. The error is that of
-// the context.
+// Explain adds to the first causes the reason that the node's planner gives, and what would help.
+// The error is that of the context.
 func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
 	for i := range r.Causes[:min(maxRemedies, len(r.Causes))] {
 		if r.Causes[i].Node.State == nil || r.Causes[i].Nearest.Rule != "" {
@@ -456,7 +459,8 @@ type FleetRejections struct {
 	Nodes int    `json:"nodes"`
 }
 
-// RejectionsText prints rejections for people; since is whether they are those since an earlier time.
+// RejectionsText prints rejections for people; since is whether they are those since an earlier
+// time.
 func RejectionsText(all []FleetRejections, since bool, style terminal.Style) string {
 	switch {
 	case len(all) == 0 && since:

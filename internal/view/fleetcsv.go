@@ -24,8 +24,8 @@ func (f *Fleet) CSV(w io.Writer) error {
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// SizesRows are the numbers of nodes with a header. Of a kind that does not take all pods, nodes is empty and cause has the
-// first reason.
+// SizesRows are the numbers of nodes with a header. Of a kind that does not take all pods, nodes is
+// empty and cause has the first reason.
 func SizesRows(answers []Fleet) [][]string {
 	rows := [][]string{{"kind", "nodes", "lower_bound", "scoring", "cpus_placed", "cpus_allocatable", "price", "rejected", "cause"}}
 	for _, f := range answers {

@@ -11,7 +11,8 @@ import (
 // Kubelet is what a kubelet answers otherwise than the plan, where its answer was asked for.
 type Kubelet struct {
 	Version string `json:"version"`
-	// Restart are the pods that get another answer when this kubelet restarts, in the state at the end.
+	// Restart are the pods that get another answer when this kubelet restarts, in the state at the
+	// end.
 	Restart []quirk.Changed `json:"restart,omitempty"`
 	// NoStart are the faults that keep it from starting again.
 	NoStart []quirk.Quirk `json:"noStart,omitempty"`

@@ -35,7 +35,8 @@ type PlanPod struct {
 	Admitted bool   `json:"admitted"`
 	// Known pods were on the node before and keep their assignments.
 	Known bool `json:"known,omitempty"`
-	// Estimated pods have a request that was read from cgroup numbers; container "*" is all of theirs.
+	// Estimated pods have a request that was read from cgroup numbers; container "*" is all of
+	// theirs.
 	Estimated bool `json:"estimated,omitempty"`
 	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
 	Pool       string      `json:"poolCPUs,omitempty"`
@@ -44,8 +45,8 @@ type PlanPod struct {
 	Quota      string      `json:"quota,omitempty"`
 	// Offline are the CPUs among them that are offline: the pod is degraded.
 	Offline string `json:"offlineCPUs,omitempty"`
-	// Remote is how far the farthest of its devices is if it is not near: "another NUMA node" or "another
-	// socket".
+	// Remote is how far the farthest of its devices is if it is not near: "another NUMA node" or
+	// "another socket".
 	Remote     string          `json:"remote,omitempty"`
 	Containers []PlanContainer `json:"containers,omitempty"`
 	// Resize is what a resize changed.
@@ -69,8 +70,8 @@ type PlanContainer struct {
 	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
 	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
 	Memory          []PlanBlock `json:"memory,omitempty"`
-	// Devices are ids by resource, of the devices that Paddock chose. AllDevices are these and those that
-	// others chose, with their NUMA nodes.
+	// Devices are ids by resource, of the devices that Paddock chose. AllDevices are these and
+	// those that others chose, with their NUMA nodes.
 	Devices    map[string][]string `json:"devices,omitempty"`
 	AllDevices []explain.Device    `json:"allDevices,omitempty"`
 	// Quota is "lifted", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.

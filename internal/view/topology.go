@@ -203,8 +203,8 @@ type PCIDevice struct {
 	Physical string
 }
 
-// devices lists the PCI devices by NUMA node and PCIe root, those without a NUMA node last. Virtual functions
-// are counted beside their physical one.
+// devices lists the PCI devices by NUMA node and PCIe root, those without a NUMA node last. Virtual
+// functions are counted beside their physical one.
 func (t Topology) devices() *terminal.Table {
 	virtual := map[string]int{}
 	var physical []PCIDevice

@@ -49,8 +49,8 @@ type Pod struct {
 	nodemap.Pod
 	// Since is the time of admission; absent if that is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision that would
-	// be made if the pod came to this state now.
+	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
+	// that would be made if the pod came to this state now.
 	DecisionUnknown bool   `json:"anew,omitempty"`
 	Explanation     string `json:"explanation"`
 }
@@ -67,8 +67,8 @@ func answer(rw http.ResponseWriter, document any) {
 	_ = json.NewEncoder(rw).Encode(document) // An error is the reader's, who is gone.
 }
 
-// asked returns the moment of a request: that of its revision, or the last. If there is none, it has answered the
-// request.
+// asked returns the moment of a request: that of its revision, or the last. If there is none, it
+// has answered the request.
 func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	last, there := w.now()
 	if !there {
@@ -232,7 +232,8 @@ func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
 	fail(rw, http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation()))
 }
 
-// origin is the admission of a pod. A grant of the same UID with another sequence is another admission.
+// origin is the admission of a pod. A grant of the same UID with another sequence is another
+// admission.
 func (w *Web) origin(s *node.State, g *node.Grant) admittedAt {
 	w.mu.Lock()
 	admitted, seen := w.admitted[g.Pod.UID]

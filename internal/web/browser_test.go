@@ -72,8 +72,9 @@ func TestPage(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageRejection: what would admit a pod is asked for when its rejection is opened, with the keyboard as
-// well, and of the others nothing; the view stays open and the focus where it is when it comes again.
+// TestPageRejection: what would admit a pod is asked for when its rejection is opened, with the
+// keyboard as well, and of the others nothing; the view stays open and the focus where it is when
+// it comes again.
 func TestPageRejection(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -110,8 +111,8 @@ func TestPageRejection(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageRemedy: the NUMA nodes that fail are marked with the reason, and each proposal shows the map as it
-// would be.
+// TestPageRemedy: the NUMA nodes that fail are marked with the reason, and each proposal shows the
+// map as it would be.
 func TestPageRemedy(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -134,8 +135,9 @@ func TestPageRemedy(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageMoves: a move under way is an arrow from place to place, and a sentence that a reader's device says; both come and
-// go with the events. The pod shows it as well, and going back in time the arrow is there again.
+// TestPageMoves: a move under way is an arrow from place to place, and a sentence that a reader's
+// device says; both come and go with the events. The pod shows it as well, and going back in time
+// the arrow is there again.
 func TestPageMoves(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -188,7 +190,8 @@ func TestPageSearch(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageSearchFindsRejected: the search goes over pods that were rejected as well, and over their reasons.
+// TestPageSearchFindsRejected: the search goes over pods that were rejected as well, and over their
+// reasons.
 func TestPageSearchFindsRejected(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -219,8 +222,8 @@ func TestPageSharedPool(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageGroups: pods are grouped and coloured by namespace and workload, groups and the legend fold, and
-// the address says so.
+// TestPageGroups: pods are grouped and coloured by namespace and workload, groups and the legend
+// fold, and the address says so.
 func TestPageGroups(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)
@@ -322,7 +325,8 @@ func TestPageHistory(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageSurvivesARestart: the page says that it has lost the agent, and goes on with the next one.
+// TestPageSurvivesARestart: the page says that it has lost the agent, and goes on with the next
+// one.
 func TestPageSurvivesARestart(t *testing.T) {
 	b := newBrowser(t)
 	r := newRig(t)

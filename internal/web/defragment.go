@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// serveDefragment serves which moves of running pods make room for a larger pod. It searches, as many at a time as for
-// remedies.
+// serveDefragment serves which moves of running pods make room for a larger pod. It searches, as
+// many at a time as for remedies.
 func (w *Web) serveDefragment(rw http.ResponseWriter, r *http.Request) {
 	m, ok := w.asked(rw, r)
 	if !ok {

@@ -47,8 +47,9 @@ var (
 
 const dims = `[...document.querySelectorAll('#map .device:not(.dim)')].map((d) => d.querySelector('.id').textContent).join(' ')`
 
-// TestPageDevices: devices are on the map with their container and their NUMA node. They are chosen with the mouse and
-// with the keyboard as CPUs are, highlighted with their pod, and found by their names.
+// TestPageDevices: devices are on the map with their container and their NUMA node. They are chosen
+// with the mouse and with the keyboard as CPUs are, highlighted with their pod, and found by their
+// names.
 func TestPageDevices(t *testing.T) {
 	b := newBrowser(t)
 	r := bestEffort(t)
@@ -83,8 +84,8 @@ func TestPageDevices(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPageDeviceNames: whatever devices and pods are named, the page shows the names as text, an address leads to a
-// device again, and a device that is gone does not break the page.
+// TestPageDeviceNames: whatever devices and pods are named, the page shows the names as text, an
+// address leads to a device again, and a device that is gone does not break the page.
 func TestPageDeviceNames(t *testing.T) {
 	b := newBrowser(t)
 	r := bestEffort(t)

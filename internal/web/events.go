@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// lookEvery is how often a stream looks for changes without an event, and beatEvery the largest number of
-	// looks without a message, so that both sides notice when the other is gone.
+	// lookEvery is how often a stream looks for changes without an event, and beatEvery the largest
+	// number of looks without a message, so that both sides notice when the other is gone.
 	lookEvery = time.Second
 	beatEvery = 15
 	// breath is the time between two events: changes during that time are one event.
@@ -20,12 +20,14 @@ const (
 	retry = 500 * time.Millisecond
 )
 
-// Hello is the first event of a stream. All later changes have events, so a page reads everything now.
+// Hello is the first event of a stream. All later changes have events, so a page reads everything
+// now.
 type Hello struct {
 	Instance string `json:"instance"`
 }
 
-// Change is an event "change": the new entries of the history, and the number of all rejections so far.
+// Change is an event "change": the new entries of the history, and the number of all rejections so
+// far.
 type Change struct {
 	Moments    []Moment `json:"moments"`
 	Rejections int      `json:"refusals"`

@@ -15,18 +15,18 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// Explained is the answer about one pod, to "/api/explain" and to "/api/refusals/{number}": Standing has its situation,
-// and the rest the decision. For an admitted pod, Answer has its assignments. For a rejected pod, the decision is
-// the one that would be made on the present node, with its remedies. If the present node would admit the pod, it is
-// the decision that rejected it.
+// Explained is the answer about one pod, to "/api/explain" and to "/api/refusals/{number}":
+// Standing has its situation, and the rest the decision. For an admitted pod, Answer has its
+// assignments. For a rejected pod, the decision is the one that would be made on the present node,
+// with its remedies. If the present node would admit the pod, it is the decision that rejected it.
 type Explained struct {
 	view.Explanation
 	Assigned bool `json:"held"`
 	// Since is the time of admission; absent if that is not known, or if the pod was not admitted.
 	Since           *time.Time `json:"since,omitempty"`
 	SinceGeneration uint64     `json:"sinceGeneration,omitempty"`
-	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision that would
-	// be made if the pod came to the node now.
+	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
+	// that would be made if the pod came to the node now.
 	DecisionUnknown bool `json:"anew,omitempty"`
 	// Rejected is the newest rejection of a pod of that name.
 	Rejected *RejectedWhen `json:"refused,omitempty"`
@@ -100,8 +100,8 @@ func (w *Web) serveRejection(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askedRejection is the entry that a request is about, and the node as it is. If there is none it has
-// answered.
+// askedRejection is the entry that a request is about, and the node as it is. If there is none it
+// has answered.
 func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, rejection, bool) {
 	text := r.PathValue("number")
 	number, err := strconv.Atoi(text)
@@ -137,8 +137,9 @@ func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n
 	}
 }
 
-// admissionOf is the plan that gave a pod its place. Planning on the same state gives that, unless a scheduler chose the
-// place, which is planned as it did then. A note has the CPUs that the node would have chosen.
+// admissionOf is the plan that gave a pod its place. Planning on the same state gives that, unless
+// a scheduler chose the place, which is planned as it did then. A note has the CPUs that the node
+// would have chosen.
 func admissionOf(base *node.State, g *node.Grant) *node.Plan {
 	own := base.Plan(g.Pod)
 	if own.Grant == nil || own.Known || own.Grant.CPUs().Equal(g.CPUs()) {
@@ -162,7 +163,8 @@ func admissionOf(base *node.State, g *node.Grant) *node.Plan {
 	return handed
 }
 
-// admittedOf explains the first of the grants. If there are rejections, the last one is of that name.
+// admittedOf explains the first of the grants. If there are rejections, the last one is of that
+// name.
 func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection) Explained {
 	g := grants[0]
 	from := w.origin(m.state, g)
@@ -267,8 +269,8 @@ func (w *Web) current(m moment) *node.State {
 	return now
 }
 
-// remedies searches for changes that would admit a pod, unless the last search was the same. It waits for one of the
-// places for searches. The error is the context's.
+// remedies searches for changes that would admit a pod, unless the last search was the same. It
+// waits for one of the places for searches. The error is the context's.
 func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (explain.Remedies, error) {
 	w.finding.Lock()
 	last := w.searched
@@ -348,8 +350,8 @@ func unknown(s *node.State, list []rejection, name string) string {
 	return text
 }
 
-// nearest are the most similar names: the same name in another namespace, then those with the same beginning, for at
-// least half of its length.
+// nearest are the most similar names: the same name in another namespace, then those with the same
+// beginning, for at least half of its length.
 func nearest(names []string, name string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)

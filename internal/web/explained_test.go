@@ -64,7 +64,8 @@ func TestExplainHeld(t *testing.T) {
 	e.stands(t, "since revision 2, before this agent started: CPUs "+plan.Grant.CPUs().String(), "is no longer known")
 }
 
-// TestExplainHanded: a pod whose place a scheduler chose is explained with that place, and with the node's own choice.
+// TestExplainHanded: a pod whose place a scheduler chose is explained with that place, and with the
+// node's own choice.
 func TestExplainHanded(t *testing.T) {
 	r := newRig(t)
 	full, err := r.engine.State().Apply(r.engine.State().Plan(pod("other", 3)))
@@ -94,8 +95,8 @@ func TestExplainHanded(t *testing.T) {
 	}
 }
 
-// TestExplainRejected: what would admit it, on the node as it is; whether it would be admitted by now;
-// and that it was.
+// TestExplainRejected: what would admit it, on the node as it is; whether it would be admitted by
+// now; and that it was.
 func TestExplainRejected(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -252,8 +253,8 @@ func (r *rig) ask(ctx context.Context, path string) (int, error) {
 	return answer.StatusCode, err
 }
 
-// TestSlowSearchHoldsUpNothing: while a search lasts every page is answered, that of another rejected pod
-// too, and the search ends when its reader leaves.
+// TestSlowSearchHoldsUpNothing: while a search lasts every page is answered, that of another
+// rejected pod too, and the search ends when its reader leaves.
 func TestSlowSearchHoldsUpNothing(t *testing.T) {
 	r := newRig(t)
 	began, ended := r.slow("endless")
@@ -307,8 +308,8 @@ func TestSearchesEndWithTheAgent(t *testing.T) {
 	}
 }
 
-// TestSearchesAreBounded: no more than maxSearches run at a time, and those that wait for a place end with
-// their readers.
+// TestSearchesAreBounded: no more than maxSearches run at a time, and those that wait for a place
+// end with their readers.
 func TestSearchesAreBounded(t *testing.T) {
 	r := newRig(t)
 	var names []string
@@ -373,8 +374,8 @@ func TestEstimatedPodIsMarked(t *testing.T) {
 	}
 }
 
-// TestExplainResized: the decision that admitted a pod is not that about its present size. The sentence with which its last
-// resize was rejected is said.
+// TestExplainResized: the decision that admitted a pod is not that about its present size. The
+// sentence with which its last resize was rejected is said.
 func TestExplainResized(t *testing.T) {
 	r := newRig(t)
 	veto := ""

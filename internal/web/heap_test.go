@@ -21,7 +21,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMemoryIsBounded: thousands of decisions of each kind leave little behind besides the pods themselves.
+// TestMemoryIsBounded: thousands of decisions of each kind leave little behind besides the pods
+// themselves.
 func TestMemoryIsBounded(t *testing.T) {
 	const most = 40 << 20
 	wide := func(name string, cpus, containers int) request.Pod {
@@ -78,8 +79,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestRejectionKeepsItsAccount: the explanation of a rejection that is made later, without the pods that were there
-// then, is the one that would have been made at once.
+// TestRejectionKeepsItsAccount: the explanation of a rejection that is made later, without the pods
+// that were there then, is the one that would have been made at once.
 func TestRejectionKeepsItsAccount(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)

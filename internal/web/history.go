@@ -13,8 +13,8 @@ import (
 const (
 	// Kept is how many states are kept at most.
 	Kept = 1000
-	// maxHistoryBytes is about the memory that they may need; the last is always kept. A node with 250
-	// pods of four containers stays below it with Kept states.
+	// maxHistoryBytes is about the memory that they may need; the last is always kept. A node with
+	// 250 pods of four containers stays below it with Kept states.
 	maxHistoryBytes = 16 << 20
 )
 
@@ -31,8 +31,8 @@ type moment struct {
 // history are the last states, ascending by generation.
 type history struct {
 	moments []moment
-	// Moments before first are not kept any more. Readers may have slices of them, so they stay until the list is
-	// copied. size is the bytes of the kept moments, gone of the others.
+	// Moments before first are not kept any more. Readers may have slices of them, so they stay
+	// until the list is copied. size is the bytes of the kept moments, gone of the others.
 	first      int
 	size, gone int
 }
@@ -56,8 +56,8 @@ func (h *history) add(s *node.State, at time.Time) bool {
 	return true
 }
 
-// stateBytes is about the memory that a state needs and does not share with the one before it: its list of grants
-// with the slots, and the new grants.
+// stateBytes is about the memory that a state needs and does not share with the one before it: its
+// list of grants with the slots, and the new grants.
 func stateBytes(before, s *node.State) int {
 	var old []*node.Grant
 	if before != nil {

@@ -39,9 +39,9 @@ func (w *Web) edit() {
 	}
 }
 
-// Restore adds the rejections of an earlier agent, and the admissions of the pods that have the same grant in s. It
-// is called before any decision. It is not known how these decisions were made, because the machine and the policy
-// may be different now.
+// Restore adds the rejections of an earlier agent, and the admissions of the pods that have the
+// same grant in s. It is called before any decision. It is not known how these decisions were made,
+// because the machine and the policy may be different now.
 func (w *Web) Restore(j journal.Journal, s *node.State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,8 @@ const decidedBefore = "this was decided before the agent was restarted: the acco
 
 // admittedAt is the admission of a pod, as far as it is known.
 type admittedAt struct {
-	// base is the state that the decision is based on; if that is not known, the present state without the pod.
+	// base is the state that the decision is based on; if that is not known, the present state
+	// without the pod.
 	base *node.State
 	// since is nil if the time is not known. decided is true if the decision is known.
 	since   *time.Time

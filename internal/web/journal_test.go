@@ -38,7 +38,8 @@ func (r *rig) restart() *rig {
 	return next
 }
 
-// TestExplainAfterARestart: what was known of each pod is known, with its time, and that the way is not.
+// TestExplainAfterARestart: what was known of each pod is known, with its time, and that the way is
+// not.
 func TestExplainAfterARestart(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -81,8 +82,8 @@ func TestExplainAfterARestart(t *testing.T) {
 	}
 }
 
-// TestRejectedAgainAfterARestart: times and the first one go on, numbers too, and the way is known again; what has
-// room by now would be admitted.
+// TestRejectedAgainAfterARestart: times and the first one go on, numbers too, and the way is known
+// again; what has room by now would be admitted.
 func TestRejectedAgainAfterARestart(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 3)
@@ -113,7 +114,8 @@ func TestRejectedAgainAfterARestart(t *testing.T) {
 	}
 }
 
-// TestRestoreLeavesOutWhatIsGone: admissions of pods that are not there, or there by another grant, age out.
+// TestRestoreLeavesOutWhatIsGone: admissions of pods that are not there, or there by another grant,
+// age out.
 func TestRestoreLeavesOutWhatIsGone(t *testing.T) {
 	r := newRig(t)
 	r.admit("a", 1)
@@ -160,8 +162,8 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// FuzzRestore: whatever a file says that can be decoded, the pages and explanations are made, and what
-// comes next can be written.
+// FuzzRestore: whatever a file says that can be decoded, the pages and explanations are made, and
+// what comes next can be written.
 func FuzzRestore(f *testing.F) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	odd := pod("odd", 1<<40)
@@ -213,8 +215,8 @@ func (w *Web) serveAll(t *testing.T) {
 	}
 }
 
-// TestUnknownDevices: the account of a pod has which of its devices are not known, why, and what to do, whether it was
-// admitted or rejected, on the page and in the answer, also after a restart.
+// TestUnknownDevices: the account of a pod has which of its devices are not known, why, and what to
+// do, whether it was admitted or rejected, on the page and in the answer, also after a restart.
 func TestUnknownDevices(t *testing.T) {
 	r := newRig(t)
 	for name, cpus := range map[string]int{"a": 2, "large": 9} {

@@ -33,7 +33,8 @@ func (w *Web) servePreview(rw http.ResponseWriter, r *http.Request) {
 	drawn(rw, svg)
 }
 
-// after is the node with the pod, after the proposal of that number. Pods that stay keep their colours.
+// after is the node with the pod, after the proposal of that number. Pods that stay keep their
+// colours.
 func (w *Web) after(ctx context.Context, m moment, n rejection, proposal string) (moment, error) {
 	now := w.current(m)
 	s, pod := now, n.pod

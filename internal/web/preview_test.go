@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPreview: a picture for each proposal, with the pod in it, and for one that would be admitted by now.
+// TestPreview: a picture for each proposal, with the pod in it, and for one that would be admitted
+// by now.
 func TestPreview(t *testing.T) {
 	r := newRig(t)
 	r.admit("first", 4)

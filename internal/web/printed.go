@@ -12,11 +12,12 @@ import (
 	"github.com/paddock-project/paddock/internal/view"
 )
 
-// NoticeHeader is in the answers of what commands print: why the state is not in force now. Without it, it is.
+// NoticeHeader is in the answers of what commands print: why the state is not in force now. Without
+// it, it is.
 const NoticeHeader = "Paddock-Notice"
 
-// MinWidth and MaxWidth limit a map in a terminal, in characters. Below the least nothing is legible; the most is a
-// wall of screens.
+// MinWidth and MaxWidth limit a map in a terminal, in characters. Below the least nothing is
+// legible; the most is a wall of screens.
 const (
 	MinWidth     = 20
 	defaultWidth = 120
@@ -62,7 +63,8 @@ func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 	_, _ = rw.Write(printed.Bytes()) // An error is the reader's, who is gone.
 }
 
-// serveReport serves how the node is divided. It searches for the largest pods, as many at a time as for remedies.
+// serveReport serves how the node is divided. It searches for the largest pods, as many at a time
+// as for remedies.
 func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 	m, ok := w.asked(rw, r)
 	if !ok {

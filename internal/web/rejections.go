@@ -18,8 +18,8 @@ const (
 	maxRejectionBytes = 16 << 20
 )
 
-// rejection is a pod that was not admitted, with everything that an explanation needs. Of the other pods it has only
-// the names in the account. A stored rejection never changes.
+// rejection is a pod that was not admitted, with everything that an explanation needs. Of the other
+// pods it has only the names in the account. A stored rejection never changes.
 type rejection struct {
 	pod        request.Pod
 	generation uint64          // of the state that the decision is based on

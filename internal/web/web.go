@@ -1,19 +1,20 @@
 // Package web serves the live map of a node: one page, its numbers, and a stream of changes.
 //
-// It gets every written state (engine.Observer) and keeps the last ones, as many as Kept and maxHistoryBytes
-// allow. No request changes anything. The engine never waits for it: expensive answers are computed when a page
-// asks for them. The picture is drawn once for each state. The search for remedies of a rejected pod runs in one of
-// maxSearches places, so that a slow search delays no other page, and ends when its reader has gone. Explanations
-// are not stored. The web keeps the pod of each decision and the state before it without its grants
-// (node.State.Bare), and for rejections the account. Planning again gives the same answer. So the memory for a
-// decision does not grow with the pods on the node.
+// It gets every written state (engine.Observer) and keeps the last ones, as many as Kept and
+// maxHistoryBytes allow. No request changes anything. The engine never waits for it: expensive
+// answers are computed when a page asks for them. The picture is drawn once for each state. The
+// search for remedies of a rejected pod runs in one of maxSearches places, so that a slow search
+// delays no other page, and ends when its reader has gone. Explanations are not stored. The web
+// keeps the pod of each decision and the state before it without its grants (node.State.Bare), and
+// for rejections the account. Planning again gives the same answer. So the memory for a decision
+// does not grow with the pods on the node.
 //
-// The journal survives a restart: rejections with their accounts, and the times of admission. The agent writes it
-// and passes it in again; see Journal and Restore.
+// The journal survives a restart: rejections with their accounts, and the times of admission. The
+// agent writes it and passes it in again; see Journal and Restore.
 //
-// The page is part of the program and loads nothing from other hosts; its content security policy allows nothing
-// else. It names pods, so it is for clients on the node: internal/access guards it, and everything else that is
-// served at the same address.
+// The page is part of the program and loads nothing from other hosts; its content security policy
+// allows nothing else. It names pods, so it is for clients on the node: internal/access guards it,
+// and everything else that is served at the same address.
 package web
 
 import (
@@ -45,18 +46,18 @@ const maxStreams = 32
 type Config struct {
 	// Machine and Policy are names for people.
 	Machine, Policy string
-	// Snapshot is the present state; nil while there is none. It must not wait, and several goroutines may
-	// call it at any time.
+	// Snapshot is the present state; nil while there is none. It must not wait, and several
+	// goroutines may call it at any time.
 	Snapshot func() *engine.Snapshot
-	// Notice returns the reason why the map is not in force, for example another manager that assigns CPUs on
-	// this node; empty: it is. It must not wait, and several goroutines may call it at any time. Nil: the map is
-	// always in force.
+	// Notice returns the reason why the map is not in force, for example another manager that
+	// assigns CPUs on this node; empty: it is. It must not wait, and several goroutines may call it
+	// at any time. Nil: the map is always in force.
 	Notice func() string
-	// Warning returns a problem that the map does not show, for example a manifest that cannot be used; empty:
-	// none. It has the same limits as Notice. Nil: there is never one.
+	// Warning returns a problem that the map does not show, for example a manifest that cannot be
+	// used; empty: none. It has the same limits as Notice. Nil: there is never one.
 	Warning func() string
-	// Veto returns why the last resize of a pod was rejected, by its UID; empty: it was not. It has the same limits as
-	// Notice. Nil: no resize is ever rejected.
+	// Veto returns why the last resize of a pod was rejected, by its UID; empty: it was not. It has
+	// the same limits as Notice. Nil: no resize is ever rejected.
 	Veto func(uid string) string
 	// Now and After are the clock.
 	Now   func() time.Time
@@ -90,12 +91,12 @@ type Web struct {
 	searched searched
 }
 
-// maxSearches is how many searches for remedies run at a time. Each is limited, ends when its reader has gone, and
-// uses one CPU.
+// maxSearches is how many searches for remedies run at a time. Each is limited, ends when its
+// reader has gone, and uses one CPU.
 const maxSearches = 4
 
-// admission is the time at which a pod was admitted, the sequence of its grant, and the state that the decision is
-// based on, without its grants: nil for a decision before a restart.
+// admission is the time at which a pod was admitted, the sequence of its grant, and the state that
+// the decision is based on, without its grants: nil for a decision before a restart.
 type admission struct {
 	base     *node.State
 	at       time.Time
@@ -128,7 +129,8 @@ func New(c Config) *Web {
 	}
 }
 
-// Handler serves the page and its data, and passes all other requests to next. Streams end with ctx.
+// Handler serves the page and its data, and passes all other requests to next. Streams end with
+// ctx.
 func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
@@ -202,7 +204,8 @@ func (w *Web) Wrote(write engine.Write) {
 	}
 }
 
-// Released is engine.Observer's: a pod is gone. The state that was written before shows that already.
+// Released is engine.Observer's: a pod is gone. The state that was written before shows that
+// already.
 func (w *Web) Released(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,8 +244,8 @@ func (w *Web) wake() {
 	w.changed = make(chan struct{})
 }
 
-// now records the present state, because some changes are not written at once. It returns the last moment of the
-// history, and false while there is none.
+// now records the present state, because some changes are not written at once. It returns the last
+// moment of the history, and false while there is none.
 func (w *Web) now() (moment, bool) {
 	s := w.config.Snapshot()
 	w.mu.Lock()

@@ -141,8 +141,6 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// TestReadOnly: there is no way to change anything, every answer has the policy, and what is not ours
-// goes to the next handler.
 // TestRule: the page links to the rule of a rejection.
 func TestRule(t *testing.T) {
 	r := newRig(t)
@@ -156,6 +154,8 @@ func TestRule(t *testing.T) {
 	}
 }
 
+// TestReadOnly: there is no way to change anything, every answer has the policy, and what is not
+// ours goes to the next handler.
 func TestReadOnly(t *testing.T) {
 	r := newRig(t)
 	h := r.web.Handler(t.Context(), http.HandlerFunc(next))
@@ -298,8 +298,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestStreamsAreBounded: one more than there may be is told to come later, and there is room again when one
-// ends.
+// TestStreamsAreBounded: one more than there may be is told to come later, and there is room again
+// when one ends.
 func TestStreamsAreBounded(t *testing.T) {
 	r := newRig(t)
 	server := r.serve()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// sendTime is how long a reader may take for an event. After that Send fails, and the reader connects again.
+// sendTime is how long a reader may take for an event. After that Send fails, and the reader
+// connects again.
 const sendTime = 10 * time.Second
 
 // Stream sends server-sent events to one reader. It is for one goroutine.
@@ -18,7 +19,8 @@ type Stream struct {
 	retry   time.Duration
 }
 
-// NewStream begins an answer that is a stream. A page that loses it tries again after the time retry.
+// NewStream begins an answer that is a stream. A page that loses it tries again after the time
+// retry.
 func NewStream(rw http.ResponseWriter, now func() time.Time, retry time.Duration) Stream {
 	s := Stream{rw, http.NewResponseController(rw), now, retry}
 	rw.Header().Set("Content-Type", "text/event-stream")
@@ -27,7 +29,8 @@ func NewStream(rw http.ResponseWriter, now func() time.Time, retry time.Duration
 	return s
 }
 
-// Send sends an event with a document as JSON. The error is that of a reader who is gone or too slow.
+// Send sends an event with a document as JSON. The error is that of a reader who is gone or too
+// slow.
 func (s Stream) Send(event string, document any) error {
 	data, err := json.Marshal(document)
 	if err != nil {

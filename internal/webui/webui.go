@@ -1,4 +1,5 @@
-// Package webui is what the pages of Paddock have in common: a script, and what a browser may do with an answer.
+// Package webui is what the pages of Paddock have in common: a script, and what a browser may do
+// with an answer.
 package webui
 
 import (
@@ -17,7 +18,8 @@ func ServeTextJS(rw http.ResponseWriter, _ *http.Request) {
 	_, _ = rw.Write(TextJS) // An error is the reader's, who is gone.
 }
 
-// Harden limits what a browser may do with an answer: nothing is loaded from elsewhere, and nothing is kept.
+// Harden limits what a browser may do with an answer: nothing is loaded from elsewhere, and nothing
+// is kept.
 func Harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		h := rw.Header()

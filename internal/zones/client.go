@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/reconcile"
 )
 
-// ErrNotInstalled is returned where the API server has no CustomResourceDefinition of NodeResourceTopology.
+// ErrNotInstalled is returned where the API server has no CustomResourceDefinition of
+// NodeResourceTopology.
 var ErrNotInstalled = errors.New("the API server does not have " + resource + "." + group +
 	": apply manifests/crd.yaml of github.com/k8stopologyawareschedwg/noderesourcetopology-api, or switch the export off")
 
@@ -28,8 +29,8 @@ func NewClient(config *rest.Config) (*Client, error) {
 // path is the path of all objects.
 const path = "/apis/" + apiVersion + "/" + resource
 
-// look returns the object of a node as it is, and the owner that it must have. Without one, it returns a new one, which has
-// no resource version.
+// look returns the object of a node as it is, and the owner that it must have. Without one, it
+// returns a new one, which has no resource version.
 func (c *Client) look(ctx context.Context, name string) (*Object, metav1.OwnerReference, error) {
 	owner, err := reconcile.Owner(ctx, c.rest, name)
 	if err != nil {

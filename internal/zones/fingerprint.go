@@ -10,8 +10,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// fingerprint identifies a set of pods by their namespaces and names, in the format that schedulers compare: the hash of
-// the pods' sorted hashes. The hash of a pod is that of its name, seeded with that of its namespace.
+// fingerprint identifies a set of pods by their namespaces and names, in the format that schedulers
+// compare: the hash of the pods' sorted hashes. The hash of a pod is that of its name, seeded with
+// that of its namespace.
 func fingerprint(grants []*node.Grant) string {
 	hashes := make([]uint64, len(grants))
 	for i, g := range grants {

@@ -14,12 +14,14 @@ import (
 	"github.com/paddock-project/paddock/internal/reconcile"
 )
 
-// Uninstalled is the time between two tries while there is no definition of the object: it must be installed first.
+// Uninstalled is the time between two tries while there is no definition of the object: it must be
+// installed first.
 const Uninstalled = 5 * time.Minute
 
 // Observer gets what happens, for metrics. It must not wait.
 type Observer interface {
-	// Exported is one write, or a try that failed; missing: because there is no definition of the object.
+	// Exported is one write, or a try that failed; missing: because there is no definition of the
+	// object.
 	Exported(err error, missing bool)
 }
 
@@ -37,13 +39,14 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Keeper keeps the NodeResourceTopology of a node. Its methods but Run may be called by several goroutines.
+// Keeper keeps the NodeResourceTopology of a node. Its methods but Run may be called by several
+// goroutines.
 type Keeper struct {
 	*reconcile.Loop
 	config Config
 
-	// The fields below are those of Run's goroutine. have is the object as it was read or written last, nil: unknown;
-	// shown is the state of which it is.
+	// The fields below are those of Run's goroutine. have is the object as it was read or written
+	// last, nil: unknown; shown is the state of which it is.
 	have    *Object
 	owners  []metav1.OwnerReference
 	shown   *node.State

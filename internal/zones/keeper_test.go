@@ -86,7 +86,8 @@ func (w *world) object() *Object {
 	return o
 }
 
-// TestWrites: the object follows the state, is owned by the Node, and is not written while nothing changes.
+// TestWrites: the object follows the state, is owned by the Node, and is not written while nothing
+// changes.
 func TestWrites(t *testing.T) {
 	w := newWorld(t)
 	if n := w.turn(0); n != 1 {
@@ -112,8 +113,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestOthers: an object that is gone, that another writer changed, or that belongs to a Node of before is written again;
-// what others added to its metadata stays.
+// TestOthers: an object that is gone, that another writer changed, or that belongs to a Node of
+// before is written again; what others added to its metadata stays.
 func TestOthers(t *testing.T) {
 	w := newWorld(t)
 	w.turn(0)
@@ -137,8 +138,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestNotInstalled: without the definition there is one line in the log, and a try every few minutes. Once it is there,
-// the object is written.
+// TestNotInstalled: without the definition there is one line in the log, and a try every few
+// minutes. Once it is there, the object is written.
 func TestNotInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.server.Fail(func(r *http.Request) int {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The names of the API. The types below have the fields of it that are written here: its Go module would link a client
-// with informers for one object.
+// The names of the API. The types below have the fields of it that are written here: its Go module
+// would link a client with informers for one object.
 const (
 	group      = "topology.node.k8s.io"
 	apiVersion = group + "/v1alpha2"

@@ -57,7 +57,8 @@ func (z *Zone) add(resource string, capacity, allocatable, available int64) {
 	z.Resources = append(z.Resources, Resource{resource, text(capacity), text(allocatable), text(available)})
 }
 
-// freeCPUs are the CPUs that could become exclusive now; with whole cores only, those of whole cores.
+// freeCPUs are the CPUs that could become exclusive now; with whole cores only, those of whole
+// cores.
 func freeCPUs(s *node.State) cpuset.Set {
 	free := s.AvailableCPUs()
 	if !s.Policy().CPU.FullPCPUsOnly {
@@ -72,7 +73,8 @@ func freeCPUs(s *node.State) cpuset.Set {
 	return whole
 }
 
-// attributes are the settings under the names of the kubelet's options, and the fingerprint of the pods.
+// attributes are the settings under the names of the kubelet's options, and the fingerprint of the
+// pods.
 func attributes(s *node.State) []Attribute {
 	p := s.Policy()
 	// The policy dynamic admits as static does.

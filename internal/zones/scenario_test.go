@@ -12,8 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
-// TestScenarios plays the files in testdata, in the language of internal/scenario. The command zones shows the content
-// of the object: a line for each attribute, zone and resource; amounts are available, allocatable and capacity.
+// TestScenarios plays the files in testdata, in the language of internal/scenario. The command
+// zones shows the content of the object: a line for each attribute, zone and resource; amounts are
+// available, allocatable and capacity.
 func TestScenarios(t *testing.T) {
 	golden.Scenarios(t, "testdata/*.txt", func(_ *testing.T, script golden.Script) {
 		n := scenario.New(nil)

@@ -19,14 +19,15 @@ import (
 // Source is what the objects of one node report.
 type Source struct {
 	*fleetsource.Node
-	// Problem is why nothing is planned for the node, in words; empty: nothing is wrong. Node may be nil if
-	// there is one.
+	// Problem is why nothing is planned for the node, in words; empty: nothing is wrong. Node may
+	// be nil if there is one.
 	Problem string
 }
 
 // World is what a cluster looks at and does not own.
 type World struct {
-	// Pods are the pods that are bound to a node and have not ended. The caller does not change them.
+	// Pods are the pods that are bound to a node and have not ended. The caller does not change
+	// them.
 	Pods func(node string) []*v1.Pod
 	// Exists reports whether there is a pod with that UID which has not ended, bound or not.
 	Exists func(namespace, name, uid string) bool
@@ -67,7 +68,8 @@ type At struct {
 	Gates podspec.Gates
 }
 
-// Update sets what the objects of a node report; nil: it has none. The caller does not change it afterwards.
+// Update sets what the objects of a node report; nil: it has none. The caller does not change it
+// afterwards.
 func (c *Cluster) Update(name string, source *Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,9 +96,9 @@ func (c *Cluster) Update(name string, source *Source) {
 	m.update(source)
 }
 
-// At is what is known of a node, nil if it has no objects. The generation is that of the scheduler's cache, which
-// no two nodes ever have in common, and count what the scheduler counts of the node: it is called if the generation is
-// not that of the last call.
+// At is what is known of a node, nil if it has no objects. The generation is that of the
+// scheduler's cache, which no two nodes ever have in common, and count what the scheduler counts of
+// the node: it is called if the generation is not that of the last call.
 func (c *Cluster) At(name string, generation int64, count func() (allocatable, used fleet.Amounts)) *At {
 	if at := c.recent.find(generation); at != nil {
 		return at
@@ -120,7 +122,8 @@ func (c *Cluster) At(name string, generation int64, count func() (allocatable, u
 	return at
 }
 
-// After is what is known of a node after all events that the pod informer has; nil if it has no objects.
+// After is what is known of a node after all events that the pod informer has; nil if it has no
+// objects.
 func (c *Cluster) After(name string) *At {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -172,9 +175,9 @@ type Reservation struct {
 	After *memo.Node
 }
 
-// Reserve plans a pod on what the node is now, and keeps the grant until Unreserve or until the pod is gone. The
-// reservation is nil if the node has no objects. A plan that rejects the pod changes nothing. The error
-// names the node and what is wrong.
+// Reserve plans a pod on what the node is now, and keeps the grant until Unreserve or until the pod
+// is gone. The reservation is nil if the node has no objects. A plan that rejects the pod changes
+// nothing. The error names the node and what is wrong.
 func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	m := (*c.members.Load())[name]
 	if m == nil {
@@ -202,7 +205,8 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 	return &Reservation{Plan: plan, Here: m.source.Here, After: view}, nil
 }
 
-// Hand sets the annotation that the pod of a reservation will be bound with. Its grant is the reserved one.
+// Hand sets the annotation that the pod of a reservation will be bound with. Its grant is the
+// reserved one.
 func (c *Cluster) Hand(name, uid, text string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
@@ -213,7 +217,8 @@ func (c *Cluster) Hand(name, uid, text string) {
 	}
 }
 
-// Unreserve takes a reservation back. It does nothing if there is none, and if the pod was bound meanwhile.
+// Unreserve takes a reservation back. It does nothing if there is none, and if the pod was bound
+// meanwhile.
 func (c *Cluster) Unreserve(name, uid string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()

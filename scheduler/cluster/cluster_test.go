@@ -111,7 +111,8 @@ type history struct {
 	// texts are the annotations of pods, known the CPUs of those that have not ended.
 	texts map[string]string
 	known map[string]cpuset.Set
-	// gone are the grants of pods that have ended, late those that the node shows nevertheless: it wrote before.
+	// gone are the grants of pods that have ended, late those that the node shows nevertheless: it
+	// wrote before.
 	gone, late map[string]*node.Grant
 }
 
@@ -178,10 +179,11 @@ func (h *history) step(t *rapid.T, uid string) {
 	}
 }
 
-// TestHistories: through any history of reservations, bindings that succeed or fail, pods that end or come from
-// others, and publications that may be late, no CPU is assigned twice, a pod keeps what it was reserved until its node
-// publishes something else, and another scheduler that starts then knows the same. A comparison that looks at everything
-// finds what the one found that looks for changes.
+// TestHistories: through any history of reservations, bindings that succeed or fail, pods that end
+// or come from others, and publications that may be late, no CPU is assigned twice, a pod keeps
+// what it was reserved until its node publishes something else, and another scheduler that starts
+// then knows the same. A comparison that looks at everything finds what the one found that looks
+// for changes.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{pods: map[string]*v1.Pod{}}
@@ -255,8 +257,8 @@ func compare(t *rapid.T, c *cluster.Cluster, known map[string]cpuset.Set, late m
 	}
 }
 
-// TestConcurrency: many goroutines look at a node, reserve and give back. It is for the race detector, and at
-// the end everything is free.
+// TestConcurrency: many goroutines look at a node, reserve and give back. It is for the race
+// detector, and at the end everything is free.
 func TestConcurrency(t *testing.T) {
 	w := &world{pods: map[string]*v1.Pod{}}
 	c := w.cluster(func(err error) { t.Error(err) })
@@ -292,7 +294,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// TestProblems: a node that cannot be planned for has a problem, and none any more when its objects are right.
+// TestProblems: a node that cannot be planned for has a problem, and none any more when its objects
+// are right.
 func TestProblems(t *testing.T) {
 	w := &world{pods: map[string]*v1.Pod{}}
 	c := w.cluster(func(err error) { t.Error(err) })
@@ -324,9 +327,9 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestResize: a pod that was handed its grant asks for more. As long as its node has not published what became of that, it
-// has what its annotation says, whatever it asks for; then it has what the node says. A scheduler that starts later knows
-// the same.
+// TestResize: a pod that was handed its grant asks for more. As long as its node has not published
+// what became of that, it has what its annotation says, whatever it asks for; then it has what the
+// node says. A scheduler that starts later knows the same.
 func TestResize(t *testing.T) {
 	w := &world{pods: map[string]*v1.Pod{}}
 	c := w.cluster(func(err error) { t.Error(err) })

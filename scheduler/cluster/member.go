@@ -41,11 +41,12 @@ type held struct {
 	reported *node.Grant
 	// asks is what a pod asks for that is planned here; nil: nothing of its own.
 	asks *request.Pod
-	// grant is the one in the state: the reported one or, if that contradicts others, one that is planned here until it
-	// does not. Nil: the pod does not fit, or has nothing of its own.
+	// grant is the one in the state: the reported one or, if that contradicts others, one that is
+	// planned here until it does not. Nil: the pod does not fit, or has nothing of its own.
 	grant        *node.Grant
 	contradicted bool
-	// seen is the last comparison that found the pod, bound the last one that found it bound to the node.
+	// seen is the last comparison that found the pod, bound the last one that found it bound to the
+	// node.
 	seen, bound uint64
 }
 
@@ -62,8 +63,9 @@ type member struct {
 	source      *Source
 	pods        map[string]*held // by UID, of static pods by that of their source
 	comparisons uint64
-	// compared, listed and unbound are what the last comparison saw: the source, nil if the next one has to look at everything; the
-	// pods, with its number; and the reservations of pods that were not bound, by UID.
+	// compared, listed and unbound are what the last comparison saw: the source, nil if the next
+	// one has to look at everything; the pods, with its number; and the reservations of pods that
+	// were not bound, by UID.
 	compared *Source
 	listed   map[*v1.Pod]uint64
 	unbound  map[string]*held
@@ -150,10 +152,11 @@ func (m *member) rebuild() {
 	m.show(memo.Of(m.cluster.ranking.View(fleet.Node{Name: m.name, State: state, Allocatable: m.allocatable, Used: m.used})))
 }
 
-// rank orders the grants that may contradict each other. What a node published of a pod that is bound to it is what the
-// pod has. What it published of another pod may be late: the pod may have ended since, and another one may have been
-// given its CPUs. If it has not, it is a static pod that is not shown yet, or one that was deleted by force: its node
-// rejects or plans again who gets its CPUs, and publishes that.
+// rank orders the grants that may contradict each other. What a node published of a pod that is
+// bound to it is what the pod has. What it published of another pod may be late: the pod may have
+// ended since, and another one may have been given its CPUs. If it has not, it is a static pod that
+// is not shown yet, or one that was deleted by force: its node rejects or plans again who gets its
+// CPUs, and publishes that.
 func (m *member) rank(h *held) int {
 	switch {
 	case h.origin == published && h.bound == m.comparisons:
@@ -249,8 +252,9 @@ func (m *member) compare() {
 	m.compared = m.source
 }
 
-// settled reports that a comparison would find what the last one found. Of most nodes that were given another generation
-// nothing has changed but that, so it reads no pod: an informer does not change the objects that it has shown.
+// settled reports that a comparison would find what the last one found. Of most nodes that were
+// given another generation nothing has changed but that, so it reads no pod: an informer does not
+// change the objects that it has shown.
 func (m *member) settled(pods []*v1.Pod) bool {
 	if m.compared != m.source || len(m.listed) != len(pods) {
 		return false
@@ -268,8 +272,8 @@ func (m *member) settled(pods []*v1.Pod) bool {
 	return true
 }
 
-// publishedChanged takes over what was published. It reports whether the state has to be made again, and whether a
-// grant is not published any more.
+// publishedChanged takes over what was published. It reports whether the state has to be made
+// again, and whether a grant is not published any more.
 func (m *member) publishedChanged() (changed, ended bool) {
 	for uid, g := range m.source.Published {
 		h := m.pods[uid]
@@ -295,8 +299,8 @@ func (m *member) publishedChanged() (changed, ended bool) {
 	return changed, ended
 }
 
-// read is a bound pod with the grant of its annotation. Without one, or with one that is not valid, the pod is planned:
-// its node does the same.
+// read is a bound pod with the grant of its annotation. Without one, or with one that is not valid,
+// the pod is planned: its node does the same.
 func (m *member) read(pod *v1.Pod, annotation string) *held {
 	h := &held{origin: provisional, namespace: pod.Namespace, name: pod.Name, text: annotation}
 	bound, wrong := fleetsource.ReadBound(pod, m.source.Policy)
@@ -324,8 +328,8 @@ func (m *member) read(pod *v1.Pod, annotation string) *held {
 	return h
 }
 
-// provide plans the pods that have no grant, in the order in which they were made. One that does not fit is planned again
-// when others end: its node tries it again, too.
+// provide plans the pods that have no grant, in the order in which they were made. One that does
+// not fit is planned again when others end: its node tries it again, too.
 func (m *member) provide() {
 	var list []*held
 	for _, h := range m.pods {

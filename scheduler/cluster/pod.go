@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// Concerns reports whether a pod asks for anything that a node may assign to it alone, under some policy. The
-// planner has nothing to decide about other pods, and every node takes them.
+// Concerns reports whether a pod asks for anything that a node may assign to it alone, under some
+// policy. The planner has nothing to decide about other pods, and every node takes them.
 func Concerns(pod *request.Pod) bool {
 	if pod.Kind == request.Unmanaged || pod.BudgetCPUs > 0 || len(pod.BudgetMemory) > 0 {
 		return true

@@ -2,9 +2,10 @@ package cluster
 
 import "sync/atomic"
 
-// recent finds what is known of a node by the generation of the scheduler's cache. A look-up by name reads the name, the
-// map and the name in it, and none of that is in a cache of the CPU if a cluster has thousands of nodes: it is most of
-// what a known answer costs. Of two nodes in one slot one is looked up by name.
+// recent finds what is known of a node by the generation of the scheduler's cache. A look-up by
+// name reads the name, the map and the name in it, and none of that is in a cache of the CPU if a
+// cluster has thousands of nodes: it is most of what a known answer costs. Of two nodes in one slot
+// one is looked up by name.
 type recent [1 << 16]atomic.Pointer[At] // At 5,000 nodes, 7 % of them share a slot.
 
 func (r *recent) slot(generation int64) *atomic.Pointer[At] {

@@ -16,8 +16,9 @@ import (
 	"github.com/paddock-project/paddock/internal/fleetsource"
 )
 
-// TestRecent: through any history, what At finds by the generation is what a look-up by name finds, with the amounts
-// of that generation, and what is not known any more is not kept. Generations that are far apart share slots.
+// TestRecent: through any history, what At finds by the generation is what a look-up by name finds,
+// with the amounts of that generation, and what is not known any more is not kept. Generations that
+// are far apart share slots.
 func TestRecent(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}}}}})
 	if err != nil {

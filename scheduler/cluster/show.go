@@ -31,11 +31,13 @@ type ShownGrant struct {
 	Origin    string `json:"origin"`
 	// Contradicted: the grant of the origin contradicts those of others, and Grant is planned here.
 	Contradicted bool `json:"contradicted,omitempty"`
-	// Grant has the form of the agent's state file. Without it the pod has nothing of its own, or does not fit.
+	// Grant has the form of the agent's state file. Without it the pod has nothing of its own, or
+	// does not fit.
 	Grant json.RawMessage `json:"grant,omitempty"`
 }
 
-// Show is what is known of a node after all events that the pod informer has; nil if it has no objects.
+// Show is what is known of a node after all events that the pod informer has; nil if it has no
+// objects.
 func (c *Cluster) Show(name string) *Shown {
 	m := (*c.members.Load())[name]
 	if m == nil {

@@ -17,8 +17,8 @@ func hard(pod *v1.Pod) (out []v1.TopologySpreadConstraint) {
 	return out
 }
 
-// Check is what an API server rejects in constraints, and the plugins would take for something else. The error names the
-// field.
+// Check is what an API server rejects in constraints, and the plugins would take for something
+// else. The error names the field.
 func Check(pod *v1.Pod) error {
 	for i, c := range pod.Spec.TopologySpreadConstraints {
 		at := fmt.Sprintf("spec.topologySpreadConstraints[%d]", i)
@@ -65,8 +65,8 @@ func checkTerms(kind string, terms []v1.PodAffinityTerm) error {
 	return nil
 }
 
-// merged is the pod with the terms that an API server makes of matchLabelKeys and mismatchLabelKeys. Stored pods have them
-// already, and twice is as once.
+// merged is the pod with the terms that an API server makes of matchLabelKeys and
+// mismatchLabelKeys. Stored pods have them already, and twice is as once.
 func merged(pod *v1.Pod) *v1.Pod {
 	a := pod.Spec.Affinity
 	if a == nil || a.PodAffinity == nil && a.PodAntiAffinity == nil {

@@ -12,19 +12,22 @@ import (
 	"github.com/paddock-project/paddock/internal/fleet"
 )
 
-// class is the pods that the plugins cannot distinguish. As a fleet.Rule it judges them at the moment of its last refresh.
+// class is the pods that the plugins cannot distinguish. As a fleet.Rule it judges them at the
+// moment of its last refresh.
 type class struct {
 	of   *Constraints
 	pod  *v1.Pod
 	info *framework.PodInfo
-	// spreads and terms: the pods have required topology spread, or terms of pod affinity or anti-affinity.
+	// spreads and terms: the pods have required topology spread, or terms of pod affinity or
+	// anti-affinity.
 	spreads, terms bool
 
-	// spread and affinity are what the plugins have computed; nil: not yet, or nothing that bars a node.
+	// spread and affinity are what the plugins have computed; nil: not yet, or nothing that bars a
+	// node.
 	spread, affinity fwk.CycleState
 	domains          domains
-	// read is how many placements they take account of: of all pods if the class has constraints, else of keepers. Spaces is
-	// how many namespaces they know.
+	// read is how many placements they take account of: of all pods if the class has constraints,
+	// else of keepers. Spaces is how many namespaces they know.
 	read, spaces int
 	began        bool
 }

@@ -26,7 +26,8 @@ type Constraints struct {
 	classes          map[*v1.Pod]*class
 	// spaces are the namespaces that the plugins know.
 	spaces map[string]bool
-	// placed are the pods that the fleet has placed. Keepers are those that keep others away, also of the beginning.
+	// placed are the pods that the fleet has placed. Keepers are those that keep others away, also
+	// of the beginning.
 	placed, keepers []placement
 }
 
@@ -43,8 +44,8 @@ type placement struct {
 	node fwk.NodeInfo
 }
 
-// New makes the rules of a fleet with these nodes. Namespaces have labels by name. The error is about a pod that a node
-// has.
+// New makes the rules of a fleet with these nodes. Namespaces have labels by name. The error is
+// about a pod that a node has.
 func New(ctx context.Context, places []inputs.Place, namespaces map[string]map[string]string) (fleet.Rules, error) {
 	c := &Constraints{ctx: ctx, handle: newHandle(), classes: map[*v1.Pod]*class{}, spaces: map[string]bool{}}
 	for name, labels := range namespaces {
@@ -67,8 +68,8 @@ func New(ctx context.Context, places []inputs.Place, namespaces map[string]map[s
 	return c, c.plugins()
 }
 
-// plugins makes the plugins, with the arguments that kube-scheduler has by default. Its default constraints of topology
-// spread only prefer nodes.
+// plugins makes the plugins, with the arguments that kube-scheduler has by default. Its default
+// constraints of topology spread only prefer nodes.
 func (c *Constraints) plugins() error {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	spread, err := podtopologyspread.New(c.ctx, &config.PodTopologySpreadArgs{DefaultingType: config.ListDefaulting}, c.handle, features)

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/inputs"
 )
 
-// TestAsIfAskedWithoutMemory: whatever was placed and asked before, a class judges every node as the plugins do that see
-// all nodes with all pods for the first time.
+// TestAsIfAskedWithoutMemory: whatever was placed and asked before, a class judges every node as
+// the plugins do that see all nodes with all pods for the first time.
 func TestAsIfAskedWithoutMemory(t *testing.T) {
 	namespaces := map[string]map[string]string{"two": {"team": "red"}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +49,8 @@ func TestAsIfAskedWithoutMemory(t *testing.T) {
 	})
 }
 
-// compare asks the rules about every place. What bars the pod is explained, but for constraints that only bar it together.
+// compare asks the rules about every place. What bars the pod is explained, but for constraints
+// that only bar it together.
 func compare(t *rapid.T, rules fleet.Rules, pod *fleet.Pod, want []string, places []inputs.Place) {
 	rule, err := rules.For(pod)
 	if err != nil {

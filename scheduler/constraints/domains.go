@@ -13,9 +13,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// domains are the nodes as PodTopologySpread sees them for one class. Nodes that it cannot distinguish are one, with the
-// pods of all of them that can count. So its PreFilter takes as long as there are domains and such pods, in place of
-// nodes and pods.
+// domains are the nodes as PodTopologySpread sees them for one class. Nodes that it cannot
+// distinguish are one, with the pods of all of them that can count. So its PreFilter takes as long
+// as there are domains and such pods, in place of nodes and pods.
 type domains struct {
 	nodes     []fwk.NodeInfo
 	byNode    map[fwk.NodeInfo]fwk.NodeInfo

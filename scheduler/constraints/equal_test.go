@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
-// TestWithoutConstraintsNothingChanges: pods that have no constraints, on nodes whose pods keep none of them away, are
-// placed and rejected as without rules.
+// TestWithoutConstraintsNothingChanges: pods that have no constraints, on nodes whose pods keep
+// none of them away, are placed and rejected as without rules.
 func TestWithoutConstraintsNothingChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := []capacity.Kind{kind(t, "a", rapid.IntRange(1, 3).Draw(t, "a")), kind(t, "b", rapid.IntRange(0, 3).Draw(t, "b"))}
@@ -49,7 +49,8 @@ func TestWithoutConstraintsNothingChanges(t *testing.T) {
 	})
 }
 
-// rulesOf are rules of nodes in two zones, one of which has a pod that keeps pods of another namespace away.
+// rulesOf are rules of nodes in two zones, one of which has a pod that keeps pods of another
+// namespace away.
 func rulesOf(ctx context.Context, nodes []fleet.Node, keeper bool) (fleet.Rules, error) {
 	var places []inputs.Place
 	for i, n := range nodes {

@@ -16,7 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/fleet"
 )
 
-// Explain is fleet.Rule. The plugins are asked about each constraint alone, and about the pod with the change.
+// Explain is fleet.Rule. The plugins are asked about each constraint alone, and about the pod with
+// the change.
 func (c *class) Explain(n *fleet.Node) (detail, remedy string) {
 	at := c.of.handle.nodes.byName[n.Name]
 	switch c.judge(at).Message() {
@@ -49,8 +50,8 @@ func domain(n fwk.NodeInfo, key string) string {
 
 func selected(s *metav1.LabelSelector) string { return metav1.FormatLabelSelector(s) }
 
-// explainSpread names the first constraint that alone keeps the pod from the node, and finds the least maxSkew of it with
-// which the pod, with everything else that it wants, may run there.
+// explainSpread names the first constraint that alone keeps the pod from the node, and finds the
+// least maxSkew of it with which the pod, with everything else that it wants, may run there.
 func (c *class) explainSpread(at fwk.NodeInfo) (detail, remedy string) {
 	for i, s := range c.pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable != v1.DoNotSchedule {
@@ -78,7 +79,8 @@ func (c *class) explainSpread(at fwk.NodeInfo) (detail, remedy string) {
 	return "", ""
 }
 
-// spreadsTo reports whether PodTopologySpread has nothing against a changed pod of the class on the node.
+// spreadsTo reports whether PodTopologySpread has nothing against a changed pod of the class on the
+// node.
 func (c *class) spreadsTo(changed *v1.Pod, at fwk.NodeInfo) bool {
 	state, err := c.of.preFilter(c.of.spread, changed, c.domains.nodes)
 	return err == nil && (state == nil || c.of.spread.Filter(c.of.ctx, state, changed, at).IsSuccess())

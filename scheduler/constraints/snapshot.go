@@ -87,7 +87,8 @@ func (h *handle) Parallelizer() fwk.Parallelizer                         { retur
 // processes is a fwk.Parallelizer without the scheduler's metrics.
 type processes struct{}
 
-// few is how many nodes one goroutine looks at sooner than several are started: about 10 µs of work.
+// few is how many nodes one goroutine looks at sooner than several are started: about 10 µs of
+// work.
 const few = 64
 
 // Until is fwk.Parallelizer.

@@ -1,7 +1,8 @@
-// Package duties does what one of several schedulers must do, once: it evicts pods that their nodes reject (package
-// eviction) and deletes PaddockMachines that no node uses (package machines).
+// Package duties does what one of several schedulers must do, once: it evicts pods that their nodes
+// reject (package eviction) and deletes PaddockMachines that no node uses (package machines).
 //
-// The one is the holder of the Lease Name. It need not be the one that schedules: a plugin does not know which that is.
+// The one is the holder of the Lease Name. It need not be the one that schedules: a plugin does not
+// know which that is.
 package duties
 
 import (
@@ -29,7 +30,8 @@ import (
 // Name is the name of the Lease.
 const Name = "paddock-duties"
 
-// period is the time between two passes of eviction: a fraction of the shortest time that can be set.
+// period is the time between two passes of eviction: a fraction of the shortest time that can be
+// set.
 const period = 5 * time.Second
 
 // The times of the Lease are those of kube-scheduler.
@@ -39,8 +41,8 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// Start does the duties until the context ends, while this process has the Lease in that namespace. Pods that are
-// rejected for so long are evicted; 0: never.
+// Start does the duties until the context ends, while this process has the Lease in that namespace.
+// Pods that are rejected for so long are evicted; 0: never.
 func Start(ctx context.Context, handle fwk.Handle, namespace string, evictAfter time.Duration) error {
 	client, err := objects.NewClient(handle.KubeConfig())
 	if err != nil {

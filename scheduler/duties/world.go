@@ -72,7 +72,8 @@ func collected(client rest.Interface) machines.World {
 	}
 }
 
-// page is how many objects are read at a time: a list of thousands would be tens of megabytes at once.
+// page is how many objects are read at a time: a list of thousands would be tens of megabytes at
+// once.
 const page = 200
 
 // each reads all objects of a resource from the store of the API server, page by page.

@@ -1,9 +1,10 @@
 // Package eviction evicts pods that their nodes reject.
 //
-// A pod that is bound to a node stays there. If the node has no room for it, the kubelet tries again for as
-// long as the pod exists. After a time that an administrator sets, such a pod is evicted through the Eviction API, and
-// its controller makes another one, which the scheduler can put elsewhere. The API server applies disruption budgets; it
-// counts a pod that never ran as disrupted already.
+// A pod that is bound to a node stays there. If the node has no room for it, the kubelet tries
+// again for as long as the pod exists. After a time that an administrator sets, such a pod is
+// evicted through the Eviction API, and its controller makes another one, which the scheduler can
+// put elsewhere. The API server applies disruption budgets; it counts a pod that never ran as
+// disrupted already.
 //
 // A pod is evicted only if all of this is true:
 //
@@ -11,9 +12,9 @@
 //   - since then it was bound to that node, pending, and without a sandbox: a pod that was admitted since is left alone;
 //   - a controller owns it, it is not static, and it is not being deleted.
 //
-// An eviction that fails is tried again after a time that doubles, or that the API server names. No more pods are evicted
-// than Rate and Burst allow, those that wait longest first: where every node rejects a pod, its controller makes another
-// one each time.
+// An eviction that fails is tried again after a time that doubles, or that the API server names. No
+// more pods are evicted than Rate and Burst allow, those that wait longest first: where every node
+// rejects a pod, its controller makes another one each time.
 package eviction
 
 import (
@@ -37,13 +38,14 @@ import (
 )
 
 const (
-	// Rate is how many evictions there may be in a second. Kubernetes' own limit for evictions from nodes that are lost
-	// is 0.1; a pod here does not run at least.
+	// Rate is how many evictions there may be in a second. Kubernetes' own limit for evictions from
+	// nodes that are lost is 0.1; a pod here does not run at least.
 	Rate = 0.5
 	// Burst is how many there may be at once.
 	Burst = 10
-	// first and longest are the times between two tries for a pod: the API server answers 429 while a budget or its
-	// load forbids the eviction. An eviction that succeeded is not asked for again before first is over.
+	// first and longest are the times between two tries for a pod: the API server answers 429 while
+	// a budget or its load forbids the eviction. An eviction that succeeded is not asked for again
+	// before first is over.
 	first, longest = 10 * time.Second, 5 * time.Minute
 )
 
@@ -112,8 +114,8 @@ func (e *Evictor) Pass(ctx context.Context) {
 	}
 }
 
-// look adds the rejections that nodes show, and removes the pods that wait no more. A node shows its last rejections
-// alone: a pod can wait and not be among them.
+// look adds the rejections that nodes show, and removes the pods that wait no more. A node shows
+// its last rejections alone: a pod can wait and not be among them.
 func (e *Evictor) look(now time.Time) {
 	for _, n := range e.world.Nodes() {
 		for i := range n.Status.Rejections.Last {

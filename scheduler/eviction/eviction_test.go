@@ -96,8 +96,8 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// TestDelays: an eviction that is forbidden now, or that fails, is tried again after a time that doubles or that the
-// API server names, without an event.
+// TestDelays: an eviction that is forbidden now, or that fails, is tried again after a time that
+// doubles or that the API server names, without an event.
 func TestDelays(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  error
@@ -121,8 +121,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestMany: a node shows its last rejections alone, and rejects more pods than these. Each is evicted once, the longest
-// waiting first, and no faster than the limit.
+// TestMany: a node shows its last rejections alone, and rejects more pods than these. Each is
+// evicted once, the longest waiting first, and no faster than the limit.
 func TestMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := map[string]*v1.Pod{}

@@ -1,11 +1,12 @@
-// Package inspect serves what a scheduler knows of the nodes that Paddock manages, for people and for tests that compare
-// it with the nodes:
+// Package inspect serves what a scheduler knows of the nodes that Paddock manages, for people and
+// for tests that compare it with the nodes:
 //
 //	GET /paddock/nodes[?node=NAME]...   a line of JSON for each node, cluster.Shown, in order of their names
 //
-// It is served on the loopback interface alone, because it names pods: with `kubectl port-forward` it is for those who
-// may forward ports of the scheduler's pod. One answer is made at a time, and a node at a time, so that the memory and the
-// locks that it takes do not grow with the number of nodes.
+// It is served on the loopback interface alone, because it names pods: with `kubectl port-forward`
+// it is for those who may forward ports of the scheduler's pod. One answer is made at a time, and a
+// node at a time, so that the memory and the locks that it takes do not grow with the number of
+// nodes.
 package inspect
 
 import (
@@ -33,7 +34,8 @@ type Nodes interface {
 	Show(name string) *cluster.Shown
 }
 
-// Start serves on an address until the context ends. The error names what is wrong with the address.
+// Start serves on an address until the context ends. The error names what is wrong with the
+// address.
 func Start(ctx context.Context, address string, nodes Nodes) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

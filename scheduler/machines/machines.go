@@ -1,12 +1,13 @@
 // Package machines deletes PaddockMachines that no node uses.
 //
-// Agents create the PaddockMachine of their node, and nodes of a kind share one. When the last of these nodes is gone, or
-// has other hardware, nothing refers to it any more. An object is deleted if no PaddockNode referred to it in any pass for
-// the time Unused.
+// Agents create the PaddockMachine of their node, and nodes of a kind share one. When the last of
+// these nodes is gone, or has other hardware, nothing refers to it any more. An object is deleted
+// if no PaddockNode referred to it in any pass for the time Unused.
 //
-// An agent creates the PaddockMachine before it refers to it, within the same second, and again within a minute if the
-// API server was away. So an object that is about to be used is young, and not deleted. One that is old can be used again
-// in the moment in which it is deleted: agents look at their machine every ten minutes, and create it again.
+// An agent creates the PaddockMachine before it refers to it, within the same second, and again
+// within a minute if the API server was away. So an object that is about to be used is young, and
+// not deleted. One that is old can be used again in the moment in which it is deleted: agents look
+// at their machine every ten minutes, and create it again.
 package machines
 
 import (
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// Unused is for how long no pass found a PaddockNode that refers to an object that is deleted. A node that is drained,
-	// replaced and comes back meanwhile finds its machine.
+	// Unused is for how long no pass found a PaddockNode that refers to an object that is deleted.
+	// A node that is drained, replaced and comes back meanwhile finds its machine.
 	Unused = time.Hour
 	// Period is the time between two passes: each reads all PaddockNodes.
 	Period = 10 * time.Minute

@@ -62,7 +62,8 @@ func (c *cluster) world() machines.World {
 	}
 }
 
-// use lets a node use a machine, as its agent does: the machine is there before. Without a name, the node is gone.
+// use lets a node use a machine, as its agent does: the machine is there before. Without a name,
+// the node is gone.
 func (c *cluster) use(node, machine string) {
 	if delete(c.nodes, node); machine != "" {
 		if c.uids[machine] == "" {
@@ -83,8 +84,8 @@ func (c *cluster) uses(machine string) bool {
 	return slices.Contains(slices.Collect(maps.Values(c.nodes)), machine)
 }
 
-// TestCollector: a machine is deleted only after no pass of an hour found it used, and always within two passes after
-// that while the API server answers. A new leader starts from nothing.
+// TestCollector: a machine is deleted only after no pass of an hour found it used, and always
+// within two passes after that while the API server answers. A new leader starts from nothing.
 func TestCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{now: time.Unix(1000, 0), uids: map[string]types.UID{}, nodes: map[string]string{}, unused: map[types.UID]time.Time{}, deleted: map[types.UID]time.Duration{}}

@@ -28,13 +28,15 @@ import (
 type scan struct {
 	plugin *plugin.Plugin
 	nodes  []fwk.NodeInfo
-	// other is what a scheduler reads between two nodes: memory that is not in a cache of the CPU, on many pages.
+	// other is what a scheduler reads between two nodes: memory that is not in a cache of the CPU,
+	// on many pages.
 	other []byte
 	at    uint32
 	sum   byte
 }
 
-// ask asks all nodes and returns how long that took, each. What is done before a node is not counted.
+// ask asks all nodes and returns how long that took, each. What is done before a node is not
+// counted.
 func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *times {
 	t, state := &times{}, framework.NewCycleState()
 	if _, status := s.plugin.PreFilter(b.Context(), state, pod, s.nodes); !status.IsSuccess() {
@@ -53,8 +55,8 @@ func (s *scan) ask(b *testing.B, pod *v1.Pod, before func(info fwk.NodeInfo)) *t
 	return t
 }
 
-// BenchmarkFilter is Filter on 5,000 nodes: a hit is a node that was asked before, a miss one that has another pod since,
-// and first is a question that no node was asked.
+// BenchmarkFilter is Filter on 5,000 nodes: a hit is a node that was asked before, a miss one that
+// has another pod since, and first is a question that no node was asked.
 func BenchmarkFilter(b *testing.B) {
 	s := &scan{other: make([]byte, 1<<28)}
 	pod := whole("placed", 2)

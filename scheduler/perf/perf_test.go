@@ -1,4 +1,5 @@
-// Package perf measures the scheduler with the plugin and without it. It has only benchmarks: `make scheduler-perf`.
+// Package perf measures the scheduler with the plugin and without it. It has only benchmarks: `make
+// scheduler-perf`.
 package perf
 
 import (
@@ -85,8 +86,8 @@ func (t *times) quantile(part float64) (time.Duration, int64) {
 	return 0, all
 }
 
-// BenchmarkThroughput is pods a second on 5,000 nodes of 64 CPUs and two NUMA nodes with 20 grants each, without the
-// plugin and with it. It needs etcd in PATH.
+// BenchmarkThroughput is pods a second on 5,000 nodes of 64 CPUs and two NUMA nodes with 20 grants
+// each, without the plugin and with it. It needs etcd in PATH.
 func BenchmarkThroughput(b *testing.B) {
 	var made, last *measured
 	var begin time.Duration // CPU time when the nodes are there
@@ -121,7 +122,8 @@ func BenchmarkThroughput(b *testing.B) {
 		perf.WithPreRunFn(func(ctx ktesting.TContext, _ *perf.Workload) (func(), error) {
 			made = nil // A scheduler without the plugin makes none.
 			return func() {
-				// As the result of a benchmark, for the command report: CPU time for the pods, with the API server.
+				// As the result of a benchmark, for the command report: CPU time for the pods, with
+				// the API server.
 				fmt.Printf("BenchmarkCPU/%s 1 %.1f s-cpu\n", strings.Split(ctx.Name(), "/")[1], (cpuTime() - begin).Seconds())
 			}, nil
 		}))
@@ -135,7 +137,8 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has used. Unlike pods a second it does not depend on what else the machine does.
+// cpuTime is what this process has used. Unlike pods a second it does not depend on what else the
+// machine does.
 func cpuTime() time.Duration {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
@@ -231,8 +234,8 @@ func create(ctx ktesting.TContext, names []string) error {
 	}
 }
 
-// BenchmarkMemory is what a process takes for 5,000 PaddockNodes with 20 grants each, beside an empty one: the
-// objects as the informer keeps them, and the states.
+// BenchmarkMemory is what a process takes for 5,000 PaddockNodes with 20 grants each, beside an
+// empty one: the objects as the informer keeps them, and the states.
 func BenchmarkMemory(b *testing.B) {
 	const nodes = 5000
 	heap := func() float64 {

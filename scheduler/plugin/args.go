@@ -14,25 +14,26 @@ import (
 	"github.com/paddock-project/paddock/internal/fleet"
 )
 
-// Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a KubeSchedulerConfiguration. All
-// profiles of a process have the same.
+// Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a
+// KubeSchedulerConfiguration. All profiles of a process have the same.
 type Args struct {
 	// Scoring is least-stranded (the default), least-allocated or most-allocated.
 	Scoring string `json:"scoring,omitempty"`
-	// UnknownDevices is what Filter requires for pods with devices that are chosen later: a plan for One
-	// possible set (the default) or for Every set.
+	// UnknownDevices is what Filter requires for pods with devices that are chosen later: a plan
+	// for One possible set (the default) or for Every set.
 	UnknownDevices string `json:"unknownDevices,omitempty"`
-	// Agents are the agents' pods. A node without a ready one takes no pod that asks for something of its own.
+	// Agents are the agents' pods. A node without a ready one takes no pod that asks for something
+	// of its own.
 	Agents Agents `json:"agents,omitzero"`
-	// ManagedNodes are the nodes on which agents run, by their labels; without it, the default, none is known by its
-	// labels. Such a node takes no pod that asks for something of its own before it has a PaddockNode. Other
-	// nodes without a PaddockNode are left to the other plugins.
+	// ManagedNodes are the nodes on which agents run, by their labels; without it, the default,
+	// none is known by its labels. Such a node takes no pod that asks for something of its own
+	// before it has a PaddockNode. Other nodes without a PaddockNode are left to the other plugins.
 	ManagedNodes *metav1.LabelSelector `json:"managedNodes,omitempty"`
-	// EvictRejectedAfter is for how long a pod is rejected by its node until it is evicted; 0, the default:
-	// no pod is.
+	// EvictRejectedAfter is for how long a pod is rejected by its node until it is evicted; 0, the
+	// default: no pod is.
 	EvictRejectedAfter metav1.Duration `json:"evictRejectedAfter,omitzero"`
-	// InspectAddress is where package inspect serves what the scheduler knows of nodes, such as 127.0.0.1:10269. It is
-	// on the loopback interface; empty, the default: nowhere.
+	// InspectAddress is where package inspect serves what the scheduler knows of nodes, such as
+	// 127.0.0.1:10269. It is on the loopback interface; empty, the default: nowhere.
 	InspectAddress string `json:"inspectAddress,omitempty"`
 }
 
@@ -51,8 +52,8 @@ const (
 	one, every        = "One", "Every"
 )
 
-// leastEviction is the shortest EvictRejectedAfter. A kubelet tries a rejected pod again after 10 s at
-// first, and a pod that had to wait for the end of another one is admitted then.
+// leastEviction is the shortest EvictRejectedAfter. A kubelet tries a rejected pod again after 10 s
+// at first, and a pod that had to wait for the end of another one is admitted then.
 const leastEviction = 30 * time.Second
 
 // settings are Args that were checked.

@@ -86,8 +86,8 @@ func (w *world) claim(name string, args map[string]string) {
 	})
 }
 
-// TestReserveAfterDynamicResources: in the configuration that is deployed the plugin reserves after the one that allocates
-// claims.
+// TestReserveAfterDynamicResources: in the configuration that is deployed the plugin reserves after
+// the one that allocates claims.
 func TestReserveAfterDynamicResources(t *testing.T) {
 	w := &world{t: t}
 	w.start()

@@ -52,8 +52,8 @@ type asked struct {
 	unknown bool
 }
 
-// ask reads a pod for all nodes, and reports whether it asks for anything of its own. The error is about
-// the pod.
+// ask reads a pod for all nodes, and reports whether it asks for anything of its own. The error is
+// about the pod.
 func (s *shared) ask(pod *v1.Pod) (*asked, bool, error) {
 	a := &asked{gates: s.cluster.Gates()}
 	concerns := false
@@ -78,13 +78,15 @@ func (s *shared) ask(pod *v1.Pod) (*asked, bool, error) {
 	return a, concerns, nil
 }
 
-// anyGates reports whether a pod asks for something of its own on some node, whose gates are not known yet.
+// anyGates reports whether a pod asks for something of its own on some node, whose gates are not
+// known yet.
 func anyGates(pod *v1.Pod) bool {
 	read, err := cluster.Read(pod, podspec.Gates{PodLevelResources: true, PodLevelManagers: true})
 	return err == nil && cluster.Concerns(&read.Pod)
 }
 
-// reading is the position of the reading with these gates, -1 if no node had them when the cycle began.
+// reading is the position of the reading with these gates, -1 if no node had them when the cycle
+// began.
 func (a *asked) reading(gates podspec.Gates) int { return slices.Index(a.gates, gates) }
 
 // PreFilter reads the pod.
@@ -123,8 +125,8 @@ func of(state fwk.CycleState) *cycle {
 	return c
 }
 
-// SignPod signs what nodes are asked. A pod with devices that others choose has no signature, because what is
-// reserved for it depends on them.
+// SignPod signs what nodes are asked. A pod with devices that others choose has no signature,
+// because what is reserved for it depends on them.
 func (p *Plugin) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	a, concerns, err := p.ask(pod)
 	switch {

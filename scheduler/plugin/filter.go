@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// Filter reports whether the node has what the pod asks for. Nodes that are not managed are left to the other
-// plugins.
+// Filter reports whether the node has what the pod asks for. Nodes that are not managed are left to
+// the other plugins.
 func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
 	status, _ := p.Ask(state, info)
 	return status
@@ -104,9 +104,9 @@ func amounts(r fwk.Resource, pods int) fleet.Amounts {
 	return a
 }
 
-// everySet asks the node once for each of its NUMA nodes: the devices that others will choose are all there. Sets
-// that are near several NUMA nodes are not asked for: a policy that rejects them rejects them for every
-// pod.
+// everySet asks the node once for each of its NUMA nodes: the devices that others will choose are
+// all there. Sets that are near several NUMA nodes are not asked for: a policy that rejects them
+// rejects them for every pod.
 func (p *Plugin) everySet(view *memo.Node, pod fleet.Pod, claims bool, answer *fleet.Answer) *fleet.Answer {
 	for id := range view.State.Machine().NodeMask().All() {
 		answer, _ = view.Answer(p.cluster.Questions.Of(near(pod, claims, mask.Of(id))))
@@ -117,8 +117,8 @@ func (p *Plugin) everySet(view *memo.Node, pod fleet.Pod, claims bool, answer *f
 	return answer
 }
 
-// near is a pod whose devices are near these NUMA nodes. Which claims a container has is not of interest, one
-// device is enough for the question.
+// near is a pod whose devices are near these NUMA nodes. Which claims a container has is not of
+// interest, one device is enough for the question.
 func near(pod fleet.Pod, claims bool, nodes mask.Mask) fleet.Pod {
 	containers := make([]request.Container, len(pod.Containers))
 	for i, c := range pod.Containers {

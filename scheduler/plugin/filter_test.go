@@ -45,7 +45,8 @@ func filtered(tb testing.TB, nodes int) (*Plugin, []fwk.NodeInfo) {
 	return p, infos
 }
 
-// BenchmarkFilter is what Filter of one node costs: 1 node, whose memory is at hand, and 5,000 in turn.
+// BenchmarkFilter is what Filter of one node costs: 1 node, whose memory is at hand, and 5,000 in
+// turn.
 func BenchmarkFilter(b *testing.B) {
 	for _, nodes := range []int{1, 5000} {
 		p, infos := filtered(b, nodes)

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// moveTime is for how long a node that moves running pods for one pod gets no other pod that needs moves: as long as the
-// node keeps the place that it makes.
+// moveTime is for how long a node that moves running pods for one pod gets no other pod that needs
+// moves: as long as the node keeps the place that it makes.
 const moveTime = 2 * time.Minute
 
-// movers are the nodes that make room for a pod by moving others. The pod is bound there, and has no grant until the node
-// has planned it.
+// movers are the nodes that make room for a pod by moving others. The pod is bound there, and has
+// no grant until the node has planned it.
 type movers struct {
 	mu     sync.Mutex
 	byNode map[string]mover

@@ -60,8 +60,8 @@ var (
 // Name returns Name.
 func (p *Plugin) Name() string { return Name }
 
-// Factory makes the plugins of a process. The profiles of one scheduler share a cluster, and so they must have
-// equal arguments. Duties are started once for each scheduler.
+// Factory makes the plugins of a process. The profiles of one scheduler share a cluster, and so
+// they must have equal arguments. Duties are started once for each scheduler.
 func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	var mu sync.Mutex
 	made := map[informers.SharedInformerFactory]*shared{}
@@ -97,8 +97,8 @@ func Factory(feed Feed, duties Duties) func(ctx context.Context, args runtime.Ob
 	}
 }
 
-// Duties starts what one of several schedulers does; see package duties. The namespace is the agents'. Pods that their
-// nodes reject for so long are evicted; 0: never.
+// Duties starts what one of several schedulers does; see package duties. The namespace is the
+// agents'. Pods that their nodes reject for so long are evicted; 0: never.
 type Duties func(ctx context.Context, handle fwk.Handle, namespace string, evictAfter time.Duration) error
 
 // byNode is the index of bound pods.
@@ -161,8 +161,8 @@ func ready(pod *v1.Pod) bool {
 	return false
 }
 
-// awaited reports whether a node without objects will have some, so that no pod that asks for something of its own may go
-// there before.
+// awaited reports whether a node without objects will have some, so that no pod that asks for
+// something of its own may go there before.
 func (s *shared) awaited(node *v1.Node) bool {
 	return s.settings.managedNodes.Matches(labels.Set(node.Labels))
 }

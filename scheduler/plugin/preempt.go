@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// changedNode is a node with other pods than it has: what preemption tries, and pods that are nominated. It does
-// not change; AddPod and RemovePod make another one.
+// changedNode is a node with other pods than it has: what preemption tries, and pods that are
+// nominated. It does not change; AddPod and RemovePod make another one.
 type changedNode struct {
 	at *cluster.At
 	// removed are UIDs of pods that are bound to the node; added are pods that are not, in order.
@@ -27,8 +27,8 @@ type changedNode struct {
 // PreFilterExtensions returns AddPod and RemovePod.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
-// AddPod puts a pod on a node. One that was removed has the same grant again. One that the node does not have is
-// nominated: it is planned, and has no effect while it does not fit.
+// AddPod puts a pod on a node. One that was removed has the same grant again. One that the node
+// does not have is nominated: it is planned, and has no effect while it does not fit.
 func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, info fwk.NodeInfo) *fwk.Status {
 	return p.change(state, info, func(n *changedNode) {
 		pod := added.GetPod()

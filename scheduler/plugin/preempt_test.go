@@ -43,9 +43,10 @@ type preemption struct {
 	nominated []*v1.Pod
 }
 
-// TestPreemption: under every policy and scope, after any order of RemovePod and AddPod, Filter answers what a node
-// answers that is made of the grants that are left alone, and on which nominated pods are then admitted as they come. A
-// pod that is added again has the grant that it had, and a nominated one that does not fit is skipped.
+// TestPreemption: under every policy and scope, after any order of RemovePod and AddPod, Filter
+// answers what a node answers that is made of the grants that are left alone, and on which
+// nominated pods are then admitted as they come. A pod that is added again has the grant that it
+// had, and a nominated one that does not fit is skipped.
 func TestPreemption(t *testing.T) {
 	m := hardware(t, 2, 8)
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +78,8 @@ func TestPreemption(t *testing.T) {
 	})
 }
 
-// drawPreemption is a node of two NUMA nodes of 8 CPUs with pods, of which some may have found no room.
+// drawPreemption is a node of two NUMA nodes of 8 CPUs with pods, of which some may have found no
+// room.
 func drawPreemption(t *rapid.T, m *machine.Machine) *preemption {
 	p := &preemption{machine: m, state: framework.NewCycleState(), bound: map[string]*v1.Pod{}, grants: map[string]*node.Grant{}, plugin: &Plugin{shared: &shared{}}}
 	p.policy = node.Policy{
@@ -113,7 +115,8 @@ func drawPreemption(t *rapid.T, m *machine.Machine) *preemption {
 	return p
 }
 
-// drawPod is a Guaranteed pod of one or two containers, perhaps with an init container or a budget of its own.
+// drawPod is a Guaranteed pod of one or two containers, perhaps with an init container or a budget
+// of its own.
 func drawPod(t *rapid.T, name string) *v1.Pod {
 	amounts := func(cpus int) v1.ResourceRequirements {
 		memory := resource.MustParse(fmt.Sprint(rapid.SampledFrom([]int{1, 1, 30, 130}).Draw(t, "GiB"), "Gi"))

@@ -16,20 +16,22 @@ import (
 )
 
 const (
-	// promiseTime is for how long the room of a pod that was woken is kept from others that wait. On an idle queue a pod
-	// is scheduled within milliseconds; one that is not by then has another reason to wait.
+	// promiseTime is for how long the room of a pod that was woken is kept from others that wait.
+	// On an idle queue a pod is scheduled within milliseconds; one that is not by then has another
+	// reason to wait.
 	promiseTime = 3 * time.Second
 	// snapshotAge is more than the age of the snapshot with which a scheduling cycle begins.
 	snapshotAge = time.Second
-	// activations is how often a pod is activated for one promise. The queue ignores an activation of a pod that is
-	// being scheduled. A pod that another plugin rejects before this one sees it is not activated forever.
+	// activations is how often a pod is activated for one promise. The queue ignores an activation
+	// of a pod that is being scheduled. A pod that another plugin rejects before this one sees it
+	// is not activated forever.
 	activations = 3
 )
 
-// promises are the pods that were woken. A thousand equal pods may wait, and room for one is no reason to try all of
-// them. A thousand nodes may have room, and one is enough to wake a pod: its cycle looks at all of them. So a pod has
-// one promise at a time, until its next cycle. A promise decides which pods are woken and nothing else: Filter and
-// Reserve do not know it.
+// promises are the pods that were woken. A thousand equal pods may wait, and room for one is no
+// reason to try all of them. A thousand nodes may have room, and one is enough to wake a pod: its
+// cycle looks at all of them. So a pod has one promise at a time, until its next cycle. A promise
+// decides which pods are woken and nothing else: Filter and Reserve do not know it.
 type promises struct {
 	mu     sync.Mutex
 	byNode map[string]*promised
@@ -56,13 +58,15 @@ type promise struct {
 	node     string
 	priority int32
 	pod      fleet.Pod
-	// since is when the pod was woken, latest is when it was last passed over because of this promise.
+	// since is when the pod was woken, latest is when it was last passed over because of this
+	// promise.
 	since, latest, until time.Time
 	activations          int
 }
 
-// wakes reports whether a waiting pod is woken for the room on a node, and promises the room to it. One that is
-// nominated for the node, or of a higher priority than all that were woken, does not wait for them.
+// wakes reports whether a waiting pod is woken for the room on a node, and promises the room to it.
+// One that is nominated for the node, or of a higher priority than all that were woken, does not
+// wait for them.
 func (p *Plugin) wakes(w waitingPod, node string, at *cluster.At) bool {
 	if p.promises.awake(w) || !w.fits(at) {
 		return false
@@ -107,7 +111,8 @@ func (p *promises) add(made *promise) {
 	p.queue = append(p.queue, made)
 }
 
-// activated is for pods that were activated and may have been in a cycle: without a cycle since they are activated again.
+// activated is for pods that were activated and may have been in a cycle: without a cycle since
+// they are activated again.
 func (p *promises) activated(plugin *Plugin, pods ...*v1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,8 +125,8 @@ func (p *promises) activated(plugin *Plugin, pods ...*v1.Pod) {
 	}
 }
 
-// expire ends promises. Pods that did not use the room are activated again if no cycle of theirs has begun since, and
-// other pods are woken for it.
+// expire ends promises. Pods that did not use the room are activated again if no cycle of theirs
+// has begun since, and other pods are woken for it.
 func (p *Plugin) expire() {
 	pods, nodes := p.endPromises(time.Now())
 	if len(pods) > 0 {
@@ -132,8 +137,8 @@ func (p *Plugin) expire() {
 	}
 }
 
-// endPromises ends those that end by now, and returns the pods to activate again, by namespace and name, and the nodes
-// that have more room for others.
+// endPromises ends those that end by now, and returns the pods to activate again, by namespace and
+// name, and the nodes that have more room for others.
 func (p *Plugin) endPromises(now time.Time) (pods map[string]*v1.Pod, nodes map[string]bool) {
 	pods, nodes = map[string]*v1.Pod{}, map[string]bool{}
 	p.promises.mu.Lock()
@@ -164,7 +169,8 @@ func (p *Plugin) endPromises(now time.Time) (pods map[string]*v1.Pod, nodes map[
 	return pods, nodes
 }
 
-// awake reports whether a pod was woken and its cycle has not begun: that cycle will look at every node.
+// awake reports whether a pod was woken and its cycle has not begun: that cycle will look at every
+// node.
 func (p *promises) awake(w waitingPod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +214,8 @@ func (n *promised) update() {
 	}
 }
 
-// remove takes the room of a promise back, and reports whether there was any. It is called with the lock.
+// remove takes the room of a promise back, and reports whether there was any. It is called with the
+// lock.
 func (p *promises) remove(o *promise) bool {
 	n := p.byNode[o.node]
 	if n == nil {
@@ -220,7 +227,8 @@ func (p *promises) remove(o *promise) bool {
 	return len(n.pods) < had
 }
 
-// placed ends the promise of a pod that has a node. If it was promised room on another one it returns that.
+// placed ends the promise of a pod that has a node. If it was promised room on another one it
+// returns that.
 func (p *promises) placed(uid types.UID, node string) (other string, freed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

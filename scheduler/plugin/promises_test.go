@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRejectedByOthers is about pods that this plugin finds room for and another plugin rejects everywhere. They are
-// tried for what changes, and not again and again.
+// TestRejectedByOthers is about pods that this plugin finds room for and another plugin rejects
+// everywhere. They are tried for what changes, and not again and again.
 func TestRejectedByOthers(t *testing.T) {
 	t.Parallel()
 	const nodes, pods, rounds = 20, 10, 3
@@ -40,7 +40,8 @@ func TestRejectedByOthers(t *testing.T) {
 		return all
 	}
 	time.Sleep((activations + 1) * promiseTime)
-	// Each change of a node has room for one of the pods, which may be activated once more when its promise ends.
+	// Each change of a node has room for one of the pods, which may be activated once more when its
+	// promise ends.
 	if all := attempts(); all > 2*rounds*nodes {
 		t.Errorf("%d attempts for %d changes", all, rounds*nodes)
 	}
@@ -67,8 +68,8 @@ func TestRejectedByOthers(t *testing.T) {
 	}
 }
 
-// TestManyNodesManyPods is about pods that wait at the start, and nodes whose objects come then: the objects of a
-// thousand nodes are no reason to wake sixty pods sixty thousand times.
+// TestManyNodesManyPods is about pods that wait at the start, and nodes whose objects come then:
+// the objects of a thousand nodes are no reason to wake sixty pods sixty thousand times.
 func TestManyNodesManyPods(t *testing.T) {
 	t.Parallel()
 	const nodes, pods = 300, 60

@@ -10,8 +10,9 @@ import (
 	"github.com/paddock-project/paddock/internal/fleet"
 )
 
-// reasons are the sentences of a cycle. Thousands of nodes give the same reason, and the scheduler counts
-// equal sentences: "0/5 nodes are available: 3 node(s): 48 CPUs do not fit on one NUMA node, 2 node(s): …".
+// reasons are the sentences of a cycle. Thousands of nodes give the same reason, and the scheduler
+// counts equal sentences: "0/5 nodes are available: 3 node(s): 48 CPUs do not fit on one NUMA node,
+// 2 node(s): …".
 type reasons struct {
 	mu   sync.Mutex
 	text map[reason]string
@@ -50,7 +51,8 @@ func hopeless(c node.Cause) bool {
 	}
 }
 
-// sentence is why a node does not take a pod, without the name of the node: it follows a number of nodes.
+// sentence is why a node does not take a pod, without the name of the node: it follows a number of
+// nodes.
 func (r reason) sentence(pod *request.Pod) string {
 	what, do, are := r.amount(), "do", "are"
 	if what == "" {

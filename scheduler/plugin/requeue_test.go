@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkRequeue is the time from the release that makes room for a waiting pod until the pod is bound, with the
-// scheduler's own backoff of 1 s to 10 s and an idle queue. Ten pods wait; room for one is made at a time.
+// BenchmarkRequeue is the time from the release that makes room for a waiting pod until the pod is
+// bound, with the scheduler's own backoff of 1 s to 10 s and an idle queue. Ten pods wait; room for
+// one is made at a time.
 func BenchmarkRequeue(b *testing.B) {
 	w := &world{t: b, backoff: 1, longest: 10}
 	w.start()

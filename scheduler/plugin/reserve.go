@@ -28,8 +28,8 @@ type annotation string
 // Clone returns the same.
 func (a annotation) Clone() fwk.StateData { return a }
 
-// Reserve plans the pod on the node as it is now, with the devices of its claims, and keeps the grant. It runs
-// after the plugin DynamicResources, which allocates the claims.
+// Reserve plans the pod on the node as it is now, with the devices of its claims, and keeps the
+// grant. It runs after the plugin DynamicResources, which allocates the claims.
 func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	c := of(state)
 	if c == nil {
@@ -81,8 +81,9 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if done.Plan.Grant.OwnsAnything() && !(c.asked.unknown && len(pod.Spec.ResourceClaims) == 0 && !assignsAll(done.Plan.Grant)) {
 		p.hand(ctx, state, pod, done)
 	}
-	// The next pod is often of the same template. A plan takes less than half of the time while all that it reads is in
-	// the CPU's caches, and Filter finds the answer. A search for moves would be too long.
+	// The next pod is often of the same template. A plan takes less than half of the time while all
+	// that it reads is in the CPU's caches, and Filter finds the answer. A search for moves would
+	// be too long.
 	if done.After.State.Policy().Moves.Pods == 0 {
 		done.After.Answer(c.asked.questions[i])
 	}
@@ -110,8 +111,8 @@ func assignsAll(g *node.Grant) bool {
 	return true
 }
 
-// withDevices is a pod with the devices of its claims. A claim is allocated now, or this pod is the reason for its
-// pending allocation.
+// withDevices is a pod with the devices of its claims. A claim is allocated now, or this pod is the
+// reason for its pending allocation.
 func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, nodeName string) (fleet.Pod, error) {
 	manager := p.handle.SharedDRAManager()
 	if manager == nil {
@@ -169,8 +170,8 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 }
 
-// Bind sends the grant with the binding: the API server writes both at once. A pod without one is left to the next
-// bind plugin.
+// Bind sends the grant with the binding: the API server writes both at once. A pod without one is
+// left to the next bind plugin.
 func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	data, err := state.Read(handedKey)
 	text, handed := data.(annotation)

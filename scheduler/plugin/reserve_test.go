@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// devices is a scheduler whose plugin DynamicResources has allocated device gpu-1, near NUMA node 1, to each claim. The
-// allocation is pending: the API server does not have it.
+// devices is a scheduler whose plugin DynamicResources has allocated device gpu-1, near NUMA node
+// 1, to each claim. The allocation is pending: the API server does not have it.
 type (
 	devices struct{ fwk.Handle }
 	manager struct{ fwk.SharedDRAManager }
@@ -47,8 +47,8 @@ func (lister) ListWithDeviceTaintRules() ([]*resourceapi.ResourceSlice, error) {
 	}}}, nil
 }
 
-// TestReserveFollowsClaims: CPUs are on the NUMA node of the device that was allocated, and a pod for which that
-// NUMA node has no room is rejected although the other one has.
+// TestReserveFollowsClaims: CPUs are on the NUMA node of the device that was allocated, and a pod
+// for which that NUMA node has no room is rejected although the other one has.
 func TestReserveFollowsClaims(t *testing.T) {
 	p, infos := filtered(t, 1)
 	p.handle = devices{}
@@ -101,8 +101,8 @@ func TestReserveFollowsClaims(t *testing.T) {
 	}
 }
 
-// TestReserveAnswersForTheNextPod: a pod of the same template needs no plan on the node that took the one before, also where
-// it does not fit any more.
+// TestReserveAnswersForTheNextPod: a pod of the same template needs no plan on the node that took
+// the one before, also where it does not fit any more.
 func TestReserveAnswersForTheNextPod(t *testing.T) {
 	p, infos := filtered(t, 1)
 	for i, fits := range []bool{true, true, false} {

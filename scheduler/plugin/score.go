@@ -44,8 +44,8 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, no
 	return nil
 }
 
-// Score is the rank of the node. One that is not managed has the least: the pod gets nothing of its own
-// there.
+// Score is the rank of the node. One that is not managed has the least: the pod gets nothing of its
+// own there.
 func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
 	if c := of(state); c != nil {
 		return c.ranks[info.Node().Name], nil

@@ -18,7 +18,8 @@ import (
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
-// waiting are pods that a node did not take and that are not reserved anywhere, with what they ask for.
+// waiting are pods that a node did not take and that are not reserved anywhere, with what they ask
+// for.
 type waiting struct {
 	mu   sync.Mutex
 	pods map[types.UID]waitingPod
@@ -63,8 +64,8 @@ func (w *waiting) get(uid types.UID) (waitingPod, bool) {
 	return p, ok
 }
 
-// that are the pods of which the condition is true, by namespace and name. Nothing waits for the lock while the
-// condition is asked.
+// that are the pods of which the condition is true, by namespace and name. Nothing waits for the
+// lock while the condition is asked.
 func (w *waiting) that(condition func(waitingPod) bool) map[string]*v1.Pod {
 	w.mu.Lock()
 	all := slices.Collect(maps.Values(w.pods))
@@ -78,8 +79,8 @@ func (w *waiting) that(condition func(waitingPod) bool) map[string]*v1.Pod {
 	return found
 }
 
-// EventsToRegister are the events that can make room for a pod. What a PaddockNode reports is no event here: see
-// Update.
+// EventsToRegister are the events that can make room for a pod. What a PaddockNode reports is no
+// event here: see Update.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	nodes := fwk.Add
 	if !labels.MatchesNothing(p.settings.managedNodes) {
@@ -88,8 +89,8 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown}, QueueingHintFn: p.afterPod},
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: nodes}, QueueingHintFn: p.afterNode},
-		// Reserve rejects a pod if its node has no room beside the devices of its claims. Other devices may be free
-		// when a claim is gone or lost its allocation.
+		// Reserve rejects a pod if its node has no room beside the devices of its claims. Other
+		// devices may be free when a claim is gone or lost its allocation.
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Delete | fwk.Update}, QueueingHintFn: func(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) {
 			if len(pod.Spec.ResourceClaims) > 0 {
 				return fwk.Queue, nil
@@ -119,8 +120,8 @@ func (p *Plugin) afterPod(log klog.Logger, pod *v1.Pod, oldObject, newObject any
 	return fwk.QueueSkip, nil
 }
 
-// afterNode is for nodes that are new: the plugin leaves a pod to nodes that are not managed, and of one that is
-// it knows when it has an object.
+// afterNode is for nodes that are new: the plugin leaves a pod to nodes that are not managed, and
+// of one that is it knows when it has an object.
 func (p *Plugin) afterNode(_ klog.Logger, pod *v1.Pod, _, newObject any) (fwk.QueueingHint, error) {
 	node, ok := newObject.(*v1.Node)
 	if !ok {
@@ -132,8 +133,8 @@ func (p *Plugin) afterNode(_ klog.Logger, pod *v1.Pod, _, newObject any) (fwk.Qu
 	return fwk.QueueSkip, nil
 }
 
-// fitsNow reports whether a pod is to be woken, because a node takes it after all events so far. It is also true if
-// that is not for this plugin to decide.
+// fitsNow reports whether a pod is to be woken, because a node takes it after all events so far. It
+// is also true if that is not for this plugin to decide.
 func (p *Plugin) fitsNow(pod *v1.Pod, node string) bool {
 	at := p.cluster.After(node)
 	if at == nil {
@@ -166,9 +167,9 @@ func (w waitingPod) fits(at *cluster.At) bool {
 	return answer.Fits
 }
 
-// Update takes over what the objects of a node report, and wakes the pods that fit there now. They are woken here and
-// not by a registered event: the scheduler's informer of the objects would be another one than ours, and it
-// could tell of a change that is not in the cluster yet.
+// Update takes over what the objects of a node report, and wakes the pods that fit there now. They
+// are woken here and not by a registered event: the scheduler's informer of the objects would be
+// another one than ours, and it could tell of a change that is not in the cluster yet.
 func (p *Plugin) Update(node string, source *cluster.Source) {
 	p.cluster.Update(node, source)
 	p.wake(node)
@@ -183,7 +184,8 @@ func (p *Plugin) Synced() {
 	}
 }
 
-// wake tries the pods again that fit on a node now. Before the objects of all nodes are there no pod can be placed.
+// wake tries the pods again that fit on a node now. Before the objects of all nodes are there no
+// pod can be placed.
 func (p *Plugin) wake(node string) {
 	if !p.synced.Load() {
 		return
@@ -201,8 +203,8 @@ func (p *Plugin) wake(node string) {
 	}
 }
 
-// watch follows pods for what no queueing hint reports: agents that become ready, and pods that are gone or were
-// bound while they waited.
+// watch follows pods for what no queueing hint reports: agents that become ready, and pods that are
+// gone or were bound while they waited.
 func (s *shared) watch(_ context.Context, handle fwk.Handle, pods cache.SharedIndexInformer) error {
 	p := &Plugin{handle, s}
 	changed := func(pod *v1.Pod) {

@@ -42,7 +42,8 @@ import (
 // schedulerName is the profile of deploy/scheduler/config.yaml.
 const schedulerName = "paddock-scheduler"
 
-// world is a scheduler with the plugin, configured as deploy/scheduler does, on an API that is a fake.
+// world is a scheduler with the plugin, configured as deploy/scheduler does, on an API that is a
+// fake.
 type world struct {
 	t    testing.TB
 	args string
@@ -209,8 +210,8 @@ func (w *world) outcome(pod string) string {
 	}
 }
 
-// settle waits until the scheduler has taken note of everything before: a pod of the least priority, which only a
-// given node takes, is bound.
+// settle waits until the scheduler has taken note of everything before: a pod of the least
+// priority, which only a given node takes, is bound.
 func (w *world) settle(node string) {
 	barrier := fmt.Sprint("barrier-", w.pods)
 	w.pod(barrier, map[string]string{"priority": "-1000", "only": node})

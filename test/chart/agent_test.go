@@ -65,8 +65,8 @@ func written(t *testing.T, files v1.ConfigMap) string {
 	return dir
 }
 
-// TestAgentTakesTheFiles: the agent reads every configuration that the chart makes with the arguments that the
-// DaemonSet has, and a kubelet would start with every policy.
+// TestAgentTakesTheFiles: the agent reads every configuration that the chart makes with the
+// arguments that the DaemonSet has, and a kubelet would start with every policy.
 func TestAgentTakesTheFiles(t *testing.T) {
 	const machine = "../../examples/machines/epyc-2s-nps4.json"
 	for _, name := range append(valueFiles(t), "") {
@@ -113,7 +113,8 @@ func checkPaths(t *testing.T, what, dir, config string) {
 	}
 }
 
-// TestSchemaHasTheFieldsOfTheAgent: a field that the agent gains is in the schema too, or belongs to the chart.
+// TestSchemaHasTheFieldsOfTheAgent: a field that the agent gains is in the schema too, or belongs
+// to the chart.
 func TestSchemaHasTheFieldsOfTheAgent(t *testing.T) {
 	fixed := []string{
 		"cgroupRoot", "devices", "kubeletConfig", "machine", "pods", "runtime", "state",
@@ -183,8 +184,8 @@ func (p property) fields(path string) []string {
 	return all
 }
 
-// TestHelmTest: the test of a release asks the agent of its node for its own pod, with a command that there is. The
-// pod is one that gets CPUs of its own.
+// TestHelmTest: the test of a release asks the agent of its node for its own pod, with a command
+// that there is. The pod is one that gets CPUs of its own.
 func TestHelmTest(t *testing.T) {
 	all, made := rendered(t, values(t, "groups.yaml"))
 	if len(made.Hooks) != 2 {
@@ -214,7 +215,8 @@ func TestHelmTest(t *testing.T) {
 	}
 }
 
-// TestNotes: the notes of a release have a label for the nodes of each group, and the steps of the options.
+// TestNotes: the notes of a release have a label for the nodes of each group, and the steps of the
+// options.
 func TestNotes(t *testing.T) {
 	for name, want := range map[string][]string{
 		"":                      {"kubectl label node NODE paddock-node=true\n", "helm -n paddock test paddock --logs"},
@@ -231,7 +233,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestRequiredPlugins: the option's file has the settings of deploy/containerd, and the agents have the annotation.
+// TestRequiredPlugins: the option's file has the settings of deploy/containerd, and the agents have
+// the annotation.
 func TestRequiredPlugins(t *testing.T) {
 	settings := func(text []byte) string {
 		var lines []string

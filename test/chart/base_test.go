@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// helmOnly takes away what only Helm has: its labels, and what makes it replace pods after a change of the configuration.
+// helmOnly takes away what only Helm has: its labels, and what makes it replace pods after a change
+// of the configuration.
 func helmOnly(kind string, o map[string]any) {
 	drop(inner(o, "metadata"), "labels", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
 	constant(kind, o)
@@ -59,8 +60,8 @@ func kustomized(t *testing.T, dir string) objects {
 	return read(t, string(text))
 }
 
-// TestDefaultsAreTheBase: both ways install the same. Helm makes the namespace with --create-namespace, before the
-// release; deploy/README.md labels it.
+// TestDefaultsAreTheBase: both ways install the same. Helm makes the namespace with
+// --create-namespace, before the release; deploy/README.md labels it.
 func TestDefaultsAreTheBase(t *testing.T) {
 	want := kustomized(t, base)
 	if len(want.of("Namespace")) != 1 || len(want) != 12 {
@@ -77,8 +78,8 @@ func TestDefaultsAreTheBase(t *testing.T) {
 // hashed is the name of the scheduler's ConfigMap in the kustomization.
 var hashed = regexp.MustCompile(`paddock-scheduler-config-[a-z0-9]{10}\b`)
 
-// TestSchedulerIsTheKustomization: with the scheduler enabled, the chart has the objects of deploy/scheduler beside
-// those of its defaults, in the namespaces that each belongs to.
+// TestSchedulerIsTheKustomization: with the scheduler enabled, the chart has the objects of
+// deploy/scheduler beside those of its defaults, in the namespaces that each belongs to.
 func TestSchedulerIsTheKustomization(t *testing.T) {
 	want := objects{}
 	for key, object := range kustomized(t, beside) {
@@ -100,8 +101,8 @@ func TestSchedulerIsTheKustomization(t *testing.T) {
 	}
 }
 
-// TestSchedulerConfig: both ways give the scheduler the same configuration; as the only one it has the Lease of
-// kube-scheduler.
+// TestSchedulerConfig: both ways give the scheduler the same configuration; as the only one it has
+// the Lease of kube-scheduler.
 func TestSchedulerConfig(t *testing.T) {
 	of := func(file string) (c schedulerConfig) {
 		all, _ := rendered(t, values(t, file))

@@ -109,7 +109,8 @@ func TestGrantPolicy(t *testing.T) {
 	}
 }
 
-// TestGrantPolicyFollowsTheValues: the account and the users of the values hand over grants, and no one else.
+// TestGrantPolicyFollowsTheValues: the account and the users of the values hand over grants, and no
+// one else.
 func TestGrantPolicyFollowsTheValues(t *testing.T) {
 	for file, want := range map[string][]string{
 		"":                    {"system:serviceaccount:paddock:paddock-scheduler"},
@@ -128,7 +129,8 @@ func TestGrantPolicyFollowsTheValues(t *testing.T) {
 	}
 }
 
-// TestNodeResourceTopologyPolicy: an agent writes the object of its own node. What others write is not checked.
+// TestNodeResourceTopologyPolicy: an agent writes the object of its own node. What others write is
+// not checked.
 func TestNodeResourceTopologyPolicy(t *testing.T) {
 	all, _ := rendered(t, values(t, "node-resource-topology.yaml"))
 	p := as[admissionv1.ValidatingAdmissionPolicy](t, all, "ValidatingAdmissionPolicy paddock-node-resource-topologies")

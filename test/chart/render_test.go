@@ -84,7 +84,8 @@ func values(t *testing.T, name string) map[string]any {
 	return v
 }
 
-// read parses a stream of YAML documents, each strictly as the type that its kind has in Kubernetes.
+// read parses a stream of YAML documents, each strictly as the type that its kind has in
+// Kubernetes.
 func read(t *testing.T, text string) objects {
 	t.Helper()
 	all := objects{}
@@ -175,8 +176,8 @@ func (all objects) of(kind string) []string {
 	return names
 }
 
-// text is all objects in the order of their names. The files in ConfigMaps are parsed, so that their
-// order and their comments do not count.
+// text is all objects in the order of their names. The files in ConfigMaps are parsed, so that
+// their order and their comments do not count.
 func (all objects) text(t *testing.T, without func(kind string, object map[string]any)) string {
 	t.Helper()
 	var out strings.Builder

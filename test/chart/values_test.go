@@ -60,7 +60,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// consistent: every DaemonSet mounts a ConfigMap that is there, and its pods are selected by it alone.
+// consistent: every DaemonSet mounts a ConfigMap that is there, and its pods are selected by it
+// alone.
 func consistent(t *testing.T, all objects) {
 	t.Helper()
 	groups := map[string]string{}

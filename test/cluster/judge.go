@@ -24,24 +24,27 @@ type judgement struct {
 	*load.Result
 	// troubles are the tries of its pods that failed, others those of the pods of faults.
 	troubles, others []hollow.Trouble
-	// faults are how many were injected, by kind; excused the rejected pods that are consequences of them. What no
-	// fault excuses is in unexcused.
+	// faults are how many were injected, by kind; excused the rejected pods that are consequences
+	// of them. What no fault excuses is in unexcused.
 	faults, excused map[string]int
 	unexcused       []hollow.Trouble
-	// rejected are the pods that a node rejected at least once. first are those of them that had not been evicted
-	// before, of so many: what a user who creates a pod meets.
+	// rejected are the pods that a node rejected at least once. first are those of them that had
+	// not been evicted before, of so many: what a user who creates a pod meets.
 	rejected    map[types.UID]bool
 	first, born int
-	// late is the time to Running of rejected pods, from the creation of the first pod of their line.
+	// late is the time to Running of rejected pods, from the creation of the first pod of their
+	// line.
 	late  load.Quantiles
 	hooks map[string]*hollow.Latency
 	// outcomes are how its pods came by what they have; writes those of the nodes' objects.
 	outcomes map[string]int
 	writes   hollow.Writes
 	nodes    int
-	// wrong is what no load may cause: CPUs or bytes that are assigned twice, or a container elsewhere than its grant.
+	// wrong is what no load may cause: CPUs or bytes that are assigned twice, or a container
+	// elsewhere than its grant.
 	wrong []string
-	// different is where the states that schedulers make of the objects and pods differ from those of the nodes.
+	// different is where the states that schedulers make of the objects and pods differ from those
+	// of the nodes.
 	different []string
 	// misknown is where those of the scheduler itself do.
 	misknown []string

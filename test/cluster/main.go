@@ -1,5 +1,5 @@
-// Command cluster runs Paddock on a cluster of hollow nodes and judges it: no pod may land on a node that rejects it.
-// README.md describes it.
+// Command cluster runs Paddock on a cluster of hollow nodes and judges it: no pod may land on a
+// node that rejects it. README.md describes it.
 package main
 
 import (

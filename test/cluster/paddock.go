@@ -28,8 +28,8 @@ import (
 // paddockScheduler is the schedulerName of pods, and the name of the program.
 const paddockScheduler = "paddock-scheduler"
 
-// install applies the manifests of the product, as deploy/README.md does. The controller of the DaemonSet does not
-// run: the agents are the hollow nodes'.
+// install applies the manifests of the product, as deploy/README.md does. The controller of the
+// DaemonSet does not run: the agents are the hollow nodes'.
 func (c *cluster) install(ctx context.Context) error {
 	for _, dir := range []string{"base", "scheduler"} {
 		dir = filepath.Join(c.source, "deploy", dir)
@@ -43,8 +43,8 @@ func (c *cluster) install(ctx context.Context) error {
 	return nil
 }
 
-// awaitNodes waits until every agent has published: a scheduler takes a node without a PaddockNode for one that Paddock
-// does not manage.
+// awaitNodes waits until every agent has published: a scheduler takes a node without a PaddockNode
+// for one that Paddock does not manage.
 func (c *cluster) awaitNodes(ctx context.Context) error {
 	const most = 2 * time.Minute
 	for begin := time.Now(); ; {
@@ -126,7 +126,8 @@ func (c *cluster) configure(ctx context.Context) (string, error) {
 	return file, os.WriteFile(file, data, 0o600)
 }
 
-// schedulerKubeconfig is the scheduler's own, or with faults that of a way on which its watches can be slow.
+// schedulerKubeconfig is the scheduler's own, or with faults that of a way on which its watches can
+// be slow.
 func (c *cluster) schedulerKubeconfig() (string, error) {
 	direct := c.plane.Kubeconfig(paddockScheduler)
 	if c.faults == "" {
@@ -219,7 +220,8 @@ func (c *cluster) rejections(ctx context.Context, before hollow.Status) string {
 // perMille is how many of a thousand placements a fault may spoil.
 const perMille = 1
 
-// zero is what must be true under this scheduler: no pod is rejected, but for a few by faults that it could not see.
+// zero is what must be true under this scheduler: no pod is rejected, but for a few by faults that
+// it could not see.
 func (j *judgement) zero() error {
 	var errs []error
 	for _, t := range j.unexcused {

@@ -20,8 +20,9 @@ import (
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 )
 
-// differences compares, grant by grant, what the nodes have with what the API server shows of them: the states that
-// package fleetsource makes of PaddockNodes and bound pods are what a scheduler decides by.
+// differences compares, grant by grant, what the nodes have with what the API server shows of them:
+// the states that package fleetsource makes of PaddockNodes and bound pods are what a scheduler
+// decides by.
 func (c *cluster) differences(ctx context.Context, states []hollow.NodeState) (wrong []string, err error) {
 	var shown v1alpha1.PaddockNodeList
 	if err := c.objects.Get().Resource(v1alpha1.PaddockNodes).Do(ctx).Into(&shown); err != nil {
@@ -114,7 +115,8 @@ func compare(has hollow.NodeState, who string, grants []*node.Grant) (wrong []st
 		if err != nil {
 			return nil, err
 		}
-		// Of a pod that has nothing of its own, only the alignment may differ, after a change of the policy.
+		// Of a pod that has nothing of its own, only the alignment may differ, after a change of
+		// the policy.
 		if !actual.SameAssignments(g) && (actual.OwnsAnything() || g.OwnsAnything()) {
 			wrong = append(wrong, fmt.Sprintf("%s: pod %s (%s) has CPUs %s on the node, and %s for %s (or other memory)", has.Name, g.Pod.ID(), g.Pod.UID, actual.CPUs(), g.CPUs(), who))
 		}
@@ -139,8 +141,8 @@ type known struct {
 	}
 }
 
-// misknown compares, grant by grant, what the nodes have with what the scheduler that runs knows of them: it shows its
-// states. Without its address there is nothing to compare.
+// misknown compares, grant by grant, what the nodes have with what the scheduler that runs knows of
+// them: it shows its states. Without its address there is nothing to compare.
 func (c *cluster) misknown(ctx context.Context, states []hollow.NodeState) (wrong []string, err error) {
 	if c.inspect == "" {
 		return nil, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// benefitPolicies are what docs/benefit.md compares. The pod has a container that polls with a thread on each of its
-// two CPUs, and a helper that would like two CPUs.
+// benefitPolicies are what docs/benefit.md compares. The pod has a container that polls with a
+// thread on each of its two CPUs, and a helper that would like two CPUs.
 var benefitPolicies = []struct {
 	name string
 	// agent are its settings; without an agent the node is as it comes.
@@ -34,7 +34,8 @@ var benefitPolicies = []struct {
 const (
 	// benefitTime is how long the containers work.
 	benefitTime = 20 * time.Second
-	// neighbours are threads of a pod that requests four CPUs and has no limit: more than the machine has CPUs.
+	// neighbours are threads of a pod that requests four CPUs and has no limit: more than the
+	// machine has CPUs.
 	neighbours = "12"
 )
 
@@ -45,8 +46,8 @@ type scheduled struct {
 	own, pod wire.Throttling
 }
 
-// TestBenefit prints the table of docs/benefit.md. Of an emulated machine the counts differ from run to run; that
-// exclusive CPUs are rid of most of them does not.
+// TestBenefit prints the table of docs/benefit.md. Of an emulated machine the counts differ from
+// run to run; that exclusive CPUs are rid of most of them does not.
 func TestBenefit(t *testing.T) {
 	if !*benefit {
 		t.Log("make benefit compares policies")

@@ -47,7 +47,8 @@ var commands = map[string]func(*node, context.Context, scenario.Command) ([]stri
 	"limits": (*node).cmdLimits,
 	// burn POD/CONTAINER THREADS DURATION: was it throttled
 	"burn": (*node).cmdBurn,
-	// busy POD DURATION CONTAINER=THREADS…: all of them at once; was the pod throttled, and were they
+	// busy POD DURATION CONTAINER=THREADS…: all of them at once; was the pod throttled, and were
+	// they
 	"busy": (*node).cmdBusy,
 	// debug POD/CONTAINER: a new ephemeral container in a pod that runs
 	"debug": (*node).cmdDebug,
@@ -193,8 +194,9 @@ func (n *node) run(ctx context.Context, pod *v1.Pod, hidden bool) ([]string, err
 	return containerLines(pod, seen), nil
 }
 
-// late finds a rejection by an agent that ran out of time, as when a shared host stops for a second.
-// A kubelet tries again then, as it does always; other rejections are what a scenario wants to see.
+// late finds a rejection by an agent that ran out of time, as when a shared host stops for a
+// second. A kubelet tries again then, as it does always; other rejections are what a scenario wants
+// to see.
 func late(rejection string) bool {
 	return strings.Contains(rejection, "the kubelet tries again") &&
 		(strings.Contains(rejection, "context deadline exceeded") || strings.Contains(rejection, "no time to ask again") ||

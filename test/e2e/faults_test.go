@@ -49,7 +49,8 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 	n.nothingHeld(t)
 }
 
-// cmdVerify gives the agent a moment: what it has repaired it reports when it has seen it in the cgroups.
+// cmdVerify gives the agent a moment: what it has repaired it reports when it has seen it in the
+// cgroups.
 func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, error) {
 	for end := time.Now().Add(15 * time.Second); ; {
 		lines, err := n.verify(ctx, standInPods)
@@ -76,8 +77,9 @@ func (n *node) verify(ctx context.Context, url string) ([]string, error) {
 	return append(strings.Split(text, "\n"), fmt.Sprintf("exit %d", ended.Code)), nil
 }
 
-// How many periods there were is another number every time, and on a busy host the quota that the kubelet writes when it
-// makes a pod throttles it before it is removed. Whether containers are throttled later is for busy.
+// How many periods there were is another number every time, and on a busy host the quota that the
+// kubelet writes when it makes a pod throttles it before it is removed. Whether containers are
+// throttled later is for busy.
 var (
 	ofPeriods     = regexp.MustCompile(` in [0-9]+ of [0-9]+ periods`)
 	throttledOnce = regexp.MustCompile(`(?m)^note: .*: throttled in [0-9]+ of [0-9]+ periods.*\n`)

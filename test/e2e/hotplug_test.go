@@ -27,7 +27,8 @@ func (n *node) cmdHotplug(ctx context.Context, c scenario.Command) ([]string, er
 	return nil, n.awaitCPUs(ctx)
 }
 
-// awaitCPUs waits until the CPUs that the agent could give out are those that are online and not reserved.
+// awaitCPUs waits until the CPUs that the agent could give out are those that are online and not
+// reserved.
 func (n *node) awaitCPUs(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for n.running {

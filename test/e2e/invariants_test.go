@@ -102,8 +102,8 @@ func podWithout(o wire.Observation, a wire.Assigned) []string {
 	return nil
 }
 
-// exclusive looks at the container that a belongs to, and at all others. Until it runs, the standard init
-// containers of its pod may run on its CPUs, which they lend to it (KEP-5526).
+// exclusive looks at the container that a belongs to, and at all others. Until it runs, the
+// standard init containers of its pod may run on its CPUs, which they lend to it (KEP-5526).
 func exclusive(o wire.Observation, a wire.Assigned, own cpuset.Set) []string {
 	var broken []string
 	runs := slices.ContainsFunc(o.Containers, func(c wire.Container) bool { return c.UID == a.Pod+"-uid" && c.Name == a.Container })

@@ -81,8 +81,8 @@ func (m *machine) besideKubelet(t *testing.T) {
 	m.run(t, "kubelet-restarts", outlivesKubelet)
 }
 
-// decidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet without
-// managers beside the agent: every container has the same CPUs and memory nodes.
+// decidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet
+// without managers beside the agent: every container has the same CPUs and memory nodes.
 func decidesTheSame(t *testing.T, n *node, words []string) {
 	t.Helper()
 	s, err := parseSettings(words)
@@ -180,8 +180,8 @@ func placeOf(c wire.Container) string {
 	return fmt.Sprintf("cpus %s  mems %s  quota %s", c.AllowedCPUs, c.AllowedMems, quota(c.Files["cpu.max"]))
 }
 
-// underKubelet runs the pods under a kubelet and describes where their containers are. With an agent the
-// kubelet's managers are off.
+// underKubelet runs the pods under a kubelet and describes where their containers are. With an
+// agent the kubelet's managers are off.
 func (n *node) underKubelet(t *testing.T, s settings, agent bool) map[string]string {
 	t.Helper()
 	n.beginUnderKubelet(t, s, agent)

@@ -77,8 +77,8 @@ type machine struct {
 	node              *node
 }
 
-// open makes a machine for a test, whose end is the machine's. It is booted when it is needed first.
-// The test is skipped where machines cannot be had, and runs beside others.
+// open makes a machine for a test, whose end is the machine's. It is booted when it is needed
+// first. The test is skipped where machines cannot be had, and runs beside others.
 func open(t *testing.T, name, description string) *machine {
 	t.Helper()
 	t.Parallel()

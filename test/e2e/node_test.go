@@ -60,7 +60,8 @@ func (n *node) startContainerd(ctx context.Context) error {
 	if err := n.start(ctx, "containerd", "log:containerd successfully booted", "/usr/bin/containerd", "--log-level", "info"); err != nil {
 		return err
 	}
-	// It answers before it has found out what runs; then CRI reports that it is not initialized yet.
+	// It answers before it has found out what runs; then CRI reports that it is not initialized
+	// yet.
 	deadline := time.Now().Add(patience)
 	for {
 		_, err := n.observe(ctx)
@@ -116,7 +117,8 @@ func (n *node) reset(ctx context.Context) error {
 	return err
 }
 
-// startAgent starts the agent with the configuration that is there, beside the substitute for a kubelet.
+// startAgent starts the agent with the configuration that is there, beside the substitute for a
+// kubelet.
 func (n *node) startAgent(ctx context.Context) error { return n.startAgentBeside(ctx, standInPods) }
 
 // startAgentBeside starts it beside a kubelet that lists its pods at url.
@@ -128,8 +130,8 @@ func (n *node) startAgentBeside(ctx context.Context, url string) error {
 	return err
 }
 
-// awaitAgent waits until the agent, if it runs, manages the node, also while the kubelet does not answer: then it is not
-// ready, and keeps what runs.
+// awaitAgent waits until the agent, if it runs, manages the node, also while the kubelet does not
+// answer: then it is not ready, and keeps what runs.
 func (n *node) awaitAgent(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for n.running {

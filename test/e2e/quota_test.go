@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// cmdBusy keeps containers of a pod busy at the same time, and reports of the pod's cgroup and of theirs whether their
-// quota throttled them.
+// cmdBusy keeps containers of a pod busy at the same time, and reports of the pod's cgroup and of
+// theirs whether their quota throttled them.
 func (n *node) cmdBusy(ctx context.Context, c scenario.Command) ([]string, error) {
 	pod, _, err := n.known(c.Args)
 	if err != nil || len(c.Args) < 3 {
@@ -59,8 +59,9 @@ func (n *node) cmdBusy(ctx context.Context, c scenario.Command) ([]string, error
 	return lines, nil
 }
 
-// beyond reports whether a quota is more than so many threads use in a period. The emulator on a busy host gives a
-// CPU the time of several periods at once, which now and then throttles such a container all the same.
+// beyond reports whether a quota is more than so many threads use in a period. The emulator on a
+// busy host gives a CPU the time of several periods at once, which now and then throttles such a
+// container all the same.
 func beyond(threads, quota string) bool {
 	n, err := strconv.Atoi(threads)
 	most, unlimited := strconv.Atoi(quota)
@@ -93,8 +94,8 @@ type seen struct {
 	quota string
 }
 
-// throttledSince describes what was between two looks in words that are the same every time: nothing, under one
-// period in a hundred, or more.
+// throttledSince describes what was between two looks in words that are the same every time:
+// nothing, under one period in a hundred, or more.
 func throttledSince(before, after seen) string {
 	periods, throttled := after.Periods-before.Periods, after.Throttled-before.Throttled
 	word := "throttled"

@@ -55,7 +55,8 @@ func (m *machine) scenarios(t *testing.T) {
 			}
 			differs := n.play(t, blocks)
 			if differs != "" && n.vm.Down() {
-				// An emulator of several CPUs loses one now and then. That is no fault of the agent.
+				// An emulator of several CPUs loses one now and then. That is no fault of the
+				// agent.
 				t.Logf("the machine went down: %s\nonce more on a new one", differs)
 				differs = m.ready(t).play(t, blocks)
 			}

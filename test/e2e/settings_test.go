@@ -14,8 +14,8 @@ import (
 )
 
 // settings are fields of a KubeletConfiguration under short names, those of package scenario:
-// topology, scope, cpu, memory, options, reserved-cpus, reserved-memory (NODE:AMOUNT,…); and estimate and
-// quota (isolated, kubelet), which are the agent's.
+// topology, scope, cpu, memory, options, reserved-cpus, reserved-memory (NODE:AMOUNT,…); and
+// estimate and quota (isolated, kubelet), which are the agent's.
 type settings map[string]string
 
 // defaults are what a scenario without settings has.

@@ -111,8 +111,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestReferenceServer: the reference's server lists the same pods with the same containers for these manifests, and
-// has the same words for a pod that it does not know.
+// TestReferenceServer: the reference's server lists the same pods with the same containers for
+// these manifests, and has the same words for a pod that it does not know.
 func TestReferenceServer(t *testing.T) {
 	c, reference := client(t, agent(t).socket), client(t, serveReference(t))
 	var lists [2]string

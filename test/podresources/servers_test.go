@@ -51,8 +51,8 @@ type server struct {
 	socket, address string
 }
 
-// agent starts the agent on a recorded machine with 8 NUMA nodes, GPUs and NICs and the pods of testdata/pods, with
-// a simulated runtime, and waits until the pods are admitted.
+// agent starts the agent on a recorded machine with 8 NUMA nodes, GPUs and NICs and the pods of
+// testdata/pods, with a simulated runtime, and waits until the pods are admitted.
 func agent(t *testing.T, flags ...string) server {
 	t.Helper()
 	s := server{socket: filepath.Join(t.TempDir(), "s")}

@@ -1,4 +1,5 @@
-// Notice follows the notice of this container: it prints its CPUs and NUMA nodes, and each change of them.
+// Notice follows the notice of this container: it prints its CPUs and NUMA nodes, and each change
+// of them.
 //
 //	go run . [DIRECTORY]
 //

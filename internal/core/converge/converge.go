@@ -1,8 +1,8 @@
 // Package converge compares what containers run on with what they should run on, and returns the
 // updates that make the two equal, in order.
 //
-// All code that changes running containers uses it: a runtime that synchronizes, the reconcile loop,
-// and the replies to an admission that shrank the node shared pool. Package node decides what
+// All code that changes running containers uses it: a runtime that synchronizes, the reconcile
+// loop, and the replies to an admission that shrank the node shared pool. Package node decides what
 // containers should run on.
 package converge
 
@@ -51,18 +51,19 @@ func (u Update) Shrinks() bool {
 
 // Report is the result of a comparison.
 type Report struct {
-	// Updates are in the order in which they are to be made: containers that give up CPUs
-	// come before those that may get them (cpu-manager design, Appendix A), then by pod and container.
+	// Updates are in the order in which they are to be made: containers that give up CPUs come
+	// before those that may get them (cpu-manager design, Appendix A), then by pod and container.
 	Updates []Update
 	// Stranded containers should run on the node shared pool, which is empty. They stay where they
 	// are: for a runtime, an empty set means "no change".
 	Stranded []Observed
-	// Strangers are containers of pods without a grant, or containers that their grant does not have.
+	// Strangers are containers of pods without a grant, or containers that their grant does not
+	// have.
 	Strangers []Observed
 }
 
-// Desired is what container i of a grant should run on: what is online of its CPUs. One of which no CPU
-// is online runs elsewhere, with its quota; see node.State.Cgroup.
+// Desired is what container i of a grant should run on: what is online of its CPUs. One of which no
+// CPU is online runs elsewhere, with its quota; see node.State.Cgroup.
 func Desired(s *node.State, g *node.Grant, i int) Setting {
 	cpus, mems := s.Cgroup(g, i)
 	return Setting{CPUs: cpus, Mems: mems, Quota: s.Quota(g, i)}
@@ -105,8 +106,8 @@ func Compare(s *node.State, observed []Observed) Report {
 	return r
 }
 
-// places are the positions of the containers of pods that have many, so that comparing all of them is
-// linear.
+// places are the positions of the containers of pods that have many, so that comparing all of them
+// is linear.
 type places map[*node.Grant]map[string]int
 
 // few is how many containers are looked through one by one.

@@ -78,8 +78,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareWithOfflineCPUs: a container stays on what is online of its CPUs and grows back; one without any runs
-// on the node shared pool, with its quota, and its CPUs go to no one.
+// TestCompareWithOfflineCPUs: a container stays on what is online of its CPUs and grows back; one
+// without any runs on the node shared pool, with its quota, and its CPUs go to no one.
 func TestCompareWithOfflineCPUs(t *testing.T) {
 	s := state(t, false, 2) // own/app has 1-2
 	all := s.Machine()
@@ -163,8 +163,8 @@ func text(r converge.Report) string {
 	return s
 }
 
-// TestCompareManyContainers: of a pod with more containers than are looked through one by one each is
-// found, and one that is not the pod's is not.
+// TestCompareManyContainers: of a pod with more containers than are looked through one by one each
+// is found, and one that is not the pod's is not.
 func TestCompareManyContainers(t *testing.T) {
 	s := state(t, false, 1)
 	pod := request.Pod{UID: "many", Name: "many", QoS: request.Guaranteed}

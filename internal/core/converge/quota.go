@@ -3,10 +3,11 @@ package converge
 import "github.com/paddock-project/paddock/internal/core/node"
 
 // DesiredFor is what a container should run on, whatever is known of it. One that its pod had when
-// it was admitted gets what Desired returns. Any other runs on the node shared pool, memory where the
-// runtime put it: one that was added to its pod later, which is an ephemeral container, with the
-// quota of node.Grant.EphemeralQuota; one of a pod without a grant with the quota that the kubelet wrote.
-// CPUs are empty where the policy does not manage them, and where the node shared pool is empty.
+// it was admitted gets what Desired returns. Any other runs on the node shared pool, memory where
+// the runtime put it: one that was added to its pod later, which is an ephemeral container, with
+// the quota of node.Grant.EphemeralQuota; one of a pod without a grant with the quota that the
+// kubelet wrote. CPUs are empty where the policy does not manage them, and where the node shared
+// pool is empty.
 func DesiredFor(s *node.State, podUID, container string) Setting {
 	g, known := s.Grant(podUID)
 	if !known {

@@ -35,8 +35,8 @@ func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.
 		}
 		return a.taken.Set()
 	}
-	// Whole cores, by ascending id in each group: cores that are entirely free have equal counts, so
-	// R-CPU-41 orders them by id.
+	// Whole cores, by ascending id in each group: cores that are entirely free have equal counts,
+	// so R-CPU-41 orders them by id.
 	for _, group := range a.coreGroups() {
 		if a.takeWhole(group, m.Cores(), coreSize(m)); a.need == 0 {
 			return a.taken.Set()
@@ -54,8 +54,8 @@ type allocator struct {
 	need int
 
 	free, taken cpuset.Builder
-	// The free CPUs of each level that units are ordered by, as a count by unit. Cores have no counts: a
-	// request looks at few of them.
+	// The free CPUs of each level that units are ordered by, as a count by unit. Cores have no
+	// counts: a request looks at few of them.
 	nodes, sockets, uncores []int32
 	numaFirst               bool // R-CPU-42
 }

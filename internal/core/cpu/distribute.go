@@ -35,7 +35,8 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 		if shares == nil {
 			continue
 		}
-		// Each part of a share is packed on the CPUs that are left after the parts before it (R-CPU-58).
+		// Each part of a share is packed on the CPUs that are left after the parts before it
+		// (R-CPU-58).
 		var taken cpuset.Builder
 		for _, s := range shares {
 			local := available.Intersection(m.CPUNodes()[nodes[s.node]].CPUs)

@@ -6,10 +6,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Extend returns n CPUs: all of have, and the others of from (R-RSZ-12). Where the options pack CPUs, the
-// free threads of cores that have is on come first, with prefer-align-cpus-by-uncorecache then its
-// uncore caches; Take picks the rest. have may have CPUs that the machine does not have now. n is at
-// least the size of have. The error is a *NotEnoughError about what is wanted in addition.
+// Extend returns n CPUs: all of have, and the others of from (R-RSZ-12). Where the options pack
+// CPUs, the free threads of cores that have is on come first, with prefer-align-cpus-by-uncorecache
+// then its uncore caches; Take picks the rest. have may have CPUs that the machine does not have
+// now. n is at least the size of have. The error is a *NotEnoughError about what is wanted in
+// addition.
 func Extend(m *machine.Machine, o Options, have, from cpuset.Set, n int) (cpuset.Set, error) {
 	need := n - have.Len()
 	from = from.Difference(have).Intersection(m.AllCPUs())
@@ -46,9 +47,9 @@ func around(units []machine.Unit, set cpuset.Set) cpuset.Set {
 	return b.Set()
 }
 
-// Keep returns the n CPUs of have that stay when a container or a pool shrinks: base, and more of have as
-// Extend picks them (R-RSZ-15). CPUs that the machine does not have now are the last. base is a subset
-// of have and has n CPUs at most.
+// Keep returns the n CPUs of have that stay when a container or a pool shrinks: base, and more of
+// have as Extend picks them (R-RSZ-15). CPUs that the machine does not have now are the last. base
+// is a subset of have and has n CPUs at most.
 func Keep(m *machine.Machine, o Options, have, base cpuset.Set, n int) cpuset.Set {
 	online := have.Intersection(m.AllCPUs())
 	kept, err := Extend(m, o, base, online, min(n, online.Union(base).Len()))

@@ -40,8 +40,9 @@ func PhysicalOf(m *machine.Machine, set cpuset.Set) cpuset.Set {
 	return b.Set()
 }
 
-// SplitsCores reports whether a set has a part of a core where Take would not split one for a request that
-// CheckFullCores allows: if all cores have as many CPUs as the average. On other machines Take may.
+// SplitsCores reports whether a set has a part of a core where Take would not split one for a
+// request that CheckFullCores allows: if all cores have as many CPUs as the average. On other
+// machines Take may.
 func SplitsCores(m *machine.Machine, set cpuset.Set) bool {
 	other := func(core machine.Unit) bool { return core.Size != coreSize(m) }
 	return !slices.ContainsFunc(m.Cores(), other) && !PhysicalOf(m, set).Equal(set)

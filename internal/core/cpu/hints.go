@@ -34,8 +34,8 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	if free+reused < request {
 		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
 	}
-	// How many NUMA nodes the request needs on the empty machine, reserved CPUs included (R-HINT-26),
-	// or all of them if these are too small.
+	// How many NUMA nodes the request needs on the empty machine, reserved CPUs included
+	// (R-HINT-26), or all of them if these are too small.
 	var buffer [mask.MaxNode + 1]int
 	sizes := buffer[:0]
 	for _, n := range nodes {

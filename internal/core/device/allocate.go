@@ -103,8 +103,8 @@ func (u Usage) Allocate(resource string, n int64, aligned hint.Choice, reusable 
 	return r.ids(chosen), nil
 }
 
-// takeNearest adds up to n of the devices to chosen, in the order of Allocate, and returns how many it
-// lacked.
+// takeNearest adds up to n of the devices to chosen, in the order of Allocate, and returns how many
+// it lacked.
 func (r *resource) takeNearest(chosen set, n int64, devices set, aligned hint.Choice) int64 {
 	if !aligned.HasMask || devices.len() == 0 {
 		return takeLowest(chosen, n, devices)

@@ -7,8 +7,8 @@ import (
 )
 
 // GivenHints describes the NUMA masks near all given devices, which are of one extended resource or
-// driver, each once (R-DEV-2, R-DEV-3). all are the NUMA nodes of the machine. Devices without a known
-// NUMA node of the machine do not count (R-DEV-4); if none counts, the kind is Any.
+// driver, each once (R-DEV-2, R-DEV-3). all are the NUMA nodes of the machine. Devices without a
+// known NUMA node of the machine do not count (R-DEV-4); if none counts, the kind is Any.
 //
 // Masks have only NUMA nodes that a device of the stock is near, as those of Usage.Hints. A mask is
 // preferred if it has as few NUMA nodes as that many devices of the stock can be near.
@@ -41,8 +41,8 @@ func GivenHints(stock request.Stock, given []*request.Given, all mask.Mask) hint
 	return f
 }
 
-// fewestNodes is how many of the NUMA nodes it takes to be near count devices of the stock, or all of
-// them if it has too few.
+// fewestNodes is how many of the NUMA nodes it takes to be near count devices of the stock, or all
+// of them if it has too few.
 func fewestNodes(stock request.Stock, nodes mask.Mask, count int) int {
 	var near [mask.MaxNode + 1]int64 // devices that are near one NUMA node alone
 	need := hint.Need{Resource: stock.Of, Amount: int64(count), Offer: near[:nodes.Highest()+1]}

@@ -7,11 +7,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 )
 
-// Hints describes the NUMA masks on which request devices of a resource fit (R-HINT-42,
-// R-HINT-43): each reusable device that reports a NUMA node must be local to the mask, and
-// they and the free healthy devices that are local to it must be as many as asked for.
-// reusable are devices of the pod that the container may reuse (Reuse.IDs); for a pod as a whole there
-// are none (R-HINT-42).
+// Hints describes the NUMA masks on which request devices of a resource fit (R-HINT-42, R-HINT-43):
+// each reusable device that reports a NUMA node must be local to the mask, and they and the free
+// healthy devices that are local to it must be as many as asked for. reusable are devices of the
+// pod that the container may reuse (Reuse.IDs); for a pod as a whole there are none (R-HINT-42).
 //
 // A request of 0 or less, and a resource of which no device reports a NUMA node, give kind
 // Any (R-HINT-40): Allocate reports that there are too few of the latter.

@@ -18,9 +18,9 @@ const (
 
 const quotaPrefix = "requests."
 
-// CheckName checks the name of a device resource. It must be an extended resource's: a DNS domain that
-// does not end in kubernetes.io, a slash, and a name of letters, digits, '-', '_' and '.' that begins
-// and ends with a letter or digit.
+// CheckName checks the name of a device resource. It must be an extended resource's: a DNS domain
+// that does not end in kubernetes.io, a slash, and a name of letters, digits, '-', '_' and '.' that
+// begins and ends with a letter or digit.
 func CheckName(resource string) error {
 	domain, name, found := strings.Cut(resource, "/")
 	switch {

@@ -36,9 +36,8 @@ func NewUsage(inv *Inventory) Usage {
 // Inventory is what the usage is of.
 func (u Usage) Inventory() *Inventory { return u.inventory }
 
-// Take assigns devices, whatever their health: an assigned device may have become unhealthy. It is an
-// error, and nothing is taken, when a device is not known, assigned already,
-// or named twice.
+// Take assigns devices, whatever their health: an assigned device may have become unhealthy. It is
+// an error, and nothing is taken, when a device is not known, assigned already, or named twice.
 func (u Usage) Take(resource string, ids []string) (Usage, error) {
 	if len(ids) == 0 {
 		return u, nil
@@ -80,8 +79,8 @@ func (u Usage) with(i int, assigned set) Usage {
 	return u
 }
 
-// Assigned lists what is assigned, ascending by resource; resources of which nothing is assigned are
-// left out.
+// Assigned lists what is assigned, ascending by resource; resources of which nothing is assigned
+// are left out.
 func (u Usage) Assigned() []Assigned {
 	var out []Assigned
 	for i := range u.assigned {

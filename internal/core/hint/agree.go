@@ -81,8 +81,8 @@ func (m *merger) measure(nodes mask.Mask) {
 		}
 		return
 	}
-	// One set takes the NUMA nodes that it requires, often those of given devices, and each other one all its
-	// candidates. The search finds such a mask too, and costs more.
+	// One set takes the NUMA nodes that it requires, often those of given devices, and each other
+	// one all its candidates. The search finds such a mask too, and costs more.
 	for i := range m.sets {
 		s := &m.sets[i]
 		if m.closed[i] > 0 && s.Required.Len() == m.wanted && nodes.Contains(s.Required) && s.fits(s.Required) &&

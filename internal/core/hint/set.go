@@ -74,7 +74,8 @@ func (s Set) Has(m mask.Mask) bool {
 	return s.fits(m) || slices.Contains(s.Explicit, m) && !m.IsEmpty()
 }
 
-// MustTouch leaves only masks in the set that have one of these NUMA nodes: those of a device that is kept.
+// MustTouch leaves only masks in the set that have one of these NUMA nodes: those of a device that
+// is kept.
 func (s *Set) MustTouch(nodes mask.Mask) {
 	if nodes.Len() == 1 {
 		s.Required |= nodes
@@ -110,8 +111,8 @@ func (s *Set) fits(m mask.Mask) bool {
 	return true
 }
 
-// fitsOn reports whether the lowest candidates, with those that are required, are a mask of this size in the
-// upward closed part. Another mask of the size may be in it where they are not.
+// fitsOn reports whether the lowest candidates, with those that are required, are a mask of this
+// size in the upward closed part. Another mask of the size may be in it where they are not.
 func (s *Set) fitsOn(size int) bool {
 	lowest := s.Required | (s.Candidates &^ s.Required).First(size-s.Required.Len())
 	return lowest.Len() == size && s.fits(lowest)

@@ -18,8 +18,9 @@ import (
 //	divide budget=N   → the pieces of a pool, one a container
 //	budget            → what containers need together
 //
-// A line for each container: its container type, and what it wants exclusively, "shares", or "indifferent" for
-// one that shares and has no use for the resource. After a change: go test -rewrite, and read the diff.
+// A line for each container: its container type, and what it wants exclusively, "shares", or
+// "indifferent" for one that shares and has no use for the resource. After a change: go test
+// -rewrite, and read the diff.
 func TestDivisions(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -16,11 +16,12 @@ type Part struct {
 	CPUs cpuset.Set
 }
 
-// Index is how the units of a machine are nested. It names units by their position in Cores, Uncores,
-// CPUNodes and Sockets. These lists ascend by id, and so do positions. The slices are the machine's own.
+// Index is how the units of a machine are nested. It names units by their position in Cores,
+// Uncores, CPUNodes and Sockets. These lists ascend by id, and so do positions. The slices are the
+// machine's own.
 //
-// A NUMA node may have parts of several sockets, and a socket parts of several NUMA nodes; a core is
-// in one of each.
+// A NUMA node may have parts of several sockets, and a socket parts of several NUMA nodes; a core
+// is in one of each.
 type Index struct {
 	// Places is indexed by CPU id, up to the highest; entries of ids that are no CPU
 	// are -1 four times.

@@ -192,8 +192,9 @@ func (m *Machine) NodesOf(cpus cpuset.Set) mask.Mask {
 // HasDistances reports whether the distance of every pair of NUMA nodes is known.
 func (m *Machine) HasDistances() bool { return m.distances != nil }
 
-// ShortDistances reports whether the distances were listed by position and an id is beyond the end of the
-// list, as the kernel lists them where ids have gaps. Who looks them up by id fails there.
+// ShortDistances reports whether the distances were listed by position and an id is beyond the end
+// of the list, as the kernel lists them where ids have gaps. Who looks them up by id fails there
+//
 func (m *Machine) ShortDistances() bool { return m.shortDistances }
 
 // Distance is the ACPI SLIT distance from NUMA node a to b, by id; 0 where

@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// twoNodes has 512Mi on NUMA node 0, 8Mi of them huge pages, and 256Mi without huge pages on node 3.
+// twoNodes has 512Mi on NUMA node 0, 8Mi of them huge pages, and 256Mi without huge pages on node
+// 3.
 func twoNodes(t *testing.T) *machine.Machine {
 	t.Helper()
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{
@@ -61,8 +62,8 @@ func TestReservationsMustFit(t *testing.T) {
 	}
 }
 
-// huge pages of a size that the machine lacks are unsatisfiable; R-HINT-34: what fits nowhere now is
-// "don't care"; a request for nothing is, too.
+// huge pages of a size that the machine lacks are unsatisfiable; R-HINT-34: what fits nowhere
+// now is "don't care"; a request for nothing is, too.
 func TestHintsThatSayNothing(t *testing.T) {
 	c, err := memory.NewCapacity(twoNodes(t), nil)
 	if err != nil {
@@ -103,7 +104,8 @@ func TestPlacementErrorsNameWhatIsShort(t *testing.T) {
 			t.Errorf("%dMi of %s: error %v, want cause %d and %q", x.mib, x.typ, err, x.cause, x.text)
 		}
 	}
-	// On an empty machine it would fit on NUMA node 0, as the alignment promised; the group has room.
+	// On an empty machine it would fit on NUMA node 0, as the alignment promised; the group has
+	// room.
 	group := memory.NewUsage(c).Charge([]memory.Block{{Type: machine.Memory, Size: 100 * mib, Nodes: mask.Of(0, 3)}}, nil)
 	_, err = group.Place(request.Amounts{{Resource: machine.Memory, Value: 450 * mib}}, hint.Choice{Mask: mask.Of(0), HasMask: true, Preferred: true}, nil)
 	var short *memory.PlacementError

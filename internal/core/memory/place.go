@@ -241,8 +241,8 @@ func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) 
 		}
 		nodes = best.Mask
 	}
-	// The reference looks at groups alone here (R-MEM-36), so that a NUMA node can be single and in a
-	// group at once, and then does not start again.
+	// The reference looks at groups alone here (R-MEM-36), so that a NUMA node can be single and in
+	// a group at once, and then does not start again.
 	if !u.allowed(nodes) {
 		return 0, u.placementError(GroupConflict, wants, nodes)
 	}
@@ -284,8 +284,8 @@ func (u Usage) Fits(nodes mask.Mask, amounts request.Amounts) bool {
 	return missing == "" && u.fits(nodes, wants, nil)
 }
 
-// HintsAround is Hints with the masks alone that contain within: the NUMA nodes that a pod has already. If
-// there is none, the request is unsatisfiable (R-RSZ-13).
+// HintsAround is Hints with the masks alone that contain within: the NUMA nodes that a pod has
+// already. If there is none, the request is unsatisfiable (R-RSZ-13).
 func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
 	f := u.Hints(amounts, nil)
 	if f.Kind == hint.Fits {
@@ -298,8 +298,9 @@ func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
 	return f
 }
 
-// PlaceAround is Place for a pod that has the NUMA nodes of within and keeps them: on these and the aligned
-// ones where there is room, else on the narrowest extension (R-RSZ-13). The error is a *PlacementError.
+// PlaceAround is Place for a pod that has the NUMA nodes of within and keeps them: on these and the
+// aligned ones where there is room, else on the narrowest extension (R-RSZ-13). The error is a
+// *PlacementError.
 func (u Usage) PlaceAround(amounts request.Amounts, aligned hint.Choice, within mask.Mask) (mask.Mask, error) {
 	wants, missing := u.capacity.wants(amounts)
 	if missing != "" {

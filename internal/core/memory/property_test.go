@@ -145,7 +145,8 @@ func (w *world) release(i int) {
 	w.assigned = slices.Delete(w.assigned, i, i+1)
 }
 
-// literal is R-HINT-32 word for word: the masks on which the amounts fit, and the size of a preferred one.
+// literal is R-HINT-32 word for word: the masks on which the amounts fit, and the size of a
+// preferred one.
 func (w *world) literal(amounts request.Amounts) (masks []mask.Mask, preferred int) {
 	nodes, usage := w.capacity.Nodes(), w.usage.Nodes()
 	preferred = len(nodes)
@@ -221,8 +222,8 @@ func TestHintsAreTheLiteralEnumeration(t *testing.T) {
 	})
 }
 
-// TestPlaceIsTheNarrowest: what is placed fits, obeys the groups, holds the aligned NUMA nodes where it
-// can, and is no wider than it must be; an error is due.
+// TestPlaceIsTheNarrowest: what is placed fits, obeys the groups, holds the aligned NUMA nodes
+// where it can, and is no wider than it must be; an error is due.
 func TestPlaceIsTheNarrowest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -235,7 +236,8 @@ func TestPlaceIsTheNarrowest(t *testing.T) {
 	})
 }
 
-// place is R-MEM-32, 33, 35 and 38 over the literal list, with the rule of groups for single nodes, too.
+// place is R-MEM-32, 33, 35 and 38 over the literal list, with the rule of groups for single nodes,
+// too.
 func (w *world) place(amounts request.Amounts, choice hint.Choice) (mask.Mask, bool) {
 	masks, preferred := w.literal(amounts)
 	best := func(within mask.Mask) (mask.Mask, bool) {
@@ -269,8 +271,8 @@ func (w *world) place(amounts request.Amounts, choice hint.Choice) (mask.Mask, b
 	return nodes, true
 }
 
-// TestReleaseUndoesCharge: whatever the order, the books are empty when nobody is left, and nothing is
-// ever negative or held twice.
+// TestReleaseUndoesCharge: whatever the order, the books are empty when nobody is left, and nothing
+// is ever negative or held twice.
 func TestReleaseUndoesCharge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -285,9 +287,9 @@ func TestReleaseUndoesCharge(t *testing.T) {
 	})
 }
 
-// TestUsageFollowsFromTheBlocks: whatever came and went, and in whatever order, the same blocks are the
-// same usage, down to how the bytes of a group lie on its NUMA nodes, which is where the reference keeps
-// a history.
+// TestUsageFollowsFromTheBlocks: whatever came and went, and in whatever order, the same blocks are
+// the same usage, down to how the bytes of a group lie on its NUMA nodes, which is where the
+// reference keeps a history.
 func TestUsageFollowsFromTheBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

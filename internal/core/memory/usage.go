@@ -18,9 +18,9 @@ type Block struct {
 //
 // It depends on the blocks that are charged and on nothing else: not on their order, and not on
 // blocks that came and went between. What it keeps are sums for each set of NUMA nodes; how the
-// bytes of a set are spread over its NUMA nodes follows from the sums, by one rule (layOut). The reference
-// keeps that split and changes it with every block, so its result depends on the history of the
-// node.
+// bytes of a set are spread over its NUMA nodes follows from the sums, by one rule (layOut). The
+// reference keeps that split and changes it with every block, so its result depends on the history
+// of the node.
 type Usage struct {
 	capacity *Capacity
 	sums     []sum       // ascending by width, then by mask: one for each set of NUMA nodes in use
@@ -58,8 +58,8 @@ func newUsage(c *Capacity, sums []sum) Usage {
 }
 
 // layOut puts the bytes of one set on its NUMA nodes: the lowest is filled first, as the reference
-// does for every block (R-MEM-39). Bytes for which there is no room, because the machine shrank under
-// running pods, leave the highest NUMA node overdrawn; the reference would drop them.
+// does for every block (R-MEM-39). Bytes for which there is no room, because the machine shrank
+// under running pods, leave the highest NUMA node overdrawn; the reference would drop them.
 func (u *Usage) layOut(s sum) {
 	nodes := s.nodes & u.capacity.all
 	for id := range nodes.All() {
@@ -166,8 +166,8 @@ func (u Usage) Nodes() []NodeUsage {
 	return out
 }
 
-// Serving returns how the NUMA nodes of m serve memory now: together, in groups that may reach beyond m, or
-// one by one. Neither joins another group (R-MEM-22).
+// Serving returns how the NUMA nodes of m serve memory now: together, in groups that may reach
+// beyond m, or one by one. Neither joins another group (R-MEM-22).
 func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 	for i, n := range u.nodes {
 		switch id := u.capacity.nodes[i].ID; {

@@ -13,9 +13,10 @@ import (
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
-// searches are for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8 CPUs free. "one" and "two"
-// are how many moves the pod needs, and nothing cures "none". In "within" all pods consent to moves within their NUMA
-// nodes alone, which does not help. Pods are aligned as one, or by container.
+// searches are for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8
+// CPUs free. "one" and "two" are how many moves the pod needs, and nothing cures "none". In
+// "within" all pods consent to moves within their NUMA nodes alone, which does not help. Pods are
+// aligned as one, or by container.
 var searches = []struct {
 	name    string
 	cpus    int
@@ -28,7 +29,8 @@ var searches = []struct {
 	{"container/none", 15, request.MoveMemory, node.ContainerScope}, {"container/within", 10, request.MoveCPUs, node.ContainerScope},
 }
 
-// TestFindPlansFewSets: what is free on each NUMA node excludes all but a few sets, so that a search takes milliseconds.
+// TestFindPlansFewSets: what is free on each NUMA node excludes all but a few sets, so that a
+// search takes milliseconds.
 func TestFindPlansFewSets(t *testing.T) {
 	for _, c := range searches {
 		found := moves.Find(fragmented(t, c.consent, c.scope), guaranteed("new", c.cpus, request.NoMoves), moves.Terms{Bytes: 1 << 50})
@@ -73,8 +75,8 @@ func guaranteed(name string, cpus int, consent request.Consent) request.Pod {
 	}
 }
 
-// fragmented is a node with 8 NUMA nodes of 64 CPUs, under single-numa-node, with 200 pods of 1 to 3 CPUs that may
-// be moved and some that may not. 64 CPUs are free.
+// fragmented is a node with 8 NUMA nodes of 64 CPUs, under single-numa-node, with 200 pods of 1 to
+// 3 CPUs that may be moved and some that may not. 64 CPUs are free.
 func fragmented(b testing.TB, consent request.Consent, scope node.Scope) *node.State {
 	b.Helper()
 	m := scenario.Machine("sockets=2 numa=4 cores=32 threads=2 memory=64Gi")

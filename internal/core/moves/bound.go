@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// bounds count what is free on each NUMA node: CPUs first, then each type of memory. They are what the core
-// compares with at most, so that what does not fit here does not fit there.
+// bounds count what is free on each NUMA node: CPUs first, then each type of memory. They are what
+// the core compares with at most, so that what does not fit here does not fit there.
 type bounds struct {
 	state *node.State
 	ids   []int // of the NUMA nodes, ascending
@@ -17,8 +17,9 @@ type bounds struct {
 	total []int64
 }
 
-// claim is what a pod wants at the same time, by resource. alone is the part of it that is on one NUMA node if together: all
-// of it or, of a pod whose containers are aligned one by one, what the largest of them wants.
+// claim is what a pod wants at the same time, by resource. alone is the part of it that is on one
+// NUMA node if together: all of it or, of a pod whose containers are aligned one by one, what the
+// largest of them wants.
 type claim struct {
 	wants, alone []int64
 	together     bool
@@ -28,8 +29,8 @@ type claim struct {
 type leaving struct {
 	frees [][]int64
 	total []int64
-	// home is the index of the only NUMA node that it has, or -1. bytes is what it costs to leave it with all
-	// containers, least with what is alone, stays that it may not.
+	// home is the index of the only NUMA node that it has, or -1. bytes is what it costs to leave
+	// it with all containers, least with what is alone, stays that it may not.
 	home         int
 	bytes, least int64
 	stays        bool
@@ -53,9 +54,10 @@ func newBounds(s *node.State) *bounds {
 	return b
 }
 
-// claimOf is the claim of a pod that is aligned as its policy prefers, or is not. Where containers are aligned one by
-// one, or not at all, the largest one stands for all of them. What fits on no single NUMA node of the empty machine is
-// counted in total alone: only of the rest is it certain that one is preferred.
+// claimOf is the claim of a pod that is aligned as its policy prefers, or is not. Where containers
+// are aligned one by one, or not at all, the largest one counts for all of them. What fits on no
+// single NUMA node of the empty machine is counted in total alone: only of the rest is it certain
+// that one is preferred.
 func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
 	d := b.state.Demand(pod)
 	ask := &d.Together
@@ -76,8 +78,8 @@ func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
 	return c
 }
 
-// largestOf is what the largest container of a pod has, of those that are aligned one by one as the policy prefers. A move
-// leaves it like that.
+// largestOf is what the largest container of a pod has, of those that are aligned one by one as the
+// policy prefers. A move leaves it like that.
 func (b *bounds) largestOf(g *node.Grant) (has []int64, together bool) {
 	var largest *node.ContainerGrant
 	for i := range g.Containers {
@@ -104,8 +106,9 @@ func (b *bounds) largestOf(g *node.Grant) (has []int64, together bool) {
 	return has, b.prefersOne(has)
 }
 
-// claimOfGrant is the claim of a pod that is there: without what it gave back since its admission. It is less than
-// or equal to what the pod has at another place, whatever its init containers have there.
+// claimOfGrant is the claim of a pod that is there: without what it gave back since its admission.
+// It is less than or equal to what the pod has at another place, whatever its init containers have
+// there.
 func (b *bounds) claimOfGrant(g *node.Grant) claim {
 	c := b.claimOf(&g.Pod, isAligned(g))
 	clear(c.wants)
@@ -149,8 +152,8 @@ func memoryOf(amounts []int64) (bytes int64) {
 	return bytes
 }
 
-// prefersOne reports whether one NUMA node is preferred for what is aligned together: the CPUs fit on one of the empty
-// machine, and the memory, and sockets do not count.
+// prefersOne reports whether one NUMA node is preferred for what is aligned together: the CPUs fit
+// on one of the empty machine, and the memory, and sockets do not count.
 func (b *bounds) prefersOne(wants []int64) bool {
 	if b.state.Policy().CPU.AlignBySocket {
 		return false
@@ -170,7 +173,8 @@ func (b *bounds) prefersOne(wants []int64) bool {
 	return int64(largest) >= wants[0] && memory
 }
 
-// isAligned reports whether every container is aligned as its policy prefers, which a move must not change.
+// isAligned reports whether every container is aligned as its policy prefers, which a move must not
+// change.
 func isAligned(g *node.Grant) bool {
 	for i := range g.Containers {
 		if c := &g.Containers[i]; !c.Removed && !(c.Affinity.HasMask && c.Affinity.Preferred) {
@@ -224,7 +228,8 @@ func (b *bounds) leavingOf(g *node.Grant, consent request.Consent) leaving {
 	return l
 }
 
-// least is the least that moving the candidates can cost; false if the pod cannot fit after any such moves.
+// least is the least that moving the candidates can cost; false if the pod cannot fit after any
+// such moves.
 func (x *search) least(members []int) (int64, bool) {
 	a := &x.pods[members[0]]
 	b := (*candidate)(nil)

@@ -13,7 +13,8 @@ import (
 
 // Gain is how much larger a pod can be after moves.
 type Gain struct {
-	// Before and After are the most CPUs that a Guaranteed pod of one container can get on one NUMA node, which is Node.
+	// Before and After are the most CPUs that a Guaranteed pod of one container can get on one NUMA
+	// node, which is Node.
 	Before, After Room
 	// Moves are in an order in which each place is free. States are the node after each of them.
 	Moves  []Move
@@ -31,19 +32,21 @@ type Room struct{ CPUs, Node int }
 // probeMemory is what the probe asks for where memory is managed: as little as can be.
 const probeMemory = 1 << 20
 
-// mostSets bounds the sets that a count does not exclude: 200 pods on 8 NUMA nodes have about 60,000 sets of at most three on a
-// NUMA node.
+// mostSets bounds the sets that a count does not exclude: 200 pods on 8 NUMA nodes have about
+// 60,000 sets of at most three on a NUMA node.
 const mostSets = 100_000
 
-// Defragment looks for moves, at most so many, after which the largest pod that fits on one NUMA node has the most CPUs. Of
-// equal ones it takes those that move the fewest bytes between NUMA nodes, then the fewest pods. Pods move off a NUMA node, and they
-// must consent to that. The planner chooses every place, and a pod stays as aligned as it is. Under topology policy none, which
-// aligns nothing, no move gains anything, and neither without the static CPU policy.
+// Defragment looks for moves, at most so many, after which the largest pod that fits on one NUMA
+// node has the most CPUs. Of equal ones it takes those that move the fewest bytes between NUMA
+// nodes, then the fewest pods. Pods move off a NUMA node, and they must consent to that. The
+// planner chooses every place, and a pod stays as aligned as it is. Under topology policy none,
+// which aligns nothing, no move gains anything, and neither without the static CPU policy.
 //
-// All sets of at most two pods are looked at in all orders, and of three pods on one NUMA node. Larger sets are built
-// step by step, the largest pods first and then the cheapest first, so a better one can be missed. So it can where a pod is on
-// several NUMA nodes, where one moves to the NUMA node that another one leaves, where only some containers of a pod leave, and
-// under best-effort.
+// All sets of at most two pods are looked at in all orders, and of three pods on one NUMA node.
+// Larger sets are built step by step, the largest pods first and then the cheapest first, so a
+// better one can be missed. So it can where a pod is on several NUMA nodes, where one moves to the
+// NUMA node that another one leaves, where only some containers of a pod leave, and under
+// best-effort.
 func Defragment(s *node.State, most int, terms Terms) Gain {
 	g := newGather(s, most, terms)
 	g.bounds = newBounds(s)
@@ -79,7 +82,8 @@ func newGather(s *node.State, most int, terms Terms) *gather {
 	return g
 }
 
-// group is a set of pods, by index, that leaves a NUMA node, the CPUs that are free there then, and the least that it costs.
+// group is a set of pods, by index, that leaves a NUMA node, the CPUs that are free there then, and
+// the least that it costs.
 type group struct {
 	members []int
 	cpus    int
@@ -107,7 +111,8 @@ func (g *gather) mostFree(s *node.State) (most int) {
 	return most / g.unit * g.unit
 }
 
-// probe plans a pod of so many CPUs, and returns the NUMA node that has all of them. It is nil if there is none.
+// probe plans a pod of so many CPUs, and returns the NUMA node that has all of them. It is nil if
+// there is none.
 func (g *gather) probe(s *node.State, cpus int) (*node.Plan, int) {
 	c := request.Container{Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true}
 	if s.Policy().StaticMemory {
@@ -136,7 +141,8 @@ func (g *gather) group(at int, members ...int) group {
 	return group{slices.Clone(members), int(cpus) / g.unit * g.unit, bytes}
 }
 
-// better reports whether so many CPUs for so many bytes and moves may be better than the best so far.
+// better reports whether so many CPUs for so many bytes and moves may be better than the best so
+// far.
 func (g *gather) better(cpus int, bytes int64, moves int) bool {
 	b := &g.best
 	if cpus != b.After.CPUs || len(b.Moves) == 0 {
@@ -145,7 +151,8 @@ func (g *gather) better(cpus int, bytes int64, moves int) bool {
 	return cmp.Or(cmp.Compare(bytes, b.Bytes), cmp.Compare(moves, len(b.Moves))) < 0
 }
 
-// grow adds one pod after the other to the group that leaves a NUMA node, as long as the group can leave.
+// grow adds one pod after the other to the group that leaves a NUMA node, as long as the group can
+// leave.
 func (g *gather) grow(at int) {
 	var here []int
 	for i := range g.pods {
@@ -233,7 +240,8 @@ func (g *gather) exact() {
 	}
 }
 
-// fits reports whether, by counting CPUs, each of a group that was on one NUMA node has room on another one.
+// fits reports whether, by counting CPUs, each of a group that was on one NUMA node has room on
+// another one.
 func (g *gather) fits(at int, c group) bool {
 	var elsewhere int64
 	room := make([]int64, len(g.bounds.ids))
@@ -261,8 +269,8 @@ func (g *gather) fits(at int, c group) bool {
 	return elsewhere+room[at]-int64(c.cpus) >= 0
 }
 
-// leave lets a group leave a NUMA node, in every order that is tried, and keeps the result if it is the best so far. It reports
-// whether the group can leave.
+// leave lets a group leave a NUMA node, in every order that is tried, and keeps the result if it is
+// the best so far. It reports whether the group can leave.
 func (g *gather) leave(at int, c group) bool {
 	left := g.state
 	for _, i := range c.members {
@@ -303,8 +311,8 @@ func (g *gather) leave(at int, c group) bool {
 	return can
 }
 
-// sequences are the orders in which the members of a group are planned: all for three and less, else as they are and the
-// other way round.
+// sequences are the orders in which the members of a group are planned: all for three and less,
+// else as they are and the other way round.
 func (g *gather) sequences(members []int) [][]int {
 	if len(members) > 3 {
 		reverse := slices.Clone(members)
@@ -324,8 +332,8 @@ func (g *gather) sequences(members []int) [][]int {
 	return all
 }
 
-// carry makes moves one after the other, each as soon as its place is free, and checks every state and what was gained: the
-// proof.
+// carry makes moves one after the other, each as soon as its place is free, and checks every state
+// and what was gained: the proof.
 func (g *gather) carry(gain *Gain, moved []Move) bool {
 	slices.SortFunc(moved, func(a, b Move) int { return strings.Compare(a.From.Pod.UID, b.From.Pod.UID) })
 	s := g.state

@@ -51,8 +51,8 @@ func (a outcome) compare(b outcome) int {
 	return cmp.Or(cmp.Compare(b.cpus, a.cpus), cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.pods, b.pods))
 }
 
-// gains tries every set of at most two pods that consent, in every order, for every probe that takes all that is free on a NUMA
-// node when the set is gone.
+// gains tries every set of at most two pods that consent, in every order, for every probe that
+// takes all that is free on a NUMA node when the set is gone.
 func gains(s *node.State) outcome {
 	best := outcome{cpus: roomiest(s)}
 	var sets [][]*node.Grant
@@ -143,7 +143,8 @@ func across(from, to *node.Grant) (bytes int64) {
 	return bytes
 }
 
-// simple reports whether the policy rejects pods that are not aligned, and each pod that consents is on one NUMA node, and has as many CPUs elsewhere as it has here.
+// simple reports whether the policy rejects pods that are not aligned, and each pod that consents
+// is on one NUMA node, and has as many CPUs elsewhere as it has here.
 func simple(s *node.State) bool {
 	if policy := s.Policy(); !policy.Strict() {
 		return false
@@ -157,9 +158,10 @@ func simple(s *node.State) bool {
 	return true
 }
 
-// TestDefragment: the moves can be made one after the other, each state is sound, pods that do not consent stay, and the gain is
-// what it claims. Under a policy that rejects pods that are not aligned, it is no less than
-// that of an exhaustive search for two pods that leave a NUMA node, but for pods on several NUMA nodes and those that need less elsewhere.
+// TestDefragment: the moves can be made one after the other, each state is sound, pods that do not
+// consent stay, and the gain is what it claims. Under a policy that rejects pods that are not
+// aligned, it is no less than that of an exhaustive search for two pods that leave a NUMA node, but
+// for pods on several NUMA nodes and those that need less elsewhere.
 func TestDefragment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := fragment(t, drawNode(t))
@@ -217,8 +219,8 @@ func TestDefragment(t *testing.T) {
 	})
 }
 
-// TestDefragmentWhenAPartLeaves: in scope container a part of a pod can stay while the rest leaves. What the list promises is
-// what is free then, not what was looked for.
+// TestDefragmentWhenAPartLeaves: in scope container a part of a pod can stay while the rest leaves.
+// What the list promises is what is free then, not what was looked for.
 func TestDefragmentWhenAPartLeaves(t *testing.T) {
 	s := cutUp(t)
 	g := moves.Defragment(s, 2, moves.Terms{Bytes: 1 << 50})
@@ -230,8 +232,9 @@ func TestDefragmentWhenAPartLeaves(t *testing.T) {
 	}
 }
 
-// TestDefragmentWhereThePlannerPrefersAnotherNode: two CPUs are to be free on NUMA node 2. While both pods of the set are gone
-// the planner would take them on NUMA node 1, to which one of the two comes back and the other one moves.
+// TestDefragmentWhereThePlannerPrefersAnotherNode: two CPUs are to be free on NUMA node 2. While
+// both pods of the set are gone the planner would take them on NUMA node 1, to which one of the two
+// comes back and the other one moves.
 func TestDefragmentWhereThePlannerPrefersAnotherNode(t *testing.T) {
 	s := emptyOf(t, 3, 2, node.PodScope)
 	short := guaranteed("short", 2, request.MoveMemory) // It has the CPU of its init container, because the other one has ended.
@@ -249,9 +252,10 @@ func TestDefragmentWhereThePlannerPrefersAnotherNode(t *testing.T) {
 	}
 }
 
-// cutUp is a node of two NUMA nodes with 8 CPUs each, under single-numa-node in scope container. CPU 0 is reserved, 2 CPUs
-// are free on the first, 5 on the second. There pod "two" has two containers, of 2 CPUs and of 1, and may go anywhere, as may
-// pod "one" on the first, with two containers of 1 CPU.
+// cutUp is a node of two NUMA nodes with 8 CPUs each, under single-numa-node in scope container.
+// CPU 0 is reserved, 2 CPUs are free on the first, 5 on the second. There pod "two" has two
+// containers, of 2 CPUs and of 1, and may go anywhere, as may pod "one" on the first, with two
+// containers of 1 CPU.
 func cutUp(t *testing.T) *node.State {
 	t.Helper()
 	s := emptyOf(t, 2, 4, node.ContainerScope)
@@ -264,7 +268,8 @@ func cutUp(t *testing.T) *node.State {
 	return admitAll(t, s, guaranteed("stays", 3, request.NoMoves), pair("one", 1), guaranteed("gone", 2, request.NoMoves), pair("two", 2)).Release("gone")
 }
 
-// emptyOf is a node of so many NUMA nodes with so many cores of two threads each, under single-numa-node.
+// emptyOf is a node of so many NUMA nodes with so many cores of two threads each, under
+// single-numa-node.
 func emptyOf(t *testing.T, numa, cores int, scope node.Scope) *node.State {
 	t.Helper()
 	m := scenario.Machine(fmt.Sprintf("numa=%d cores=%d threads=2 numbering=adjacent memory=4Gi", numa, cores))

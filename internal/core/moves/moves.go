@@ -20,7 +20,8 @@ type Terms struct {
 	Consent func(*node.Grant) request.Consent
 	// Pods is how many pods may move, at most node.MaxMoves; 0: as many.
 	Pods int
-	// BothPlaces allows only moves during which the pod can have both places: those that a node carries out.
+	// BothPlaces allows only moves during which the pod can have both places: those that a node
+	// carries out.
 	BothPlaces bool
 	// Plans bounds the search, 0 is 20,000: at about 5 µs a plan, 100 ms.
 	Plans int
@@ -62,8 +63,8 @@ type Set struct {
 
 // Found is the answer of a search.
 type Found struct {
-	// Set is the cheapest, nil if there is none. The cheapest moves the fewest bytes between NUMA nodes, and of
-	// those with as many, the fewest pods.
+	// Set is the cheapest, nil if there is none. The cheapest moves the fewest bytes between NUMA
+	// nodes, and of those with as many, the fewest pods.
 	Set *Set
 	// Plans is how many plans were made. Cut reports that not everything was looked at.
 	Plans int
@@ -73,8 +74,8 @@ type Found struct {
 // maxPlans is the bound of a search without another one.
 const maxPlans = 20_000
 
-// Find looks for the cheapest set of moves with which a pod fits that the state rejects or aligns less than its
-// policy prefers. A pod that is known, or that fits as it should, needs none.
+// Find looks for the cheapest set of moves with which a pod fits that the state rejects or aligns
+// less than its policy prefers. A pod that is known, or that fits as it should, needs none.
 func Find(s *node.State, pod request.Pod, terms Terms) Found {
 	x := &search{state: s, pod: pod, terms: terms}
 	now := x.plan(s, pod)
@@ -97,7 +98,8 @@ func Find(s *node.State, pod request.Pod, terms Terms) Found {
 	return Found{Set: x.best, Plans: x.plans, Cut: x.cut}
 }
 
-// Wanted reports whether a pod of that plan could need moves: it is rejected, or not aligned as its policy prefers.
+// Wanted reports whether a pod of that plan could need moves: it is rejected, or not aligned as its
+// policy prefers.
 func Wanted(p *node.Plan) bool {
 	switch p.Trace.Cause {
 	case node.ResourcesOff, node.GivenApart, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
@@ -151,8 +153,8 @@ func isPreferred(p *node.Plan) bool {
 	return p.Rejection == nil && !slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred })
 }
 
-// collect finds the pods that may be moved. A pod that has devices stays with them, and of a pod whose request
-// is estimated it is not known what it would need.
+// collect finds the pods that may be moved. A pod that has devices stays with them, and of a pod
+// whose request is estimated it is not known what it would need.
 func (x *search) collect() {
 	for _, g := range x.state.Grants() {
 		consent := g.Pod.Moves
@@ -192,7 +194,8 @@ func (x *search) sets(size int) []set {
 	return all
 }
 
-// orders are the orders in which the new pod, which is number 0, and one or two others can be planned.
+// orders are the orders in which the new pod, which is number 0, and one or two others can be
+// planned.
 func orders(others int) [][]int {
 	if others == 1 {
 		return [][]int{{0, 1}, {1, 0}}
@@ -220,8 +223,8 @@ func (x *search) try(c set) {
 	}
 }
 
-// replan plans the new pod and the members of a set in an order. It returns the moves of those that get another
-// place.
+// replan plans the new pod and the members of a set in an order. It returns the moves of those that
+// get another place.
 func (x *search) replan(s *node.State, members, order []int) ([]Move, bool) {
 	var moved []Move
 	for _, k := range order {
@@ -245,7 +248,8 @@ func (x *search) replan(s *node.State, members, order []int) ([]Move, bool) {
 	return moved, len(moved) > 0
 }
 
-// another plans a pod that left its place, and adds the move if it gets another one. It may not be aligned less than it is.
+// another plans a pod that left its place, and adds the move if it gets another one. It may not be
+// aligned less than it is.
 func (x *search) another(s *node.State, c *candidate, moved []Move) (*node.State, []Move, bool) {
 	x.plans++
 	p := s.Replan(c.grant)
@@ -263,8 +267,8 @@ func (x *search) another(s *node.State, c *candidate, moved []Move) (*node.State
 	return next, moved, err == nil
 }
 
-// carryOut makes the moves one after the other, in an order in which every place is free, and then plans the pod:
-// the proof. It is nil if there is none.
+// carryOut makes the moves one after the other, in an order in which every place is free, and then
+// plans the pod: the proof. It is nil if there is none.
 func (x *search) carryOut(moved []Move) *Set {
 	found := &Set{Moves: moved}
 	for _, m := range moved {
@@ -318,8 +322,9 @@ func samePlace(a, b *node.Grant) bool {
 	})
 }
 
-// Between is the move of a pod to a place that another program asks for. The error is of a place that the rules do not
-// give the pod if it came now, or with less alignment than it has, or that it is at already.
+// Between is the move of a pod to a place that another program asks for. The error is of a place
+// that the rules do not give the pod if it came now, or with less alignment than it has, or that it
+// is at already.
 func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	if len(to.Containers) != len(from.Containers) {
 		return Move{}, fmt.Errorf("the requested assignment has %d containers: want the pod's %d", len(to.Containers), len(from.Containers))

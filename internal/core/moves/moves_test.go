@@ -114,8 +114,8 @@ func fragment(t *rapid.T, s *node.State) *node.State {
 	return s
 }
 
-// exhaustive tries every set of at most two pods in every order of planning and of moving, and returns the
-// fewest bytes with which the pod fits, or -1.
+// exhaustive tries every set of at most two pods in every order of planning and of moving, and
+// returns the fewest bytes with which the pod fits, or -1.
 func exhaustive(s *node.State, pod request.Pod, limit int64) int64 {
 	now := s.Plan(pod)
 	if preferred(now) {
@@ -233,7 +233,8 @@ func difference(s *node.State, from, to *node.Grant) (bytes int64, across bool) 
 	return bytes, across
 }
 
-// TestFindAgainstExhaustiveSearch: what moves of at most two pods can cure is found, at the least cost.
+// TestFindAgainstExhaustiveSearch: what moves of at most two pods can cure is found, at the least
+// cost.
 func TestFindAgainstExhaustiveSearch(t *testing.T) {
 	cured, none, pairs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -56,7 +56,8 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 				if b.Type != resource || !b.Nodes.Has(a.Node) || b.Size <= 0 {
 					continue
 				}
-				// The containers of a pod have a block each: what is on the same NUMA nodes adds up.
+				// The containers of a pod have a block each: what is on the same NUMA nodes adds
+				// up.
 				k := slices.IndexFunc(a.Holders, func(h Holder) bool { return h.Pod == pod && h.Nodes == b.Nodes })
 				if k < 0 {
 					k, a.Holders = len(a.Holders), append(a.Holders, Holder{Pod: pod, Nodes: b.Nodes})

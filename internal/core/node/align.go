@@ -34,8 +34,8 @@ func (d *draft) alignSum() (hint.Choice, *Rejection) {
 }
 
 // hintSets are the hints of what is asked for: one hint set for each resource or driver of given
-// devices (R-DEV-2), one for each device resource (R-HINT-42, R-HINT-43), then one for CPUs and one for
-// memory.
+// devices (R-DEV-2), one for each device resource (R-HINT-42, R-HINT-43), then one for CPUs and one
+// for memory.
 func (d *draft) hintSets(ask *Ask) []hint.Set {
 	hintSets := make([]hint.Set, 0, len(ask.Given)+len(ask.Devices)+2)
 	for _, g := range ask.Given {

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// BenchmarkAdmitContainers is one admission, planning and applying, of a pod with many containers on a
-// machine with 512 CPUs and 8 NUMA nodes. What it costs should grow with the number of containers and
-// no faster.
+// BenchmarkAdmitContainers is one admission, planning and applying, of a pod with many containers
+// on a machine with 512 CPUs and 8 NUMA nodes. What it costs should grow with the number of
+// containers and no faster.
 func BenchmarkAdmitContainers(b *testing.B) {
 	for _, scope := range []node.Scope{node.PodScope, node.ContainerScope} {
 		for _, kind := range []string{"pool", "plain", "inits", "devices"} {

@@ -16,14 +16,14 @@ const (
 	// TopologySearchLimit is Paddock's own: the search for NUMA nodes used up its steps
 	// without finding any answer (docs/rules/hints-search.md, Budget).
 	TopologySearchLimit Reason = "TopologySearchLimit"
-	// Infeasible and Deferred are those of a resize, as in the condition PodResizePending: it is not possible
-	// on this node, or not before other pods are gone (R-RSZ-20).
+	// Infeasible and Deferred are those of a resize, as in the condition PodResizePending: it is
+	// not possible on this node, or not before other pods are gone (R-RSZ-20).
 	Infeasible Reason = "Infeasible"
 	Deferred   Reason = "Deferred"
 )
 
-// Cause is why a pod was rejected. What depends on a rejection depends on its cause; the reason and the
-// rule of a rejection follow from it and are for people.
+// Cause is why a pod was rejected. What depends on a rejection depends on its cause; the reason and
+// the rule of a rejection follow from it and are for people.
 type Cause int
 
 const (
@@ -33,7 +33,8 @@ const (
 	ResourcesOff
 	// NotAligned: the Topology Manager policy admits none of the sets of NUMA nodes.
 	NotAligned
-	// GivenApart: the given devices are near more NUMA nodes than the Topology Manager policy admits.
+	// GivenApart: the given devices are near more NUMA nodes than the Topology Manager policy
+	// admits.
 	GivenApart
 	// GivenElsewhere: what the pod asks for does not fit on the NUMA nodes of its given devices.
 	GivenElsewhere

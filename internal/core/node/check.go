@@ -134,8 +134,8 @@ func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 	return nil
 }
 
-// checkSlices proves that no other container of the pod runs on an exclusive container's CPUs at the
-// same time. A standard init container may have CPUs of any container that starts later, and an
+// checkSlices proves that no other container of the pod runs on an exclusive container's CPUs at
+// the same time. A standard init container may have CPUs of any container that starts later, and an
 // exclusive one CPUs of a sidecar that shares (R-CPU-92, R-CPU-96).
 func checkSlices(g *Grant) error {
 	var exclusive, shared cpuset.Builder // CPUs of the sidecars and apps so far

@@ -40,9 +40,9 @@ type Demand struct {
 type Ask struct {
 	CPUs            int
 	Memory, Devices request.Amounts
-	// Given are devices that others chose, by what they are of; CPUs and memory are aligned with them.
-	// They are set in what is aligned: in the containers on path ByContainer, together on the paths
-	// AsOne and AsPool.
+	// Given are devices that others chose, by what they are of; CPUs and memory are aligned with
+	// them. They are set in what is aligned: in the containers on path ByContainer, together on the
+	// paths AsOne and AsPool.
 	Given []GivenDevices
 }
 
@@ -70,8 +70,8 @@ func (a *Ask) Amount(resource request.Resource) int64 {
 	return n
 }
 
-// ContainerDemand is what one container asks for, and why: exclusive CPUs, memory that is pinned, and
-// devices.
+// ContainerDemand is what one container asks for, and why: exclusive CPUs, memory that is pinned,
+// and devices.
 type ContainerDemand struct {
 	Ask
 	CPUBasis, MemoryBasis Basis
@@ -181,7 +181,8 @@ func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.A
 }
 
 // Demand is what a pod asks for on this node. Devices that the inventory does not have are not
-// Paddock's, and neither are those of a resource of which the container has given devices (R-DEV-6).
+// Paddock's, and neither are those of a resource of which the container has given devices
+// (R-DEV-6).
 func (s *State) Demand(pod *request.Pod) Demand {
 	p, inventory := &s.policy, s.devices.Inventory()
 	d := Demand{Path: p.path(pod), Containers: make([]ContainerDemand, len(pod.Containers))}

@@ -8,10 +8,10 @@
 //	State.Plan(pod)   → Plan     a grant with its delta and trace, or a rejection with its account
 //	State.Apply(plan) → State    the next state
 //
-// A State is an immutable value with a generation. Plan changes nothing: a draft collects everything
-// that an admission takes, and is dropped if any step rejects the pod. So there is no undo code, and
-// a rejection changes nothing. Apply rejects a plan that was made for another
-// generation. A plan for a known pod returns its grant.
+// A State is an immutable value with a generation. Plan changes nothing: a draft collects
+// everything that an admission takes, and is dropped if any step rejects the pod. So there is no
+// undo code, and a rejection changes nothing. Apply rejects a plan that was made
+// for another generation. A plan for a known pod returns its grant.
 //
 // The grants define the state. The node shared pool and the memory accounting follow from them:
 // Restore builds a state from grants alone, for a machine and a policy that may have changed since,
@@ -20,8 +20,8 @@
 // A grant does not change when its CPUs go offline. The machine of a state has the CPUs that are
 // online, and OnMachine makes the state with the same grants on another machine. A CPU that a grant
 // has and the machine does not have is offline: it stays assigned, no other pod gets it, and Cgroup
-// returns what containers run on without it. Nothing is recorded, so nothing needs to be undone when
-// the CPU comes back.
+// returns what containers run on without it. Nothing is recorded, so nothing needs to be undone
+// when the CPU comes back.
 //
 // The paths through an admission (docs/rules/demand.md, section 10) are
 //
@@ -32,16 +32,16 @@
 //
 // # Resize
 //
-// State.Resize is Plan for a pod that has a grant and asks for other amounts (docs/rules/resize.md). Its plan has
-// the whole next grant, and Apply puts it in the place of the old one. The CPUs of the admission, the
-// baseline, are in the grant while it has more. A resize is never a move: nothing leaves a container that grows,
-// and nothing joins one that shrinks.
+// State.Resize is Plan for a pod that has a grant and asks for other amounts
+// (docs/rules/resize.md). Its plan has the whole next grant, and Apply puts it in the place of the
+// old one. The CPUs of the admission, the baseline, are in the grant while it has more. A resize is
+// never a move: nothing leaves a container that grows, and nothing joins one that shrinks.
 //
 // # Trace
 //
-// The planner is the only place that applies a rule of admission. It records what it decided in the trace
-// of the plan. Explanations, tables and metrics read the trace; they never derive it again from the
-// policy and the pod:
+// The planner is the only place that applies a rule of admission. It records what it decided in the
+// trace of the plan. Explanations, tables and metrics read the trace; they never derive it again
+// from the policy and the pod:
 //
 //	Demand      what was asked of each resource, for each container and together, and why
 //	Divisions   the arithmetic of a pool, and what is wrong with a pool that cannot be divided
@@ -50,12 +50,13 @@
 //	Requests    how often the CPU manager and the memory manager were asked
 //	Cause       why the pod was rejected
 //
-// Code depends on the types Basis, Outcome, Stage and Cause. The reason and the rule id of a rejection follow
-// from its cause, in one table, and are for people: no code compares rule ids. The planner needs nearly
-// all of a trace itself, so recording it costs no more than a few words a container. Package explain
-// turns a trace into sentences. A sentence that the planner needs too is a method here.
+// Code depends on the types Basis, Outcome, Stage and Cause. The reason and the rule id of a
+// rejection follow from its cause, in one table, and are for people: no code compares rule ids. The
+// planner needs nearly all of a trace itself, so recording it costs no more than a few words a
+// container. Package explain turns a trace into sentences. A sentence that the planner needs too is
+// a method here.
 //
-// Some rules do not depend on one admission and have other readers as well. They are decided here, once:
-// Policy.Conflicts (settings that exclude each other), PoolClaims (what containers claim of a pool) and
-// State.Limit (what bounds a container's CPU time).
+// Some rules do not depend on one admission and have other readers as well. They are decided here,
+// once: Policy.Conflicts (settings that exclude each other), PoolClaims (what containers claim of a
+// pool) and State.Limit (what bounds a container's CPU time).
 package node

@@ -15,10 +15,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestGivenDevicesDecideAsTheTopologyManagerDoes plans random pods with given devices, under each policy
-// and scope, and compares each alignment with the Topology Manager written out: the hints that the
-// device manager regenerates for devices that are allocated, as a list of masks, in every combination
-// with the hints of the other resources. More of them: make prop N=100000 PKG=./internal/core/node.
+// TestGivenDevicesDecideAsTheTopologyManagerDoes plans random pods with given devices, under each
+// policy and scope, and compares each alignment with the Topology Manager written out: the hints
+// that the device manager regenerates for devices that are allocated, as a list of masks, in every
+// combination with the hints of the other resources. More of them: make prop N=100000
+// PKG=./internal/core/node.
 func TestGivenDevicesDecideAsTheTopologyManagerDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGiven(t)
@@ -37,8 +38,8 @@ func TestGivenDevicesDecideAsTheTopologyManagerDoes(t *testing.T) {
 	})
 }
 
-// devicesCase is a node with other pods, all devices of each resource and driver, and a pod that has
-// some of them.
+// devicesCase is a node with other pods, all devices of each resource and driver, and a pod that
+// has some of them.
 type devicesCase struct {
 	state *node.State
 	all   map[string][]request.Given
@@ -99,8 +100,8 @@ func drawPlainPod(t *rapid.T, name string, containers int) request.Pod {
 	return p
 }
 
-// drawDevices makes the devices of two resources and a driver, and gives containers some. Claims share
-// devices; two containers may have one device.
+// drawDevices makes the devices of two resources and a driver, and gives containers some. Claims
+// share devices; two containers may have one device.
 func (c *devicesCase) drawDevices(t *rapid.T, nodes mask.Mask) {
 	for _, of := range []string{"example.com/gpu", "example.com/nic", "driver.example.com"} {
 		if rapid.IntRange(0, 3).Draw(t, "without "+of) == 0 {
@@ -231,8 +232,8 @@ type listed struct {
 	preferred bool
 }
 
-// regenerated is what the device manager answers for devices that are allocated (R-HINT-41, R-HINT-43,
-// R-DEV-4): it looks at every mask and at every device.
+// regenerated is what the device manager answers for devices that are allocated (R-HINT-41,
+// R-HINT-43, R-DEV-4): it looks at every mask and at every device.
 func regenerated(devices map[string]mask.Mask, all []request.Given, nodes mask.Mask) []listed {
 	var known []mask.Mask
 	for _, n := range devices {

@@ -26,8 +26,9 @@ type Grant struct {
 	PoolBaseline cpuset.Set
 	// Containers are parallel to Pod.Containers.
 	Containers []ContainerGrant
-	// Moving is the place to which the pod is being moved; nil: it is not. The pod has both places until the move ends.
-	// Its Pod, Sequence and Resized are those of this grant (docs/rules/moves.md).
+	// Moving is the place to which the pod is being moved; nil: it is not. The pod has both places
+	// until the move ends. Its Pod, Sequence and Resized are those of this grant
+	// (docs/rules/moves.md).
 	Moving *Grant
 }
 
@@ -36,8 +37,8 @@ type ContainerGrant struct {
 	// CPUs are its own, or its part of the pod's pool, alone or shared; empty: it runs on the
 	// node shared pool. Standard init containers may overlap later ones of their pod.
 	CPUs cpuset.Set
-	// Baseline are the CPUs that it was admitted with and that no resize takes away, if it has more; empty: they
-	// are CPUs (R-RSZ-6).
+	// Baseline are the CPUs that it was admitted with and that no resize takes away, if it has
+	// more; empty: they are CPUs (R-RSZ-6).
 	Baseline cpuset.Set
 	// Memory are its blocks, ascending by type; nil: not pinned. The blocks of containers that
 	// share a pool's rest show the whole rest each (R-MEM-54). Blocks of a standard init container
@@ -58,8 +59,8 @@ type ContainerGrant struct {
 // HasPool reports whether the pod has a pool of CPUs or memory.
 func (g *Grant) HasPool() bool { return !g.Pool.IsEmpty() || len(g.PoolMemory) > 0 }
 
-// OwnsAnything reports whether the pod has CPUs, memory or devices of its own. Nothing depends on the grants of
-// others: they are neither handed over nor published.
+// OwnsAnything reports whether the pod has CPUs, memory or devices of its own. Nothing depends on
+// the grants of others: they are neither handed over nor published.
 func (g *Grant) OwnsAnything() bool {
 	if !g.CPUs().IsEmpty() || g.HasPool() {
 		return true
@@ -72,7 +73,8 @@ func (g *Grant) OwnsAnything() bool {
 	return false
 }
 
-// BaselineOf are the CPUs that container i was admitted with; empty for a container without CPUs of its own.
+// BaselineOf are the CPUs that container i was admitted with; empty for a container without CPUs of
+// its own.
 func (g *Grant) BaselineOf(i int) cpuset.Set {
 	c := &g.Containers[i]
 	if c.Baseline.IsEmpty() && g.Isolation(i) == ContainerIsolation {
@@ -97,7 +99,8 @@ func above(baseline, cpus cpuset.Set) cpuset.Set {
 	return baseline
 }
 
-// CPUs are all CPUs that the pod keeps from the node shared pool, in both places while it is being moved.
+// CPUs are all CPUs that the pod keeps from the node shared pool, in both places while it is being
+// moved.
 func (g *Grant) CPUs() cpuset.Set {
 	if g.Moving != nil {
 		return g.cpus().Union(g.Moving.cpus())
@@ -116,8 +119,8 @@ func (g *Grant) cpus() cpuset.Set {
 	return b.Set()
 }
 
-// Charged are the blocks that the pod is charged for: the pool's, or its containers', and those that only the place has
-// to which it is being moved.
+// Charged are the blocks that the pod is charged for: the pool's, or its containers', and those
+// that only the place has to which it is being moved.
 func (g *Grant) Charged() []memory.Block {
 	if g.Moving != nil {
 		return append(slices.Clone(g.charged()), g.beyond()...)

@@ -35,17 +35,19 @@ func (e *MisplacedError) Error() string {
 	return fmt.Sprintf("the grant is against the rules of this node (%s): %s", e.Kind, e.Detail)
 }
 
-// PlanGrant plans a pod as another planner did: its grant is g, with g's CPUs, NUMA nodes and devices.
-// It is admitted only if every rule of Plan allows it in this state. So g chooses among what the rules
-// allow, and never gives the pod more than it asks for. Of g only the assignments count: pod is the
-// request. A pod that is known keeps its grant, as in Plan. The error is a *MisplacedError.
+// PlanGrant plans a pod as another planner did: its grant is g, with g's CPUs, NUMA nodes and
+// devices. It is admitted only if every rule of Plan allows it in this state. So g chooses among
+// what the rules allow, and never gives the pod more than it asks for. Of g only the assignments
+// count: pod is the request. A pod that is known keeps its grant, as in Plan. The error is a
+// *MisplacedError.
 //
-// The planner decides, with three differences: the Topology Manager looks at the NUMA nodes of g alone,
-// CPUs and devices are g's, and memory is placed on g's NUMA nodes. What comes out must be g. So a plan of Plan is
-// accepted in every state of the node in which what it takes is free, whatever other pods that state has. There are
-// two exceptions. The aligned NUMA nodes must have enough, also where the pod has CPUs or devices of others: with
-// align-by-socket, and devices near no NUMA node. With full-pcpus-only the allocator splits cores if the aligned NUMA nodes
-// have only siblings of reserved CPUs: such a plan is accepted only in states in which Plan makes it.
+// The planner decides, with three differences: the Topology Manager looks at the NUMA nodes of g
+// alone, CPUs and devices are g's, and memory is placed on g's NUMA nodes. What comes out must be
+// g. So a plan of Plan is accepted in every state of the node in which what it takes is free,
+// whatever other pods that state has. There are two exceptions. The aligned NUMA nodes must have
+// enough, also where the pod has CPUs or devices of others: with align-by-socket, and devices near
+// no NUMA node. With full-pcpus-only the allocator splits cores if the aligned NUMA nodes have only
+// siblings of reserved CPUs: such a plan is accepted only in states in which Plan makes it.
 func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 	if len(g.Containers) != len(pod.Containers) {
 		return nil, &MisplacedError{MisplacedShape, fmt.Sprintf("it has %d containers, the pod has %d", len(g.Containers), len(pod.Containers))}
@@ -63,9 +65,9 @@ func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 	return nil, wrong
 }
 
-// PlanBesides turns the plan of a pod beside what is promised to other pods into one for s. It was made on a state in which
-// no pod gets that, or in which the other pods are. It is nil if its place depends on them: then the promises cannot be
-// kept from the pod.
+// PlanBesides turns the plan of a pod beside what is promised to other pods into one for s. It was
+// made on a state in which no pod gets that, or in which the other pods are. It is nil if its place
+// depends on them: then the promises cannot be kept from the pod.
 func (s *State) PlanBesides(p *Plan) *Plan {
 	if p.Grant == nil {
 		p.Base = s.generation
@@ -112,8 +114,8 @@ func kindOf(s Stage) Misplaced {
 	return MisplacedShape
 }
 
-// SameAssignments reports whether two grants give the same to the containers of a pod, in both places if it is being
-// moved. Requests and remarks about the search do not count.
+// SameAssignments reports whether two grants give the same to the containers of a pod, in both
+// places if it is being moved. Requests and remarks about the search do not count.
 func (g *Grant) SameAssignments(h *Grant) bool {
 	if (g.Moving == nil) != (h.Moving == nil) || g.Moving != nil && !g.Moving.SameAssignments(h.Moving) {
 		return false
@@ -164,15 +166,17 @@ func (h *handed) reject(kind Misplaced, format string, args ...any) *Rejection {
 	return &Rejection{Detail: h.wrong.Detail}
 }
 
-// container is the one of that name; a pod's alignment has no name, and is that of all its containers.
+// container is the one of that name; a pod's alignment has no name, and is that of all its
+// containers.
 func (d *draft) handedContainer(name string) *ContainerGrant {
 	_, i := d.pod.Container(name)
 	return &d.handed.grant.Containers[max(0, i)]
 }
 
-// mergeHanded is the choice of the grant, if the policy admits it. Merge prefers a set of NUMA nodes if every hint set has
-// and prefers it (R-HINT-51); which of those it takes depends on what else is free. Under best-effort the grant may have
-// any NUMA nodes, and need not be aligned: where it was planned, other pods may have had what would have aligned it.
+// mergeHanded is the choice of the grant, if the policy admits it. Merge prefers a set of NUMA
+// nodes if every hint set has and prefers it (R-HINT-51); which of those it takes depends on what
+// else is free. Under best-effort the grant may have any NUMA nodes, and need not be aligned: where
+// it was planned, other pods may have had what would have aligned it.
 func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *Rejection) {
 	want := d.handedContainer(container).Affinity
 	if want.Mask.IsEmpty() || !rules.Nodes.Contains(want.Mask) {
@@ -203,11 +207,12 @@ func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Ru
 	return choice, nil
 }
 
-// takeHanded takes n CPUs of the grant, for a container or, with an empty name, for the pool. It does not require that
-// the set has as many as possible of the CPUs that init containers leave: the allocator prefers whole cores to those, so
-// that its choice depends on what else is free, and what was planned elsewhere, such as beside pods that have not started
-// here, may leave them. Each set still has exactly the CPUs that its container asks for, as the allocator's have. So a
-// grant has no more CPUs than the planner gives the pod in some other state of the node.
+// takeHanded takes n CPUs of the grant, for a container or, with an empty name, for the pool. It
+// does not require that the set has as many as possible of the CPUs that init containers leave: the
+// allocator prefers whole cores to those, so that its choice depends on what else is free, and what
+// was planned elsewhere, such as beside pods that have not started here, may leave them. Each set
+// still has exactly the CPUs that its container asks for, as the allocator's have. So a grant has
+// no more CPUs than the planner gives the pod in some other state of the node.
 func (d *draft) takeHanded(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
 	set, of := d.handed.grant.Pool, "the pool"
 	if container != "" {
@@ -237,7 +242,8 @@ func (d *draft) takeHandedSlice(container string, n int, left cpuset.Set) (cpuse
 	return set, nil
 }
 
-// handedDevices are the devices of the grant for container i: what init containers leave first, as Allocate takes them.
+// handedDevices are the devices of the grant for container i: what init containers leave first, as
+// Allocate takes them.
 func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *Rejection) {
 	var ids []string
 	for _, h := range d.handed.grant.Containers[i].Devices {

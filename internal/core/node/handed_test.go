@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestPlanGrant hands every grant of a random history to the state before its admission, to the state in
-// which other pods are gone, and to one in which others came. The first accepts it as it is; the
-// others accept it or name what is against the rules, and then a state with it is sound.
+// TestPlanGrant hands every grant of a random history to the state before its admission, to the
+// state in which other pods are gone, and to one in which others came. The first accepts it as it
+// is; the others accept it or name what is against the rules, and then a state with it is sound.
 func TestPlanGrant(t *testing.T) {
 	setChecksTo(t, histories)
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,9 +44,9 @@ func TestPlanGrant(t *testing.T) {
 	})
 }
 
-// accepted hands a plan over to states in which what it takes is free: some of the other pods are gone, as if they had
-// not started yet, and others came. The planner's own choices are accepted in all of them, but for the exceptions of
-// PlanGrant.
+// accepted hands a plan over to states in which what it takes is free: some of the other pods are
+// gone, as if they had not started yet, and others came. The planner's own choices are accepted in
+// all of them, but for the exceptions of PlanGrant.
 func (h *history) accepted(t *rapid.T, s *node.State, plan *node.Plan) {
 	t.Helper()
 	if s.Policy().CPU.FullPCPUsOnly && cpu.SplitsCores(s.Machine(), plan.Grant.CPUs()) {
@@ -106,8 +106,8 @@ func (h *history) hand(t *rapid.T, s *node.State, g *node.Grant) {
 	}
 }
 
-// mostCPUs are the most CPUs that a planner gives a pod: its pool, or each container's own, if no container takes over
-// those of an init container.
+// mostCPUs are the most CPUs that a planner gives a pod: its pool, or each container's own, if no
+// container takes over those of an init container.
 func mostCPUs(p *node.Plan) int {
 	if d := p.Trace.Demand; d.Path == node.AsPool {
 		return d.Together.CPUs

@@ -133,8 +133,8 @@ func (h *history) checkDevices() {
 	}
 }
 
-// checkDeviceShape: a fresh grant has the healthy devices that were asked for, and as many together as
-// it takes at the pod's worst moment.
+// checkDeviceShape: a fresh grant has the healthy devices that were asked for, and as many together
+// as it takes at the pod's worst moment.
 func (h *history) checkDeviceShape(g *node.Grant) {
 	inv := h.state().Devices().Inventory()
 	for i, c := range g.Containers {
@@ -160,8 +160,8 @@ func (h *history) checkDeviceShape(g *node.Grant) {
 	}
 }
 
-// devicesTogether is what the containers need at the worst moment, when devices that a standard init
-// container left are taken before others.
+// devicesTogether is what the containers need at the worst moment, when devices that a standard
+// init container left are taken before others.
 func devicesTogether(p request.Pod, resource string) int {
 	claims := make([]layout.Claim, len(p.Containers))
 	for i, c := range p.Containers {
@@ -171,8 +171,8 @@ func devicesTogether(p request.Pod, resource string) int {
 	return int(layout.Budget(claims))
 }
 
-// checkDevicesAligned: what restricted and single-numa-node admit has its devices on the chosen NUMA
-// nodes, if they report any, and the nodes are as few as could ever have so many.
+// checkDevicesAligned: what restricted and single-numa-node admit has its devices on the chosen
+// NUMA nodes, if they report any, and the nodes are as few as could ever have so many.
 func (h *history) checkDevicesAligned(g *node.Grant, i int, choice hint.Choice) {
 	inv := h.state().Devices().Inventory()
 	name := g.Pod.Name + "/" + g.Pod.Containers[i].Name

@@ -64,8 +64,8 @@ func (h *history) pick(label string, values ...string) string {
 	return rapid.SampledFrom(values).Draw(h.t, label)
 }
 
-// startTight makes a node on which memory is short and the only thing that is aligned: pods that fit on
-// no NUMA nodes together, and groups of NUMA nodes, are frequent.
+// startTight makes a node on which memory is short and the only thing that is aligned: pods that
+// fit on no NUMA nodes together, and groups of NUMA nodes, are frequent.
 func startTight(t *rapid.T) *history {
 	h := &history{t: t, n: scenario.New(nil), tight: true}
 	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=4 memory=1Gi hugepages-2Mi=%d",
@@ -140,8 +140,8 @@ func (h *history) regularMachine() {
 		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")))
 }
 
-// irregularMachine has NUMA nodes with gaps in their ids, of different sizes, some with memory alone,
-// some with fewer threads a core.
+// irregularMachine has NUMA nodes with gaps in their ids, of different sizes, some with memory
+// alone, some with fewer threads a core.
 func (h *history) irregularMachine() {
 	nodes, next, id := h.intn(1, 8, "nodes"), 0, -1
 	lines := make([]string, nodes)
@@ -171,8 +171,8 @@ func (h *history) irregularMachine() {
 	h.do("machine", lines...)
 }
 
-// describePod describes a pod under a new name or, seldom, a known one anew. It returns the name, or
-// nothing when the API server would reject the pod.
+// describePod describes a pod under a new name or, seldom, a known one anew. It returns the name,
+// or nothing when the API server would reject the pod.
 func (h *history) describePod() string {
 	name := fmt.Sprintf("p%d", h.pods)
 	if h.pods > 0 && h.chance(8, "known name") {

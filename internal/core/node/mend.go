@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// mend corrects a grant that contradicts itself, where the rest of the grant shows what is right, and
-// returns a line for each correction. Otherwise it returns g. It changes no CPUs and no devices of a
-// container that runs, only numbers for the account, and marks.
+// mend corrects a grant that contradicts itself, where the rest of the grant shows what is right,
+// and returns a line for each correction. Otherwise it returns g. It changes no CPUs and no devices
+// of a container that runs, only numbers for the account, and marks.
 //
 // A container that is marked as removed and has assignments is either removed or running. With gone
 // it is removed. Otherwise it counts as running, and no other pod gets its CPUs until the pod ends.

@@ -29,17 +29,17 @@ type Misfit struct {
 // Shortage is what Nodes of a Misfit have of a resource.
 type Shortage struct {
 	Resource request.Resource
-	// Wanted is how much the container or pod asks for, Free what it could have there now, and Total
-	// what it could have there without any other pod.
+	// Wanted is how much the container or pod asks for, Free what it could have there now, and
+	// Total what it could have there without any other pod.
 	Wanted, Free, Total int64
 	// Preferred is on how many NUMA nodes the resource is preferred. It matters if Free is not less
 	// than Wanted.
 	Preferred int
 }
 
-// Misfit returns why an alignment of a plan with given devices is not preferred; nil if it is, or if the
-// devices are not the reason. s is the state that made the plan. A plan that was rejected for that has
-// it in its Rejection.
+// Misfit returns why an alignment of a plan with given devices is not preferred; nil if it is, or
+// if the devices are not the reason. s is the state that made the plan. A plan that was rejected
+// for that has it in its Rejection.
 func (s *State) Misfit(p *Plan, a *Alignment) *Misfit {
 	return misfit(s, &p.Pod, &p.Trace.Demand, a)
 }
@@ -105,8 +105,8 @@ func (m *Misfit) addShortages(s *State, f *hint.Set, wanted func(request.Resourc
 	return len(m.Short) > before
 }
 
-// noteUnaligned notes that a pod is admitted without being aligned with its given devices. Misfit reports
-// what is missing: it costs as much as several alignments.
+// noteUnaligned notes that a pod is admitted without being aligned with its given devices. Misfit
+// reports what is missing: it costs as much as several alignments.
 func (d *draft) noteUnaligned(a *Alignment) {
 	var first *request.Given
 	count := 0

@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// checkGiven proves what a pod is given at its admission; compare proves that it is given to nobody else.
+// checkGiven proves what a pod is given at its admission; compare proves that it is given to nobody
+// else.
 func (m *model) checkGiven(p *modelPod) {
 	for i, c := range p.containers {
 		m.checkContainer(p, i, c)
@@ -118,8 +119,8 @@ func (m *model) checkPool(p *modelPod) {
 	}
 }
 
-// live lives through the pod's life: its init containers one after the other, beside the sidecars that
-// started before, then everything together. What runs at once has enough, and nothing twice.
+// live lives through the pod's life: its init containers one after the other, beside the sidecars
+// that started before, then everything together. What runs at once has enough, and nothing twice.
 func (m *model) live(p *modelPod) {
 	var sidecars []int
 	for i, c := range p.asks.Containers {
@@ -209,7 +210,8 @@ func (m *model) checkOneNode(name string, cpus map[int]bool, blocks []modelBlock
 	}
 }
 
-// sum is the memory that the pod needs together, of types that an app container asks for (R-DEM-50).
+// sum is the memory that the pod needs together, of types that an app container asks for
+// (R-DEM-50).
 func (m *model) sum(p *modelPod) request.Amounts {
 	if p.asks.Kind == request.PodLevel {
 		return p.asks.BudgetMemory
@@ -269,9 +271,9 @@ func (m *model) checkFewestNodes(name string, amounts request.Amounts, blocks []
 	}
 }
 
-// checkRejection: a pod of one container without devices is rejected only where it does not fit, on a
-// node without options: anywhere for policy none, on one NUMA node that its given devices are near for
-// single-numa-node.
+// checkRejection: a pod of one container without devices is rejected only where it does not fit, on
+// a node without options: anywhere for policy none, on one NUMA node that its given devices are
+// near for single-numa-node.
 func (m *model) checkRejection(before *node.State, name, answer string) {
 	policy := before.Policy()
 	options := policy.CPU

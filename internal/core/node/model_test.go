@@ -14,12 +14,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// modelled is how many histories a test run compares with the model; ask for more with -rapid.checks.
+// modelled is how many histories a test run compares with the model; ask for more with
+// -rapid.checks.
 const modelled = "200"
 
-// TestModel runs random histories beside a model of the node that is as dumb as can be: maps of what
-// belongs to whom. It decides nothing. It takes what a pod is given, proves that it may be given, keeps it
-// while containers come and go, and compares at every step. Every step is also a restart.
+// TestModel runs random histories beside a model of the node that is as dumb as can be: maps of
+// what belongs to whom. It decides nothing. It takes what a pod is given, proves that it may be
+// given, keeps it while containers come and go, and compares at every step. Every step is also a
+// restart.
 func TestModel(t *testing.T) {
 	modelHistories(t, start)
 }
@@ -59,14 +61,15 @@ type model struct {
 	pods map[string]*modelPod
 }
 
-// modelPod is what a pod has. A pod with a pool has the pool for as long as a container has a part of it.
+// modelPod is what a pod has. A pod with a pool has the pool for as long as a container has a part
+// of it.
 type modelPod struct {
 	cpuPool    map[int]bool
 	memoryPool []modelBlock
 	containers []modelContainer
 	asks       request.Pod
-	// base and poolBase are the CPUs with which the containers and the pool were admitted, admitted is what was
-	// asked for then, under that policy.
+	// base and poolBase are the CPUs with which the containers and the pool were admitted, admitted
+	// is what was asked for then, under that policy.
 	policy   node.Policy
 	base     []map[int]bool
 	poolBase map[int]bool
@@ -251,7 +254,8 @@ func (m *model) compare() {
 	m.compareDevices()
 }
 
-// compareCPUs: a CPU belongs to one pod, or to the shared pool, or, under strict reservation, to the system.
+// compareCPUs: a CPU belongs to one pod, or to the shared pool, or, under strict reservation, to
+// the system.
 func (m *model) compareCPUs() {
 	s := m.h.state()
 	owner := map[int]string{}
@@ -292,8 +296,8 @@ func (m *model) allocatable(id int, typ string) int64 {
 	return own - m.h.state().Policy().ReservedMemory[id][typ]
 }
 
-// compareMemory: bytes of several NUMA nodes fill the lowest first; sets of NUMA nodes are equal or have
-// none in common; nothing is given out twice.
+// compareMemory: bytes of several NUMA nodes fill the lowest first; sets of NUMA nodes are equal or
+// have none in common; nothing is given out twice.
 func (m *model) compareMemory() {
 	s := m.h.state()
 	used := map[int]map[string]int64{} // by NUMA node and type
@@ -334,7 +338,8 @@ func (m *model) compareMemory() {
 	}
 }
 
-// compareDevices: a device belongs to one pod. Devices that are gone are nowhere but with their pod.
+// compareDevices: a device belongs to one pod. Devices that are gone are nowhere but with their
+// pod.
 func (m *model) compareDevices() {
 	want, assigned := map[string]bool{}, map[string]bool{}
 	for name, p := range m.pods {

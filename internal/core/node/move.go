@@ -10,10 +10,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Replan decides where the pod of a grant would be if it came now to a state that it has left (R-MOV-2). What
-// the pod gave back since its admission it does not get again: its grant has what a move takes it to. A
-// container that has grown keeps a baseline of as many CPUs as before. Devices stay: an inventory that came later
-// gives a running pod none.
+// Replan decides where the pod of a grant would be if it came now to a state that it has left
+// (R-MOV-2). What the pod gave back since its admission it does not get again: its grant has what a
+// move takes it to. A container that has grown keeps a baseline of as many CPUs as before. Devices
+// stay: an inventory that came later gives a running pod none.
 func (s *State) Replan(g *Grant) *Plan {
 	p := s.Plan(g.Pod)
 	if p.Rejection != nil || p.Known {
@@ -80,7 +80,8 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	return p
 }
 
-// sliceBaselines are the CPUs of a pod's slices that no resize takes away: the pool keeps them as well.
+// sliceBaselines are the CPUs of a pod's slices that no resize takes away: the pool keeps them as
+// well.
 func sliceBaselines(g *Grant) cpuset.Set {
 	var b cpuset.Builder
 	for i := range g.Containers {
@@ -89,8 +90,8 @@ func sliceBaselines(g *Grant) cpuset.Set {
 	return b.Set()
 }
 
-// Move is the state in which a pod that is there has the grant of a Replan. The place must be free now, or the
-// pod's own. The error wraps ErrInvariant.
+// Move is the state in which a pod that is there has the grant of a Replan. The place must be free
+// now, or the pod's own. The error wraps ErrInvariant.
 func (s *State) Move(to *Grant) (*State, error) {
 	at, known := s.find(to.Pod.UID)
 	if !known {

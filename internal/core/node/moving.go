@@ -24,9 +24,10 @@ const (
 	MoveReturned // returned
 )
 
-// BeginMove is the state in which a pod that is there has two places, its own and that of a Replan: no other pod gets
-// any of both until EndMove. The new place must be free now, or the pod's own, beside the old one. The error wraps
-// ErrInvariant; it also names a pod that has changed since the Replan.
+// BeginMove is the state in which a pod that is there has two places, its own and that of a Replan:
+// no other pod gets any of both until EndMove. The new place must be free now, or the pod's own,
+// beside the old one. The error wraps ErrInvariant; it also names a pod that has changed since the
+// Replan.
 func (s *State) BeginMove(to *Grant) (*State, error) {
 	at, known := s.find(to.Pod.UID)
 	if !known {
@@ -73,8 +74,8 @@ func changed(old, to *Grant) string {
 	return ""
 }
 
-// EndMove is the state in which a pod that is being moved has one place again: the new one if it is done, otherwise the
-// old one. A pod that is not being moved changes nothing.
+// EndMove is the state in which a pod that is being moved has one place again: the new one if it is
+// done, otherwise the old one. A pod that is not being moved changes nothing.
 func (s *State) EndMove(uid string, done bool) *State {
 	at, known := s.find(uid)
 	if !known || s.grants[at].Moving == nil {
@@ -91,8 +92,9 @@ func (s *State) EndMove(uid string, done bool) *State {
 	return n
 }
 
-// During is the state with a pod that is being moved as it is in a step of the move, to compare running containers with.
-// What is assigned is the same in all steps. Another pod changes nothing. The state is not for planning.
+// During is the state with a pod that is being moved as it is in a step of the move, to compare
+// running containers with. What is assigned is the same in all steps. Another pod changes nothing.
+// The state is not for planning.
 func (s *State) During(uid string, step MoveStep) *State {
 	at, known := s.find(uid)
 	if !known || s.grants[at].Moving == nil || step == MoveWidened {
@@ -117,8 +119,8 @@ func (s *State) During(uid string, step MoveStep) *State {
 	return &n
 }
 
-// Reserving is the state in which no pod gets what is free of the grants, for planning others beside them: what it
-// plans fits the state itself. Memory for which there is no room is left out.
+// Reserving is the state in which no pod gets what is free of the grants, for planning others
+// beside them: what it plans fits the state itself. Memory for which there is no room is left out.
 func (s *State) Reserving(grants ...*Grant) *State {
 	n := *s
 	for _, g := range grants {
@@ -139,8 +141,8 @@ func (g *Grant) Staying() *Grant {
 	return &stays
 }
 
-// bothMems are the memory nodes of container i in both places of a pod that is being moved. A container that is not
-// pinned in one of them is not pinned.
+// bothMems are the memory nodes of container i in both places of a pod that is being moved. A
+// container that is not pinned in one of them is not pinned.
 func (g *Grant) bothMems(i int) mask.Mask {
 	own, other := g.Containers[i].MemoryNodes, g.Moving.Containers[i].MemoryNodes
 	if own.IsEmpty() || other.IsEmpty() {

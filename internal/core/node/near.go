@@ -20,8 +20,8 @@ const (
 	OtherSocket                     // another socket
 )
 
-// Device is a device of a container, with its NUMA nodes that the machine has, and how far it is. Chosen
-// is set for one that the Kubernetes node chose from its inventory; others are given.
+// Device is a device of a container, with its NUMA nodes that the machine has, and how far it is.
+// Chosen is set for one that the Kubernetes node chose from its inventory; others are given.
 type Device struct {
 	request.Given
 	Chosen   bool
@@ -29,12 +29,12 @@ type Device struct {
 }
 
 // DevicesOf are the devices of each container of a pod: those that were given, and those from the
-// inventory, each in ascending order; nil if no container has any. Devices that the inventory does not
-// have any more have no known NUMA node.
+// inventory, each in ascending order; nil if no container has any. Devices that the inventory does
+// not have any more have no known NUMA node.
 //
-// A container is remote from a device, on another NUMA node or socket, if it has CPUs or memory on a NUMA
-// node that none of its devices is near, under scope pod none of the pod's, or if the device is near none
-// of its NUMA nodes (R-DEV-7).
+// A container is remote from a device, on another NUMA node or socket, if it has CPUs or memory on
+// a NUMA node that none of its devices is near, under scope pod none of the pod's, or if the device
+// is near none of its NUMA nodes (R-DEV-7).
 func (s *State) DevicesOf(g *Grant) [][]Device {
 	var all [][]Device
 	add := func(i int, d Device) {
@@ -88,8 +88,8 @@ func (s *State) nodesOf(c *ContainerGrant) mask.Mask {
 	return s.machine.NodesOf(c.CPUs) | c.MemoryNodes
 }
 
-// distance is that of a device on these NUMA nodes from a container at others; near are those of all
-// devices that the container is aligned with.
+// distance is that of a device on these NUMA nodes from a container at others; near are those of
+// all devices that the container is aligned with.
 func (s *State) distance(at, near, nodes mask.Mask) Distance {
 	switch {
 	case nodes.IsEmpty() || at.IsEmpty():
@@ -102,9 +102,9 @@ func (s *State) distance(at, near, nodes mask.Mask) Distance {
 	return OtherNUMANode
 }
 
-// onOtherSocket reports whether a container on the NUMA nodes at has CPUs or memory on a socket that no
-// device is on, near being the NUMA nodes of all its devices, or a device on nodes is on none of its
-// sockets. NUMA nodes without CPUs are on no socket.
+// onOtherSocket reports whether a container on the NUMA nodes at has CPUs or memory on a socket
+// that no device is on, near being the NUMA nodes of all its devices, or a device on nodes is on
+// none of its sockets. NUMA nodes without CPUs are on no socket.
 func (s *State) onOtherSocket(at, near, nodes mask.Mask) bool {
 	of, devices, device := s.machine.CPUsOf(at), s.machine.CPUsOf(near), s.machine.CPUsOf(nodes)
 	common := false
@@ -118,7 +118,8 @@ func (s *State) onOtherSocket(at, near, nodes mask.Mask) bool {
 	return !common && !of.IsEmpty() && !device.IsEmpty()
 }
 
-// Farthest is the largest distance of a device of the pod from the container that has it, at least Near.
+// Farthest is the largest distance of a device of the pod from the container that has it, at least
+// Near.
 func (s *State) Farthest(g *Grant) Distance {
 	worst := Near
 	for _, devices := range s.DevicesOf(g) {
@@ -129,8 +130,8 @@ func (s *State) Farthest(g *Grant) Distance {
 	return worst
 }
 
-// UnknownDevices are the sentences of the function of that name about a pod that was admitted, if the
-// policy aligns it.
+// UnknownDevices are the sentences of the function of that name about a pod that was admitted, if
+// the policy aligns it.
 func (s *State) UnknownDevices(g *Grant) []string {
 	if s.policy.path(&g.Pod) == Unaligned {
 		return nil
@@ -138,9 +139,9 @@ func (s *State) UnknownDevices(g *Grant) []string {
 	return UnknownDevices(&g.Pod, s.machine.NodeMask())
 }
 
-// UnknownDevices are sentences about the devices of a pod of which too little is known to align CPUs and
-// memory with them: which they are, what is not known, and what to do (R-DEV-4). nodes are the NUMA nodes of
-// the machine.
+// UnknownDevices are sentences about the devices of a pod of which too little is known to align
+// CPUs and memory with them: which they are, what is not known, and what to do (R-DEV-4). nodes are
+// the NUMA nodes of the machine.
 func UnknownDevices(pod *request.Pod, nodes mask.Mask) []string {
 	var all []string
 	if pod.DevicesUnknown != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// twoSockets is a node with NUMA nodes 0 and 1 on socket 0, and 2 and 3 on socket 1, each with two CPUs, and NUMA
-// node 4 without CPUs. An inventory has a disk on NUMA node 2.
+// twoSockets is a node with NUMA nodes 0 and 1 on socket 0, and 2 and 3 on socket 1, each with two
+// CPUs, and NUMA node 4 without CPUs. An inventory has a disk on NUMA node 2.
 func twoSockets(t *testing.T) *node.State {
 	t.Helper()
 	d := machine.Description{Nodes: []machine.NodeDescription{{ID: 4, Memory: 1 << 30}}}

@@ -69,16 +69,16 @@ func (s *State) Degraded() []Degraded {
 	return all
 }
 
-// Displaced reports whether container i was assigned CPUs, alone or with its pod, and none of them is
-// online.
+// Displaced reports whether container i was assigned CPUs, alone or with its pod, and none of them
+// is online.
 func (s *State) Displaced(g *Grant, i int) bool {
 	own := g.Containers[i].CPUs
 	return !own.IsEmpty() && !own.Intersects(s.machine.AllCPUs())
 }
 
-// RunsAlone reports whether container i runs on CPUs that no other container runs on: it was assigned
-// some for itself, and at least one is online. Only such a container may run without CFS quota; one
-// that is displaced shares CPUs, and its quota applies again.
+// RunsAlone reports whether container i runs on CPUs that no other container runs on: it was
+// assigned some for itself, and at least one is online. Only such a container may run without CFS
+// quota; one that is displaced shares CPUs, and its quota applies again.
 func (s *State) RunsAlone(g *Grant, i int) bool {
 	return g.Isolation(i) == ContainerIsolation && !s.Displaced(g, i)
 }
@@ -94,9 +94,9 @@ func (s *State) RunsAlone(g *Grant, i int) bool {
 //
 // The kernel would do the last at once, for every cpuset without an online CPU
 // (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.effective), and so disturb every pod of the
-// node. 3 comes after 2 because a slice is a promise to the container that has it; 3 and 4 are for a
-// node shared pool that is empty. It does not become empty by CPUs going offline while an online CPU is
-// reserved and reservation is not strict.
+// node. 3 comes after 2 because a slice is a promise to the container that has it; 3 and 4 are for
+// a node shared pool that is empty. It does not become empty by CPUs going offline while an online
+// CPU is reserved and reservation is not strict.
 func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
 	own, mems := g.Containers[i].CPUs, g.Containers[i].MemoryNodes
 	if g.Moving != nil {
@@ -124,8 +124,8 @@ func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
 	return online, mems
 }
 
-// slicesBeside are the CPUs that other containers of the pod have alone while container i runs. Before
-// the containers after it start, a standard init container has ended.
+// slicesBeside are the CPUs that other containers of the pod have alone while container i runs.
+// Before the containers after it start, a standard init container has ended.
 func (g *Grant) slicesBeside(i int) cpuset.Set {
 	var b cpuset.Builder
 	for k := range g.Containers {

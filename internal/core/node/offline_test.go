@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-// TestHotplugHistories runs random histories in which CPUs go offline and come back, with restarts in
-// between. Whatever happens grants stay, no CPU has two pods, and with all CPUs back the state is the
-// one that never missed any.
+// TestHotplugHistories runs random histories in which CPUs go offline and come back, with restarts
+// in between. Whatever happens grants stay, no CPU has two pods, and with all CPUs back the state
+// is the one that never missed any.
 func TestHotplugHistories(t *testing.T) {
 	setChecksTo(t, "100")
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,8 @@ func (h *history) plug(direction string, cpus cpuset.Set) {
 	}
 }
 
-// adoptStored is a start of the agent: it reads the file and adopts. The grants are the same, byte for byte.
+// adoptStored is a start of the agent: it reads the file and adopts. The grants are the same, byte
+// for byte.
 func (h *history) adoptStored() {
 	s := h.state()
 	data, err := statefile.Encode(s)
@@ -119,9 +120,9 @@ func grantsIn(data []byte) []byte {
 	return grants
 }
 
-// checkOnline: pods and the shared pool are disjoint; every container runs on online CPUs, on its own ones if any
-// is online; one that has none does not run on CPUs that another container has alone while there is a
-// node shared pool.
+// checkOnline: pods and the shared pool are disjoint; every container runs on online CPUs, on its
+// own ones if any is online; one that has none does not run on CPUs that another container has
+// alone while there is a node shared pool.
 func (h *history) checkOnline() {
 	s := h.state()
 	if !s.Policy().StaticCPU {
@@ -222,8 +223,8 @@ func command(line string, input ...string) scenario.Command {
 	return scenario.Command{Name: words[0], Args: words[1:], Input: input}
 }
 
-// TestNodeSharedPoolThatIsOffline: a container without CPUs of its own runs on CPUs that nobody has alone when the
-// node shared pool has only reserved CPUs and these are offline.
+// TestNodeSharedPoolThatIsOffline: a container without CPUs of its own runs on CPUs that nobody has
+// alone when the node shared pool has only reserved CPUs and these are offline.
 func TestNodeSharedPoolThatIsOffline(t *testing.T) {
 	n := play(t,
 		command("machine cores=6"), command("config topology=restricted scope=pod cpu=static reserved-cpus=1"),
@@ -239,8 +240,8 @@ func TestNodeSharedPoolThatIsOffline(t *testing.T) {
 	}
 }
 
-// TestDisplacedBesideInitContainers: a standard init container has ended before the others start, so its CPUs are
-// not its own any more for them, and theirs not yet for it.
+// TestDisplacedBesideInitContainers: a standard init container has ended before the others start,
+// so its CPUs are not its own any more for them, and theirs not yet for it.
 func TestDisplacedBesideInitContainers(t *testing.T) {
 	n := play(t,
 		command("machine cores=6"), command("config topology=restricted scope=pod cpu=static reserved-cpus=0"),

@@ -90,7 +90,8 @@ type draft struct {
 	shared  cpuset.Set
 	usage   memory.Usage
 	devices device.Usage
-	// What can be reused is left by the pod's standard init containers (R-CPU-80, R-MEM-40, R-HINT-42).
+	// What can be reused is left by the pod's standard init containers (R-CPU-80, R-MEM-40,
+	// R-HINT-42).
 	reusableCPUs    cpuset.Set
 	reusableMemory  memory.Reuse
 	reusableDevices device.Reuse
@@ -248,10 +249,10 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
-// shrinkInits moves memory of earlier standard init containers to container i, so that the blocks of
-// a pod add up to what it is charged for (R-MEM-41). Init containers without memory leave the list
-// of lenders, so that the cost does not grow with their number. The blocks are
-// the draft's own: takeMemory made them.
+// shrinkInits moves memory of earlier standard init containers to container i, so that the blocks
+// of a pod add up to what it is charged for (R-MEM-41). Init containers without memory leave the
+// list of lenders, so that the cost does not grow with their number. The blocks are the draft's
+// own: takeMemory made them.
 func (d *draft) shrinkInits(i int, blocks []memory.Block) {
 	for _, b := range blocks {
 		left := b.Size

@@ -52,8 +52,8 @@ type Policy struct {
 	// StaticCPU is cpuManagerPolicy static; otherwise no container gets exclusive CPUs.
 	StaticCPU bool
 	CPU       cpu.Options
-	// ReservedCPUs are never exclusive to a container (R-CPU-22, R-CPU-23), also while they are offline
-	// and the machine does not have them. Empty unless StaticCPU.
+	// ReservedCPUs are never exclusive to a container (R-CPU-22, R-CPU-23), also while they are
+	// offline and the machine does not have them. Empty unless StaticCPU.
 	ReservedCPUs cpuset.Set
 
 	// StaticMemory is memoryManagerPolicy Static; otherwise memory is not managed.
@@ -68,14 +68,16 @@ type Policy struct {
 	// LiftQuota is the gate DisableCPUQuotaWithExclusiveCPUs: containers with CPUs of their
 	// own run without CFS quota (R-ST-80).
 	LiftQuota bool
-	// Quota determines which CFS quotas are removed, and what replaces them. No grant depends on it.
+	// Quota determines which CFS quotas are removed, and what replaces them. No grant depends on
+	// it.
 	Quota QuotaPolicy
-	// Moves are the moves of running pods that the node makes for a pod that would not fit otherwise.
+	// Moves are the moves of running pods that the node makes for a pod that would not fit
+	// otherwise.
 	Moves MovePolicy
 }
 
-// MovePolicy is how far a node moves running pods (docs/rules/moves.md). The zero value moves none. No plan depends on
-// it.
+// MovePolicy is how far a node moves running pods (docs/rules/moves.md). The zero value moves none.
+// No plan depends on it.
 type MovePolicy struct {
 	// Pods is how many pods are moved for one pod at most, 0 to 2; 0: the policy is not dynamic.
 	Pods int
@@ -83,7 +85,8 @@ type MovePolicy struct {
 	All bool
 	// Bytes is how much memory is moved between NUMA nodes for one pod at most.
 	Bytes int64
-	// AnyKernel moves memory also on kernels before 6.18, on which a move can stall the creation of containers.
+	// AnyKernel moves memory also on kernels before 6.18, on which a move can stall the creation of
+	// containers.
 	AnyKernel bool
 }
 

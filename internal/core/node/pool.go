@@ -23,8 +23,8 @@ func (d *draft) planPool() *Rejection {
 	}
 	hintSets := d.hintSets(&d.demand.Together) // R-HINT-20, R-HINT-30
 	for _, v := range d.trace.Divisions {
-		// A budget that leaves a sharing container nothing is unsatisfiable for the Topology Manager
-		// (R-DEM-64). CPUs follow the devices, memory is the last.
+		// A budget that leaves a sharing container nothing is unsatisfiable for the Topology
+		// Manager (R-DEM-64). CPUs follow the devices, memory is the last.
 		if v.Fault == PoolEmpty && v.Resource == request.CPU {
 			hintSets[len(d.demand.Together.Given)+len(d.demand.Together.Devices)] = hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
 		} else if v.Fault == PoolEmpty {

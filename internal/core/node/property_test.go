@@ -91,7 +91,8 @@ func (h *history) step() {
 	}
 }
 
-// admit plans twice and admits: a plan changes nothing and is always the same, and so does a rejection.
+// admit plans twice and admits: a plan changes nothing and is always the same, and so does a
+// rejection.
 func (h *history) admit(name string) {
 	before := h.state()
 	_, known := before.Grant(name)
@@ -119,8 +120,8 @@ func (h *history) admit(name string) {
 	h.checkAligned(g)
 }
 
-// checkAccount: the account that a rejection gives of the CPUs or devices of a NUMA node adds up: free, and held by
-// somebody.
+// checkAccount: the account that a rejection gives of the CPUs or devices of a NUMA node adds up:
+// free, and held by somebody.
 func (h *history) checkAccount(name string) {
 	asked, err := h.n.Request(name)
 	if err != nil {
@@ -241,9 +242,9 @@ func (h *history) checkShape(g *node.Grant) {
 	}
 }
 
-// checkAligned: what restricted and single-numa-node admit is aligned in truth: CPUs lie on the chosen
-// NUMA nodes, devices that report a NUMA node as well, memory on just these, and they are as few as could
-// ever hold the CPUs, or have the devices.
+// checkAligned: what restricted and single-numa-node admit is aligned in truth: CPUs lie on the
+// chosen NUMA nodes, devices that report a NUMA node as well, memory on just these, and they are as
+// few as could ever hold the CPUs, or have the devices.
 func (h *history) checkAligned(g *node.Grant) {
 	p, m := h.state().Policy(), h.state().Machine()
 	if p.Topology != node.TopologyRestricted && p.Topology != node.TopologySingleNUMANode {
@@ -316,8 +317,8 @@ func fewestNodes(m *machine.Machine, cpus int) int {
 	return best
 }
 
-// checkRestore: grants in any order, and the devices, make the same state, whether they must hold or
-// are adopted.
+// checkRestore: grants in any order, and the devices, make the same state, whether they must hold
+// or are adopted.
 func (h *history) checkRestore() {
 	grants := slices.Clone(h.state().Grants())
 	shuffle := rand.New(rand.NewPCG(uint64(len(h.blocks)), 1))

@@ -17,9 +17,9 @@ func (h *history) rejected(done int) string {
 	return ""
 }
 
-// checkProposals proves what is proposed for a pod that is rejected: each proposal, applied, is admitted, by
-// a state that contradicts nothing, and a change of settings or the absence of pods takes nothing from
-// the pods that stay. It returns how many there are.
+// checkProposals proves what is proposed for a pod that is rejected: each proposal, applied, is
+// admitted, by a state that contradicts nothing, and a change of settings or the absence of pods
+// takes nothing from the pods that stay. It returns how many there are.
 func (h *history) checkProposals(name string) int {
 	pod, err := h.n.Request(name)
 	if err != nil {

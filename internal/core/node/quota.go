@@ -70,8 +70,8 @@ func (q Quota) String() string {
 	return strconv.FormatInt(int64(q), 10)
 }
 
-// QuotaPolicy determines which CFS quotas apply to pods with exclusive CPUs or with a pool. The zero
-// value is the reference's rule (R-ST-80 to R-ST-83).
+// QuotaPolicy determines which CFS quotas apply to pods with exclusive CPUs or with a pool. The
+// zero value is the reference's rule (R-ST-80 to R-ST-83).
 type QuotaPolicy struct {
 	// Isolated takes the quota from every cgroup above exclusive containers, so that no sibling
 	// and no debug container can throttle them, and bounds the others one by one: by the cpuset
@@ -140,8 +140,8 @@ func (g *Grant) Quota(p Policy, i int) Quota {
 	}
 	kubelet := g.kubeletQuota(i)
 	want := kubelet
-	// A pod-level limit is divided among the containers on the node shared pool. The limits of a plain
-	// pod's containers are the pod's: there is nothing to divide.
+	// A pod-level limit is divided among the containers on the node shared pool. The limits of a
+	// plain pod's containers are the pod's: there is nothing to divide.
 	bounded := g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0 && g.Containers[i].CPUs.IsEmpty()
 	if p.Quota.Isolated && g.LiftsPodQuota(p) && bounded {
 		want = g.share(i)
@@ -152,8 +152,8 @@ func (g *Grant) Quota(p Policy, i int) Quota {
 	return want
 }
 
-// Quota is the CFS quota that container i of a grant should have now: an exclusive container of which no
-// CPU is online shares CPUs, with the quota that the kubelet wrote.
+// Quota is the CFS quota that container i of a grant should have now: an exclusive container of
+// which no CPU is online shares CPUs, with the quota that the kubelet wrote.
 func (s *State) Quota(g *Grant, i int) Quota {
 	if g.LiftsQuota(s.policy, i) && !s.RunsAlone(g, i) {
 		return g.kubeletQuota(i)
@@ -213,8 +213,8 @@ func (g *Grant) kubeletQuota(i int) Quota {
 	return QuotaOf(g.Pod.CPULimit)
 }
 
-// KubeletQuota is what the kubelet wrote for container i, as far as its pod's request shows: KeepQuota
-// where the policy leaves it as it is.
+// KubeletQuota is what the kubelet wrote for container i, as far as its pod's request shows:
+// KeepQuota where the policy leaves it as it is.
 func (g *Grant) KubeletQuota(p Policy, i int) Quota {
 	if g.Quota(p, i) == KeepQuota {
 		return KeepQuota
@@ -222,9 +222,10 @@ func (g *Grant) KubeletQuota(p Policy, i int) Quota {
 	return g.kubeletQuota(i)
 }
 
-// KubeletPodQuota is what the kubelet wrote for the pod's cgroup, as far as its request shows: its limit or, of
-// a pod without one, the sum of the limits of the containers that run at the same time, the most at any time.
-// KeepQuota where the policy leaves it as it is, or not every container has a limit.
+// KubeletPodQuota is what the kubelet wrote for the pod's cgroup, as far as its request shows: its
+// limit or, of a pod without one, the sum of the limits of the containers that run at the same
+// time, the most at any time. KeepQuota where the policy leaves it as it is, or not every container
+// has a limit.
 func (g *Grant) KubeletPodQuota(p Policy) Quota {
 	if !g.LiftsPodQuota(p) {
 		return KeepQuota
@@ -325,10 +326,11 @@ type part struct {
 	done                      bool
 }
 
-// divide splits rest in proportion to the limits where all have one, else to the requests where
-// all have one. Else each gets its request, and an equal part of what the requests leave. Every
+// divide splits rest in proportion to the limits where all have one, else to the requests where all
+// have one. Else each gets its request, and an equal part of what the requests leave. Every
 // container gets its request, which the API server has checked to fit, and at most its limit; what
-// that moves goes to or comes from the others. The sum is at most rest, but for what LeastQuota adds.
+// that moves goes to or comes from the others. The sum is at most rest, but for what LeastQuota
+// adds.
 func divide(rest Quota, parts []part) {
 	weigh(rest, parts)
 	for {

@@ -34,8 +34,8 @@ func many(t testing.TB, scope node.Scope) *node.State {
 	return s
 }
 
-// mixed draws a Guaranteed pod-level pod that the API server accepts: its limit is at least what its
-// containers ask for at any time.
+// mixed draws a Guaranteed pod-level pod that the API server accepts: its limit is at least what
+// its containers ask for at any time.
 func mixed(t *rapid.T) request.Pod {
 	pod := request.Pod{UID: "u", Name: "p", Namespace: "n", QoS: request.Guaranteed, Kind: request.PodLevel}
 	var sidecars, most, last int64
@@ -69,8 +69,8 @@ func mixed(t *rapid.T) request.Pod {
 	return pod
 }
 
-// running lists what may run at the same time: each standard init container with the sidecars before it, and
-// in the end the sidecars and apps.
+// running lists what may run at the same time: each standard init container with the sidecars
+// before it, and in the end the sidecars and apps.
 func running(pod request.Pod) [][]int {
 	var phases [][]int
 	for i := range len(pod.Containers) + 1 {
@@ -109,9 +109,10 @@ func allowed(s *node.State, g *node.Grant, i int) int64 {
 	return int64(node.QuotaOf(g.Pod.CPULimit))
 }
 
-// TestQuotasNeverExceedTheLimit: what runs at the same time never gets more than the pod's limit, but for the
-// kernel's least; nobody gets less than its request or more than its limit, exclusive containers
-// and the pod have no quota, and little of the limit is lost where somebody could use it.
+// TestQuotasNeverExceedTheLimit: what runs at the same time never gets more than the pod's limit,
+// but for the kernel's least; nobody gets less than its request or more than its limit, exclusive
+// containers and the pod have no quota, and little of the limit is lost where somebody could use
+// it.
 func TestQuotasNeverExceedTheLimit(t *testing.T) {
 	empty := many(t, node.ContainerScope)
 	rapid.Check(t, func(t *rapid.T) {
@@ -162,8 +163,8 @@ func checkPhase(t *rapid.T, s *node.State, g *node.Grant, phase []int) {
 	}
 }
 
-// checkUsed proves of a pod whose containers all run at the same time that its limit is given out where a
-// container without a limit could use it, but for less than a millisecond each.
+// checkUsed proves of a pod whose containers all run at the same time that its limit is given out
+// where a container without a limit could use it, but for less than a millisecond each.
 func checkUsed(t *rapid.T, s *node.State, g *node.Grant) {
 	sum, unlimited := int64(0), false
 	for i, c := range g.Pod.Containers {
@@ -175,7 +176,8 @@ func checkUsed(t *rapid.T, s *node.State, g *node.Grant) {
 	}
 }
 
-// TestQuotaInThePool: in its pool nobody but an exclusive container is touched, and the pod has no quota.
+// TestQuotaInThePool: in its pool nobody but an exclusive container is touched, and the pod has no
+// quota.
 func TestQuotaInThePool(t *testing.T) {
 	empty := many(t, node.PodScope)
 	rapid.Check(t, func(t *rapid.T) {
@@ -202,8 +204,8 @@ func TestQuotaInThePool(t *testing.T) {
 	})
 }
 
-// TestQuotaOfWhoLostItsCPUs: a container whose CPUs are all offline gets its quota back, and so does
-// a pod-level pod when none of its containers has CPUs of its own any more.
+// TestQuotaOfWhoLostItsCPUs: a container whose CPUs are all offline gets its quota back, and so
+// does a pod-level pod when none of its containers has CPUs of its own any more.
 func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 	s := many(t, node.ContainerScope)
 	p := s.Policy()

@@ -124,7 +124,8 @@ func (d *draft) rejectApart(want request.Amounts) *Rejection {
 	})
 }
 
-// rejectOutside rejects a container whose memory would be on more than the aligned NUMA nodes.
+// rejectOutside rejects a container whose memory would be on more than the aligned NUMA nodes
+//
 func (d *draft) rejectOutside(container string, want request.Amounts, aligned, nodes mask.Mask) *Rejection {
 	short := want[0]
 	for _, a := range want {

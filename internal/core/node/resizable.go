@@ -11,8 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// resizable rejects what no node resizes: changes that Kubernetes does not take (R-RSZ-2), pods that have
-// assignments of another policy (R-RSZ-3), and what would begin or cease to be exclusive (R-RSZ-4).
+// resizable rejects what no node resizes: changes that Kubernetes does not take (R-RSZ-2), pods
+// that have assignments of another policy (R-RSZ-3), and what would begin or cease to be exclusive
+// (R-RSZ-4).
 func (r *resizing) resizable() *Rejection {
 	if what := fixed(&r.old.Pod, &r.pod); what != "" {
 		return r.reject(NotResizable, &Rejection{Detail: what + ": Kubernetes resizes cpu and memory of a pod's containers and of the pod, and nothing else; create the pod again"})
@@ -57,8 +58,8 @@ func fixed(old, pod *request.Pod) string {
 	return ""
 }
 
-// admittedOtherwise describes an assignment that the pod would not have got under the policy of now; empty:
-// none.
+// admittedOtherwise describes an assignment that the pod would not have got under the policy of
+// now; empty: none.
 func (r *resizing) admittedOtherwise() string {
 	g := r.old
 	pooled := r.was.Path == AsPool
@@ -90,7 +91,8 @@ func (r *resizing) admittedOtherwise() string {
 	return ""
 }
 
-// crossing rejects a container or a pool that would begin or cease to have CPUs or memory of its own.
+// crossing rejects a container or a pool that would begin or cease to have CPUs or memory of its
+// own.
 func (r *resizing) crossing() *Rejection {
 	reject := func(who string, resource request.Resource, now bool) *Rejection {
 		from, to := "exclusive", "shared"
@@ -134,8 +136,8 @@ func (r *resizing) rejectSlices(container string, n int) *Rejection {
 	return r.reject(SlicesApart, &Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: what + ": resize exclusive containers to the sizes of their admission first"})
 }
 
-// explain completes a rejection: what was to be resized, and whether it would be possible without the other
-// pods (R-RSZ-20).
+// explain completes a rejection: what was to be resized, and whether it would be possible without
+// the other pods (R-RSZ-20).
 func (r *resizing) explain(rejection *Rejection) {
 	if rejection.Reason == Infeasible || r.trace.Cause == BeingMoved {
 		return
@@ -154,8 +156,8 @@ func (r *resizing) explain(rejection *Rejection) {
 	}
 }
 
-// changes describes what was asked to change: "CPUs of container app from 2 to 4", without the name of the container
-// that the reader knows.
+// changes describes what was asked to change: "CPUs of container app from 2 to 4", without the name
+// of the container that the reader knows.
 func (r *resizing) changes(known string) string {
 	var parts []string
 	differ := func(what string, from, to int64, text func(int64) string) {

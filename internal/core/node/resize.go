@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Resize decides about another request of a pod that has a grant (docs/rules/resize.md). Nothing changes:
-// Apply does that. The plan has the whole next grant, or a rejection, and then the pod keeps what it
-// has. The request that the pod has already is Known. Containers that grow keep every CPU, those that shrink
-// get no other one and keep their baseline. Given devices are those of the grant.
+// Resize decides about another request of a pod that has a grant (docs/rules/resize.md). Nothing
+// changes: Apply does that. The plan has the whole next grant, or a rejection, and then the pod
+// keeps what it has. The request that the pod has already is Known. Containers that grow keep every
+// CPU, those that shrink get no other one and keep their baseline. Given devices are those of the
+// grant.
 func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
@@ -50,8 +51,8 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	return p
 }
 
-// ResizeBesides turns the plan of a resize beside places that are promised to other pods into one for s. It was made on a
-// state in which no pod gets these places, and the pod has the same grant.
+// ResizeBesides turns the plan of a resize beside places that are promised to other pods into one
+// for s. It was made on a state in which no pod gets these places, and the pod has the same grant.
 func (s *State) ResizeBesides(p *Plan) *Plan {
 	if p.Base = s.generation; p.Grant == nil || p.Known {
 		return p
@@ -63,8 +64,8 @@ func (s *State) ResizeBesides(p *Plan) *Plan {
 	return p
 }
 
-// sameBut returns pod with what no resize changes: the devices that others chose for it, and what it does not
-// ask for.
+// sameBut returns pod with what no resize changes: the devices that others chose for it, and what
+// it does not ask for.
 func sameBut(pod request.Pod, old *request.Pod) request.Pod {
 	pod.Stock, pod.DevicesUnknown, pod.ResourceClaims = old.Stock, old.DevicesUnknown, old.ResourceClaims
 	pod.Priority, pod.Created = old.Priority, old.Created
@@ -75,14 +76,14 @@ func sameBut(pod request.Pod, old *request.Pod) request.Pod {
 	return pod
 }
 
-// resizing is a draft of a resize. The state of the embedded draft does not change, so that a rejection has
-// the account of the node as it is.
+// resizing is a draft of a resize. The state of the embedded draft does not change, so that a
+// rejection has the account of the node as it is.
 type resizing struct {
 	draft
 	old *Grant
 	was Demand // of the old request
-	// next is the grant so far: containers that were not looked at have what they had. memory is what is
-	// assigned of the memory with it.
+	// next is the grant so far: containers that were not looked at have what they had. memory is
+	// what is assigned of the memory with it.
 	next   Grant
 	memory memory.Usage
 }
@@ -167,8 +168,8 @@ func blocksOn(sizes request.Amounts, nodes mask.Mask) []memory.Block {
 	return blocks
 }
 
-// grow gives containers that are aligned together what they want more: on the NUMA nodes that they have, if
-// there is room for all of it, else where the policy allows (R-RSZ-11, R-RSZ-13).
+// grow gives containers that are aligned together what they want more: on the NUMA nodes that they
+// have, if there is room for all of it, else where the policy allows (R-RSZ-11, R-RSZ-13).
 func (r *resizing) grow(who string, unit []int, ask *Ask) *Rejection {
 	grows := false
 	var kept cpuset.Set
@@ -208,8 +209,8 @@ func (r *resizing) growsCPUs(i int) bool {
 	return !has.IsEmpty() && r.demand.Containers[i].CPUs > has.Len()
 }
 
-// here are the NUMA nodes that container i has: those of its CPUs and memory, and those that the Topology
-// Manager chose for it.
+// here are the NUMA nodes that container i has: those of its CPUs and memory, and those that the
+// Topology Manager chose for it.
 func (r *resizing) here(i int) hint.Choice {
 	c := &r.next.Containers[i]
 	nodes := r.s.machine.NodesOf(c.CPUs) | nodesOf(c.Memory)
@@ -219,8 +220,8 @@ func (r *resizing) here(i int) hint.Choice {
 	return hint.Choice{Mask: nodes, HasMask: true}
 }
 
-// align asks the Topology Manager about sets of NUMA nodes that contain what the containers have already.
-// usage is without their memory.
+// align asks the Topology Manager about sets of NUMA nodes that contain what the containers have
+// already. usage is without their memory.
 func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set, usage memory.Usage) (hint.Choice, *Rejection) {
 	hintSets := r.hintSets(&Ask{Given: ask.Given})
 	var has Grant
@@ -242,8 +243,8 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 	return r.merge(who, ask, hintSets)
 }
 
-// take gives the containers what they want more. With stay it is on the NUMA nodes that each has or not at all,
-// and Affinity and the places of memory do not change.
+// take gives the containers what they want more. With stay it is on the NUMA nodes that each has or
+// not at all, and Affinity and the places of memory do not change.
 func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *Rejection {
 	if !stay {
 		for _, i := range unit {
@@ -298,7 +299,8 @@ func (r *resizing) takeMemory(i int, choice hint.Choice, stay bool) *Rejection {
 	return nil
 }
 
-// elsewhere is the answer where the NUMA nodes that a pod has do not do: it is asked again without that limit.
+// elsewhere is the answer where the NUMA nodes that a pod has do not do: it is asked again without
+// that limit.
 var elsewhere = &Rejection{} //nolint:gochecknoglobals // a sentinel; nothing reads or changes it
 
 func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *Rejection {
@@ -326,8 +328,8 @@ func (r *resizing) place(container string, sizes request.Amounts, choice hint.Ch
 	return nodes, nil
 }
 
-// extend is the set of n CPUs that a container or pool has after it has grown into free: near those that
-// it has, then on the NUMA nodes of the choice, and, if the policy is not strict, anywhere.
+// extend is the set of n CPUs that a container or pool has after it has grown into free: near those
+// that it has, then on the NUMA nodes of the choice, and, if the policy is not strict, anywhere.
 func (r *resizing) extend(have, free cpuset.Set, n int, choice hint.Choice, stay bool) (cpuset.Set, error) {
 	m, o := r.s.machine, r.s.policy.CPU
 	r.trace.Stage = StageCPU
@@ -359,8 +361,8 @@ func (r *resizing) extend(have, free cpuset.Set, n int, choice hint.Choice, stay
 	return cpuset.Set{}, &cpu.NotEnoughError{Requested: n - have.Len(), Available: set.Len() - have.Len()}
 }
 
-// free are the CPUs that container i could have: those that are free, and those of the pod that no container
-// has which runs at the same time. Its own are among them.
+// free are the CPUs that container i could have: those that are free, and those of the pod that no
+// container has which runs at the same time. Its own are among them.
 func (r *resizing) free(i int) cpuset.Set {
 	free := r.s.AvailableCPUs().Union(r.released())
 	var b cpuset.Builder
@@ -376,8 +378,8 @@ func (r *resizing) released() cpuset.Set {
 	return r.old.CPUs().Difference(r.next.CPUs()).Difference(r.s.policy.ReservedCPUs)
 }
 
-// taken are the CPUs that other exclusive containers have which run at the same time as container i: a
-// standard init container has ended before the containers after it start.
+// taken are the CPUs that other exclusive containers have which run at the same time as container
+// i: a standard init container has ended before the containers after it start.
 func (r *resizing) taken(i int) cpuset.Set {
 	var b cpuset.Builder
 	for k := range r.next.Containers {

@@ -93,7 +93,8 @@ func (h *history) resize(g *node.Grant) node.Cause {
 	return node.NoCause
 }
 
-// describeResized describes a pod again, with other amounts. It reports whether the API server takes it.
+// describeResized describes a pod again, with other amounts. It reports whether the API server
+// takes it.
 func (h *history) describeResized(name string) bool {
 	at := len(h.blocks) - 1
 	for ; at >= 0; at-- {
@@ -178,7 +179,8 @@ func (h *history) checkResized(old, now *node.Grant, i int) {
 	}
 }
 
-// checkResizeRejection: a rejection has all words, and it is deferred if the pods beside it are why.
+// checkResizeRejection: a rejection has all words, and it is deferred if the pods beside it are
+// why.
 func (h *history) checkResizeRejection(g *node.Grant, asked request.Pod, p *node.Plan) {
 	r := p.Rejection
 	if r.Detail == "" || r.Rule == "" || p.Trace.Cause == node.NoCause || r.Reason != node.Infeasible && r.Reason != node.Deferred {
@@ -206,8 +208,8 @@ func (h *history) checkResizeRejection(g *node.Grant, asked request.Pod, p *node
 	}
 }
 
-// checkResizeTwin compares the answer with a literal reading of the rules, for what is aligned as one and has
-// CPUs alone: a single container, or a pool without exclusive containers.
+// checkResizeTwin compares the answer with a literal reading of the rules, for what is aligned as
+// one and has CPUs alone: a single container, or a pool without exclusive containers.
 func (h *history) checkResizeTwin(g *node.Grant, asked request.Pod, p *node.Plan) {
 	s := h.state()
 	policy, m := s.Policy(), s.Machine()
@@ -321,7 +323,8 @@ func (m *model) move(name string) {
 	m.pods[name] = next
 }
 
-// compareBaselines: every container and pool has the CPUs that it was admitted with, and can go back to them.
+// compareBaselines: every container and pool has the CPUs that it was admitted with, and can go
+// back to them.
 func (m *model) compareBaselines() {
 	for name, p := range m.pods {
 		g, _ := m.h.state().Grant(name)
@@ -338,7 +341,8 @@ func (m *model) compareBaselines() {
 	}
 }
 
-// checkWayBack: the sizes of the admission are always possible under its policy, with the memory of now.
+// checkWayBack: the sizes of the admission are always possible under its policy, with the memory of
+// now.
 func (m *model) checkWayBack(g *node.Grant, p *modelPod) {
 	back := p.admitted
 	back.BudgetMemory, back.Containers = g.Pod.BudgetMemory, slices.Clone(back.Containers)

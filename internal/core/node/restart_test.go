@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-// restarted is the state that a start makes of what is on disk: of the bytes of the state file and of
-// the machine, the policy and the devices that are there. Every other one takes all grants by all
-// rules, the others as the agent does, for running pods.
+// restarted is the state that a start makes of what is on disk: of the bytes of the state file and
+// of the machine, the policy and the devices that are there. Every other one takes all grants by
+// all rules, the others as the agent does, for running pods.
 func (h *history) restarted() *node.State {
 	now := h.state()
 	data, err := statefile.Encode(now)
@@ -41,8 +41,9 @@ func (h *history) restarted() *node.State {
 	return adopted.Resume(file.Generation)
 }
 
-// checkRestart: a start changes nothing. Every pod that was described has the same answer, with the same
-// account and the same way to it, and every number that a gauge or a report is made of is the same.
+// checkRestart: a start changes nothing. Every pod that was described has the same answer, with the
+// same account and the same way to it, and every number that a gauge or a report is made of is the
+// same.
 func (h *history) checkRestart() {
 	now, again := h.state(), h.restarted()
 	h.sameState(now, again)

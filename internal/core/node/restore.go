@@ -13,10 +13,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Restore makes the state in which the pods have exactly these grants, by all rules. Grants may come
-// in any order. The error names the pod whose grant is not valid here: CPUs that do not exist, are
-// reserved or are assigned twice, memory that does not exist, or something that the pod asks for
-// and does not have.
+// Restore makes the state in which the pods have exactly these grants, by all rules. Grants may
+// come in any order. The error names the pod whose grant is not valid here: CPUs that do not exist,
+// are reserved or are assigned twice, memory that does not exist, or something that the pod asks
+// for and does not have.
 func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	s, err := New(m, p)
 	if err != nil {
@@ -66,11 +66,11 @@ func (f Finding) String() string {
 }
 
 // Adopt is Restore for running pods after any change: it keeps what is still valid, and returns a
-// finding for everything else. A pod keeps CPUs that are reserved now, or that no policy assigns any
-// more, until it ends. It keeps CPUs that are offline, and no other pod gets them: when all CPUs are
-// back, the state is the same as before. Memory that no longer exists leaves its NUMA nodes
-// overdrawn. A grant that contradicts itself is corrected if that moves no running container. The
-// error is about the machine, the policy and the inventory, never about a pod.
+// finding for everything else. A pod keeps CPUs that are reserved now, or that no policy assigns
+// any more, until it ends. It keeps CPUs that are offline, and no other pod gets them: when all
+// CPUs are back, the state is the same as before. Memory that no longer exists leaves its NUMA
+// nodes overdrawn. A grant that contradicts itself is corrected if that moves no running container.
+// The error is about the machine, the policy and the inventory, never about a pod.
 func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant) (*State, []Finding, error) {
 	s, err := New(m, p)
 	if err != nil {

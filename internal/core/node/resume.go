@@ -2,9 +2,9 @@ package node
 
 import "errors"
 
-// MaxGeneration is the last generation. With two states of one generation, a plan for the first could
-// apply to the second, so a state never counts beyond it. A thousand changes a second reach it in
-// 285,000 years, so a file with a higher one was not written by counting. It is 2^53-1, which
+// MaxGeneration is the last generation. With two states of one generation, a plan for the first
+// could apply to the second, so a state never counts beyond it. A thousand changes a second reach
+// it in 285,000 years, so a file with a higher one was not written by counting. It is 2^53-1, which
 // every reader of JSON keeps exact, browsers among them.
 const MaxGeneration = 1<<53 - 1
 

@@ -34,8 +34,8 @@ func TestResumeNeverCountsBack(t *testing.T) {
 	}
 }
 
-// TestLastGeneration: at the end of the count pods still leave, and no plan applies any more, whatever
-// state it was made for.
+// TestLastGeneration: at the end of the count pods still leave, and no plan applies any more,
+// whatever state it was made for.
 func TestLastGeneration(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	s, err := node.Restore(w.machine(t), w.policy(), grants(t, w))

@@ -14,7 +14,8 @@ import (
 const (
 	// maxPool is more CPUs than a set of CPUs can have.
 	maxPool = cpuset.MaxID + 1
-	// maxBytes bounds what one pod has, so that sums over all pods and NUMA nodes stay exact: 32 PiB.
+	// maxBytes bounds what one pod has, so that sums over all pods and NUMA nodes stay exact: 32
+	// PiB.
 	maxBytes = 1 << 55
 )
 
@@ -45,13 +46,14 @@ func checkShape(g *Grant) error {
 	return nil
 }
 
-// isBaseline reports whether a grant can have the baseline of these CPUs: less than all of them, or nothing.
+// isBaseline reports whether a grant can have the baseline of these CPUs: less than all of them, or
+// nothing.
 func isBaseline(baseline, cpus cpuset.Set) bool {
 	return baseline.IsEmpty() || cpus.Contains(baseline) && !cpus.Equal(baseline)
 }
 
-// checkPool proves that a pool is that of a pod-level pod, as large as its budget at most, and in use
-// (R-DEM-40, R-DEM-51).
+// checkPool proves that a pool is that of a pod-level pod, as large as its budget at most, and in
+// use (R-DEM-40, R-DEM-51).
 func checkPool(g *Grant) error {
 	p := &g.Pod
 	budget := p.BudgetCPUs != 0 || len(p.BudgetMemory) > 0
@@ -140,9 +142,9 @@ func nodesOf(blocks []memory.Block) mask.Mask {
 	return nodes
 }
 
-// lacks describes the CPUs that a pod asks for and does not have; nothing under CPU policy none. They
-// are no contradiction: the pod was admitted under policy none, or CPUs were missing when it was
-// adopted.
+// lacks describes the CPUs that a pod asks for and does not have; nothing under CPU policy none.
+// They are no contradiction: the pod was admitted under policy none, or CPUs were missing when it
+// was adopted.
 func (s *State) lacks(g *Grant) []string {
 	p := &g.Pod
 	if !s.policy.StaticCPU || p.Kind == request.Unmanaged || g.CPUs().IsEmpty() && p.Kind == request.PodLevel && p.BudgetCPUs == 0 {

@@ -137,8 +137,8 @@ func blocks(size int64) []memory.Block {
 	return []memory.Block{{Type: machine.Memory, Size: size, Nodes: mask.Of(0)}}
 }
 
-// TestLies: a state in which one grant contradicts itself is rejected by Restore, and Adopt names the
-// pod and mends what can be mended.
+// TestLies: a state in which one grant contradicts itself is rejected by Restore, and Adopt names
+// the pod and mends what can be mended.
 func TestLies(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	for _, c := range lies {

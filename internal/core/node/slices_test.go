@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestSlicesPairwise compares Restore, which walks the containers of a pool once, with a walk over all
-// pairs of them.
+// TestSlicesPairwise compares Restore, which walks the containers of a pool once, with a walk over
+// all pairs of them.
 func TestSlicesPairwise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &node.Grant{Sequence: 1, Pool: cpuset.Of(0, 1, 2, 3, 4, 5)}
@@ -35,7 +35,8 @@ func TestSlicesPairwise(t *testing.T) {
 	})
 }
 
-// firstPair is the first container, and the first before it, that have a CPU in common and must not.
+// firstPair is the first container, and the first before it, that have a CPU in common and must
+// not.
 func firstPair(g *node.Grant) string {
 	for i := range g.Containers {
 		for k := range i {

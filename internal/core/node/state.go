@@ -180,9 +180,10 @@ func (s *State) Release(uid string) *State {
 	return n
 }
 
-// RemoveContainer takes back what one container has and the pod's other containers do not need: CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100,
-// R-MEM-60, R-MEM-61). Containers and pods that are unknown change nothing, and so does one of a pod whose
-// request is estimated: it may not be the last.
+// RemoveContainer takes back what one container has and the pod's other containers do not need:
+// CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100, R-MEM-60, R-MEM-61).
+// Containers and pods that are unknown change nothing, and so does one of a pod whose request is
+// estimated: it may not be the last.
 func (s *State) RemoveContainer(uid, name string) *State {
 	at, found := s.find(uid)
 	if !found {
@@ -244,8 +245,8 @@ func (s *State) ContainerCreated(uid, name string) *State {
 	return s.replace(at, &g)
 }
 
-// WithClaims keeps what is known now of the ResourceClaims of a pod, to be reported. A pod that is not known, or claims
-// that are kept already, change nothing.
+// WithClaims keeps what is known now of the ResourceClaims of a pod, to be reported. A pod that is
+// not known, or claims that are kept already, change nothing.
 func (s *State) WithClaims(uid string, claims []request.Claim) *State {
 	at, found := s.find(uid)
 	if !found || request.SameClaims(s.grants[at].Pod.ResourceClaims, claims) {
@@ -254,7 +255,8 @@ func (s *State) WithClaims(uid string, claims []request.Claim) *State {
 	return s.replace(at, s.grants[at].eachPlace(func(g *Grant) { g.Pod.ResourceClaims = claims }))
 }
 
-// replace puts g in the place of the grant at that index, and takes back what g does not have any more.
+// replace puts g in the place of the grant at that index, and takes back what g does not have any
+// more.
 func (s *State) replace(at int, g *Grant) *State {
 	n := s.next()
 	old := s.grants[at]

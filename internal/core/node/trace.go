@@ -11,8 +11,8 @@ import (
 type Trace struct {
 	// Demand is what was asked for; of a pod that is known, what its grant is for.
 	Demand Demand
-	// Divisions are those of a pod-level pool: CPUs, then every type of the pod's BudgetMemory. Empty
-	// for other pods.
+	// Divisions are those of a pod-level pool: CPUs, then every type of the pod's BudgetMemory.
+	// Empty for other pods.
 	Divisions  []Division
 	Alignments []Alignment
 	// Method is how exclusive CPUs are picked. BySocket: the sockets of the aligned NUMA nodes are

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// checkTrace compares the trace of a plan on s with the plan: a rejection has a cause and a stage, what
-// was given is what was asked for, and a known pod has the trace of its admission.
+// checkTrace compares the trace of a plan on s with the plan: a rejection has a cause and a stage,
+// what was given is what was asked for, and a known pod has the trace of its admission.
 func (h *history) checkTrace(s *node.State, p *node.Plan) {
 	t := &p.Trace
 	rejected := p.Rejection != nil
@@ -32,8 +32,8 @@ func (h *history) checkTrace(s *node.State, p *node.Plan) {
 	}
 }
 
-// checkRequests counts what was given, the pool included: nobody is given anything who did not ask, and
-// the manager that rejected was asked once more.
+// checkRequests counts what was given, the pool included: nobody is given anything who did not ask,
+// and the manager that rejected was asked once more.
 func (h *history) checkRequests(p *node.Plan) {
 	given, taken := node.Requests{}, p.Trace.Taken
 	if g := p.Grant; g != nil {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Claim is a ResourceClaim that containers of a pod use, with its devices as the scheduler allocated them and the
-// kubelet prepared them. It is kept to be reported. What the node decides about is in Container.Given.
+// Claim is a ResourceClaim that containers of a pod use, with its devices as the scheduler
+// allocated them and the kubelet prepared them. It is kept to be reported. What the node decides
+// about is in Container.Given.
 type Claim struct {
 	// Name is the name of the ResourceClaim, in the namespace of the pod.
 	Name string
@@ -34,8 +35,8 @@ type ClaimDevice struct {
 	Driver, Pool, Name string
 	// ShareID is the share of the device that the claim has; empty: the device is not shared.
 	ShareID string
-	// Requests are the requests of the claim that the device is for, ascending: "gpu", or "gpu/large" for an
-	// alternative of a request; nil: not known.
+	// Requests are the requests of the claim that the device is for, ascending: "gpu", or
+	// "gpu/large" for an alternative of a request; nil: not known.
 	Requests []string
 	// CDI are the names of its CDI devices, in their order.
 	CDI []string
@@ -47,8 +48,8 @@ func (d *ClaimDevice) Compare(e *ClaimDevice) int {
 		strings.Compare(d.Name, e.Name), strings.Compare(d.ShareID, e.ShareID))
 }
 
-// For reports whether a container that names the request gets the device. A device whose requests are not known is for
-// every request.
+// For reports whether a container that names the request gets the device. A device whose requests
+// are not known is for every request.
 func (d *ClaimDevice) For(request string) bool {
 	return request == "" || d.Requests == nil || slices.ContainsFunc(d.Requests, func(r string) bool {
 		main, _, _ := strings.Cut(r, "/")
@@ -66,15 +67,15 @@ func (c *Claim) Has(container string, d *ClaimDevice) bool {
 	return slices.ContainsFunc(c.Uses, func(u ClaimUse) bool { return u.Container == container && d.For(u.Request) })
 }
 
-// Complete reports whether nothing is missing that other sources could add: the devices are known, and, if a container
-// names a request, the requests of each.
+// Complete reports whether nothing is missing that other sources could add: the devices are known,
+// and, if a container names a request, the requests of each.
 func (c *Claim) Complete() bool {
 	named := slices.ContainsFunc(c.Uses, func(u ClaimUse) bool { return u.Request != "" })
 	return c.Devices != nil && !(named && slices.ContainsFunc(c.Devices, func(d ClaimDevice) bool { return d.Requests == nil }))
 }
 
-// Ordered returns claims in their order, with the uses of a name that is there several times together. Devices are
-// those of the last one that has any.
+// Ordered returns claims in their order, with the uses of a name that is there several times
+// together. Devices are those of the last one that has any.
 func Ordered(claims []Claim) []Claim {
 	var out []Claim
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return strings.Compare(a.Name, b.Name) })

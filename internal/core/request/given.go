@@ -9,11 +9,11 @@ import (
 )
 
 // Given is a device that a container has before the node decides about it: the kubelet chose it for
-// an extended resource, or the scheduler for a ResourceClaim. CPUs and memory are aligned with it; it
-// is never chosen again.
+// an extended resource, or the scheduler for a ResourceClaim. CPUs and memory are aligned with it;
+// it is never chosen again.
 type Given struct {
-	// Resource is the extended resource of a device plugin's device. Claim, Driver and Pool are those
-	// of a claim's device, in the namespace of the pod. Either Resource or Driver is set.
+	// Resource is the extended resource of a device plugin's device. Claim, Driver and Pool are
+	// those of a claim's device, in the namespace of the pod. Either Resource or Driver is set.
 	Resource            string
 	Claim, Driver, Pool string
 	// Name is the name or id of the device. It is unique with Resource, or with Driver and Pool.
@@ -55,7 +55,8 @@ func (g Given) String() string {
 	return g.Driver + "/" + g.Pool + "/" + g.Name + "@" + g.Nodes.String() + " claim=" + g.Claim
 }
 
-// SameGiven reports whether others chose the same devices for both pods, with what is known of them.
+// SameGiven reports whether others chose the same devices for both pods, with what is known of
+// them.
 func (p Pod) SameGiven(q Pod) bool {
 	return (p.DevicesUnknown == "") == (q.DevicesUnknown == "") &&
 		slices.EqualFunc(p.Containers, q.Containers, func(c, d Container) bool { return slices.Equal(c.Given, d.Given) }) &&

@@ -18,7 +18,8 @@ type Resource = string
 // CPU is the resource whose amounts are whole CPUs. All memory resources are in bytes.
 const CPU Resource = "cpu"
 
-// Memory is ordinary memory. The names of huge pages are HugePagesPrefix and the size of a page: "hugepages-2Mi".
+// Memory is ordinary memory. The names of huge pages are HugePagesPrefix and the size of a page:
+// "hugepages-2Mi".
 const (
 	Memory          Resource = "memory"
 	HugePagesPrefix string   = "hugepages-"
@@ -153,11 +154,11 @@ type Container struct {
 	// Devices are the extended resources of its limits, positive counts only, whether a device
 	// inventory knows them or not (R-HINT-40).
 	Devices Amounts
-	// Claims are the ResourceClaims that the container uses, by their names in the pod, ascending, each
-	// once. What they ask for is not known here. Equal ignores them.
+	// Claims are the ResourceClaims that the container uses, by their names in the pod, ascending,
+	// each once. What they ask for is not known here. Equal ignores them.
 	Claims []string
-	// Given are the devices that others chose for the container, ascending by Given.Compare, each once.
-	// It does not ask for them: Equal ignores them, see SameGiven.
+	// Given are the devices that others chose for the container, ascending by Given.Compare, each
+	// once. It does not ask for them: Equal ignores them, see SameGiven.
 	Given []Given
 	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set; for people
 	// and quota, not for placement.
@@ -189,23 +190,24 @@ type Pod struct {
 	// CPULimit is the pod-level cpu limit in thousandths of a CPU, 0 where not set.
 	CPULimit int64
 	// Estimated: the pod's specification was not available; what it asks for as a whole was read
-	// from the numbers of its cgroup, and its containers are not known. The only one in Containers is
-	// AnyContainer, which represents all of them and has nothing of its own.
+	// from the numbers of its cgroup, and its containers are not known. The only one in Containers
+	// is AnyContainer, which represents all of them and has nothing of its own.
 	Estimated bool
 	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
 	// first when room is wanted. They ask for nothing.
 	Priority int32
 	Created  int64
-	// Moves is how far the pod's owner lets its containers be moved while they run. It asks for nothing.
+	// Moves is how far the pod's owner lets its containers be moved while they run. It asks for
+	// nothing.
 	Moves Consent
 	// Stock is what the node has of the resources and drivers of given devices, ascending by name.
 	// Without an entry only the pod's own devices count (R-DEV-3). Equal ignores it.
 	Stock []Stock
-	// ResourceClaims are the claims that the containers use, ascending by name. They are there to be
-	// reported: the node does not decide by them. Equal ignores them.
+	// ResourceClaims are the claims that the containers use, ascending by name. They are there to
+	// be reported: the node does not decide by them. Equal ignores them.
 	ResourceClaims []Claim
-	// DevicesUnknown is why it is not known which devices others chose for the containers; empty: Given
-	// has them all. Equal ignores it.
+	// DevicesUnknown is why it is not known which devices others chose for the containers; empty:
+	// Given has them all. Equal ignores it.
 	DevicesUnknown string
 	// Containers are the init containers (standard and sidecars) in spec order, then the
 	// app containers in spec order. Ephemeral containers take no part.
@@ -219,8 +221,8 @@ func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 // estimated. No container of Kubernetes can have it.
 const AnyContainer = "*"
 
-// Container returns the container of that name and its position. Of a pod whose request is estimated it
-// is AnyContainer whatever the name.
+// Container returns the container of that name and its position. Of a pod whose request is
+// estimated it is AnyContainer whatever the name.
 func (p Pod) Container(name string) (Container, int) {
 	if p.Estimated && name != "" {
 		name = AnyContainer
@@ -233,8 +235,8 @@ func (p Pod) Container(name string) (Container, int) {
 	return Container{}, -1
 }
 
-// AsksForDevices reports whether a container asks for devices that others choose: by an extended resource
-// or by a ResourceClaim.
+// AsksForDevices reports whether a container asks for devices that others choose: by an extended
+// resource or by a ResourceClaim.
 func (p Pod) AsksForDevices() bool {
 	return slices.ContainsFunc(p.Containers, func(c Container) bool { return len(c.Devices) > 0 || len(c.Claims) > 0 })
 }

@@ -37,8 +37,8 @@ func Bytes[N int64 | uint64](n N) string {
 	return fmt.Sprint(n) + units[unit]
 }
 
-// RoundedBytes is n bytes in the largest unit that leaves at least 1, with one decimal where that is not
-// whole: "256 GiB", "7.6 GiB", "0 B". It is for reading alone.
+// RoundedBytes is n bytes in the largest unit that leaves at least 1, with one decimal where that
+// is not whole: "256 GiB", "7.6 GiB", "0 B". It is for reading alone.
 func RoundedBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	amount, unit := float64(n), 0

@@ -1,11 +1,12 @@
 // Package memo keeps what nodes answered.
 //
-// A scheduler asks thousands of nodes the same question for each pod, and from one pod to the next one node
-// has changed. A Node is a view of internal/fleet, which never changes, with the answers that it gave. A
-// placement makes another Node, without answers. So an answer is never stale, and nothing has to be invalidated.
+// A scheduler asks thousands of nodes the same question for each pod, and from one pod to the next
+// one node has changed. A Node is a view of internal/fleet, which never changes, with the answers
+// that it gave. A placement makes another Node, without answers. So an answer is never stale, and
+// nothing has to be invalidated.
 //
-// Pods that differ in nothing but their names ask the same Question. Any number of goroutines may use a Node
-// and Questions.
+// Pods that differ in nothing but their names ask the same Question. Any number of goroutines may
+// use a Node and Questions.
 package memo
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/fleet"
 )
 
-// Question is a pod as far as answers depend on it: all that nodes are asked but for names. It does not
-// change.
+// Question is a pod as far as answers depend on it: all that nodes are asked but for names. It does
+// not change.
 type Question struct {
 	pod fleet.Pod
 	key string
@@ -29,8 +30,8 @@ func (q *Question) Pod() *fleet.Pod { return &q.pod }
 // Key is a text that two questions share exactly if every node gives them the same answer.
 func (q *Question) Key() string { return q.key }
 
-// maxQuestions is how many questions are kept. A cluster has tens of them; thousands come from pods that
-// each ask for something else, whose answers are not asked for again.
+// maxQuestions is how many questions are kept. A cluster has tens of them; thousands come from pods
+// that each ask for something else, whose answers are not asked for again.
 const maxQuestions = 4096
 
 // Questions finds the question of a pod. The zero value has none.
@@ -64,8 +65,8 @@ type Node struct {
 	fitting atomic.Pointer[Question]
 }
 
-// answered is a question with its answer, in a list: the newest answer, which is asked for most, takes one read of
-// memory that is not in a cache of the CPU. It does not change.
+// answered is a question with its answer, in a list: the newest answer, which is asked for most,
+// takes one read of memory that is not in a cache of the CPU. It does not change.
 type answered struct {
 	question *Question
 	older    *answered
@@ -73,8 +74,8 @@ type answered struct {
 	answer   fleet.Answer
 }
 
-// maxAnswers is how many answers a node keeps. Most nodes live for less than that: a placement makes
-// another one.
+// maxAnswers is how many answers a node keeps. Most nodes live for less than that: a placement
+// makes another one.
 const maxAnswers = 32
 
 // Of is a view without answers.
@@ -95,12 +96,13 @@ func (n *Node) Place(pod fleet.Pod) (*Node, *node.Plan, error) {
 	return Of(next), plan, err
 }
 
-// Fits reports whether the pod of this question fits now, without moves, as the question that was asked last. It reads less memory than
-// Answer, and of thousands of nodes none is in a cache of the CPU. False: ask for the answer.
+// Fits reports whether the pod of this question fits now, without moves, as the question that was
+// asked last. It reads less memory than Answer, and of thousands of nodes none is in a cache of the
+// CPU. False: ask for the answer.
 func (n *Node) Fits(q *Question) bool { return n.fitting.Load() == q }
 
-// Answer is View.AskAfterMoves, once for each question: hit reports that the answer was there. The caller does not
-// change it.
+// Answer is View.AskAfterMoves, once for each question: hit reports that the answer was there. The
+// caller does not change it.
 func (n *Node) Answer(q *Question) (a *fleet.Answer, hit bool) {
 	newest := n.newest.Load()
 	for k := newest; k != nil; k = k.older {

@@ -46,8 +46,8 @@ func guaranteed(name string, cpus int, memory int64) fleet.Pod {
 	}}}, Asks: fleet.Amounts{Milli: milli, Memory: memory, Pods: 1}}
 }
 
-// TestAnswersAreThoseOfThePlanner asks a node from several goroutines, more questions than it keeps answers
-// to, and compares every answer with a plan.
+// TestAnswersAreThoseOfThePlanner asks a node from several goroutines, more questions than it keeps
+// answers to, and compares every answer with a plan.
 func TestAnswersAreThoseOfThePlanner(t *testing.T) {
 	n := empty(t, 8, 8)
 	var questions Questions
@@ -70,7 +70,8 @@ func TestAnswersAreThoseOfThePlanner(t *testing.T) {
 	}
 }
 
-// TestQuestions: names make no other question, amounts do, and an answer is kept until the node changes.
+// TestQuestions: names make no other question, amounts do, and an answer is kept until the node
+// changes.
 func TestQuestions(t *testing.T) {
 	var questions Questions
 	a, b := guaranteed("a", 4, gib), guaranteed("b", 4, gib)
@@ -110,7 +111,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// BenchmarkAnswer is what a filter of one node costs: hit, the answer is kept; miss, the node has to plan.
+// BenchmarkAnswer is what a filter of one node costs: hit, the answer is kept; miss, the node has
+// to plan.
 func BenchmarkAnswer(b *testing.B) {
 	n := empty(b, 32, 32)
 	for i := range 10 {

@@ -1,4 +1,5 @@
-// Package recording reads the files of testdata/golden in tests: JSON, one value a line, compressed with gzip.
+// Package recording reads the files of testdata/golden in tests: JSON, one value a line, compressed
+// with gzip.
 package recording
 
 import (

@@ -27,7 +27,8 @@ type streams struct {
 }
 
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
-	// A GET that becomes a WebSocket is "get" for API servers before 1.35, a POST that becomes SPDY "create".
+	// A GET that becomes a WebSocket is "get" for API servers before 1.35, a POST that becomes SPDY
+	// "create".
 	verb := "create"
 	if r.Method == http.MethodGet {
 		verb = "get"
@@ -102,7 +103,8 @@ func finish(to io.Writer, status metav1.Status) {
 	_, _ = to.Write(text) // The client is gone, then.
 }
 
-// open makes a WebSocket with a channel for each stream, or waits for the streams that a client of SPDY makes.
+// open makes a WebSocket with a channel for each stream, or waits for the streams that a client of
+// SPDY makes.
 func open(w http.ResponseWriter, r *http.Request) (streams, error) {
 	if !wsstream.IsWebSocketRequest(r) {
 		return openSPDY(w, r)

@@ -1,6 +1,6 @@
-// Package kubectltest is an API server on loopback, for tests of what asks agents through one. It has pods, users with
-// tokens and permissions, and runs commands in containers by the protocols that API servers use for that: WebSocket
-// (v5.channel.k8s.io) and SPDY (v4.channel.k8s.io).
+// Package kubectltest is an API server on loopback, for tests of what asks agents through one. It
+// has pods, users with tokens and permissions, and runs commands in containers by the protocols
+// that API servers use for that: WebSocket (v5.channel.k8s.io) and SPDY (v4.channel.k8s.io).
 package kubectltest
 
 import (

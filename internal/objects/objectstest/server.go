@@ -1,5 +1,6 @@
-// Package objectstest is an API server in memory, for tests of what reads and writes the objects: Nodes, Pods,
-// PaddockNodes and PaddockMachines, with resource versions, conflicts, watches and the garbage collector.
+// Package objectstest is an API server in memory, for tests of what reads and writes the objects:
+// Nodes, Pods, PaddockNodes and PaddockMachines, with resource versions, conflicts, watches and the
+// garbage collector.
 package objectstest
 
 import (
@@ -59,7 +60,8 @@ func New(t testing.TB) *Server {
 // Config is what clients need.
 func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL, QPS: -1} }
 
-// Fail makes requests fail with the status that f returns; 0: they do not. nil: none fails. f may wait.
+// Fail makes requests fail with the status that f returns; 0: they do not. nil: none fails. f may
+// wait.
 func (s *Server) Fail(f func(*http.Request) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +241,8 @@ func (s *Server) get(w http.ResponseWriter, resource, name string) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// list answers in pages, in the order of the names, if there is a limit: the name of the last object continues it.
+// list answers in pages, in the order of the names, if there is a limit: the name of the last
+// object continues it.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, resource, only string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +324,8 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, resource string) 
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// watch streams the events after a version. A client that wants the list in the stream gets an error that makes it list.
+// watch streams the events after a version. A client that wants the list in the stream gets an
+// error that makes it list.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	if r.URL.Query().Get("sendInitialEvents") != "" {
 		answer(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is not served")

@@ -38,13 +38,14 @@ type Reader struct {
 	reads   chan struct{}
 }
 
-// New returns a reader of the files below the kubelet's directory. pci is as in claims.ReadMetadata.
+// New returns a reader of the files below the kubelet's directory. pci is as in
+// claims.ReadMetadata.
 func New(kubeletDir string, pci claims.PCI) *Reader {
 	return &Reader{plugins: filepath.Join(kubeletDir, "plugins"), pci: pci, reads: make(chan struct{}, maxReads)}
 }
 
-// Claim returns the devices of a claim that the files of one driver describe; none without files. The error names the
-// file. Devices of other files are returned beside it.
+// Claim returns the devices of a claim that the files of one driver describe; none without files.
+// The error names the file. Devices of other files are returned beside it.
 func (r *Reader) Claim(ctx context.Context, driver, namespace, claim string) ([]claims.Described, error) {
 	type answer struct {
 		devices []claims.Described
@@ -124,7 +125,8 @@ func requests(root *os.Root, dir string) (files []string, err error) {
 	return files, err
 }
 
-// read reads a regular file. A pipe or a device is not opened for what it has: opening a pipe would wait for its writer.
+// read reads a regular file. A pipe or a device is not opened for what it has: opening a pipe would
+// wait for its writer.
 func read(root *os.Root, path string) (data []byte, err error) {
 	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// answer is a list while it is read. A broken item affects only its pod: if the UID can be read, the pod is listed
-// without a specification; otherwise the item is counted.
+// answer is a list while it is read. A broken item affects only its pod: if the UID can be read,
+// the pod is listed without a specification; otherwise the item is counted.
 type answer struct {
 	gates podspec.Gates
 	pods  map[string]entry // the pods that have not ended
@@ -97,8 +97,8 @@ func (a *answer) entry(i *item, err error) entry {
 	return entry{pod: asked, text: a.text(m), pending: string(i.Status.Conditions), quiet: quiet}
 }
 
-// text is the grant in the pod's annotation. One that is too large is cut off, so that it is still too large. Beyond
-// maxTexts there is none.
+// text is the grant in the pod's annotation. One that is too large is cut off, so that it is still
+// too large. Beyond maxTexts there is none.
 func (a *answer) text(m *meta) string {
 	text := m.Annotations.Grant
 	if text == "" || absence.ParseSource(m.Annotations.Source) != absence.FromAPI {

@@ -71,8 +71,8 @@ func TestNoList(t *testing.T) {
 	}
 }
 
-// TestBrokenItemCostsItself: what is wrong with a pod makes this pod unusable. It is there if its UID can be read,
-// and counted otherwise.
+// TestBrokenItemCostsItself: what is wrong with a pod makes this pod unusable. It is there if its
+// UID can be read, and counted otherwise.
 func TestBrokenItemCostsItself(t *testing.T) {
 	const good = `{"metadata":{"uid":"good"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}}`
 	big := strings.Repeat("x", kubelet.MaxItem)
@@ -125,7 +125,8 @@ func TestBrokenItemCostsItself(t *testing.T) {
 	}
 }
 
-// TestListWithUnreadableItems: such a list is no list of who is there, and its pods are usable all the same.
+// TestListWithUnreadableItems: such a list is no list of who is there, and its pods are usable all
+// the same.
 func TestListWithUnreadableItems(t *testing.T) {
 	s := newServer(t, strings.Replace(list("p 2"), `"items":[`, `"items":[{"metadata":{"name":"who"}},`, 1))
 	source := newSource(t, kubelet.Address{URL: s.URL})
@@ -157,8 +158,8 @@ func TestRunningNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestItemIsThePod: what is read of a pod gives the same request as the whole pod. The recorded list has what
-// kubelets add; the example pods have the rest.
+// TestItemIsThePod: what is read of a pod gives the same request as the whole pod. The recorded
+// list has what kubelets add; the example pods have the rest.
 func TestItemIsThePod(t *testing.T) {
 	var recorded struct{ Items []json.RawMessage }
 	readJSON(t, "testdata/pods-1.36.3.json", &recorded)

@@ -23,8 +23,8 @@ const askTimeout = 5 * time.Second
 
 // Address is the kubelet's address, with the credentials of the agent.
 type Address struct {
-	// URL is "https://127.0.0.1:10250" for the port with authentication, "http://127.0.0.1:10255" for the
-	// read-only one. Without a path, the list's path /pods is added.
+	// URL is "https://127.0.0.1:10250" for the port with authentication, "http://127.0.0.1:10255"
+	// for the read-only one. Without a path, the list's path /pods is added.
 	URL string
 	// TokenFile has a bearer token; it is read for every request, because tokens are replaced.
 	TokenFile string
@@ -52,11 +52,12 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Plain reports whether the connection is without TLS, so that the kubelet does not prove its identity.
+// Plain reports whether the connection is without TLS, so that the kubelet does not prove its
+// identity.
 func (a Address) Plain() bool { return strings.HasPrefix(strings.ToLower(a.URL), "http://") }
 
-// client reads the list. It has one connection to the kubelet: all answers over one connection are from the same
-// process.
+// client reads the list. It has one connection to the kubelet: all answers over one connection are
+// from the same process.
 type client struct {
 	http    *http.Client
 	url     string
@@ -109,8 +110,8 @@ func (a Address) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// ask sends one request and visits the items of the answer (readList). After each request without an answer, the
-// next one counts as one of another process, unless the caller stopped waiting.
+// ask sends one request and visits the items of the answer (readList). After each request without
+// an answer, the next one counts as one of another process, unless the caller stopped waiting.
 func (c *client) ask(ctx context.Context, visit func(item []byte, whole bool) error) (absence.Process, error) {
 	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// extent finds the end of one JSON value without decoding it. It looks at strings and brackets only; the decoder
-// checks whether the value is well-formed.
+// extent finds the end of one JSON value without decoding it. It looks at strings and brackets
+// only; the decoder checks whether the value is well-formed.
 type extent struct {
 	depth             int
 	inString, escaped bool
 }
 
-// scan returns how many bytes of the chunk belong to the value, and whether the value ends with them. The caller has
-// skipped white space before the value.
+// scan returns how many bytes of the chunk belong to the value, and whether the value ends with
+// them. The caller has skipped white space before the value.
 func (e *extent) scan(chunk []byte) (n int, ends bool) {
 	for i, b := range chunk {
 		switch {
@@ -60,8 +60,9 @@ func skip(raw []byte) []byte {
 	return raw
 }
 
-// members visits the members of an object. The object may be cut off anywhere; then its last value is not whole. It
-// ends early when visit returns an error. A value that is no object has no members.
+// members visits the members of an object. The object may be cut off anywhere; then its last value
+// is not whole. It ends early when visit returns an error. A value that is no object has no
+// members.
 func members(raw []byte, visit func(key string, value []byte, whole bool) error) error {
 	raw = skip(raw)
 	if len(raw) == 0 || raw[0] != '{' {

@@ -20,18 +20,21 @@ const (
 	maxContainers = 5000
 	// maxResources is for one list: cpu, memory, a few sizes of huge pages, a few dozen devices.
 	maxResources = 128
-	// maxWeight is for all pods of a list together, in containers and their resources: 10,000 containers with
-	// their usual requests.
+	// maxWeight is for all pods of a list together, in containers and their resources: 10,000
+	// containers with their usual requests.
 	maxWeight = 65_536
-	// maxTexts is for the grants in the annotations of all pods of a list together, in bytes: 500 pods with 32 KiB each.
+	// maxTexts is for the grants in the annotations of all pods of a list together, in bytes: 500
+	// pods with 32 KiB each.
 	maxTexts = 16 << 20
-	// maxName is the length of the longest name in Kubernetes: a DNS subdomain, a slash and a label.
+	// maxName is the length of the longest name in Kubernetes: a DNS subdomain, a slash and a
+	// label.
 	maxName = 253 + 1 + maxLabel
 	// maxLabel is the longest name of a container in Kubernetes.
 	maxLabel = 63
 )
 
-// errSyntax is for an item that is no JSON: then the whole answer is none. The others concern one item.
+// errSyntax is for an item that is no JSON: then the whole answer is none. The others concern one
+// item.
 var (
 	errSyntax  = errors.New("the answer is not JSON")
 	errTooBig  = fmt.Errorf("it has more than %d MiB of JSON", maxItem>>20)
@@ -53,8 +56,9 @@ type meta struct {
 	} `json:"annotations"`
 }
 
-// item has the fields of a pod that podspec and claims.UsesOf read, and no others: at worst, a v1.Pod takes several hundred times the
-// memory of its JSON. A field that podspec newly reads must be added here; TestItemIsThePod compares the two.
+// item has the fields of a pod that podspec and claims.UsesOf read, and no others: at worst, a
+// v1.Pod takes several hundred times the memory of its JSON. A field that podspec newly reads must
+// be added here; TestItemIsThePod compares the two.
 type item struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
@@ -89,7 +93,8 @@ type (
 		Claims   usedClaims   `json:"claims"`
 	}
 
-	// conditions is why the kubelet does not carry out a resize, of all conditions of a pod; empty: it does.
+	// conditions is why the kubelet does not carry out a resize, of all conditions of a pod; empty:
+	// it does.
 	conditions string
 
 	usedClaims []v1.ResourceClaim
@@ -209,7 +214,8 @@ func checkNames(what string, names ...*string) error {
 	return nil
 }
 
-// UnmarshalJSON is json.Unmarshaler's. podspec reads the quantities, because some would take very long.
+// UnmarshalJSON is json.Unmarshaler's. podspec reads the quantities, because some would take very
+// long.
 func (l *resourceList) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
@@ -270,8 +276,8 @@ func brief(err error) string {
 	return strings.Clone(text)
 }
 
-// identity reads the identity of an item that may be cut off or damaged. The UID is empty if there is none, or more
-// than one.
+// identity reads the identity of an item that may be cut off or damaged. The UID is empty if there
+// is none, or more than one.
 func identity(raw []byte) meta {
 	var m meta
 	objects, uids := 0, 0
@@ -339,7 +345,8 @@ func (c containers) all() []v1.Container {
 	return all
 }
 
-// weight is roughly the memory that the pod takes as a request: its containers, and the names of their resources.
+// weight is roughly the memory that the pod takes as a request: its containers, and the names of
+// their resources.
 func (i *item) weight() int {
 	n := len(i.Spec.ResourceClaims) + len(i.Status.ResourceClaimStatuses)
 	if e := i.Status.ExtendedResourceClaimStatus; e != nil {

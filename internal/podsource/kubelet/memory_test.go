@@ -65,7 +65,8 @@ type flood struct {
 	read             int
 }
 
-// The heap that is allowed, and how large the answers are: with -hostile=64 as large as any is read.
+// The heap that is allowed, and how large the answers are: with -hostile=64 as large as any is
+// read.
 const most = 64 << 20
 
 var size = flag.Int("hostile", 12, "the MiB of a hostile answer")
@@ -119,8 +120,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestHostileAnswersTakeLittleMemory: no shape of an answer takes more than 64 MiB of heap, garbage included. At 64 MiB
-// (-hostile=64, a minute) the most is 54 MiB, of containers without a name.
+// TestHostileAnswersTakeLittleMemory: no shape of an answer takes more than 64 MiB of heap, garbage
+// included. At 64 MiB (-hostile=64, a minute) the most is 54 MiB, of containers without a name.
 func TestHostileAnswersTakeLittleMemory(t *testing.T) {
 	// On a busy machine the collector falls behind, and what it has not freed yet would count.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
@@ -150,7 +151,8 @@ func TestHostileAnswersTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// FuzzRead: an error or a list, never both, and what a decoder of whole lists finds is found here, too.
+// FuzzRead: an error or a list, never both, and what a decoder of whole lists finds is found here,
+// too.
 func FuzzRead(f *testing.F) {
 	for _, parts := range hostile {
 		f.Add([]byte(parts[0] + parts[2]))

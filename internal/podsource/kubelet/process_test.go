@@ -105,8 +105,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestStartingKubeletTakesNobody: between two lists the kubelet started again, and the first list of the new one is
-// empty. The crash-looping pod keeps what it has; so does one without a sandbox.
+// TestStartingKubeletTakesNobody: between two lists the kubelet started again, and the first list
+// of the new one is empty. The crash-looping pod keeps what it has; so does one without a sandbox.
 func TestStartingKubeletTakesNobody(t *testing.T) {
 	n := newNode(t, list("p 2", "q 1"))
 	n.list(t)
@@ -125,7 +125,8 @@ func TestStartingKubeletTakesNobody(t *testing.T) {
 	}
 }
 
-// TestAfterAFailedQuestion: a kubelet that could not answer is taken for one that starts again, on the same connection, too.
+// TestAfterAFailedQuestion: a kubelet that could not answer is taken for one that starts again, on
+// the same connection, too.
 func TestAfterAFailedQuestion(t *testing.T) {
 	n := newNode(t, list("p 2", "q 1"))
 	n.list(t)

@@ -51,8 +51,8 @@ func (s *statuses) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// Running asks which containers run, in the order of the list. unread names the pods that cannot be read: their
-// containers may run.
+// Running asks which containers run, in the order of the list. unread names the pods that cannot be
+// read: their containers may run.
 func (s *Source) Running(ctx context.Context) (all []Running, unread []error, err error) {
 	left := maxWeight
 	_, err = s.client.ask(ctx, func(raw []byte, whole bool) error {

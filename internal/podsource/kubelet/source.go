@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// Errors that Lookup's errors wrap: for a pod that the kubelet does not list, and for a listed pod with fields that
-// cannot be used. Any other error means that the kubelet did not answer.
+// Errors that Lookup's errors wrap: for a pod that the kubelet does not list, and for a listed pod
+// with fields that cannot be used. Any other error means that the kubelet did not answer.
 var (
 	ErrUnknownPod  = errors.New("the kubelet does not list the pod")
 	ErrUnusablePod = errors.New("its specification cannot be used")
@@ -37,7 +37,8 @@ type Options struct {
 	Log   *slog.Logger
 	// Every is how often the list is read regularly. Default: DefaultEvery.
 	Every time.Duration
-	// Again is the wait before the second request for a pod that is not listed. Default: DefaultAgain.
+	// Again is the wait before the second request for a pod that is not listed. Default:
+	// DefaultAgain.
 	Again time.Duration
 }
 
@@ -57,8 +58,9 @@ type Source struct {
 	unready error  // the reason why Run could not read the list the last time
 }
 
-// entry is one pod of the list, as a request with the grant of its annotation, or an error. pending is why the kubelet
-// does not carry the request out, after a resize. quiet is until when it asks not to be moved.
+// entry is one pod of the list, as a request with the grant of its annotation, or an error. pending
+// is why the kubelet does not carry the request out, after a resize. quiet is until when it asks
+// not to be moved.
 type entry struct {
 	pod           request.Pod
 	text, pending string
@@ -66,7 +68,8 @@ type entry struct {
 	err           error
 }
 
-// New returns a source at an address. It reads the files that the address names, and sends no request yet.
+// New returns a source at an address. It reads the files that the address names, and sends no
+// request yet.
 func New(a Address, o Options) (*Source, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
@@ -127,8 +130,8 @@ func (s *Source) report(ctx context.Context, a *answer, err error) {
 	}
 }
 
-// Ready returns the reason why Run could not read the list the last time; nil: it could. Before the first answer,
-// that is the reason.
+// Ready returns the reason why Run could not read the list the last time; nil: it could. Before the
+// first answer, that is the reason.
 func (s *Source) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +144,9 @@ func (s *Source) Ready() error {
 // errUnasked is the reason why a source without a list so far is not ready.
 var errUnasked = errors.New("the kubelet's list of pods has not been read yet: no new pod is admitted")
 
-// Lookup returns the request of a pod. If the pod is not known yet, Lookup asks the kubelet, and once more after a
-// wait, both within ctx. The error wraps ErrUnknownPod if the pod is still not listed.
+// Lookup returns the request of a pod. If the pod is not known yet, Lookup asks the kubelet, and
+// once more after a wait, both within ctx. The error wraps ErrUnknownPod if the pod is still not
+// listed.
 func (s *Source) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	s.mu.Lock()
 	known, there := s.pods[uid]
@@ -169,9 +173,9 @@ func (s *Source) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	return request.Pod{}, fmt.Errorf("%w, asked twice", ErrUnknownPod)
 }
 
-// List asks which pods there are now, by UID. A pod that cannot be used has its names only. It is an error if the
-// list has an item whose UID cannot be read, because that could be any pod. Gone decides whether a pod that is not
-// in the list is gone.
+// List asks which pods there are now, by UID. A pod that cannot be used has its names only. It is
+// an error if the list has an item whose UID cannot be read, because that could be any pod. Gone
+// decides whether a pod that is not in the list is gone.
 func (s *Source) List(ctx context.Context) (map[string]request.Pod, error) {
 	a, err := s.ask(ctx)
 	if err == nil {
@@ -187,9 +191,9 @@ func (s *Source) List(ctx context.Context) (map[string]request.Pod, error) {
 	return pods, nil
 }
 
-// Latest is a pod of the last list. The list has the request of the pod's specification. pending is why the kubelet does
-// not carry it out, the reason and the message of the condition PodResizePending; empty: it does. A pod that cannot be
-// used is not known. No request is sent.
+// Latest is a pod of the last list. The list has the request of the pod's specification. pending is
+// why the kubelet does not carry it out, the reason and the message of the condition
+// PodResizePending; empty: it does. A pod that cannot be used is not known. No request is sent.
 func (s *Source) Latest(uid string) (pod request.Pod, pending string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +204,8 @@ func (s *Source) Latest(uid string) (pod request.Pod, pending string, known bool
 // Listing is what the kubelet listed last; nil: nothing yet. It sends no request.
 func (s *Source) Listing() *handover.Listing { return s.listing.Load() }
 
-// Quiet is until when a pod asks not to be moved, according to the list that was read last. It is not known of a pod that is
-// not listed, or cannot be used. It sends no request.
+// Quiet is until when a pod asks not to be moved, according to the list that was read last. It is
+// not known of a pod that is not listed, or cannot be used. It sends no request.
 func (s *Source) Quiet(uid string) (until time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,15 +213,16 @@ func (s *Source) Quiet(uid string) (until time.Time, known bool) {
 	return e.quiet, there && e.err == nil
 }
 
-// Gone reports whether a pod is gone, according to all lists so far (package absence). It sends no request.
+// Gone reports whether a pod is gone, according to all lists so far (package absence). It sends no
+// request.
 func (s *Source) Gone(uid string, trace absence.Trace) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tracker.Gone(uid, trace)
 }
 
-// ask reads a new list and keeps it, unless the answer to a later request is there already. The caller must not
-// change the answer.
+// ask reads a new list and keeps it, unless the answer to a later request is there already. The
+// caller must not change the answer.
 func (s *Source) ask(ctx context.Context) (*answer, error) {
 	a := &answer{gates: s.options.Gates, pods: map[string]entry{}, left: maxWeight}
 	a.list = absence.List{Asked: s.options.Now(), Pods: map[string]absence.Source{}, Ended: map[string]absence.Source{}}

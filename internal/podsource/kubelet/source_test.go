@@ -157,7 +157,8 @@ func TestRecordedList(t *testing.T) {
 	}
 }
 
-// TestQuiet: until when a pod asks to be left alone is known once it is listed in a form that can be used.
+// TestQuiet: until when a pod asks to be left alone is known once it is listed in a form that can
+// be used.
 func TestQuiet(t *testing.T) {
 	asks := func(text string) string {
 		return strings.Replace(list("p 2"), `"metadata":{`, `"metadata":{"annotations":{"paddock-project.github.io/leave-alone-until":"`+text+`"},`, 1)
@@ -188,7 +189,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestLatest: the last list has what a pod asks for, and why the kubelet does not carry out a resize to that.
+// TestLatest: the last list has what a pod asks for, and why the kubelet does not carry out a
+// resize to that.
 func TestLatest(t *testing.T) {
 	condition := func(text string) string {
 		return strings.Replace(list("p 2"), `"status":{`, `"status":{"conditions":[{"type":"Ready","status":"True","message":"m"},`+text+`],`, 1)

@@ -9,21 +9,22 @@ import (
 	"io"
 )
 
-// The limits of an answer. Beyond the first two it is rejected as a whole, because the missing part could be any pod.
-// An item beyond the third is only not usable itself.
+// The limits of an answer. Beyond the first two it is rejected as a whole, because the missing part
+// could be any pod. An item beyond the third is only not usable itself.
 const (
 	// maxAnswer is in bytes. A node with 500 pods answers with about 5 MiB.
 	maxAnswer = 64 << 20
-	// maxItems includes pods that have ended: a kubelet lists them until they are deleted. The cluster
-	// deletes them from 12,500 on (--terminated-pod-gc-threshold), all nodes together; a node runs 110 pods by
-	// default (maxPods), and 500 in practice.
+	// maxItems includes pods that have ended: a kubelet lists them until they are deleted. The
+	// cluster deletes them from 12,500 on (--terminated-pod-gc-threshold), all nodes together; a
+	// node runs 110 pods by default (maxPods), and 500 in practice.
 	maxItems = 16_384
-	// maxItem is in bytes. An API object has at most 1.5 MiB in etcd, in an encoding several times denser.
+	// maxItem is in bytes. An API object has at most 1.5 MiB in etcd, in an encoding several times
+	// denser.
 	maxItem = 8 << 20
 )
 
-// maxHead is how much is quoted of an answer that is no list. maxOther is how much is checked of a value that is not
-// read; the metadata of a list has a few dozen bytes.
+// maxHead is how much is quoted of an answer that is no list. maxOther is how much is checked of a
+// value that is not read; the metadata of a list has a few dozen bytes.
 const (
 	maxHead  = 120
 	maxOther = 64 << 10
@@ -60,10 +61,11 @@ func (h *head) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readList reads a PodList, and visits its items in turn. An item that is not whole was too large: visit gets its
-// first maxItem bytes. The bytes are valid until visit returns.
+// readList reads a PodList, and visits its items in turn. An item that is not whole was too large:
+// visit gets its first maxItem bytes. The bytes are valid until visit returns.
 //
-// An error means that the answer is no list, and then no item counts, not even those that were visited.
+// An error means that the answer is no list, and then no item counts, not even those that were
+// visited.
 func readList(r io.Reader, visit func(item []byte, whole bool) error) error {
 	s := &stream{head: head{from: r, left: maxAnswer + 1}}
 	s.source = bufio.NewReaderSize(&s.head, 64<<10)
@@ -254,8 +256,8 @@ func isPlainText(raw []byte) bool {
 	return true
 }
 
-// value reads the next value and keeps its first bytes; whole is true if these are all. They are valid until the
-// next value is read.
+// value reads the next value and keeps its first bytes; whole is true if these are all. They are
+// valid until the next value is read.
 func (s *stream) value(keep int) (raw []byte, whole bool, err error) {
 	b, err := s.next()
 	if err != nil {

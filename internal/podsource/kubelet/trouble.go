@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// unanswered adds the reason why a request had no answer, and what to do. The names of settings are those of the
-// agent's configuration, in the section kubelet.
+// unanswered adds the reason why a request had no answer, and what to do. The names of settings are
+// those of the agent's configuration, in the section kubelet.
 func (a Address) unanswered(err error) error {
 	return fmt.Errorf("%s: %w", a.cause(err), err)
 }

@@ -51,8 +51,8 @@ func (d damager) bytes(n int) []byte {
 	return data
 }
 
-// retyped is the right answer with one field of another wire type, anywhere in it. The messages around it have their
-// right lengths.
+// retyped is the right answer with one field of another wire type, anywhere in it. The messages
+// around it have their right lengths.
 func (d damager) retyped() []byte {
 	count := func(message []byte) (n int) {
 		walk(message, func(protowire.Number, []byte) []byte { n++; return nil })
@@ -75,8 +75,8 @@ func (d damager) retyped() []byte {
 	})
 }
 
-// walk goes through the fields of a message, and through those that can be messages themselves. A field for which
-// replace returns something is replaced by it.
+// walk goes through the fields of a message, and through those that can be messages themselves. A
+// field for which replace returns something is replaced by it.
 func walk(message []byte, replace func(number protowire.Number, field []byte) []byte) []byte {
 	out := []byte{}
 	for len(message) > 0 {

@@ -106,7 +106,8 @@ func cdi(names ...string) []*podresourcesv1.CDIDevice {
 	return list
 }
 
-// train is a pod as a kubelet lists it, with its two faults: CDI devices accumulate, and entries are repeated.
+// train is a pod as a kubelet lists it, with its two faults: CDI devices accumulate, and entries
+// are repeated.
 func train() *podresourcesv1.PodResources {
 	share := "part-a"
 	gpu := func(name string, names ...string) *podresourcesv1.ClaimResource {

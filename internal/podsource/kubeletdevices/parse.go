@@ -49,12 +49,14 @@ type ClaimDevice struct {
 
 // The limits of an answer.
 const (
-	// maxAnswer is in bytes. A production node had an answer of 17.8 MB, because of kubernetes#141335.
+	// maxAnswer is in bytes. A production node had an answer of 17.8 MB, because of
+	// kubernetes#141335.
 	maxAnswer = 32 << 20
-	// maxFields limits the time: that answer had about a million, and four million take some 100 ms.
+	// maxFields limits the time: that answer had about a million, and four million take some 100
+	// ms.
 	maxFields = 4 << 20
-	// maxKept is how much is kept of an answer, in bytes: names, and entrySize for each entry. 500 pods with 10
-	// devices each take about 1 MiB.
+	// maxKept is how much is kept of an answer, in bytes: names, and entrySize for each entry. 500
+	// pods with 10 devices each take about 1 MiB.
 	maxKept   = 8 << 20
 	entrySize = 128
 	// maxListed is how many ids, or CDI devices, one element can have.
@@ -98,10 +100,12 @@ const (
 	cdiName = 1
 )
 
-// parser reads one answer. It fails if it has more than maxFields, or if more than maxKept would be kept.
+// parser reads one answer. It fails if it has more than maxFields, or if more than maxKept would be
+// kept.
 type parser struct{ left, fieldsLeft int }
 
-// parse reads a ListPodResourcesResponse or a GetPodResourcesResponse. Pods for which keep returns false are left out.
+// parse reads a ListPodResourcesResponse or a GetPodResourcesResponse. Pods for which keep returns
+// false are left out.
 func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 	p := &parser{left: maxKept, fieldsLeft: maxFields}
 	var pods []Pod
@@ -130,8 +134,8 @@ func parse(answer []byte, keep func(*Pod) bool) ([]Pod, error) {
 	return pods, nil
 }
 
-// fields visits the fields of a message that are messages, texts or numbers, and skips others. raw is nil for a number.
-// A message that is nil is a number where a message is due.
+// fields visits the fields of a message that are messages, texts or numbers, and skips others. raw
+// is nil for a number. A message that is nil is a number where a message is due.
 func (p *parser) fields(message []byte, visit func(number int, raw []byte, value uint64) error) error {
 	if message == nil {
 		return errMalformed
@@ -242,8 +246,8 @@ func (p *parser) container(message []byte) (c Container, err error) {
 	return c, errors.Join(err, p.entry())
 }
 
-// devices adds the devices of one element. The kubelet lists a device once for each of its NUMA nodes. known has the
-// positions of the devices.
+// devices adds the devices of one element. The kubelet lists a device once for each of its NUMA
+// nodes. known has the positions of the devices.
 func (p *parser) devices(c *Container, known map[[2]string]int, message []byte) error {
 	var resource string
 	var ids [][]byte
@@ -307,8 +311,8 @@ func (p *parser) devices(c *Container, known map[[2]string]int, message []byte) 
 	return err
 }
 
-// claim reads the name of a claim, which can be encoded after its devices. It counts nothing: a claim that is
-// repeated is kept once.
+// claim reads the name of a claim, which can be encoded after its devices. It counts nothing: a
+// claim that is repeated is kept once.
 func (p *parser) claim(message []byte) (c Claim, err error) {
 	left := p.left
 	err = p.fields(message, func(number int, raw []byte, _ uint64) error {

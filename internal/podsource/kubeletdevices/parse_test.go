@@ -50,8 +50,8 @@ func kept(pods []Pod) int {
 	return n
 }
 
-// TestMalformedAnswers: an answer that was damaged anywhere is an error or a value, never a panic, and what is kept is
-// bounded. The test is run with 10,000 answers and more by -rapid.checks.
+// TestMalformedAnswers: an answer that was damaged anywhere is an error or a value, never a panic,
+// and what is kept is bounded. The test is run with 10,000 answers and more by -rapid.checks.
 func TestMalformedAnswers(t *testing.T) {
 	valid := encoded(t, train(), &podresourcesv1.PodResources{Namespace: "a", Name: "b"})
 	var fine, bad int
@@ -117,8 +117,8 @@ func inside(message []byte, numbers ...protowire.Number) []byte {
 	return message
 }
 
-// TestManyEmptyMessages: an answer of the largest size that has nothing but empty messages, of each kind, takes no more
-// memory than a few times what is kept.
+// TestManyEmptyMessages: an answer of the largest size that has nothing but empty messages, of each
+// kind, takes no more memory than a few times what is kept.
 func TestManyEmptyMessages(t *testing.T) {
 	const n = maxAnswer / 4
 	for name, answer := range map[string][]byte{
@@ -141,7 +141,8 @@ func TestManyEmptyMessages(t *testing.T) {
 	}
 }
 
-// TestRepeatedEntries: kubernetes#141335 repeats the entries of a claim without a limit, up to 17.8 MB and more.
+// TestRepeatedEntries: kubernetes#141335 repeats the entries of a claim without a limit, up to 17.8
+// MB and more.
 func TestRepeatedEntries(t *testing.T) {
 	pod := train()
 	claim := pod.GetContainers()[1].GetDynamicResources()[0]
@@ -153,7 +154,8 @@ func TestRepeatedEntries(t *testing.T) {
 	}
 }
 
-// FuzzParse compares what both decoders accept, this and the API's own: the pods, their containers, devices and claims.
+// FuzzParse compares what both decoders accept, this and the API's own: the pods, their containers,
+// devices and claims.
 func FuzzParse(f *testing.F) {
 	f.Add(encoded(f, train()))
 	f.Add(nested(3, responsePods, podContainers, containerDynamic, dynamicResources, resourceCDI))

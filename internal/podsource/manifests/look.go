@@ -75,7 +75,8 @@ func look(path string, was kind) glance {
 	case err == nil:
 		return glance{kind: file, found: []found{readFile(path)}}
 	case was == file:
-		// It was removed if its directory exists and has no such name, not even a link that leads nowhere.
+		// It was removed if its directory exists and has no such name, not even a link that leads
+		// nowhere.
 		_, missing := os.Lstat(path)
 		if _, around := os.Stat(filepath.Dir(path)); errors.Is(missing, fs.ErrNotExist) && around == nil {
 			return glance{kind: file, gone: true, err: fmt.Errorf("%s: the file no longer exists", path)}

@@ -15,8 +15,8 @@ type Set struct {
 	Pods []podspec.Source
 	// Broken are the errors, in the order of the paths and files.
 	Broken []Problem
-	// Partial is true if a file or directory could never be read since the start: pods that are not in
-	// the set may have to run.
+	// Partial is true if a file or directory could never be read since the start: pods that are not
+	// in the set may have to run.
 	Partial bool
 	// Notes have a line for each object without pods that is no error.
 	Notes []string
@@ -48,8 +48,8 @@ type census struct {
 	uids, names map[string]podspec.Origin
 }
 
-// add counts a pod, or returns an error if the pod is there already: by its UID, or, for manifests of pods, by its
-// name. The pods of controllers may have the names of others.
+// add counts a pod, or returns an error if the pod is there already: by its UID, or, for manifests
+// of pods, by its name. The pods of controllers may have the names of others.
 func (c census) add(s podspec.Source) error {
 	if len(c.uids) == podspec.MaxPods {
 		return fmt.Errorf("%s: the pod is ignored, because all files together have more than %d pods, the limit", s.Origin, podspec.MaxPods)
@@ -71,7 +71,8 @@ func (c census) add(s podspec.Source) error {
 // isPod reports whether the manifest is of the pod itself and not of a controller.
 func isPod(s podspec.Source) bool { return strings.HasPrefix(s.Object, "Pod ") }
 
-// admit adds the pods of one file. The error is about the first pod that is left out, and how many more are.
+// admit adds the pods of one file. The error is about the first pod that is left out, and how many
+// more are.
 func (c census) admit(set *Set, pods []podspec.Source) error {
 	var first error
 	more := 0

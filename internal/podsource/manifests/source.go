@@ -57,8 +57,9 @@ func New(paths []string, options Options) *Source {
 	return s
 }
 
-// Run delivers the set of pods at once, and again after each change, one call after the other, until ctx ends. It
-// returns the cause of that. A source that is run again keeps the good versions of its files.
+// Run delivers the set of pods at once, and again after each change, one call after the other,
+// until ctx ends. It returns the cause of that. A source that is run again keeps the good versions
+// of its files.
 func (s *Source) Run(ctx context.Context, deliver func(Set)) error {
 	w := watch{begin: s.notify}
 	defer w.end()

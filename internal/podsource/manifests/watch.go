@@ -24,8 +24,9 @@ func (p place) equal(q place) bool {
 	return p.dir == q.dir && p.every == q.every && slices.Equal(p.names, q.names) && os.SameFile(p.info, q.info)
 }
 
-// placesOf are the directories that show changes of the paths: the directories themselves, and the one around each
-// path, in which a file is replaced by renaming and a directory is removed and made again.
+// placesOf are the directories that show changes of the paths: the directories themselves, and the
+// one around each path, in which a file is replaced by renaming and a directory is removed and made
+// again.
 func placesOf(paths []string) []place {
 	var places []place
 	add := func(dir, name string) {
@@ -57,8 +58,9 @@ func placesOf(paths []string) []place {
 	return places
 }
 
-// notifier begins to watch places. The channel has an element when something changed since it was read last. stop
-// ends the watch and waits for its end. With an error, some places may still be watched.
+// notifier begins to watch places. The channel has an element when something changed since it was
+// read last. stop ends the watch and waits for its end. With an error, some places may still be
+// watched.
 type notifier func(places []place) (changes <-chan struct{}, stop func(), err error)
 
 // watch follows the places of paths while they move.
@@ -112,7 +114,8 @@ func notify(places []place) (<-chan struct{}, func(), error) {
 	}, errors.Join(errs...)
 }
 
-// pass passes on events until the watcher is closed. An error is an event too: the system lost some.
+// pass passes on events until the watcher is closed. An error is an event too: the system lost
+// some.
 func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
 	for {
 		select {
@@ -135,8 +138,9 @@ func pass(w *fsnotify.Watcher, places []place, changes chan<- struct{}) {
 	}
 }
 
-// concerned reports whether an event at the path counts: of a watched directory itself, of a watched name, or of
-// "..data" and its likes, which a mounted volume replaces when it has new files.
+// concerned reports whether an event at the path counts: of a watched directory itself, of a
+// watched name, or of "..data" and its likes, which a mounted volume replaces when it has new
+// files.
 func concerned(places []place, path string) bool {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	for _, p := range places {

@@ -1,9 +1,9 @@
-// Package resourceclaims asks the API server which devices are allocated to a ResourceClaim, and for which of its
-// requests. The kubelet's PodResources socket does not list requests.
+// Package resourceclaims asks the API server which devices are allocated to a ResourceClaim, and
+// for which of its requests. The kubelet's PodResources socket does not list requests.
 //
-// Claims cannot be watched for one Kubernetes node, so each is asked for by its name, in the background: no answer to
-// the runtime waits for it. A call takes 5 s at most. The answer is limited in bytes (package apiserver), and is read
-// with limits (claims.ReadAllocation).
+// Claims cannot be watched for one Kubernetes node, so each is asked for by its name, in the
+// background: no answer to the runtime waits for it. A call takes 5 s at most. The answer is
+// limited in bytes (package apiserver), and is read with limits (claims.ReadAllocation).
 package resourceclaims
 
 import (

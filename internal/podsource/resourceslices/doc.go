@@ -1,12 +1,12 @@
-// Package resourceslices watches the ResourceSlices of one Kubernetes node: which NUMA nodes the devices of its DRA
-// drivers are near.
+// Package resourceslices watches the ResourceSlices of one Kubernetes node: which NUMA nodes the
+// devices of its DRA drivers are near.
 //
 //	New(options)                  a watch; it sends no request
 //	Watch.Run(ctx)                lists and watches until ctx ends
 //	Watch.Places()                what is known now
 //
-// Places never waits: it is a pointer to a value that does not change. While the API server is away, it has what was
-// known before; before the first list, it is nil.
+// Places never waits: it is a pointer to a value that does not change. While the API server is
+// away, it has what was known before; before the first list, it is nil.
 //
 // # What waits, and for how long
 //
@@ -16,7 +16,8 @@
 //
 // # Bad slices
 //
-// Answers are limited in bytes (package apiserver), lists in their number of slices, and slices in their number of
-// devices (claims.ReadSlice). A slice that is not as an API server accepts it is left out, with a line in the log: its
-// devices are not known. An answer that is no list fails, and what was known stays.
+// Answers are limited in bytes (package apiserver), lists in their number of slices, and slices in
+// their number of devices (claims.ReadSlice). A slice that is not as an API server accepts it is
+// left out, with a line in the log: its devices are not known. An answer that is no list fails, and
+// what was known stays.
 package resourceslices

@@ -151,7 +151,8 @@ func listOf(slices ...string) string {
 	return string(text)
 }
 
-// started is a watch that runs until the test ends. Every change of its places is sent to the channel.
+// started is a watch that runs until the test ends. Every change of its places is sent to the
+// channel.
 func started(t *testing.T, s *server, log *text) (*Watch, chan struct{}) {
 	t.Helper()
 	config, err := apiserver.Address{URL: s.URL}.Config(func(string) string { return "" })

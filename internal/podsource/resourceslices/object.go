@@ -17,8 +17,8 @@ import (
 // maxSlices limits a list. A node has one or a few for each of its drivers.
 const maxSlices = 1024
 
-// object is a ResourceSlice whose spec is not decoded: at worst, decoded objects take a hundred times the memory of
-// their JSON.
+// object is a ResourceSlice whose spec is not decoded: at worst, decoded objects take a hundred
+// times the memory of their JSON.
 type object struct {
 	metav1.TypeMeta
 	Metadata metadata        `json:"metadata"`

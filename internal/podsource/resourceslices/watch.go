@@ -67,7 +67,8 @@ func (w *Watch) Places() *claims.Places { return w.places.Load() }
 // First is closed when the first list is read.
 func (w *Watch) First() <-chan struct{} { return w.first }
 
-// Trouble is the reason why the slices cannot be read now; nil: they are read, or Run did not ask yet.
+// Trouble is the reason why the slices cannot be read now; nil: they are read, or Run did not ask
+// yet.
 func (w *Watch) Trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

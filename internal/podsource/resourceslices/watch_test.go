@@ -31,7 +31,8 @@ func same(t *testing.T, what, got, want string) {
 	}
 }
 
-// TestWatch: the slices of one node are listed, and followed by a watch. One that is broken is left out alone.
+// TestWatch: the slices of one node are listed, and followed by a watch. One that is broken is left
+// out alone.
 func TestWatch(t *testing.T) {
 	s := newServer(t, listOf(slice("a", 1, 1, 0, 1), strings.Replace(slice("b", 2, 1, 1), `"driver":"gpu.example.com"`, `"driver":5`, 1)))
 	var log text
@@ -123,7 +124,8 @@ func TestFrozenServer(t *testing.T) {
 	same(t, "a", w.show("a"), "{0} true {} false")
 }
 
-// TestMutatedLists decodes 10,000 changed lists, and keeps what they have: an error or a value, never a panic.
+// TestMutatedLists decodes 10,000 changed lists, and keeps what they have: an error or a value,
+// never a panic.
 func TestMutatedLists(t *testing.T) {
 	text := listOf(slice("a", 1, 1, 0, 1), slice("b", 2, 1, 1))
 	decoder := codecs().UniversalDeserializer()

@@ -9,10 +9,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// ErrRejected is wrapped by the error that fails a sandbox or a container because its pod is rejected.
+// ErrRejected is wrapped by the error that fails a sandbox or a container because its pod is
+// rejected.
 var ErrRejected = errors.New("paddock rejects the pod")
 
-// mostAccount limits the text of an account, with what is not known of the devices, in bytes: a whole event has 1024.
+// mostAccount limits the text of an account, with what is not known of the devices, in bytes: a
+// whole event has 1024.
 const mostAccount = 600
 
 // rejection is the error that a user sees as an event of the pod.

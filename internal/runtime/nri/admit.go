@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// admit makes sure that a pod has a durable grant. find returns its request. admit waits until ctx ends. The error
-// is for the user; it wraps ErrRejected for a rejection.
+// admit makes sure that a pod has a durable grant. find returns its request. admit waits until ctx
+// ends. The error is for the user; it wraps ErrRejected for a rejection.
 func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(context.Context, *api.PodSandbox) (asked, error)) (*node.Grant, error) {
 	uid := sandbox.GetUid()
 	if g := p.grant(uid); g != nil {
@@ -68,9 +68,10 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 	return plan.Grant, nil
 }
 
-// makeReady does what has to be done before a pod is decided about. A pod that is gone may still have what is missing, or
-// what the pod's grant has. And a pod that is planned by the node must not get what was promised to others since the last
-// list. The error is why it is not known whether a rejection would be right: a pod that is gone may have what is missing.
+// makeReady does what has to be done before a pod is decided about. A pod that is gone may still
+// have what is missing, or what the pod's grant has. And a pod that is planned by the node must not
+// get what was promised to others since the last list. The error is why it is not known whether a
+// rejection would be right: a pod that is gone may have what is missing.
 func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod request.Pod) error {
 	h := p.config.Handover
 	if h != nil {
@@ -94,8 +95,8 @@ func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod req
 	return nil
 }
 
-// grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written has none: its CPUs
-// may be planned for another pod.
+// grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written
+// has none: its CPUs may be planned for another pod.
 func (p *Plugin) grant(uid string) *node.Grant {
 	snapshot := p.config.Engine.Snapshot()
 	if g, known := snapshot.State.Grant(uid); known && !slices.Contains(snapshot.Unreleased, uid) {
@@ -117,8 +118,8 @@ func (p *Plugin) rejectedBefore(ctx context.Context, uid string, pod request.Pod
 	return before.err
 }
 
-// releaseGone releases the pods that are gone, before a pod is rejected. It asks the source of pods only if there
-// are unused grants. The error is why there is no answer.
+// releaseGone releases the pods that are gone, before a pod is rejected. It asks the source of pods
+// only if there are unused grants. The error is why there is no answer.
 func (p *Plugin) releaseGone(ctx context.Context) error {
 	idle, err := ask(ctx, p, func(l *loop) bool { return len(l.idle()) > 0 })
 	if err != nil || !idle {
@@ -132,9 +133,9 @@ func (p *Plugin) releaseGone(ctx context.Context) error {
 	return err
 }
 
-// adopt plans the pods that run without a grant, in that order, and returns their names. limit is the time that the
-// caller has. A rejected pod stays on the node shared pool. So does a pod that is not listed: it already runs there,
-// and an estimate could not be corrected later.
+// adopt plans the pods that run without a grant, in that order, and returns their names. limit is
+// the time that the caller has. A rejected pod stays on the node shared pool. So does a pod that is
+// not listed: it already runs there, and an estimate could not be corrected later.
 func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox, limit time.Duration) (missed []string) {
 	var pods []request.Pod
 	var who []string

@@ -44,7 +44,8 @@ func amountsOf(pod *request.Pod, container string) amounts {
 	return amountsFor(milli, memory)
 }
 
-// amountsOfPod are the pod-level amounts, or the most that containers have which run at the same time.
+// amountsOfPod are the pod-level amounts, or the most that containers have which run at the same
+// time.
 func amountsOfPod(pod *request.Pod) amounts {
 	if pod.Kind != request.Plain {
 		memory, _ := pod.BudgetMemory.Get(machine.Memory)
@@ -99,14 +100,15 @@ const (
 	neither
 )
 
-// The kernel and systemd round: memory to pages, of 64 KiB at most, and a quota to 10 ms in a second.
+// The kernel and systemd round: memory to pages, of 64 KiB at most, and a quota to 10 ms in a
+// second.
 const (
 	roundsMemory = 64 << 10
 	roundsQuota  = 1000
 )
 
-// about compares a message with the amounts that change. The kubelet changes memory first, then CPUs; shares are not
-// exact, because the kernel keeps weights.
+// about compares a message with the amounts that change. The kubelet changes memory first, then
+// CPUs; shares are not exact, because the kernel keeps weights.
 func (a amounts) about(has, wants amounts) about {
 	cpu := has.quota != wants.quota && a.quota == wants.quota || has.shares != wants.shares && a.shares == wants.shares
 	memory := has.memory != wants.memory && a.memory == wants.memory
@@ -128,7 +130,8 @@ func (a amounts) about(has, wants amounts) about {
 	return theOld
 }
 
-// grows reports whether a message about a container brings CPUs or memory of which its pod, too, has more then.
+// grows reports whether a message about a container brings CPUs or memory of which its pod, too,
+// has more then.
 func (a amounts) grows(has, wants, pod, podWants amounts) bool {
 	return a.quota != 0 && a.quota == wants.quota && has.quota != wants.quota && podWants.quota > pod.quota ||
 		a.memory != 0 && a.memory == wants.memory && has.memory != wants.memory && podWants.memory > pod.memory

@@ -30,14 +30,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a node of eight CPUs, four on each of two NUMA nodes, two threads a core: a runtime that does what
-// containerd does, its pods, and an agent that can be taken away. CPU 0 is reserved.
+// bench is a node of eight CPUs, four on each of two NUMA nodes, two threads a core: a runtime that
+// does what containerd does, its pods, and an agent that can be taken away. CPU 0 is reserved.
 type bench struct {
 	ctx    context.Context
 	plugin *driver
 	engine *engine.Engine
-	// disk is what a new agent starts from. The engine writes it in a goroutine of its own; what an agent
-	// that ended writes later is lost.
+	// disk is what a new agent starts from. The engine writes it in a goroutine of its own; what an
+	// agent that ended writes later is lost.
 	disk   atomic.Pointer[node.State]
 	alive  *atomic.Bool
 	policy node.Policy
@@ -47,11 +47,12 @@ type bench struct {
 	// texts are the grants that sandboxes come with, plan is the engine's planner; nil: none.
 	texts map[string]string
 	plan  func(*node.State, request.Pod) (*node.Plan, *node.State)
-	// cut is after how many writes of the state and unsolicited updates the agent dies: nothing that it does later has
-	// an effect; 0: it does not.
+	// cut is after how many writes of the state and unsolicited updates the agent dies: nothing
+	// that it does later has an effect; 0: it does not.
 	cut  atomic.Int64
 	busy error // of every unsolicited update
-	// moves is what the agent does about moves, kept are the promises of the present agent; nil: it makes none.
+	// moves is what the agent does about moves, kept are the promises of the present agent; nil: it
+	// makes none.
 	moves nri.MovesConfig
 	kept  *kept
 
@@ -77,7 +78,8 @@ type bench struct {
 	stall   atomic.Pointer[chan struct{}] // what a write waits for; nil: nothing
 	full    atomic.Bool                   // every write fails
 	writes  atomic.Int64
-	// slowKubelet never answers if it is set; old runtimes take no unsolicited updates; lost loses replies.
+	// slowKubelet never answers if it is set; old runtimes take no unsolicited updates; lost loses
+	// replies.
 	slowKubelet time.Duration
 	hurry       time.Duration // how long the runtime waits for an answer; 0: 2 s
 	old, lost   bool
@@ -86,8 +88,8 @@ type bench struct {
 	lastID      int
 	// lose tells which of the updates that may fail get lost; nil: none.
 	lose func(*api.ContainerUpdate) bool
-	// fail makes the first creation fail after the reply, and between happens before a reply is carried
-	// out; nil: neither.
+	// fail makes the first creation fail after the reply, and between happens before a reply is
+	// carried out; nil: neither.
 	fail     func() bool
 	between  func()
 	wrong    error // the first promise that was broken
@@ -310,7 +312,8 @@ func (k *kept) Drop(uid string) {
 	k.Keeper.Drop(uid)
 }
 
-// promised are the CPUs of the pod that has a promise at that time and is not there; empty: none has.
+// promised are the CPUs of the pod that has a promise at that time and is not there; empty: none
+// has.
 func (k *kept) promised(s *node.State, at time.Time) (uid string, place cpuset.Set) {
 	if k == nil {
 		return "", cpuset.Set{}
@@ -386,7 +389,8 @@ func (p pods) Latest(uid string) (request.Pod, string, bool) {
 	return pod, p.pending[uid], there
 }
 
-// Gone is of a kubelet that has run for long: what it does not list is gone at once, with a sandbox after a while.
+// Gone is of a kubelet that has run for long: what it does not list is gone at once, with a sandbox
+// after a while.
 func (p pods) Gone(uid string, trace absence.Trace) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

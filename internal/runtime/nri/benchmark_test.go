@@ -8,8 +8,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many others share and
-// each of them must be moved.
+// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many
+// others share and each of them must be moved.
 func BenchmarkCreateContainer(b *testing.B) {
 	for _, others := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

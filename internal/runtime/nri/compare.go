@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// compare returns the updates after which every container has its setting, except one container and those that
-// no update reaches. stranded are the containers that belong on the node shared pool while it is empty.
-// strangers, if it is not nil, returns the quota of a container without a grant.
+// compare returns the updates after which every container has its setting, except one container and
+// those that no update reaches. stranded are the containers that belong on the node shared pool
+// while it is empty. strangers, if it is not nil, returns the quota of a container without a grant.
 func (t *table) compare(s *node.State, except string, strangers func(pod, name string) node.Quota) (updates []converge.Update, stranded []converge.Observed) {
 	var observed []converge.Observed
 	for _, id := range slices.Sorted(maps.Keys(t.containers)) {
@@ -46,8 +46,9 @@ func (t *table) compare(s *node.State, except string, strangers func(pod, name s
 	return updates, stranded
 }
 
-// unset are the updates of containers that run everywhere because they have no cpuset, and should run everywhere:
-// they get the cpuset that is in the state. It also returns the updates of containers that missed an earlier one.
+// unset are the updates of containers that run everywhere because they have no cpuset, and should
+// run everywhere: they get the cpuset that is in the state. It also returns the updates of
+// containers that missed an earlier one.
 func (t *table) unset(s *node.State, observed []converge.Observed, updates []converge.Update) []converge.Update {
 	updated := map[string]bool{}
 	for _, u := range updates {
@@ -66,8 +67,8 @@ func (t *table) unset(s *node.State, observed []converge.Observed, updates []con
 	return more
 }
 
-// observed is the container as converge sees it: with everything that it may have, so that it counts as
-// shrinking until it has shrunk for certain.
+// observed is the container as converge sees it: with everything that it may have, so that it
+// counts as shrinking until it has shrunk for certain.
 func (c *container) observed(s *node.State) converge.Observed {
 	o := converge.Observed{ID: c.id, Pod: c.pod, Container: c.name, Setting: c.everything()}
 	o.CPUs = everywhereIfEmpty(o.CPUs, s)
@@ -82,9 +83,9 @@ func everywhereIfEmpty(cpus cpuset.Set, s *node.State) cpuset.Set {
 	return cpus
 }
 
-// overstays are, by container, the CPUs that it may still run on and should not, once the updates are made. A
-// container makes room for another one only when it has left its CPUs for certain. made is true if each update
-// is certain to be made before the next one.
+// overstays are, by container, the CPUs that it may still run on and should not, once the updates
+// are made. A container makes room for another one only when it has left its CPUs for certain. made
+// is true if each update is certain to be made before the next one.
 func (t *table) overstays(s *node.State, updates []converge.Update, made bool) map[string]cpuset.Set {
 	after := map[string]converge.Setting{}
 	for _, u := range updates {
@@ -106,9 +107,9 @@ func (t *table) overstays(s *node.State, updates []converge.Update, made bool) m
 	return over
 }
 
-// blocker is the container with the smallest ID that may still run on CPUs that another one is to get; nil: there is
-// none. Containers that share the node shared pool do not block each other. It is asked for each of hundreds of
-// updates, so it does not sort.
+// blocker is the container with the smallest ID that may still run on CPUs that another one is to
+// get; nil: there is none. Containers that share the node shared pool do not block each other. It
+// is asked for each of hundreds of updates, so it does not sort.
 func (t *table) blocker(over map[string]cpuset.Set, id string, gets cpuset.Set, own bool) *container {
 	var first *container
 	for other, rest := range over {
@@ -126,17 +127,18 @@ type delivery int
 const (
 	// unsolicited: each update may fail, whatever happens to the others.
 	unsolicited delivery = iota
-	// merged: the reply to a hook. The runtime merges it into one update a container, fails the hook if there are
-	// two of the same container, and makes them in their order.
+	// merged: the reply to a hook. The runtime merges it into one update a container, fails the
+	// hook if there are two of the same container, and makes them in their order.
 	merged
 	// stepwise: the reply to Synchronize. The runtime makes one update after the other.
 	stepwise
 )
 
-// safe returns the updates that move no container to CPUs that another one may still own or, if the container is
-// to own them, use. The other updates wait until the CPUs are free for certain. A container that waits gets another
-// update instead: one that takes it off the CPUs of others, so that two containers that block each other both make
-// room. If updates are made in steps, both come in the same reply.
+// safe returns the updates that move no container to CPUs that another one may still own or, if the
+// container is to own them, use. The other updates wait until the CPUs are free for certain. A
+// container that waits gets another update instead: one that takes it off the CPUs of others, so
+// that two containers that block each other both make room. If updates are made in steps, both come
+// in the same reply.
 func (t *table) safe(s *node.State, updates []converge.Update, by delivery) (safe []converge.Update, withheld int) {
 	blocked, owned := map[string]bool{}, t.owned(s)
 	for {
@@ -163,7 +165,8 @@ func (t *table) safe(s *node.State, updates []converge.Update, by delivery) (saf
 	}
 }
 
-// unblocked takes the updates that are not safe out, or replaces them, and adds their containers to blocked.
+// unblocked takes the updates that are not safe out, or replaces them, and adds their containers to
+// blocked.
 func (t *table) unblocked(s *node.State, updates []converge.Update, owned owned, blocked map[string]bool, made bool) []converge.Update {
 	for more := true; more; {
 		more = false
@@ -184,10 +187,10 @@ func (t *table) unblocked(s *node.State, updates []converge.Update, owned owned,
 	return updates
 }
 
-// inTurn orders updates so that, if possible, each is made after the updates that free its CPUs: a container that
-// runs only on CPUs of others moves before another one takes them. If several updates can be next, or none can, the
-// order stays. early are the updates that are left when none can be next for the first time, unless the first of them
-// only leaves CPUs.
+// inTurn orders updates so that, if possible, each is made after the updates that free its CPUs: a
+// container that runs only on CPUs of others moves before another one takes them. If several
+// updates can be next, or none can, the order stays. early are the updates that are left when none
+// can be next for the first time, unless the first of them only leaves CPUs.
 func (t *table) inTurn(s *node.State, updates []converge.Update) (ordered, early []converge.Update) {
 	home := map[string]cpuset.Set{} // where each container should run
 	over, owners := map[string]cpuset.Set{}, map[string]cpuset.Set{}
@@ -239,8 +242,8 @@ func (t *table) inTurn(s *node.State, updates []converge.Update) (ordered, early
 	return ordered, early
 }
 
-// turn orders updates: first containers leave CPUs that they do not own, then owners take their CPUs, and then
-// the other containers get what is free.
+// turn orders updates: first containers leave CPUs that they do not own, then owners take their
+// CPUs, and then the other containers get what is free.
 func turn(s *node.State, u converge.Update) int {
 	switch {
 	case takes(s, u):
@@ -259,8 +262,8 @@ func takes(s *node.State, u converge.Update) bool {
 // owned are the CPUs that containers are to own, by container.
 type owned map[string]places
 
-// places are the CPUs that a container is to own and, while its pod is being moved, those of the other place, on which it
-// may still run alone.
+// places are the CPUs that a container is to own and, while its pod is being moved, those of the
+// other place, on which it may still run alone.
 type places struct{ own, other cpuset.Set }
 
 func (t *table) owned(s *node.State) owned {
@@ -279,8 +282,8 @@ func (t *table) owned(s *node.State) owned {
 	return all
 }
 
-// off returns an update, in place of u, that takes a container off the CPUs that others are to own, or may still own.
-// needed is true if there are such CPUs, and if the container keeps others.
+// off returns an update, in place of u, that takes a container off the CPUs that others are to own,
+// or may still own. needed is true if there are such CPUs, and if the container keeps others.
 func (o owned) off(u converge.Update) (off converge.Update, needed bool) {
 	left, mine := u.Before.CPUs, o[u.ID]
 	for id, p := range o {
@@ -293,7 +296,8 @@ func (o owned) off(u converge.Update) (off converge.Update, needed bool) {
 	return off, !left.IsEmpty() && !left.Equal(u.Before.CPUs)
 }
 
-// steps adds, before an update that gives a container the CPUs of others, one that takes it off what others own.
+// steps adds, before an update that gives a container the CPUs of others, one that takes it off
+// what others own.
 func (o owned) steps(s *node.State, updates []converge.Update) []converge.Update {
 	steps := make([]converge.Update, 0, len(updates))
 	for _, u := range updates {
@@ -305,9 +309,9 @@ func (o owned) steps(s *node.State, updates []converge.Update) []converge.Update
 	return steps
 }
 
-// hold takes out the first of some updates that is not blocked yet, or replaces it by one that only takes its container
-// off the CPUs of others. It reports whether there is one. A container whose setting is open may have it already: it
-// is not moved.
+// hold takes out the first of some updates that is not blocked yet, or replaces it by one that only
+// takes its container off the CPUs of others. It reports whether there is one. A container whose
+// setting is open may have it already: it is not moved.
 func (t *table) hold(updates, some []converge.Update, owned owned, blocked map[string]bool) ([]converge.Update, bool) {
 	for _, u := range some {
 		off, needed := owned.off(u)

@@ -14,16 +14,17 @@ import (
 	"github.com/containerd/nri/pkg/stub"
 )
 
-// The waits between attempts to connect, and how long a runtime may then take to synchronise. A runtime that is
-// back is found within a second: until then pods start without CPUs of their own, and an attempt at a socket that
-// does not exist costs nothing.
+// The waits between attempts to connect, and how long a runtime may then take to synchronise. A
+// runtime that is back is found within a second: until then pods start without CPUs of their own,
+// and an attempt at a socket that does not exist costs nothing.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = time.Second
 	registering = 15 * time.Second
 )
 
-// connect connects again and again. After a connection that was synchronised, it starts with the first wait again.
+// connect connects again and again. After a connection that was synchronised, it starts with the
+// first wait again.
 func (p *Plugin) connect(ctx context.Context) error {
 	wait := firstWait
 	for {
@@ -44,8 +45,8 @@ func (p *Plugin) connect(ctx context.Context) error {
 	}
 }
 
-// serve serves one connection. It reports whether the runtime synchronised. When it returns, the connection's
-// goroutines have ended.
+// serve serves one connection. It reports whether the runtime synchronised. When it returns, the
+// connection's goroutines have ended.
 func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	dial := p.config.Dial
 	if dial == nil {
@@ -77,8 +78,8 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	return useful, err
 }
 
-// close ends the connection. If the runtime ended after the registration, the stub would wait for Configure without
-// a limit: close calls it.
+// close ends the connection. If the runtime ended after the registration, the stub would wait for
+// Configure without a limit: close calls it.
 func (s *session) close(ctx context.Context) error {
 	s.over.Store(true)
 	var err error
@@ -112,8 +113,8 @@ func (l *loop) connected(s *session) {
 	})
 }
 
-// disconnected is an event: a connection has ended. It is open whether its last replies were applied. It reports
-// whether the runtime had synchronised.
+// disconnected is an event: a connection has ended. It is open whether its last replies were
+// applied. It reports whether the runtime had synchronised.
 func (l *loop) disconnected(s *session) (useful bool) {
 	if l.session != s {
 		return false
@@ -129,17 +130,19 @@ func (l *loop) disconnected(s *session) (useful bool) {
 	return useful
 }
 
-// socketLink is a stub with its connection. A stub that was never configured does not close the connection itself.
+// socketLink is a stub with its connection. A stub that was never configured does not close the
+// connection itself.
 type socketLink struct {
 	stub.Stub
 	mu   sync.Mutex
 	conn net.Conn
 }
 
-// failurePolicy makes the runtime fail a request that is not answered in time, and keep the connection, so that no
-// pod starts without Paddock because of one late answer. Runtimes know it from NRI 0.12.5. Older ones, such as
-// containerd 2.4.2, drop the plugin and continue without it. It applies to every request of the connection: a stop
-// or a removal that is not answered fails too, and the kubelet repeats it.
+// failurePolicy makes the runtime fail a request that is not answered in time, and keep the
+// connection, so that no pod starts without Paddock because of one late answer. Runtimes know it
+// from NRI 0.12.5. Older ones, such as containerd 2.4.2, drop the plugin and continue without it.
+// It applies to every request of the connection: a stop or a removal that is not answered fails
+// too, and the kubelet repeats it.
 var failurePolicy = &api.FailurePolicy{FailRequest: true, KeepConnected: true}
 
 // socket connects to the runtime's socket.

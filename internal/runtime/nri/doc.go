@@ -15,12 +15,13 @@
 //
 // # One event loop
 //
-// One goroutine, the loop, owns everything that is known about the runtime. Its methods are the events: a
-// request of the runtime (enter, create, created, started, resizeContainer, end, leave, pinned, observe, synchronise), the
-// outcome of a job (listed, landed, resized), a timer (tick, overdue, lift), the connection (connected, disconnected).
-// No event waits. Work that may wait runs outside the loop: a request waits for the source of pods and for
-// the disk in its own goroutine, until its deadline, and jobs read cgroups, ask the source of pods and write
-// quotas. No code waits while it has a lock.
+// One goroutine, the loop, owns everything that is known about the runtime. Its methods are the
+// events: a request of the runtime (enter, create, created, started, resizeContainer, end, leave,
+// pinned, observe, synchronise), the outcome of a job (listed, landed, resized), a timer (tick,
+// overdue, lift), the connection (connected, disconnected). No event waits. Work that may wait runs
+// outside the loop: a request waits for the source of pods and for the disk in its own goroutine,
+// until its deadline, and jobs read cgroups, ask the source of pods and write quotas. No code waits
+// while it has a lock.
 //
 // # What waits, and for how long
 //
@@ -42,15 +43,15 @@
 //	unknown    something under way failed, or its outcome is open
 //	settled    it has the setting that the loop has noted
 //
-// While a container is not settled, it counts as having every setting that it had and every setting that was
-// sent for it. So no container is created on, or moved to, CPUs that another one may still own, and no
-// container gets CPUs of its own that another one may still use. If no update in the same reply is certain
-// to make room, the creation fails, and the kubelet tries again.
+// While a container is not settled, it counts as having every setting that it had and every setting
+// that was sent for it. So no container is created on, or moved to, CPUs that another one may still
+// own, and no container gets CPUs of its own that another one may still use. If no update in the
+// same reply is certain to make room, the creation fails, and the kubelet tries again.
 //
-// This depends on two properties of containerd and CRI-O. They ask, and apply the reply, under one lock, so
-// the next request proves that the last reply was applied. And an unsolicited update waits for that lock, so
-// it may be applied after a reply that was decided later. The CPUs in the update stay counted until it has
-// landed.
+// This depends on two properties of containerd and CRI-O. They ask, and apply the reply, under one
+// lock, so the next request proves that the last reply was applied. And an unsolicited update waits
+// for that lock, so it may be applied after a reply that was decided later. The CPUs in the update
+// stay counted until it has landed.
 //
 // # Release
 //
@@ -76,7 +77,8 @@
 // should have: in the reply to the kubelet's own change of the container, in later replies and
 // rounds, or, after a crash, at the next start. Until then a container that grows has less than its
 // grant, and no container gets CPUs that a shrinking one has not left. The loop leaves a container
-// with CPUs of its own to the kubelet for 5 s after the decision: the kubelet changes it in any case.
+// with CPUs of its own to the kubelet for 5 s after the decision: the kubelet changes it in any
+// case.
 //
 // The kubelet writes the pod's CFS quota after our answer, even if the pod should have none. So the
 // loop reads the quota of a pod that is being resized four times a second.
@@ -87,24 +89,26 @@
 //
 // # Runtimes that take no unsolicited updates
 //
-// An unsolicited update can hang a runtime whose NRI is older than 0.12.1. Such a runtime gets its updates in
-// replies. If it sends no request for some seconds while an update waits, the connection is closed: the reply
-// to the next Synchronize contains the update.
+// An unsolicited update can hang a runtime whose NRI is older than 0.12.1. Such a runtime gets its
+// updates in replies. If it sends no request for some seconds while an update waits, the connection
+// is closed: the reply to the next Synchronize contains the update.
 //
 // # Moves
 //
-// A pod is being moved if its grant has two places in the published state (docs/rules/moves.md). The
-// state does not contain the progress of a move: the loop keeps a step for each move. The function
-// during returns the state with the pod in its step. Everything above then works as for any other
-// change: what a container should have, which containers are in its way, and in which order.
+// A pod is being moved if its grant has two places in the published state (docs/rules/moves.md).
+// The state does not contain the progress of a move: the loop keeps a step for each move. The
+// function during returns the state with the pod in its step. Everything above then works as for
+// any other change: what a container should have, which containers are in its way, and in which
+// order.
 //
 //	widened    the old CPUs, the memory nodes of both places. It lasts for MovesConfig.Notice at least
 //	switched   the new CPUs, as soon as no other container may still run on them
 //	narrowed   the memory nodes of the new place. Then the state gets the new place alone
 //	returned   the old CPUs and memory nodes, if a step fails. Then the state gets the old place alone
 //
-// A step ends when every container of the pod is settled with the step's setting, and its cgroup shows that, after
-// "narrowed" also memory.numa_stat. A step has 30 s, and 4 s more for each GiB of memory that moves:
+// A step ends when every container of the pod is settled with the step's setting, and its cgroup
+// shows that, after "narrowed" also memory.numa_stat. A step has 30 s, and 4 s more for each GiB of
+// memory that moves:
 //
 //	a stalled write of a cgroup      the update waits in the runtime, for 10 s at most if other requests come. After the
 //	                                 time of the step the move is returned; the containers that cannot be updated keep
@@ -119,16 +123,16 @@
 //	a restart of the Kubernetes node the same, without containers: the new place is free of the old, and the pod gets it
 //	a missing connection             nothing moves; the time of the step runs
 //
-// While a pod is being moved, its containers can have the CPUs of either place, so no other pod gets
-// any of them. makeRoom looks for moves when a pod would be rejected. Carry makes the moves that an
-// operator asks for. The loop makes one set of moves at a time, and only with a runtime that takes
-// unsolicited updates.
+// While a pod is being moved, its containers can have the CPUs of either place, so no other pod
+// gets any of them. makeRoom looks for moves when a pod would be rejected. Carry makes the moves
+// that an operator asks for. The loop makes one set of moves at a time, and only with a runtime
+// that takes unsolicited updates.
 //
 // # Another manager
 //
-// A container that is created with a cpuset belongs to another manager, usually the kubelet's static
-// policy. While there is such a container, this package does not manage the node: it answers,
-// changes nothing, and Status has the reason.
+// A container that is created with a cpuset belongs to another manager, usually the kubelet's
+// static policy. While there is such a container, this package does not manage the node: it
+// answers, changes nothing, and Status has the reason.
 //
 // # Estimates
 //
@@ -137,7 +141,7 @@
 // this size for all its containers, or runs on the node shared pool. The state marks the pod as
 // estimated. If the source lists the pod later, the pod keeps its place.
 //
-// For a runtime, an empty cpuset.cpus or cpuset.mems means "no change". This package never sends one
-// and rejects a pod that would need one. The cgroup file system, which the loop's jobs read, is the
-// truth about what a container has.
+// For a runtime, an empty cpuset.cpus or cpuset.mems means "no change". This package never sends
+// one and rejects a pod that would need one. The cgroup file system, which the loop's jobs read, is
+// the truth about what a container has.
 package nri

@@ -32,14 +32,17 @@ const (
 // asked is the request of a pod, and where it comes from.
 type asked struct {
 	pod request.Pod
-	// unlisted is the reason why the source of pods does not have the request: then it is estimated; nil: it has.
+	// unlisted is the reason why the source of pods does not have the request: then it is
+	// estimated; nil: it has.
 	unlisted error
-	// doubt is the reason why the numbers of an estimate are not credible: the pod has no assignment.
+	// doubt is the reason why the numbers of an estimate are not credible: the pod has no
+	// assignment.
 	doubt error
 }
 
-// lookup asks the source of pods, and beside it for the devices that others chose for the pod. It waits for them only
-// if the pod asks for devices, and for half of limit, the time that the caller has.
+// lookup asks the source of pods, and beside it for the devices that others chose for the pod. It
+// waits for them only if the pod asks for devices, and for half of limit, the time that the caller
+// has.
 func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time.Duration) (asked, error) {
 	begin := p.config.Now()
 	within, cancel := context.WithTimeout(ctx, limit/2)
@@ -74,9 +77,10 @@ func (p *Plugin) askDevices(ctx context.Context, sandbox *api.PodSandbox) <-chan
 // mostReason limits the reason why devices are not known, in bytes. It is kept with the pod.
 const mostReason = 300
 
-// withDevices returns the pod with its devices. Without an answer until ctx ends, after that time, or with an error,
-// CPUs and memory are not aligned with them, and the pod has the reason. A policy that rejects pods that are not aligned
-// does not let such a pod in if the answer may come later: what it gets is never decided again.
+// withDevices returns the pod with its devices. Without an answer until ctx ends, after that time,
+// or with an error, CPUs and memory are not aligned with them, and the pod has the reason. A policy
+// that rejects pods that are not aligned does not let such a pod in if the answer may come later:
+// what it gets is never decided again.
 func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-chan chosen, wait time.Duration) (request.Pod, error) {
 	var a chosen
 	select {
@@ -103,8 +107,8 @@ func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-cha
 	return pod, nil
 }
 
-// lookupOrEstimate asks the source of pods. Only if that has no answer and Config.Estimate agrees, it reads the
-// numbers of the pod's cgroup. A caller that has gone meanwhile gets no estimate.
+// lookupOrEstimate asks the source of pods. Only if that has no answer and Config.Estimate agrees,
+// it reads the numbers of the pod's cgroup. A caller that has gone meanwhile gets no estimate.
 func (s *session) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) (asked, error) {
 	p := s.Plugin
 	a, err := p.lookup(ctx, sandbox, s.timeout)
@@ -116,10 +120,11 @@ func (s *session) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox)
 	return a, nil
 }
 
-// estimate is the request of a pod, computed from the numbers of its cgroup. A Guaranteed pod asks for them as a
-// whole if the policy has pools, and any other pod for no CPUs and memory of its own. NRI shows neither whether
-// resources are pod-level nor which containers qualify for CPUs of their own, so no container qualifies. The error
-// is the reason why the numbers are not credible: then the pod asks for no CPUs and memory of its own.
+// estimate is the request of a pod, computed from the numbers of its cgroup. A Guaranteed pod asks
+// for them as a whole if the policy has pools, and any other pod for no CPUs and memory of its own.
+// NRI shows neither whether resources are pod-level nor which containers qualify for CPUs of their
+// own, so no container qualifies. The error is the reason why the numbers are not credible: then
+// the pod asks for no CPUs and memory of its own.
 func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	pod := request.Pod{
 		UID: sandbox.GetUid(), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(), Estimated: true,
@@ -145,9 +150,9 @@ func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	return pod, nil
 }
 
-// qosOf reads the QoS class of a pod from the name of its cgroup, as the kubelet writes it for the driver cgroupfs,
-// "/kubepods/burstable/podUID", or systemd, "kubepods-burstable-podUID.slice". With an error the class is
-// Burstable, which gives no CPUs of its own.
+// qosOf reads the QoS class of a pod from the name of its cgroup, as the kubelet writes it for the
+// driver cgroupfs, "/kubepods/burstable/podUID", or systemd, "kubepods-burstable-podUID.slice".
+// With an error the class is Burstable, which gives no CPUs of its own.
 func qosOf(parent string) (request.QoS, error) {
 	levels := strings.Split(strings.Trim(parent, "/"), "/")
 	if slice, is := strings.CutSuffix(path.Base(parent), ".slice"); is {
@@ -171,8 +176,8 @@ func qosOf(parent string) (request.QoS, error) {
 	return request.Burstable, fmt.Errorf("its cgroup %q: want a name that the kubelet gives to the cgroup of a pod", parent)
 }
 
-// cpuOf reads the CPU request and limit of a Guaranteed pod, which are the same, in thousandths. most is the number
-// of CPUs. The limit is 0 if the kubelet writes no quota.
+// cpuOf reads the CPU request and limit of a Guaranteed pod, which are the same, in thousandths.
+// most is the number of CPUs. The limit is 0 if the kubelet writes no quota.
 func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
@@ -199,8 +204,8 @@ func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	return milli, limit, nil
 }
 
-// memoryOf reads the memory and the huge pages that a Guaranteed pod is limited to. A size may be listed several
-// times, as containerd does after an update.
+// memoryOf reads the memory and the huge pages that a Guaranteed pod is limited to. A size may be
+// listed several times, as containerd does after an update.
 func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, error) {
 	var there request.Amounts // the machine's bytes, by type of memory
 	add := func(name string, bytes int64) {
@@ -235,8 +240,8 @@ func memoryOf(shown *api.LinuxResources, m *machine.Machine) (request.Amounts, e
 	return memory, nil
 }
 
-// hugePageType is the resource of a page size as the kubelet writes it for a runtime, "2MB"; empty if the text is
-// not a page size.
+// hugePageType is the resource of a page size as the kubelet writes it for a runtime, "2MB"; empty
+// if the text is not a page size.
 func hugePageType(size string) request.Resource {
 	var number uint32
 	var unit, rest string

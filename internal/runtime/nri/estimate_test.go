@@ -121,8 +121,9 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// TestEstimateOfAnything: whatever the numbers, nobody gets anything exclusive, what is granted stands, and
-// in doubt nothing is assigned and no pod is rejected. What a kubelet writes for a Guaranteed pod is read as it was.
+// TestEstimateOfAnything: whatever the numbers, nobody gets anything exclusive, what is granted
+// stands, and in doubt nothing is assigned and no pod is rejected. What a kubelet writes for a
+// Guaranteed pod is read as it was.
 func TestEstimateOfAnything(t *testing.T) {
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 2, 1024, 2048, 100_000, 200_000, 1 << 18, 1 << 30, math.MaxInt64}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -172,8 +173,8 @@ func holdsAsAWhole(t *rapid.T, s *node.State, pod request.Pod, doubt error) {
 	}
 }
 
-// A pod that is not listed gets its numbers as one pool for whatever containers it has, with its quota; it
-// keeps that through a restart, and when it is listed it is said once what it would get.
+// A pod that is not listed gets its numbers as one pool for whatever containers it has, with its
+// quota; it keeps that through a restart, and when it is listed it is said once what it would get.
 func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -217,8 +218,8 @@ func TestEstimatedPodKeepsItsPool(t *testing.T) {
 	b.want(t, "gone", map[string]string{"b/web": "0-7 on {}"})
 }
 
-// A pod that a source never listed is not gone while it has a sandbox, though an image takes minutes; but a
-// sandbox of whose end nobody was told does not keep CPUs for ever.
+// A pod that a source never listed is not gone while it has a sandbox, though an image takes
+// minutes; but a sandbox of whose end nobody was told does not keep CPUs for ever.
 func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -260,7 +261,8 @@ func TestEstimatedPodWaitsForItsImage(t *testing.T) {
 	}
 }
 
-// What the source lists is not estimated, nor what it says no to for another reason, nor what runs already.
+// What the source lists is not estimated, nor what it says no to for another reason, nor what runs
+// already.
 func TestEstimateIsTheLastResort(t *testing.T) {
 	b := newBench(t.Context(), func(c *nri.Config) {
 		c.Estimate = func(err error) bool { return !strings.Contains(err.Error(), "cannot be used") }
@@ -294,8 +296,8 @@ func TestEstimateIsTheLastResort(t *testing.T) {
 	}
 }
 
-// In doubt a pod runs on the node shared pool; one whose numbers do not fit is rejected, with that it is an
-// estimate.
+// In doubt a pod runs on the node shared pool; one whose numbers do not fit is rejected, with that
+// it is an estimate.
 func TestEstimateInDoubtAndTooLarge(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)
@@ -333,8 +335,8 @@ func TestNoEstimateUnlessAsked(t *testing.T) {
 	}
 }
 
-// The stock node again, its kubelet not to be asked: pools in place of CPUs of their own, and what is listed later
-// moves nothing.
+// The stock node again, its kubelet not to be asked: pools in place of CPUs of their own, and what
+// is listed later moves nothing.
 func TestRecordedStockNodeEstimated(t *testing.T) {
 	b := estimating(t)
 	defer b.check(t)

@@ -37,8 +37,8 @@ func TestUpdateThatNeverLastsOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// The runtime takes 3 s to carry a reply out, and meanwhile the cgroup of a container shows what it had before. What the
-// reply gives it counts all the same.
+// The runtime takes 3 s to carry a reply out, and meanwhile the cgroup of a container shows what it
+// had before. What the reply gives it counts all the same.
 func TestReplyThatIsCarriedOutLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -57,8 +57,8 @@ func TestReplyThatIsCarriedOutLate(t *testing.T) {
 	})
 }
 
-// A pod comes back while its release waits for a disk that stalls, and its CPUs are planned for another pod already. It
-// does not run on them.
+// A pod comes back while its release waits for a disk that stalls, and its CPUs are planned for
+// another pod already. It does not run on them.
 func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -83,8 +83,8 @@ func TestComesBackWhileItsReleaseWaits(t *testing.T) {
 	})
 }
 
-// A container runs on nothing but a CPU that another one is to own, and the reply to Synchronize changes both: it
-// leaves first.
+// A container runs on nothing but a CPU that another one is to own, and the reply to Synchronize
+// changes both: it leaves first.
 func TestLeavesBeforeTheOwnerComes(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -98,8 +98,8 @@ func TestLeavesBeforeTheOwnerComes(t *testing.T) {
 	b.check(t)
 }
 
-// A container is created and not started yet, so it has no cgroup, and its pod is listed no more. It may start at any
-// time: its CPUs stay its own until it has ended.
+// A container is created and not started yet, so it has no cgroup, and its pod is listed no more.
+// It may start at any time: its CPUs stay its own until it has ended.
 func TestReleaseBeforeTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -140,8 +140,8 @@ func (s *stalledCgroups) Read(path string) (converge.Setting, error) {
 	return s.Cgroups.Read(path)
 }
 
-// Reading a cgroup stalls while it is not known which CPUs a container has. Requests are answered in their time, as
-// if it had all that it may have, and do not pile up threads that wait.
+// Reading a cgroup stalls while it is not known which CPUs a container has. Requests are answered
+// in their time, as if it had all that it may have, and do not pile up threads that wait.
 func TestStalledCgroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := &stalledCgroups{wait: make(chan struct{})}

@@ -17,9 +17,10 @@ type handingBack struct {
 	done chan struct{}
 }
 
-// HandBack lets every container run on all CPUs and NUMA nodes again, and drops all grants. A container that is being
-// created is waited for, because updates reach it only after its start. It returns when that is done, or ctx ends. From its call on, Paddock manages nothing any more. Run must still be running. It is for the
-// final end: afterwards no container has CPUs of its own.
+// HandBack lets every container run on all CPUs and NUMA nodes again, and drops all grants. A
+// container that is being created is waited for, because updates reach it only after its start. It
+// returns when that is done, or ctx ends. From its call on, Paddock manages nothing any more. Run
+// must still be running. It is for the final end: afterwards no container has CPUs of its own.
 func (p *Plugin) HandBack(ctx context.Context) error {
 	now := p.config.Engine.State()
 	policy := node.Policy{StaticCPU: now.Policy().StaticCPU}
@@ -68,7 +69,8 @@ func (l *loop) state() *node.State {
 	return l.during(l.config.Engine.State())
 }
 
-// compare is the table's. A container that is handed back gets the quota again that the kubelet wrote.
+// compare is the table's. A container that is handed back gets the quota again that the kubelet
+// wrote.
 func (l *loop) compare(s *node.State, but string) ([]converge.Update, []converge.Observed) {
 	if l.back != nil {
 		return l.table.compare(s, but, l.back.quota)

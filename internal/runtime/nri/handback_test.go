@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// The way back: everything runs everywhere, the state is empty, what starts afterwards is left alone, and an agent
-// that starts later finds nothing that belongs to another manager. Also on a runtime that takes updates in replies only.
+// The way back: everything runs everywhere, the state is empty, what starts afterwards is left
+// alone, and an agent that starts later finds nothing that belongs to another manager. Also on a
+// runtime that takes updates in replies only.
 func TestHandBack(t *testing.T) {
 	for name, old := range map[string]bool{"containerd 2.4": false, "containerd 2.1": true} {
 		t.Run(name, func(t *testing.T) {
@@ -46,8 +47,8 @@ func TestHandBack(t *testing.T) {
 	}
 }
 
-// A container that is being created has its CPUs from the reply, and no update reaches it before its start: it is handed
-// back then, and the grants stay until that.
+// A container that is being created has its CPUs from the reply, and no update reaches it before
+// its start: it is handed back then, and the grants stay until that.
 func TestHandBackDuringACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)

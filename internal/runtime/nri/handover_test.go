@@ -12,8 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// TestHandover: the grant arrives with the sandbox and is applied as it is, also if a pod that is gone still has
-// the CPUs. A grant for another node is not applied, and the pod starts all the same.
+// TestHandover: the grant arrives with the sandbox and is applied as it is, also if a pod that is
+// gone still has the CPUs. A grant for another node is not applied, and the pod starts all the
+// same.
 func TestHandover(t *testing.T) {
 	var in *intake.Intake
 	b := newBench(t.Context(), func(c *nri.Config) { c.Handover = in })

@@ -67,8 +67,8 @@ func TestNeighbourMoves(t *testing.T) {
 	}
 }
 
-// Init containers lend their CPUs to the containers after them; a container that stops and starts again has the
-// same ones.
+// Init containers lend their CPUs to the containers after them; a container that stops and starts
+// again has the same ones.
 func TestContainersComeAndGo(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -121,7 +121,8 @@ func TestSandboxMadeAnew(t *testing.T) {
 	}
 }
 
-// Who waits for the kubelet is told apart from who waits for us; a pod that is held is not asked for.
+// Who waits for the kubelet is told apart from who waits for us; a pod that is held is not asked
+// for.
 func TestTimeOfAsking(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -178,8 +179,8 @@ func TestRejection(t *testing.T) {
 	b.mustRun(t, "h")
 }
 
-// TestRoomWithoutAnAnswer: a pod that does not fit beside one that ended is not rejected while the source does not
-// answer whether that one is gone.
+// TestRoomWithoutAnAnswer: a pod that does not fit beside one that ended is not rejected while the
+// source does not answer whether that one is gone.
 func TestRoomWithoutAnAnswer(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -300,9 +301,9 @@ func asking(uid string, devices request.Amounts, claims ...string) request.Pod {
 	return pod
 }
 
-// TestDevicesOfOthers: the devices that others chose are asked for beside the pod, by its name, and added to its
-// request. Without an answer the pod is admitted, and its account names the devices and the reason: the one that is
-// kept with the grant.
+// TestDevicesOfOthers: the devices that others chose are asked for beside the pod, by its name, and
+// added to its request. Without an answer the pod is admitted, and its account names the devices
+// and the reason: the one that is kept with the grant.
 func TestDevicesOfOthers(t *testing.T) {
 	long := strings.Repeat("ä", 400) + "\xff"
 	for name, c := range map[string]struct {
@@ -337,9 +338,10 @@ func TestDevicesOfOthers(t *testing.T) {
 	}
 }
 
-// TestStalledDeviceSocket: a socket that takes questions and never answers. A pod with devices waits for half of the
-// hook's time, which half of the runtime's own time limits too. Then it is admitted, with the account, under a policy
-// that admits pods that are not aligned. A pod without devices does not wait, and the question that was asked for it ends.
+// TestStalledDeviceSocket: a socket that takes questions and never answers. A pod with devices
+// waits for half of the hook's time, which half of the runtime's own time limits too. Then it is
+// admitted, with the account, under a policy that admits pods that are not aligned. A pod without
+// devices does not wait, and the question that was asked for it ends.
 func TestStalledDeviceSocket(t *testing.T) {
 	gpu := request.Amounts{{Resource: "example.com/gpu", Value: 1}}
 	for name, c := range map[string]struct {
@@ -383,7 +385,8 @@ func TestStalledDeviceSocket(t *testing.T) {
 			if synctest.Wait(); open != 0 {
 				t.Errorf("%s: %d questions are still open", name, open)
 			}
-			// The account is kept: a sandbox that is created again asks for nothing, and the state has it.
+			// The account is kept: a sandbox that is created again asks for nothing, and the state
+			// has it.
 			b.stop("x")
 			begin = time.Now()
 			b.mustRun(t, "x")
@@ -395,8 +398,8 @@ func TestStalledDeviceSocket(t *testing.T) {
 	}
 }
 
-// TestStalledDeviceSocketIsTriedAgain: under a policy that rejects pods that are not aligned, a pod with devices is not let
-// in without them while the answer may still come. The next try has it.
+// TestStalledDeviceSocketIsTriedAgain: under a policy that rejects pods that are not aligned, a pod
+// with devices is not let in without them while the answer may still come. The next try has it.
 func TestStalledDeviceSocketIsTriedAgain(t *testing.T) {
 	for _, topology := range []node.TopologyPolicy{node.TopologyRestricted, node.TopologySingleNUMANode} {
 		synctest.Test(t, func(t *testing.T) {
@@ -440,7 +443,8 @@ func TestStalledDeviceSocketIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRejectedWithoutDevices: the event of a pod that is rejected has the account of its devices, within an event.
+// TestRejectedWithoutDevices: the event of a pod that is rejected has the account of its devices,
+// within an event.
 func TestRejectedWithoutDevices(t *testing.T) {
 	b := newBench(t.Context(), func(config *nri.Config) {
 		config.Devices = func(context.Context, string, string) (func(request.Pod) request.Pod, error) {

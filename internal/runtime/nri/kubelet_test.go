@@ -53,10 +53,10 @@ type resizing struct {
 // actuated is what was carried out of a pod that was started so.
 func actuated(pod request.Pod) *resizing { return &resizing{podSizes(pod), containerSizes(pod)} }
 
-// resize does what a kubelet does that has accepted a request: memory, then CPUs; the pod's cgroup before the containers
-// where it grows, after them where it shrinks; containers that shrink before those that grow. The runtime is asked before
-// each write. The first error ends it; what was done stays, and the next call goes on. Without a quota there is no limit:
-// every limit is more.
+// resize does what a kubelet does that has accepted a request: memory, then CPUs; the pod's cgroup
+// before the containers where it grows, after them where it shrinks; containers that shrink before
+// those that grow. The runtime is asked before each write. The first error ends it; what was done
+// stays, and the next call goes on. Without a quota there is no limit: every limit is more.
 func (b *bench) resize(r *resizing, to request.Pod) error {
 	box := b.box(to.UID)
 	if err := b.resizePart(box, r, to, func(s *sizes) *int64 { return &s.memory }, false); err != nil {
@@ -132,8 +132,9 @@ func (b *bench) box(uid string) *api.PodSandbox {
 	return nil
 }
 
-// updateContainer is a runtime's UpdateContainer: it asks, makes the updates of the others, and then the one update of the
-// container, which has the kubelet's numbers under those of the reply. A container that does not run is not updated.
+// updateContainer is a runtime's UpdateContainer: it asks, makes the updates of the others, and
+// then the one update of the container, which has the kubelet's numbers under those of the reply. A
+// container that does not run is not updated.
 func (b *bench) updateContainer(box *api.PodSandbox, name string, to sizes) error {
 	at := slices.IndexFunc(b.of(box.GetUid()), func(id string) bool { return b.runs[id].c.GetName() == name })
 	if at < 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// run starts a pod as a runtime does: sandbox, then containers, the standard init containers ending in
-// between. Without a connection nobody is asked.
+// run starts a pod as a runtime does: sandbox, then containers, the standard init containers ending
+// in between. Without a connection nobody is asked.
 func (b *bench) run(uid string) error {
 	box, err := b.sandbox(uid)
 	if err != nil {

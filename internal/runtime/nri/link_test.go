@@ -165,8 +165,8 @@ func (b *bench) set(s converge.Setting, r *api.LinuxResources) converge.Setting 
 	return s
 }
 
-// carryOut makes the updates in a reply, after what happens in between. The runtime has its lock meanwhile: an update that
-// was not asked for comes after them.
+// carryOut makes the updates in a reply, after what happens in between. The runtime has its lock
+// meanwhile: an update that was not asked for comes after them.
 func (b *bench) carryOut(updates []*api.ContainerUpdate) {
 	b.mu.Lock()
 	b.open = updates
@@ -185,8 +185,8 @@ func (b *bench) close() {
 	b.reply(updates)
 }
 
-// reply makes the updates in the reply to a hook other than Synchronize. A runtime merges them into one update a
-// container, and fails the request if a plugin sets the CPUs of a container twice.
+// reply makes the updates in the reply to a hook other than Synchronize. A runtime merges them into
+// one update a container, and fails the request if a plugin sets the CPUs of a container twice.
 func (b *bench) reply(updates []*api.ContainerUpdate) {
 	set := map[string]bool{}
 	for _, u := range updates {
@@ -214,7 +214,8 @@ func (b *bench) apply(updates []*api.ContainerUpdate) {
 	}
 }
 
-// overlaps are the containers that run on CPUs that another one has for its own, or another pod for its pool.
+// overlaps are the containers that run on CPUs that another one has for its own, or another pod for
+// its pool.
 func (b *bench) overlaps() map[[2]string]bool {
 	found := map[[2]string]bool{}
 	if !b.linked.Load() {

@@ -31,8 +31,8 @@ func (l *loop) look() {
 	})
 }
 
-// sights are the containers whose cgroups look reads. While a reply that changes a container may still be applied,
-// the cgroup proves something only if the setting before is certain.
+// sights are the containers whose cgroups look reads. While a reply that changes a container may
+// still be applied, the cgroup proves something only if the setting before is certain.
 func (l *loop) sights() []*sight {
 	now := l.config.Now()
 	var sights []*sight
@@ -45,9 +45,9 @@ func (l *loop) sights() []*sight {
 	return sights
 }
 
-// glance reads the cgroups of the containers whose settings are open before a reply is made, so that the reply need
-// not assume everything that they may have. It waits at most a quarter of the time for the answer; what is not read
-// by then stays open.
+// glance reads the cgroups of the containers whose settings are open before a reply is made, so
+// that the reply need not assume everything that they may have. It waits at most a quarter of the
+// time for the answer; what is not read by then stays open.
 func (s *session) glance(ctx context.Context) {
 	sights, err := ask(ctx, s.Plugin, func(l *loop) (open []*sight) {
 		if !l.asked(s) {
@@ -79,8 +79,8 @@ func (p *Plugin) read(ctx context.Context, sights []*sight) {
 	}
 }
 
-// readWithin is read, or nil if ctx ends first. While a read of an earlier request waits for the kernel, none is added
-// to it: each takes a thread for as long as it waits.
+// readWithin is read, or nil if ctx ends first. While a read of an earlier request waits for the
+// kernel, none is added to it: each takes a thread for as long as it waits.
 func (p *Plugin) readWithin(ctx context.Context, sights []*sight) []*sight {
 	select {
 	case p.glances <- struct{}{}:

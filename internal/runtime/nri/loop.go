@@ -14,36 +14,38 @@ import (
 
 // The times that the loop knows besides those of Config.
 const (
-	// soonest is how soon everything is compared again if a change is expected, or if something failed:
-	// often enough for a person who watches, and rarely enough for a thousand containers.
+	// soonest is how soon everything is compared again if a change is expected, or if something
+	// failed: often enough for a person who watches, and rarely enough for a thousand containers.
 	soonest = 2 * time.Second
 	// burst is how long a round waits for related requests: a pod that ends sends several.
 	burst = 100 * time.Millisecond
-	// resend is the time after which the updates of a reply are sent again, if no later request and no cgroup
-	// proves that the reply was applied. A runtime applies a reply under the lock under which it asked, so
-	// only a runtime without further requests leaves this open. NRI gives a plugin two seconds by default.
+	// resend is the time after which the updates of a reply are sent again, if no later request and
+	// no cgroup proves that the reply was applied. A runtime applies a reply under the lock under
+	// which it asked, so only a runtime without further requests leaves this open. NRI gives a
+	// plugin two seconds by default.
 	resend = 2 * time.Second
-	// creation is the time after which a container counts as created although the runtime never reported
-	// it. The kubelet stops waiting for a creation after its runtimeRequestTimeout, 2 minutes by default.
+	// creation is the time after which a container counts as created although the runtime never
+	// reported it. The kubelet stops waiting for a creation after its runtimeRequestTimeout, 2
+	// minutes by default.
 	creation = 2 * time.Minute
-	// landing is how long an unsolicited update may take in a runtime that sends other requests. After that
-	// the connection is closed, so that the runtime synchronises again. A runtime writes 64 cgroups in well
-	// under a second.
+	// landing is how long an unsolicited update may take in a runtime that sends other requests.
+	// After that the connection is closed, so that the runtime synchronises again. A runtime writes
+	// 64 cgroups in well under a second.
 	landing = 10 * time.Second
-	// calm is how long a runtime must be without a request before the connection is closed: while it
-	// works on one container, its requests are closer together.
+	// calm is how long a runtime must be without a request before the connection is closed: while
+	// it works on one container, its requests are closer together.
 	calm = 250 * time.Millisecond
-	// most is the largest number of containers in an unsolicited update. It limits the time for which the
-	// update has the runtime's lock and no pod can start.
+	// most is the largest number of containers in an unsolicited update. It limits the time for
+	// which the update has the runtime's lock and no pod can start.
 	most = 64
-	// owing is how long an update may wait for a reply of a runtime that takes no unsolicited updates. Then
-	// the runtime is asked to synchronise again, and that reply contains it. With two rounds of `soonest`
-	// the wait stays under 15 s.
+	// owing is how long an update may wait for a reply of a runtime that takes no unsolicited
+	// updates. Then the runtime is asked to synchronise again, and that reply contains it. With two
+	// rounds of `soonest` the wait stays under 15 s.
 	owing = 5 * time.Second
 	// patience is how often owing doubles for an update that keeps failing: to some five minutes.
 	patience = 6
-	// remembered is how long a rejection answers for a pod that asks again, without planning: longer than
-	// the kubelet's longest back-off, 5 minutes.
+	// remembered is how long a rejection answers for a pod that asks again, without planning:
+	// longer than the kubelet's longest back-off, 5 minutes.
 	remembered = 10 * time.Minute
 	// beating is how often Config.Alive is called.
 	beating = 5 * time.Second
@@ -53,43 +55,46 @@ const (
 // None of them waits. Work that may wait is a job, and its outcome is an event.
 type loop struct {
 	*Plugin
-	// ctx is the loop's context. flow is the same context with the number of the event, for the log.
+	// ctx is the loop's context. flow is the same context with the number of the event, for the
+	// log.
 	ctx, flow context.Context
 	table     *table
-	// session is the present connection; nil: there is none. synchronised is true once the table shows
-	// what the runtime has.
+	// session is the present connection; nil: there is none. synchronised is true once the table
+	// shows what the runtime has.
 	session      *session
 	synchronised bool
 	// number counts the operations.
 	number uint64
-	// replies are the operations that the runtime got as replies and may not have applied yet. flight is
-	// the unsolicited update that is under way.
+	// replies are the operations that the runtime got as replies and may not have applied yet.
+	// flight is the unsolicited update that is under way.
 	replies []*operation
 	flight  *flight
-	// foreign are the containers, by id, whose CPUs another manager chose. While there are any, Paddock
-	// does not manage this node.
+	// foreign are the containers, by id, whose CPUs another manager chose. While there are any,
+	// Paddock does not manage this node.
 	foreign map[string]foreigner
 	fresh   bool
-	// resuming is true from the time when the last foreign container is gone until the runtime synchronises.
+	// resuming is true from the time when the last foreign container is gone until the runtime
+	// synchronises.
 	resuming bool
 	// back is set while everything is handed back; nil: it is not.
 	back *handingBack
-	// lost is the last answer to the runtime before the present connection. beat is the last call of
-	// Config.Alive.
+	// lost is the last answer to the runtime before the present connection. beat is the last call
+	// of Config.Alive.
 	lost, beat time.Time
 	// heard is the time of the runtime's last request.
 	heard time.Time
-	// owed is the time since which updates wait for a reply, of a runtime that takes them only there. For
-	// that reason the connection was closed dunned times in a row, the last time at dunnedAt.
+	// owed is the time since which updates wait for a reply, of a runtime that takes them only
+	// there. For that reason the connection was closed dunned times in a row, the last time at
+	// dunnedAt.
 	owed, dunnedAt time.Time
 	dunned         int
-	// rejections are the rejected pods, by UID. reported are pods whose request was estimated and whose listed request
-	// was logged since.
+	// rejections are the rejected pods, by UID. reported are pods whose request was estimated and
+	// whose listed request was logged since.
 	rejections map[string]rejected
 	reported   map[string]bool
-	// vetoes are the rejected resizes, behind the pods whose grant has another request than the list, lifting until when
-	// quotas are looked at often, all by UID. noVeto is why resizes are not decided in advance; nil: they are, as far as is
-	// known.
+	// vetoes are the rejected resizes, behind the pods whose grant has another request than the
+	// list, lifting until when quotas are looked at often, all by UID. noVeto is why resizes are
+	// not decided in advance; nil: they are, as far as is known.
 	vetoes  map[string]vetoed
 	behind  map[string]unasked
 	lifting map[string]time.Time
@@ -100,25 +105,29 @@ type loop struct {
 	forwards bool
 	// since is when the present connection began.
 	since time.Time
-	// unplanned are the pods that run and could not be planned, by UID, with the error that was logged.
+	// unplanned are the pods that run and could not be planned, by UID, with the error that was
+	// logged.
 	unplanned map[string]string
 	// running are the jobs that are under way, by name.
 	running map[string]bool
 	// quiet are closed once nothing is under way.
 	quiet []chan struct{}
-	// moves are the pods that have two places in the published state, by UID, steps counts the changes of their steps,
-	// and seen is the last state that was seen with them. movedAt is when a pod was moved last.
+	// moves are the pods that have two places in the published state, by UID, steps counts the
+	// changes of their steps, and seen is the last state that was seen with them. movedAt is when a
+	// pod was moved last.
 	moves map[string]*move
 	steps int
 	seen  followed
-	// shown: a runtime has shown its containers. Before, it is not known how far an earlier process came with a move.
+	// shown: a runtime has shown its containers. Before, it is not known how far an earlier process
+	// came with a move.
 	shown   bool
 	movedAt map[string]time.Time
 	// room is the set of moves that is under way; nil: none.
 	room *room
 	// promised is the pod that has a promise since the moves for it have ended.
 	promised promised
-	// failed are the pods for which moves failed, with the time: they are decided without moves for a while.
+	// failed are the pods for which moves failed, with the time: they are decided without moves for
+	// a while.
 	failed map[string]time.Time
 	// adopting are pods that are being adopted: their assignments are not enforced yet.
 	adopting []string
@@ -204,8 +213,8 @@ func (l *loop) within(wait time.Duration) {
 	}
 }
 
-// job runs work that may wait, outside the loop, unless a job of that name is under way. The event that the
-// work returns is its outcome.
+// job runs work that may wait, outside the loop, unless a job of that name is under way. The event
+// that the work returns is its outcome.
 func (l *loop) job(name string, work func(ctx context.Context) func(*loop)) {
 	if l.running[name] {
 		return
@@ -250,9 +259,9 @@ func (l *loop) settle(done func(*operation) bool, end func(*container, *operatio
 	})
 }
 
-// asked is called first for every request of the runtime. It reports whether the connection is the present
-// one. A runtime asks under the lock under which it applied the last reply. Another request reports whether
-// the container of that reply was created.
+// asked is called first for every request of the runtime. It reports whether the connection is the
+// present one. A runtime asks under the lock under which it applied the last reply. Another request
+// reports whether the container of that reply was created.
 func (l *loop) asked(s *session) bool {
 	if s == nil || s != l.session {
 		return false
@@ -262,7 +271,8 @@ func (l *loop) asked(s *session) bool {
 	return true
 }
 
-// created is an event: the runtime has a container. The updates in the reply to its creation were made.
+// created is an event: the runtime has a container. The updates in the reply to its creation were
+// made.
 func (l *loop) created(s *session, id string) bool {
 	if !l.asked(s) {
 		return false
@@ -316,8 +326,8 @@ type placed struct {
 	err     error
 }
 
-// create is an event: a container is created. The reply has its setting, and the updates of the containers
-// that make room.
+// create is an event: a container is created. The reply has its setting, and the updates of the
+// containers that make room.
 func (l *loop) create(s *session, c *container) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
@@ -351,8 +361,9 @@ func (l *loop) create(s *session, c *container) placed {
 	return placed{setting: setting, updates: updates, noticed: l.noticed(c, setting)}
 }
 
-// end is an event: a container has ended, or its creation failed. Its pod keeps everything, because the
-// container may start again. If the request has a reply, it contains the updates that other containers wait for.
+// end is an event: a container has ended, or its creation failed. Its pod keeps everything, because
+// the container may start again. If the request has a reply, it contains the updates that other
+// containers wait for.
 func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
@@ -362,7 +373,8 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	if _, was := l.foreign[id]; was {
 		delete(l.foreign, id)
 		if len(l.foreign) == 0 && l.Status().Unmanaged != nil {
-			// The runtime is asked to synchronise again, because nothing was done for what was created meanwhile.
+			// The runtime is asked to synchronise again, because nothing was done for what was
+			// created meanwhile.
 			l.config.Log.InfoContext(l.flow, "another manager no longer pins any container: Paddock manages this node again")
 			l.resuming = true
 			l.shortly()
@@ -382,8 +394,8 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	return placed{updates: updates}
 }
 
-// pinned is an event: a container comes with CPUs that another manager chose. Paddock does not manage this node
-// until the container is gone.
+// pinned is an event: a container comes with CPUs that another manager chose. Paddock does not
+// manage this node until the container is gone.
 func (l *loop) pinned(s *session, id string, f foreigner) bool {
 	if !l.asked(s) {
 		return false

@@ -16,13 +16,16 @@ import (
 )
 
 const (
-	// stepTime is how long a step of a move may take before the move is cancelled: several rounds, an update that waits
-	// for the runtime's lock while it creates a container, and a write to a slow disk.
+	// stepTime is how long a step of a move may take before the move is cancelled: several rounds,
+	// an update that waits for the runtime's lock while it creates a container, and a write to a
+	// slow disk.
 	stepTime = 30 * time.Second
-	// perGiB is added to stepTime for the memory that moves: a quarter of the speed of an old server (1 GB/s).
+	// perGiB is added to stepTime for the memory that moves: a quarter of the speed of an old
+	// server (1 GB/s).
 	perGiB = 4 * time.Second
-	// leftBehind is how much of a container's anonymous memory may be outside its NUMA nodes after a move: pages that
-	// are in use by the kernel at that moment. leftPart is the same as a part of all of it.
+	// leftBehind is how much of a container's anonymous memory may be outside its NUMA nodes after
+	// a move: pages that are in use by the kernel at that moment. leftPart is the same as a part of
+	// all of it.
 	leftBehind, leftPart = int64(16 << 20), 100
 )
 
@@ -45,10 +48,11 @@ type Change struct {
 
 // MoveObserver learns of moves, in the event loop: it must not wait.
 type MoveObserver interface {
-	// Begun: both places are durable, and nothing has changed yet. It is also called for a move that an earlier process
-	// began.
+	// Begun: both places are durable, and nothing has changed yet. It is also called for a move
+	// that an earlier process began.
 	Begun(Moving)
-	// Ended: the pod has one place again, the new one if the move is done. A pod that ended meanwhile has none.
+	// Ended: the pod has one place again, the new one if the move is done. A pod that ended
+	// meanwhile has none.
 	Ended(m Moving, done bool)
 }
 
@@ -57,10 +61,11 @@ type move struct {
 	from, to *node.Grant
 	bytes    int64
 	step     node.MoveStep
-	// since is when the step began, due when the move is cancelled, notBefore when the CPUs may change. retry is when the
-	// step is verified again after that failed.
+	// since is when the step began, due when the move is cancelled, notBefore when the CPUs may
+	// change. retry is when the step is verified again after that failed.
 	since, due, notBefore, retry time.Time
-	// ending: the last step has succeeded, and it is being written that the pod has one place again.
+	// ending: the last step has succeeded, and it is being written that the pod has one place
+	// again.
 	ending bool
 }
 
@@ -70,8 +75,9 @@ type followed struct {
 	steps     int
 }
 
-// during returns the state with each pod that is being moved in its step. Moves that appear in the state begin, and
-// those that are not in it any more have ended. None begins before a runtime has shown its containers.
+// during returns the state with each pod that is being moved in its step. Moves that appear in the
+// state begin, and those that are not in it any more have ended. None begins before a runtime has
+// shown its containers.
 func (l *loop) during(s *node.State) *node.State {
 	if l.seen.of == s && l.seen.steps == l.steps {
 		return l.seen.state
@@ -96,7 +102,8 @@ func (l *loop) during(s *node.State) *node.State {
 	return v
 }
 
-// begun notes a move. If a container has CPUs of the new place alone, an earlier process had begun to change them.
+// begun notes a move. If a container has CPUs of the new place alone, an earlier process had begun
+// to change them.
 func (l *loop) begun(s *node.State, g *node.Grant) {
 	now := l.config.Now()
 	from := g.Staying()
@@ -229,8 +236,8 @@ type proof struct {
 	want converge.Setting
 }
 
-// placed are the containers of a pod, if the loop knows that each of them has what it should; nil: it does not. The
-// list is not nil if there are none.
+// placed are the containers of a pod, if the loop knows that each of them has what it should; nil:
+// it does not. The list is not nil if there are none.
 func (l *loop) placed(s *node.State, uid string) []*proof {
 	proofs := []*proof{}
 	for _, id := range slices.Sorted(maps.Keys(l.table.containers)) {
@@ -247,8 +254,8 @@ func (l *loop) placed(s *node.State, uid string) []*proof {
 	return proofs
 }
 
-// verify reads back that the containers have their settings and, with pages, that their memory is on their NUMA nodes.
-// It returns what is wrong, nil if nothing is. It may wait.
+// verify reads back that the containers have their settings and, with pages, that their memory is
+// on their NUMA nodes. It returns what is wrong, nil if nothing is. It may wait.
 func (p *Plugin) verify(ctx context.Context, proofs []*proof, pages bool) error {
 	for _, at := range proofs {
 		if at.path == "" {

@@ -51,8 +51,8 @@ func consents(pod request.Pod, to request.Consent) request.Pod {
 	return pod
 }
 
-// fragmented is a live node under the policy dynamic on which pod "big" of 4 CPUs fits on no NUMA node, because pod
-// "c" has two of NUMA node 1. "c" may go anywhere.
+// fragmented is a live node under the policy dynamic on which pod "big" of 4 CPUs fits on no NUMA
+// node, because pod "c" has two of NUMA node 1. "c" may go anywhere.
 func fragmented(t *testing.T, change ...func(*bench)) (*bench, *watcher) {
 	t.Helper()
 	b, w := live(t), &watcher{}
@@ -76,8 +76,8 @@ func fragmented(t *testing.T, change ...func(*bench)) (*bench, *watcher) {
 	return b, w
 }
 
-// A pod that does not fit makes another one move, with its memory. Its next attempt finds the place, which no pod
-// gets that comes in between.
+// A pod that does not fit makes another one move, with its memory. Its next attempt finds the
+// place, which no pod gets that comes in between.
 func TestMoveForAPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -107,7 +107,8 @@ func TestMoveForAPod(t *testing.T) {
 	})
 }
 
-// The agent dies after every write and every update of a move. The next one ends the move, and big has its place.
+// The agent dies after every write and every update of a move. The next one ends the move, and big
+// has its place.
 func TestMoveAndCrash(t *testing.T) {
 	for cut := int64(1); cut <= 8; cut++ {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
@@ -137,7 +138,8 @@ func TestMoveAndCrash(t *testing.T) {
 	}
 }
 
-// What keeps a move from its end: the pod gets its old place again, and the pod that waits is decided as without moves.
+// What keeps a move from its end: the pod gets its old place again, and the pod that waits is
+// decided as without moves.
 func TestMoveThatFails(t *testing.T) {
 	for name, hinder := range map[string]func(*bench) (heal func()){
 		"the runtime loses every update": func(b *bench) func() {
@@ -217,8 +219,8 @@ func TestMoveOfAPodThatEnds(t *testing.T) {
 	}
 }
 
-// Who is not moved: pods without consent, those that were just started or moved, and any while the runtime takes no
-// updates that it did not ask for.
+// Who is not moved: pods without consent, those that were just started or moved, and any while the
+// runtime takes no updates that it did not ask for.
 func TestWhoIsNotMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*bench)
@@ -250,7 +252,8 @@ func TestWhoIsNotMoved(t *testing.T) {
 	}
 }
 
-// Under moves: all a pod without consent that is on both NUMA nodes anyway gets other CPUs of them. Its memory stays.
+// Under moves: all a pod without consent that is on both NUMA nodes anyway gets other CPUs of them.
+// Its memory stays.
 func TestMoveWithinNUMANodes(t *testing.T) {
 	for _, consent := range []request.Consent{request.NoMoves, request.NeverMoves} {
 		t.Run(consent.String(), func(t *testing.T) {
@@ -293,8 +296,8 @@ func TestMoveWithinNUMANodes(t *testing.T) {
 	}
 }
 
-// A pod that grows gets nothing of the place that is promised to another one. When the promise has ended without the pod,
-// it does, though nothing else has changed.
+// A pod that grows gets nothing of the place that is promised to another one. When the promise has
+// ended without the pod, it does, though nothing else has changed.
 func TestResizeBesideAPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := fragmented(t, func(b *bench) { b.policy.StaticMemory, b.policy.ReservedMemory = false, nil })

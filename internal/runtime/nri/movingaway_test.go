@@ -10,9 +10,10 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// While the agent is away, the containers of a pod that is being moved are created again, everywhere, and the time for the
-// step passes. The agent moves them to the new place, and then takes the move back, before it has seen that they are
-// there: none of them gets CPUs on which another one of the pod may still be alone.
+// While the agent is away, the containers of a pod that is being moved are created again,
+// everywhere, and the time for the step passes. The agent moves them to the new place, and then
+// takes the move back, before it has seen that they are there: none of them gets CPUs on which
+// another one of the pod may still be alone.
 func TestMoveIsTakenBackAfterAnAbsence(t *testing.T) {
 	b, w := newBench(t.Context()), &watcher{}
 	b.policy.Scope = node.ContainerScope

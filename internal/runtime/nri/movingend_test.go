@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// The disk is slow, and a pod ends while the begin of its move waits for it: one write has both, so no state that is
-// published shows the move. The set has ended then, and others can be moved.
+// The disk is slow, and a pod ends while the begin of its move waits for it: one write has both, so
+// no state that is published shows the move. The set has ended then, and others can be moved.
 func TestMoveOfAPodThatEndsBeforeItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -45,8 +45,8 @@ func TestMoveOfAPodThatEndsBeforeItBegins(t *testing.T) {
 	})
 }
 
-// A move fails, and the runtime does not take the pod back to its old memory: the pod has both places until it does. The pod
-// that waits is decided as without moves meanwhile.
+// A move fails, and the runtime does not take the pod back to its old memory: the pod has both
+// places until it does. The pod that waits is decided as without moves meanwhile.
 func TestMoveThatCannotBeTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -72,8 +72,8 @@ func TestMoveThatCannotBeTakenBack(t *testing.T) {
 	})
 }
 
-// The disk stalls while the end of a move is written. The pod stays where it is: a state without its old place may be
-// durable at any moment.
+// The disk stalls while the end of a move is written. The pod stays where it is: a state without
+// its old place may be durable at any moment.
 func TestMoveThatIsDoneAndNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -98,7 +98,8 @@ func TestMoveThatIsDoneAndNotWritten(t *testing.T) {
 	})
 }
 
-// The disk is full when a move is done. The end is written when it is not any more, and until then it is tried at times.
+// The disk is full when a move is done. The end is written when it is not any more, and until then
+// it is tried at times.
 func TestMoveThatIsDoneAndTheDiskIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -122,7 +123,8 @@ func TestMoveThatIsDoneAndTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// An operator moves no pod to a place that is promised to another one. When the promise has ended, it is a place like others.
+// An operator moves no pod to a place that is promised to another one. When the promise has ended,
+// it is a place like others.
 func TestMoveBesideAPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t, func(b *bench) { b.list(consents(guaranteed("small", 1), request.MoveMemory)) })
@@ -163,8 +165,8 @@ func TestMoveBesideAPromise(t *testing.T) {
 	})
 }
 
-// A move is given up that took longer than the interval. The pod is left alone for as long after its end, and after a restart of
-// the agent, which does not know when that was.
+// A move is given up that took longer than the interval. The pod is left alone for as long after
+// its end, and after a restart of the agent, which does not know when that was.
 func TestMoveIsRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)
@@ -202,8 +204,9 @@ func TestMoveIsRare(t *testing.T) {
 	})
 }
 
-// The last request of the runtime changed the memory of a container that is then to be moved. No later request and no
-// cgroup proves that the reply was applied, but the container has the same CPUs in any case.
+// The last request of the runtime changed the memory of a container that is then to be moved. No
+// later request and no cgroup proves that the reply was applied, but the container has the same
+// CPUs in any case.
 func TestMoveAfterAReplyThatChangesNoCPUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := fragmented(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// The agent dies after every write and every update of a move. A container that has its new CPUs by then keeps them: the
-// next agent goes on from there.
+// The agent dies after every write and every update of a move. A container that has its new CPUs by
+// then keeps them: the next agent goes on from there.
 func TestMoveGoesOnWhereItWas(t *testing.T) {
 	there := 0
 	for cut := int64(1); cut <= 8; cut++ {

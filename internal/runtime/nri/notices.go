@@ -9,8 +9,8 @@ import (
 
 // Notices show containers what they have. No method but Open waits.
 type Notices interface {
-	// Open makes the notice of a container that is created, before ctx ends. It returns what to mount in the container; no
-	// Source: nothing.
+	// Open makes the notice of a container that is created, before ctx ends. It returns what to
+	// mount in the container; no Source: nothing.
 	Open(ctx context.Context, c Noticed) Mount
 	// Changed notes what a container has for certain.
 	Changed(c Noticed)
@@ -24,8 +24,8 @@ type Noticed struct {
 	Setting        converge.Setting
 	// Level is who else runs on its CPUs.
 	Level node.Isolation
-	// Namespace, Pod and Annotations are those of its pod, Mounts the destinations of what is mounted in the container
-	// already; only Open has them.
+	// Namespace, Pod and Annotations are those of its pod, Mounts the destinations of what is
+	// mounted in the container already; only Open has them.
 	Namespace, Pod string
 	Annotations    map[string]string
 	Mounts         []string

@@ -73,8 +73,9 @@ func wantLines(t *testing.T, what, got string, want ...string) {
 	}
 }
 
-// What containers have is passed on once it is certain: after the update of a neighbour was applied, and not when it is sent.
-// A container that asks has its notice before it runs. What has ended is not kept.
+// What containers have is passed on once it is certain: after the update of a neighbour was
+// applied, and not when it is sent. A container that asks has its notice before it runs. What has
+// ended is not kept.
 func TestNoticesFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, n := noticing(t)
@@ -110,7 +111,8 @@ func TestNoticesFollow(t *testing.T) {
 	})
 }
 
-// The mount of a container that asks is in the reply, read-only. The mounts that it has are passed on, and a notice that does not come in time delays the reply by a quarter of the time for it.
+// The mount of a container that asks is in the reply, read-only. The mounts that it has are passed
+// on, and a notice that does not come in time delays the reply by a quarter of the time for it.
 func TestNoticeMounts(t *testing.T) {
 	const mount = `bind /run/paddock/notices/g on /notice [bind ro nosuid nodev noexec rprivate]`
 	for name, c := range map[string]struct {

@@ -40,19 +40,20 @@ type Pods interface {
 	Lookup(ctx context.Context, uid string) (request.Pod, error)
 	// List asks again which pods there are, by UID. Pods that have ended are not among them.
 	List(ctx context.Context) (map[string]request.Pod, error)
-	// Latest is a pod of the last list. pending is why the kubelet does not carry out what it asks for now, because it waits
-	// for room or never will; empty: it does. It does not wait.
+	// Latest is a pod of the last list. pending is why the kubelet does not carry out what it asks
+	// for now, because it waits for room or never will; empty: it does. It does not wait.
 	Latest(uid string) (pod request.Pod, pending string, known bool)
 	// Gone reports whether a pod is gone, according to all lists so far. It does not wait.
 	Gone(uid string, trace absence.Trace) bool
 }
 
-// Handover takes the grants that a scheduler handed over. The engine's planner knows them. No method waits.
+// Handover takes the grants that a scheduler handed over. The engine's planner knows them. No
+// method waits.
 type Handover interface {
 	// Offer notes the text with which the sandbox of a pod comes; empty: none.
 	Offer(uid, text string)
-	// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's grant needs something
-	// that is not free.
+	// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's
+	// grant needs something that is not free.
 	Outcome(uid string) (why handover.Reason, contested bool)
 	// Used reports whether any pod came with a grant, or is listed with one.
 	Used() bool
@@ -97,7 +98,8 @@ type Config struct {
 	// Now and After are time.Now and time.After.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Dial makes a connection whose requests the handler answers, as stub.New takes it. Nil: Socket.
+	// Dial makes a connection whose requests the handler answers, as stub.New takes it. Nil:
+	// Socket.
 	Dial func(handler any) (Link, error)
 	// Socket, Name and Index are the runtime's socket and the plugin's name there.
 	Socket, Name, Index string
@@ -105,19 +107,21 @@ type Config struct {
 	Timeout time.Duration
 	// Period is how often everything is compared.
 	Period time.Duration
-	// Grace is how long an estimated pod that the source never listed keeps its CPUs without a sandbox.
+	// Grace is how long an estimated pod that the source never listed keeps its CPUs without a
+	// sandbox.
 	Grace time.Duration
-	// Fresh is true if the engine's state never had a grant: then Paddock did not assign the CPUs that
-	// containers have.
+	// Fresh is true if the engine's state never had a grant: then Paddock did not assign the CPUs
+	// that containers have.
 	Fresh bool
-	// Estimate gets the error of a Lookup, and reports whether to estimate the request from the pod's cgroup
-	// instead. Nil: never.
+	// Estimate gets the error of a Lookup, and reports whether to estimate the request from the
+	// pod's cgroup instead. Nil: never.
 	Estimate func(error) bool
-	// Devices asks for the devices that others chose for the containers of a pod. It returns a function that adds
-	// them to the pod's request. It is called beside Pods.Lookup, and has half of the hook's time. A pod that asks for
-	// no devices does not wait for it: then ctx ends early. If the answer may come later, because ctx ended or the
-	// error wraps ErrLater, the pod is tried again under a policy that rejects pods that are not aligned; otherwise it
-	// is decided without its devices, and has the reason. Nil: it is not asked.
+	// Devices asks for the devices that others chose for the containers of a pod. It returns a
+	// function that adds them to the pod's request. It is called beside Pods.Lookup, and has half
+	// of the hook's time. A pod that asks for no devices does not wait for it: then ctx ends early.
+	// If the answer may come later, because ctx ended or the error wraps ErrLater, the pod is tried
+	// again under a policy that rejects pods that are not aligned; otherwise it is decided without
+	// its devices, and has the reason. Nil: it is not asked.
 	Devices func(ctx context.Context, namespace, name string) (add func(request.Pod) request.Pod, err error)
 	// Handover takes the grants that pods come with; nil: there are none.
 	Handover Handover
@@ -129,7 +133,8 @@ type Config struct {
 	TakeOver bool
 	// LastAnswer is the last answer of an earlier process to the runtime; zero: unknown, or never.
 	LastAnswer time.Time
-	// Alive is called, at most every few seconds, while the runtime is connected; nil: not at all. It may wait.
+	// Alive is called, at most every few seconds, while the runtime is connected; nil: not at all.
+	// It may wait.
 	Alive func(time.Time)
 }
 
@@ -164,17 +169,18 @@ type Plugin struct {
 
 // Status is what readers see of the plugin.
 type Status struct {
-	// Unmanaged is the reason why Paddock does not manage this node: another manager pins containers. Nil: it
-	// manages the node.
+	// Unmanaged is the reason why Paddock does not manage this node: another manager pins
+	// containers. Nil: it manages the node.
 	Unmanaged error
 	// Connected is true from Synchronize on until the connection ends.
 	Connected bool
-	// Unenforced are the UIDs of pods that have CPUs of their own, if it is not known that all their
-	// containers run on them. Such CPUs must not be reported as assigned.
+	// Unenforced are the UIDs of pods that have CPUs of their own, if it is not known that all
+	// their containers run on them. Such CPUs must not be reported as assigned.
 	Unenforced map[string]bool
 	// Vetoes are why the last resizes of pods were rejected, by UID.
 	Vetoes map[string]string
-	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as far as is known.
+	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as
+	// far as is known.
 	NoVeto error
 	// Moving are the moves that are under way, by UID of the pod.
 	Moving []Moving
@@ -190,8 +196,8 @@ func New(c Config) *Plugin {
 	return p
 }
 
-// Run keeps the connection to the runtime, and answers it, until ctx ends. It returns the cause of that. When
-// it returns, all goroutines have ended.
+// Run keeps the connection to the runtime, and answers it, until ctx ends. It returns the cause of
+// that. When it returns, all goroutines have ended.
 func (p *Plugin) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.connect(ctx) })
@@ -215,7 +221,8 @@ func (p *Plugin) Ready() error {
 	return nil
 }
 
-// Running is a container that the runtime has, with its cgroup and that of its pod as the runtime names them.
+// Running is a container that the runtime has, with its cgroup and that of its pod as the runtime
+// names them.
 type Running struct{ Who, Pod, Container, Path, Parent string }
 
 // Running are the containers that the loop knows, in no order. It waits for the loop only.
@@ -260,8 +267,9 @@ func (p *Plugin) tell(ctx context.Context, event func(*loop)) {
 	}
 }
 
-// ask has the loop answer a question. It returns an error if ctx or the loop ends before the loop takes the
-// question. Such a question is never answered, so every answer that the loop gave has reached its caller.
+// ask has the loop answer a question. It returns an error if ctx or the loop ends before the loop
+// takes the question. Such a question is never answered, so every answer that the loop gave has
+// reached its caller.
 func ask[A any](ctx context.Context, p *Plugin, question func(*loop) A) (A, error) {
 	var none A
 	reply := make(chan A, 1)

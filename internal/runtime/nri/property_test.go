@@ -24,13 +24,14 @@ type history struct {
 	uids []string
 	// estimates tells whether what is not listed is estimated.
 	estimates bool
-	// pinned is what containers with CPUs of their own, or of their pod's estimated pool, ran on first, since their pod had
-	// a size or a place.
+	// pinned is what containers with CPUs of their own, or of their pod's estimated pool, ran on
+	// first, since their pod had a size or a place.
 	pinned map[string]pinned
 	// actuated is what the kubelet has carried out of resizes, by pod.
 	actuated map[string]*resizing
 	watched  watcher
-	// besides are, by pod, the CPUs that it has of a promised place; waiting is the pod with the promise.
+	// besides are, by pod, the CPUs that it has of a promised place; waiting is the pod with the
+	// promise.
 	besides map[string]cpuset.Set
 	waiting string
 }
@@ -42,10 +43,10 @@ type pinned struct {
 }
 
 // TestHistories: pods, containers, the agent, its connection and the kubelet come and go in any
-// order, updates that may fail get lost, and creations fail after the reply. No empty cpuset is sent, nobody
-// ever runs on CPUs that another has for its own, no such CPUs change while a container runs and is not resized, none of
-// its admission is ever taken away, and in the end everything runs where it should, what is gone holds nothing, and what
-// can be resized is.
+// order, updates that may fail get lost, and creations fail after the reply. No empty cpuset is
+// sent, nobody ever runs on CPUs that another has for its own, no such CPUs change while a
+// container runs and is not resized, none of its admission is ever taken away, and in the end
+// everything runs where it should, what is gone holds nothing, and what can be resized is.
 func TestHistories(t *testing.T) {
 	begun, done := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,8 +171,8 @@ func (h *history) runAgain(uid string) {
 	}
 }
 
-// settle lets the updates of a move land before the runtime asks again: they wait for its lock, which this runtime has
-// only while it applies a reply.
+// settle lets the updates of a move land before the runtime asks again: they wait for its lock,
+// which this runtime has only while it applies a reply.
 func (h *history) settle() { h.plugin.Reconcile(h.ctx) }
 
 // asked is what a pod asks for now.
@@ -182,7 +183,8 @@ func (h *history) asked(uid string) request.Pod {
 	return h.hidden[uid]
 }
 
-// resizeOne lets a pod ask for other amounts. The kubelet accepts that, and carries it out as far as it gets.
+// resizeOne lets a pod ask for other amounts. The kubelet accepts that, and carries it out as far
+// as it gets.
 func (h *history) resizeOne(t *rapid.T) {
 	uid := h.any(t)
 	pod, listed := h.source[uid]
@@ -195,8 +197,9 @@ func (h *history) resizeOne(t *rapid.T) {
 	_ = h.resize(h.actuated[uid], pod)
 }
 
-// oddNumbers are those of a kubelet that carries out what nobody asked for, out of order: those of any request, for the pod or
-// a container, with a limit that no request has, and at times with another list or a request that it has not accepted.
+// oddNumbers are those of a kubelet that carries out what nobody asked for, out of order: those of
+// any request, for the pod or a container, with a limit that no request has, and at times with
+// another list or a request that it has not accepted.
 func (h *history) oddNumbers(t *rapid.T) {
 	uid := h.any(t)
 	box, pod := h.box(uid), h.asked(uid)
@@ -371,8 +374,8 @@ func (h *history) end(t *rapid.T) {
 	}
 }
 
-// starting tells whether a pod may still get a container: its request was estimated, so that it is no news
-// that it is not listed, and it has a sandbox.
+// starting tells whether a pod may still get a container: its request was estimated, so that it is
+// no news that it is not listed, and it has a sandbox.
 func (h *history) starting(g *node.Grant) bool {
 	for _, box := range h.boxes {
 		if g.Pod.Estimated && box.GetUid() == g.Pod.UID {

@@ -17,7 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// message is one of what containerd 2.4.2 sent for a kubelet 1.36.3, without what this package does not read.
+// message is one of what containerd 2.4.2 sent for a kubelet 1.36.3, without what this package does
+// not read.
 type message struct {
 	Event     string              `json:"event"`
 	Runtime   string              `json:"runtime"`
@@ -123,9 +124,9 @@ func TestRecordedStockNode(t *testing.T) {
 	}
 }
 
-// The kubelet's own static policy, with the gate on, gave the same pods what Paddock gives them: cpuset.cpus,
-// cpuset.mems and quota, container by container. It admitted them by name; their sandboxes came in another
-// order.
+// The kubelet's own static policy, with the gate on, gave the same pods what Paddock gives them:
+// cpuset.cpus, cpuset.mems and quota, container by container. It admitted them by name; their
+// sandboxes came in another order.
 func TestRecordedKubeletAgrees(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()
@@ -174,8 +175,9 @@ func TestRecordedStaticKubelet(t *testing.T) {
 	}
 }
 
-// Pods are resized in place. The third CPU of ctr-g is not free on its NUMA node: a policy that wants one node vetoes
-// that before anything changes, another one gives a CPU elsewhere. plr-b is Burstable, and the kubelet's alone.
+// Pods are resized in place. The third CPU of ctr-g is not free on its NUMA node: a policy that
+// wants one node vetoes that before anything changes, another one gives a CPU elsewhere. plr-b is
+// Burstable, and the kubelet's alone.
 func TestRecordedResize(t *testing.T) {
 	const pod = "1e1caf5a-330e-4aac-846d-64ed283b5115"
 	for topology, want := range map[node.TopologyPolicy]struct{ veto, main string }{

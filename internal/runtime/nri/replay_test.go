@@ -28,8 +28,8 @@ func sandboxOf(uid string) *api.PodSandbox {
 	return &api.PodSandbox{Id: "box-of-" + uid, Uid: uid, Name: uid, Namespace: "default"}
 }
 
-// A disk that stalls for 10 s: the new pod is rejected within the timeout, everything else is answered
-// at once, and the retry after the stall is admitted.
+// A disk that stalls for 10 s: the new pod is rejected within the timeout, everything else is
+// answered at once, and the retry after the stall is admitted.
 func TestStalledDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -73,7 +73,8 @@ func TestStalledDisk(t *testing.T) {
 	})
 }
 
-// The pod whose grant became durable after its hook gave up never comes again: the grant is released.
+// The pod whose grant became durable after its hook gave up never comes again: the grant is
+// released.
 func TestStalledDiskAndThePodIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -97,8 +98,8 @@ func TestStalledDiskAndThePodIsGone(t *testing.T) {
 	})
 }
 
-// A pod that runs unlisted is adopted while the container of another pod is being created on the shared pool:
-// the first does not move onto its CPUs before the second has left them.
+// A pod that runs unlisted is adopted while the container of another pod is being created on the
+// shared pool: the first does not move onto its CPUs before the second has left them.
 func TestLateAdoptionDuringACreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -176,7 +177,8 @@ func TestHangingUpdate(t *testing.T) {
 	})
 }
 
-// An update that was not asked for is carried out after the reply to a creation that was decided later.
+// An update that was not asked for is carried out after the reply to a creation that was decided
+// later.
 func TestOvertakenUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -247,8 +249,8 @@ func TestRequestOfAReplacedConnection(t *testing.T) {
 	b.check(t)
 }
 
-// On a runtime that takes no unsolicited updates a pod that is adopted late gets its CPUs within 15 s,
-// by a new connection, and until then they are not reported as assigned.
+// On a runtime that takes no unsolicited updates a pod that is adopted late gets its CPUs within 15
+// s, by a new connection, and until then they are not reported as assigned.
 func TestLateAdoptionOnAnOldRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -296,8 +298,8 @@ func TestFreedCPUsOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// Paddock stands aside while a container of another manager is there, and manages the node again, by itself,
-// when it is gone.
+// Paddock stands aside while a container of another manager is there, and manages the node again,
+// by itself, when it is gone.
 func TestAsideAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)
@@ -357,7 +359,8 @@ func TestReleaseBeforeRejection(t *testing.T) {
 	b.check(t)
 }
 
-// A container that the runtime never reports as created keeps its CPUs for as long as the kubelet waits for it.
+// A container that the runtime never reports as created keeps its CPUs for as long as the kubelet
+// waits for it.
 func TestCreationThatIsNeverReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := live(t)

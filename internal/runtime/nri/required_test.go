@@ -35,8 +35,8 @@ func manifest[T any](t *testing.T, name string) T {
 	return decoded
 }
 
-// validation is what deploy/containerd/required-plugins.toml configures: a version and one table. A key
-// that NRI's validator does not have is an error.
+// validation is what deploy/containerd/required-plugins.toml configures: a version and one table. A
+// key that NRI's validator does not have is an error.
 func validation(t *testing.T) *validator.DefaultValidatorConfig {
 	t.Helper()
 	text, err := os.ReadFile(deployed + "containerd/required-plugins.toml")
@@ -109,8 +109,8 @@ func (s starter) want(what string, err error, created bool) {
 	}
 }
 
-// TestRequiredPlugins: with the files of deploy, and NRI's own validator, no container is created while the agent
-// is away, but the agent's own; all are while it is connected.
+// TestRequiredPlugins: with the files of deploy, and NRI's own validator, no container is created
+// while the agent is away, but the agent's own; all are while it is connected.
 func TestRequiredPlugins(t *testing.T) {
 	agent := manifest[appsv1.DaemonSet](t, "base/daemonset.yaml").Spec.Template.Annotations
 	first := manifest[v1.Pod](t, "first-pod.yaml").Annotations
@@ -153,8 +153,8 @@ func TestRequiredPlugins(t *testing.T) {
 	r.Stop()
 }
 
-// TestRequiredPluginsCountLateOnes is a limit that deploy/README.md names: a plugin that was asked counts as
-// present, also where it did not answer in time. The next container is not created.
+// TestRequiredPluginsCountLateOnes is a limit that deploy/README.md names: a plugin that was asked
+// counts as present, also where it did not answer in time. The next container is not created.
 func TestRequiredPluginsCountLateOnes(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	r := startValidating(t, socket, validation(t))

@@ -25,26 +25,28 @@ var (
 
 // The times of a resize.
 const (
-	// relift is how often the quota of a pod is looked at while the kubelet resizes it: it writes its own after our answer,
-	// and a pod without exclusive time for a second is a pod that was throttled ten periods.
+	// relift is how often the quota of a pod is looked at while the kubelet resizes it: it writes
+	// its own after our answer, and a pod without exclusive time for a second is a pod that was
+	// throttled ten periods.
 	relift = 250 * time.Millisecond
-	// relifting is how long that goes on after the last request of the runtime about the resize. The kubelet writes at once
-	// after the answer; what comes later the regular rounds find.
+	// relifting is how long that goes on after the last request of the runtime about the resize.
+	// The kubelet writes at once after the answer; what comes later the regular rounds find.
 	relifting = 10 * time.Second
-	// awaiting is how long a container with CPUs of its own is left to the kubelet after its resize was
-	// decided. The kubelet changes it at once, and our reply to that has the CPUs. An unsolicited update
-	// that came first would be undone if the agent ended before it could answer the kubelet.
+	// awaiting is how long a container with CPUs of its own is left to the kubelet after its resize
+	// was decided. The kubelet changes it at once, and our reply to that has the CPUs. An
+	// unsolicited update that came first would be undone if the agent ended before it could answer
+	// the kubelet.
 	awaiting = 5 * time.Second
-	// carriedOut is how long a pod is listed with another request until the loop follows it without having been asked. The
-	// kubelet decides within a second whether it accepts a resize, and asks the runtime then; its list shows a few seconds
-	// later that it does not accept one.
+	// carriedOut is how long a pod is listed with another request until the loop follows it without
+	// having been asked. The kubelet decides within a second whether it accepts a resize, and asks
+	// the runtime then; its list shows a few seconds later that it does not accept one.
 	carriedOut = 15 * time.Second
 )
 
-// resize decides about what the kubelet is about to change: the whole request of the pod, at the first message that has
-// a part of it. container is the one that the message is about, empty: the pod. The error stops the kubelet before it
-// changes a cgroup, and the user sees its text. due reports whether the kubelet must have asked about the whole pod
-// before.
+// resize decides about what the kubelet is about to change: the whole request of the pod, at the
+// first message that has a part of it. container is the one that the message is about, empty: the
+// pod. The error stops the kubelet before it changes a cgroup, and the user sees its text. due
+// reports whether the kubelet must have asked about the whole pod before.
 func (s *session) resize(ctx context.Context, box *api.PodSandbox, container string, shown *api.LinuxResources) (due bool, err error) {
 	g := s.grant(box.GetUid())
 	if g == nil || g.Pod.Estimated && !g.OwnsAnything() {
@@ -116,7 +118,8 @@ func (p *Plugin) decide(ctx context.Context, wanted request.Pod, asked bool) err
 	return err
 }
 
-// vetoed is a resize that was rejected, when, and the version of the state that the decision is based on.
+// vetoed is a resize that was rejected, when, and the version of the state that the decision is
+// based on.
 type vetoed struct {
 	pod     request.Pod
 	version uint64
@@ -124,8 +127,8 @@ type vetoed struct {
 	err     error
 }
 
-// repeats reports whether a veto answers for a pod that asks for the same again. A promise to another pod ends without a
-// change of the state.
+// repeats reports whether a veto answers for a pod that asks for the same again. A promise to
+// another pod ends without a change of the state.
 func (p *Plugin) repeats(v vetoed, wanted request.Pod, version uint64) bool {
 	if v.err == nil || v.version != version || !v.pod.Equal(wanted) {
 		return false
@@ -134,7 +137,8 @@ func (p *Plugin) repeats(v vetoed, wanted request.Pod, version uint64) bool {
 	return !promises || p.config.Now().Sub(v.at) < rechecked
 }
 
-// resized is an event: a resize was decided; v is its rejection, or has no error. asked is decide's.
+// resized is an event: a resize was decided; v is its rejection, or has no error. asked is
+// decide's.
 func (l *loop) resized(v vetoed, asked bool) {
 	delete(l.vetoes, v.pod.UID)
 	if v.err != nil {
@@ -149,8 +153,8 @@ func (l *loop) resized(v vetoed, asked bool) {
 	l.shortly()
 }
 
-// await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. It need
-// not change the others: their CPUs can be those that the pod as a whole got or gave back.
+// await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. It
+// need not change the others: their CPUs can be those that the pod as a whole got or gave back.
 func (l *loop) await(uid string) {
 	g, known := l.config.Engine.State().Grant(uid)
 	if !known {
@@ -166,8 +170,8 @@ func (l *loop) await(uid string) {
 	}
 }
 
-// asks notes that the runtime asks about a resize of a pod, as a whole or of a container, after whose answer the kubelet
-// may write the pod's quota. It reports whether Paddock manages the node.
+// asks notes that the runtime asks about a resize of a pod, as a whole or of a container, after
+// whose answer the kubelet may write the pod's quota. It reports whether Paddock manages the node.
 func (s *session) asks(ctx context.Context, uid string, whole bool) (managed bool, err error) {
 	counts, err := ask(ctx, s.Plugin, func(l *loop) bool {
 		if !l.asked(s) {
@@ -217,14 +221,16 @@ func (l *loop) lift() {
 	}
 }
 
-// unasked is a pod that is listed with another request than the one that its grant has, and since when.
+// unasked is a pod that is listed with another request than the one that its grant has, and since
+// when.
 type unasked struct {
 	pod   request.Pod
 	since time.Time
 }
 
-// follow resizes the pods whose request the kubelet has carried out without asking: the runtime does not forward its
-// calls, the agent was away, or the containers of a pod were created again, which then have what was rejected before.
+// follow resizes the pods whose request the kubelet has carried out without asking: the runtime
+// does not forward its calls, the agent was away, or the containers of a pod were created again,
+// which then have what was rejected before.
 func (l *loop) follow() {
 	now := l.config.Now()
 	version := l.config.Engine.Snapshot().Version
@@ -297,8 +303,8 @@ func (l *loop) reportNoVeto(why string) {
 	l.publish()
 }
 
-// resizeContainer is an event: the kubelet changes the resources of a container. CPUs, memory nodes and quota are
-// Paddock's, in the same write. due is session.resize's.
+// resizeContainer is an event: the kubelet changes the resources of a container. CPUs, memory nodes
+// and quota are Paddock's, in the same write. due is session.resize's.
 func (l *loop) resizeContainer(s *session, id string, due bool) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
@@ -317,8 +323,8 @@ func (l *loop) resizeContainer(s *session, id string, due bool) placed {
 	updates, stranded := l.compare(state, id)
 	own := converge.Update{ID: id, Pod: known.pod, Container: known.name, Before: known.observed(state).Setting, After: desired(state, known.pod, known.name)}
 	own.Before.Quota = node.KeepQuota // The kubelet writes another one with this request.
-	// A runtime makes the updates of the others first, so none of them takes CPUs that this container only
-	// leaves afterwards.
+	// A runtime makes the updates of the others first, so none of them takes CPUs that this
+	// container only leaves afterwards.
 	updates, _ = l.table.safe(state, updates, merged)
 	all, _ := l.table.safe(state, append(updates[:len(updates):len(updates)], own), merged)
 	waits := true
@@ -328,7 +334,8 @@ func (l *loop) resizeContainer(s *session, id string, due bool) placed {
 		}
 	}
 	if waits && known.phase == settled && len(known.sent) == 0 {
-		// Others have to leave its CPUs first. Until then it stays where it is, and the kubelet's quota does not apply.
+		// Others have to leave its CPUs first. Until then it stays where it is, and the kubelet's
+		// quota does not apply.
 		own.After.CPUs, own.After.Mems = known.has.CPUs, known.has.Mems
 		updates = append(updates, own)
 	}

@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// quiet is how long a pod is left alone after a container of it was created, changed or stopped: a kubelet that
-	// starts the containers of a pod does that within seconds.
+	// quiet is how long a pod is left alone after a container of it was created, changed or
+	// stopped: a kubelet that starts the containers of a pod does that within seconds.
 	quiet = 10 * time.Second
-	// kept is how long a place is promised after the last move: several attempts of a kubelet, which tries again after
-	// 10 to 15 s.
+	// kept is how long a place is promised after the last move: several attempts of a kubelet,
+	// which tries again after 10 to 15 s.
 	kept = 2 * time.Minute
 	// without is how long a pod is decided without moves after moves for it failed.
 	without = 5 * time.Minute
-	// rechecked is how long a rejection answers for a pod that asks again, under a policy that moves pods: some pods
-	// were perhaps left alone at that time, or a place was promised.
+	// rechecked is how long a rejection answers for a pod that asks again, under a policy that
+	// moves pods: some pods were perhaps left alone at that time, or a place was promised.
 	rechecked = 20 * time.Second
 )
 
 // ErrMoving is wrapped by the error that fails a sandbox while running pods are moved for its pod.
 var ErrMoving = errors.New("moves under way")
 
-// Why the moves of an operator do not begin: others are under way, or these could take what was made
-// free for a pod.
+// Why the moves of an operator do not begin: others are under way, or these could take what was
+// made free for a pod.
 var (
 	errBusy     = errors.New("other moves are under way: ask again when they have ended")
 	errPromised = errors.New("a pod waits for the CPUs and memory that moves made free, and this place is promised to it")
 )
 
-// Promises keep the place of the pod for which others are moved; see package promise. No method waits.
+// Promises keep the place of the pod for which others are moved; see package promise. No method
+// waits.
 type Promises interface {
 	Keep(uid string, place *node.Grant, moved []*node.Grant)
 	Until(uid string, at time.Time)
@@ -50,7 +51,8 @@ type MovesConfig struct {
 	Notice time.Duration
 	// Interval is how long a pod is left alone after a move of it.
 	Interval time.Duration
-	// May returns why a pod must not be moved now, for people; nil: it may, or nothing is asked. It must not wait.
+	// May returns why a pod must not be moved now, for people; nil: it may, or nothing is asked. It
+	// must not wait.
 	May func(uid string) error
 	// Promises keeps the places of pods that wait; nil: no pod is moved for another one.
 	Promises Promises
@@ -72,9 +74,9 @@ type room struct {
 	left []moves.Move
 }
 
-// makeRoom looks for moves of running pods after which a pod fits that would be rejected, or not be aligned as the
-// policy prefers, and begins them. It returns nil if there are none, and an error that wraps ErrMoving while they are
-// under way. plan is that of the pod now.
+// makeRoom looks for moves of running pods after which a pod fits that would be rejected, or not be
+// aligned as the policy prefers, and begins them. It returns nil if there are none, and an error
+// that wraps ErrMoving while they are under way. plan is that of the pod now.
 func (p *Plugin) makeRoom(ctx context.Context, pod request.Pod) error {
 	policy := p.config.Engine.State().Policy()
 	if policy.Moves.Pods == 0 || p.config.Moves.Promises == nil || pod.Estimated {
@@ -147,8 +149,8 @@ func (p *Plugin) mayNot(uid string) error {
 // busy reports whether moves are under way.
 func (l *loop) busy() bool { return l.room != nil || len(l.moves) > 0 || l.back != nil || !l.managed() }
 
-// staying are the pods that are not moved now: a container of theirs is created, changed or stopped, or was shortly
-// before, or they were moved not long ago.
+// staying are the pods that are not moved now: a container of theirs is created, changed or
+// stopped, or was shortly before, or they were moved not long ago.
 func (l *loop) staying() map[string]bool {
 	now, stay := l.config.Now(), map[string]bool{}
 	for uid, at := range l.table.heard {
@@ -189,9 +191,10 @@ func moveText(m moves.Move) string {
 	return text
 }
 
-// Carry carries out a list of moves, one after the other, for an operator. Each pod must still be where its move
-// takes it from and must consent, and each place must be free in its turn. With dry nothing changes. Carry
-// returns when the first move is durable, or nothing has changed; Status has the progress.
+// Carry carries out a list of moves, one after the other, for an operator. Each pod must still be
+// where its move takes it from and must consent, and each place must be free in its turn. With dry
+// nothing changes. Carry returns when the first move is durable, or nothing has changed; Status has
+// the progress.
 func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 	if len(list) == 0 {
 		return errors.New("the list of moves is empty")
@@ -254,8 +257,8 @@ func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
 	return err
 }
 
-// notBegun reports whether the next move of a set is that of a pod and did not begin: the write failed, or the pod ended
-// before it, and then no state shows the move.
+// notBegun reports whether the next move of a set is that of a pod and did not begin: the write
+// failed, or the pod ended before it, and then no state shows the move.
 func (l *loop) notBegun(r *room, uid string) bool {
 	g, there := l.state().Grant(uid)
 	return l.room == r && r.left[0].To.Pod.UID == uid && !(there && g.Moving != nil)
@@ -270,8 +273,8 @@ func targets(list []moves.Move) []*node.Grant {
 	return grants
 }
 
-// provable is the state in which the first of some moves has begun, if all of them are possible, one after the other,
-// and if the pod has its place then.
+// provable is the state in which the first of some moves has begun, if all of them are possible,
+// one after the other, and if the pod has its place then.
 func provable(s *node.State, list []moves.Move, pod *request.Pod, place *node.Grant) (*node.State, error) {
 	begun, at := (*node.State)(nil), s
 	for _, m := range list {

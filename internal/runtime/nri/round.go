@@ -22,8 +22,8 @@ type flight struct {
 	updates []converge.Update
 }
 
-// tick is an event: a round. It starts the jobs that check whether everything is as it should be. Their
-// outcomes are events.
+// tick is an event: a round. It starts the jobs that check whether everything is as it should be.
+// Their outcomes are events.
 func (l *loop) tick() {
 	now := l.config.Now()
 	l.due = time.Time{}
@@ -62,8 +62,8 @@ func (l *loop) tick() {
 		return
 	}
 	l.overdue()
-	// The wait for containers that the runtime never reported as created ends. Everything else in a reply may
-	// still be applied, however late, until the runtime asks again.
+	// The wait for containers that the runtime never reported as created ends. Everything else in a
+	// reply may still be applied, however late, until the runtime asks again.
 	for _, c := range l.table.containers {
 		if c.phase == creating && now.Sub(c.since) >= creation {
 			c.phase = unknown
@@ -124,8 +124,8 @@ func (l *loop) listed(listed map[string]request.Pod, err error) {
 	}
 }
 
-// idle are the grants of pods without a container that runs or is being created, including grants that are not
-// durable yet.
+// idle are the grants of pods without a container that runs or is being created, including grants
+// that are not durable yet.
 func (l *loop) idle() []*node.Grant {
 	if !l.synchronised && len(l.table.containers) == 0 && len(l.table.sandboxes) == 0 {
 		return nil // It is not known what runs.
@@ -160,8 +160,8 @@ func (l *loop) estimated() []string {
 	return uids
 }
 
-// release drops the grants of pods that are gone, if the source answered. It reports whether there were any.
-// Containers that still run stay in the table.
+// release drops the grants of pods that are gone, if the source answered. It reports whether there
+// were any. Containers that still run stay in the table.
 func (l *loop) release(listed map[string]request.Pod, err error) (released bool) {
 	for _, g := range l.idle() {
 		if _, there := listed[g.Pod.UID]; err != nil || there || !l.isGone(g) {
@@ -175,13 +175,13 @@ func (l *loop) release(listed map[string]request.Pod, err error) (released bool)
 	return released
 }
 
-// unlisted is how many times Config.Grace a pod with a sandbox and without a container keeps its estimated
-// assignments, if a source that answers never listed it: such a source does not report its end either. Ten
-// times are the five minutes of the kubelet's longest back-off.
+// unlisted is how many times Config.Grace a pod with a sandbox and without a container keeps its
+// estimated assignments, if a source that answers never listed it: such a source does not report
+// its end either. Ten times are the five minutes of the kubelet's longest back-off.
 const unlisted = 10
 
-// isGone reports whether a pod without containers, which is not listed, is gone. A source that never listed
-// the pod proves nothing.
+// isGone reports whether a pod without containers, which is not listed, is gone. A source that
+// never listed the pod proves nothing.
 func (l *loop) isGone(g *node.Grant) bool {
 	uid := g.Pod.UID
 	since, known := l.table.heard[uid]
@@ -199,7 +199,8 @@ func (l *loop) isGone(g *node.Grant) bool {
 	return l.config.Now().Sub(since) >= grace
 }
 
-// reportPlan logs what an estimated pod would get with the request that the kubelet lists now, if it were created again.
+// reportPlan logs what an estimated pod would get with the request that the kubelet lists now, if
+// it were created again.
 func (l *loop) reportPlan(s *node.State, g *node.Grant, now request.Pod) {
 	log := l.config.Log.With("pod", now.ID(), "uid", now.UID, "has", g.CPUs().String())
 	plan := s.Release(now.UID).Plan(now)
@@ -230,8 +231,8 @@ func (l *loop) adoptLate() {
 	})
 }
 
-// keepQuotas writes the CFS quotas of the pods' cgroups again: the kubelet writes its own when a container of
-// the pod is resized. only are the pods by UID; nil: all. job is the name of the job.
+// keepQuotas writes the CFS quotas of the pods' cgroups again: the kubelet writes its own when a
+// container of the pod is resized. only are the pods by UID; nil: all. job is the name of the job.
 func (l *loop) keepQuotas(job string, only []string) {
 	s := l.state()
 	type pod struct {
@@ -256,7 +257,8 @@ func (l *loop) keepQuotas(job string, only []string) {
 	})
 }
 
-// push updates the containers that do not have their settings, if the runtime takes unsolicited updates.
+// push updates the containers that do not have their settings, if the runtime takes unsolicited
+// updates.
 func (l *loop) push() {
 	l.publish()
 	if l.session == nil || !l.synchronised || len(l.foreign) > 0 || l.flight != nil {
@@ -305,9 +307,9 @@ func (l *loop) push() {
 	})
 }
 
-// owe closes the connection of a runtime that takes updates only in replies and sent no request for a while: it
-// synchronises again, and that reply contains them. If updates are soon needed again, because they fail or another
-// process writes the cgroups, the wait doubles each time.
+// owe closes the connection of a runtime that takes updates only in replies and sent no request for
+// a while: it synchronises again, and that reply contains them. If updates are soon needed again,
+// because they fail or another process writes the cgroups, the wait doubles each time.
 func (l *loop) owe(now time.Time, owes bool) {
 	wait := owing << l.dunned
 	switch {
@@ -328,9 +330,9 @@ func (l *loop) owe(now time.Time, owes bool) {
 	}
 }
 
-// hangUp ends the connection. The runtime synchronises the next one. hangUp waits until no request is open: a
-// runtime that loses the connection while it waits for an answer continues without Paddock. It reports whether
-// the connection ends now.
+// hangUp ends the connection. The runtime synchronises the next one. hangUp waits until no request
+// is open: a runtime that loses the connection while it waits for an answer continues without
+// Paddock. It reports whether the connection ends now.
 func (l *loop) hangUp(cause error) bool {
 	s := l.session
 	switch {
@@ -344,9 +346,10 @@ func (l *loop) hangUp(cause error) bool {
 	return false
 }
 
-// overdue asks the runtime to synchronise again if an update never landed although other requests came. An update
-// that is stuck under the runtime's lock is different: no other request comes meanwhile, and if the connection were
-// closed, the runtime would create its next container without Paddock.
+// overdue asks the runtime to synchronise again if an update never landed although other requests
+// came. An update that is stuck under the runtime's lock is different: no other request comes
+// meanwhile, and if the connection were closed, the runtime would create its next container without
+// Paddock.
 func (l *loop) overdue() {
 	if f := l.flight; f != nil && l.heard.Sub(f.by.at) >= landing {
 		l.config.Log.ErrorContext(l.flow, "the runtime does not apply an update: the connection is closed so that the runtime synchronises", "containers", len(f.updates), "for", landing.String())

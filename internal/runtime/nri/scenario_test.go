@@ -21,7 +21,8 @@ import (
 	"github.com/paddock-project/paddock/internal/scenario"
 )
 
-// TestScenarios plays the files in testdata/resize: a kubelet and a runtime with the bench's machine. The commands:
+// TestScenarios plays the files in testdata/resize: a kubelet and a runtime with the bench's
+// machine. The commands:
 //
 //	policy TOPOLOGY            restart the agent with another policy of the Topology Manager
 //	run POD CONTAINER=CPUS…    list a pod and start it; "log=0.5" shares, "pool=4" is a pod-level request, "app=2/128" has

@@ -13,8 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// session answers the requests of one connection. A request becomes an event of the loop, and is answered before
-// its deadline. It waits for the source of pods and for the disk in its own goroutine.
+// session answers the requests of one connection. A request becomes an event of the loop, and is
+// answered before its deadline. It waits for the source of pods and for the disk in its own
+// goroutine.
 type session struct {
 	*Plugin
 	link Link
@@ -29,7 +30,8 @@ type session struct {
 	open atomic.Int64
 }
 
-// answer limits the time of a request. The caller calls the function that it returns with the outcome.
+// answer limits the time of a request. The caller calls the function that it returns with the
+// outcome.
 func (s *session) answer(ctx context.Context, hook string) (context.Context, func(*error)) {
 	begin := s.config.Now()
 	s.open.Add(1)
@@ -157,7 +159,8 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	return adjustment, updatesOf(p.updates), nil
 }
 
-// comes notes a container that comes with CPUs of another manager. It reports whether Paddock manages this node.
+// comes notes a container that comes with CPUs of another manager. It reports whether Paddock
+// manages this node.
 func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Container, setting converge.Setting, pinned bool) (managed bool, err error) {
 	if !pinned {
 		return ask(ctx, s.Plugin, (*loop).managed)
@@ -169,7 +172,8 @@ func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Contain
 	return false, err
 }
 
-// PostCreateContainer proves that a container exists, and that the updates in the reply to its creation were made.
+// PostCreateContainer proves that a container exists, and that the updates in the reply to its
+// creation were made.
 func (s *session) PostCreateContainer(ctx context.Context, _ *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostCreateContainer")
 	defer func() { done(&err) }()
@@ -238,9 +242,9 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 	return err
 }
 
-// The requests about the end of containers and sandboxes never fail, because a runtime that cannot stop or remove
-// something would keep it. Under NRI's failure policy the runtime itself fails them if no answer comes in time, and
-// the kubelet tries again.
+// The requests about the end of containers and sandboxes never fail, because a runtime that cannot
+// stop or remove something would keep it. Under NRI's failure policy the runtime itself fails them
+// if no answer comes in time, and the kubelet tries again.
 
 // StopContainer forgets that a container runs. The reply contains updates that wait.
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
@@ -275,8 +279,8 @@ func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) err
 	return nil
 }
 
-// Synchronize replaces the table with what runs, releases the pods that are gone, plans the pods that run without
-// a grant, and updates the containers that do not have their settings.
+// Synchronize replaces the table with what runs, releases the pods that are gone, plans the pods
+// that run without a grant, and updates the containers that do not have their settings.
 func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "Synchronize")
 	defer func() { done(&err) }()

@@ -49,8 +49,8 @@ func startRuntime(t *testing.T, socket string, pods []*api.PodSandbox, container
 	return r
 }
 
-// TestSocket goes through the library on both sides of a socket: the plugin finds a runtime that comes
-// later, answers it, and finds it again when it was restarted.
+// TestSocket goes through the library on both sides of a socket: the plugin finds a runtime that
+// comes later, answers it, and finds it again when it was restarted.
 func TestSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nri.sock")
 	b := newBench(t.Context(), func(c *nri.Config) {

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// This file has what a runtime and a kubelet do to a pod, in single steps: bench.run and bench.create do all of them.
+// This file has what a runtime and a kubelet do to a pod, in single steps: bench.run and
+// bench.create do all of them.
 
 // sandbox creates the sandbox of a pod. The error is the plugin's answer.
 func (b *bench) sandbox(uid string) (*api.PodSandbox, error) {
@@ -69,7 +70,8 @@ func (c *creation) ask() error {
 	return nil
 }
 
-// runs carries out the plugin's answer: the updates of other containers, then the cgroup of this one.
+// runs carries out the plugin's answer: the updates of other containers, then the cgroup of this
+// one.
 func (c *creation) runs() {
 	c.carryOut(c.updates)
 	c.mu.Lock()

@@ -16,14 +16,15 @@ type observed struct {
 	managed bool
 	// without are the sandboxes of pods that run without a grant, the oldest first.
 	without []*sandbox
-	// sights are the containers whose cgroups are to be read: the runtime does not know of lost updates, or of
-	// other processes that write there.
+	// sights are the containers whose cgroups are to be read: the runtime does not know of lost
+	// updates, or of other processes that write there.
 	sights []*sight
 	err    error
 }
 
-// observe is an event: the table becomes what the runtime shows. The loop no longer waits for replies and updates of
-// the connection before: a runtime applies or drops them before it synchronises.
+// observe is an event: the table becomes what the runtime shows. The loop no longer waits for
+// replies and updates of the connection before: a runtime applies or drops them before it
+// synchronises.
 func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Container) observed {
 	if s != l.session {
 		return observed{err: errGone}
@@ -71,8 +72,8 @@ func (l *loop) found(uid string, c *api.Container) *container {
 	}
 }
 
-// findForeign finds the containers whose CPUs another manager chose: those that came with CPUs and are still there,
-// and, if the state never had a grant, all that have a cpuset.
+// findForeign finds the containers whose CPUs another manager chose: those that came with CPUs and
+// are still there, and, if the state never had a grant, all that have a cpuset.
 func (l *loop) findForeign() {
 	maps.DeleteFunc(l.foreign, func(id string, _ foreigner) bool { return l.table.containers[id] == nil })
 	s := l.config.Engine.State()
@@ -107,8 +108,9 @@ func (l *loop) without(uids []string) []*sandbox {
 	return boxes
 }
 
-// synchronise is an event: it answers a runtime that synchronises. It ends the time in which pods started without
-// Paddock, and logs what happened in it. The next round looks whether the reply was applied.
+// synchronise is an event: it answers a runtime that synchronises. It ends the time in which pods
+// started without Paddock, and logs what happened in it. The next round looks whether the reply was
+// applied.
 func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed {
 	if s != l.session {
 		return placed{err: errGone}

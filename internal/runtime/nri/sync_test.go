@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/nri"
 )
 
-// Pods that start while nobody asks are planned, and what runs unpinned is repaired, in the reply to
-// Synchronize.
+// Pods that start while nobody asks are planned, and what runs unpinned is repaired, in the reply
+// to Synchronize.
 func TestAwayAndBack(t *testing.T) {
 	for name, restart := range map[string]bool{"connection lost": false, "agent restarted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,8 @@ func TestSourceComesLater(t *testing.T) {
 	b.want(t, "with one", map[string]string{"g/app": "2-3 on {0} no quota", "g/log": "0-1,4-7 on {0}"})
 }
 
-// TestUnplannedOnce: a pod that runs and cannot be planned is logged once for each reason, not in each round.
+// TestUnplannedOnce: a pod that runs and cannot be planned is logged once for each reason, not in
+// each round.
 func TestUnplannedOnce(t *testing.T) {
 	b := newBench(t.Context())
 	b.list(guaranteed("g", 2))
@@ -218,8 +219,8 @@ func TestLateUpdateNeverOverlaps(t *testing.T) {
 	})
 }
 
-// A container is created while it is open whether the reply to Synchronize was applied: the reply sets the CPUs of each
-// container once, and none that runs on its own CPUs moves.
+// A container is created while it is open whether the reply to Synchronize was applied: the reply
+// sets the CPUs of each container once, and none that runs on its own CPUs moves.
 func TestCreationAfterSynchronize(t *testing.T) {
 	for name, lost := range map[string]bool{"the reply was applied": false, "the reply was lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -249,8 +250,8 @@ func TestCreationAfterSynchronize(t *testing.T) {
 	}
 }
 
-// A container that was created and does not run yet may miss an update: containerd starts it with the setting of its
-// creation. No container is created on its CPUs before it runs elsewhere.
+// A container that was created and does not run yet may miss an update: containerd starts it with
+// the setting of its creation. No container is created on its CPUs before it runs elsewhere.
 func TestCreationBeforeAStart(t *testing.T) {
 	b := newBench(t.Context())
 	b.start()

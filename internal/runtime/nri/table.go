@@ -27,9 +27,10 @@ type phase int
 const (
 	// settled: the container has the setting `has`.
 	settled phase = iota
-	// creating: the reply to its creation is given, and the container may not run yet. An update that is
-	// sent now may not reach it: the runtime may not know the container, and containerd 2.4 starts it with the
-	// setting that it was created with if the update comes shortly before the start.
+	// creating: the reply to its creation is given, and the container may not run yet. An update
+	// that is sent now may not reach it: the runtime may not know the container, and containerd 2.4
+	// starts it with the setting that it was created with if the update comes shortly before the
+	// start.
 	creating
 	// updating: a reply or an update that changes it is under way.
 	updating
@@ -42,32 +43,35 @@ type container struct {
 	id, pod, name string
 	path          string // of its cgroup, as the runtime names it
 	phase         phase
-	// has is the setting of the container; in phase unknown it includes all that the container may have.
-	// An empty set is no limit: the container runs everywhere.
+	// has is the setting of the container; in phase unknown it includes all that the container may
+	// have. An empty set is no limit: the container runs everywhere.
 	has converge.Setting
 	// since is when the reply to its creation was given, or when the runtime showed it first.
 	since time.Time
 	// begun is true once the container was running, or had a cgroup, which it gets when it starts.
 	begun bool
-	// sent are the settings that were sent for the container and that it may not have yet. sure is true if
-	// there is one, and if the container was settled before it.
+	// sent are the settings that were sent for the container and that it may not have yet. sure is
+	// true if there is one, and if the container was settled before it.
 	sent []sending
 	sure bool
-	// replied is the number of the last reply that changed the container. doubted is the number of the last
-	// operation whose outcome is open.
+	// replied is the number of the last reply that changed the container. doubted is the number of
+	// the last operation whose outcome is open.
 	replied, doubted uint64
 	// own is true while the container has, or may have, CPUs of its own or of its pod's pool.
 	own bool
 	// awaited is until when the kubelet is expected to change the container, because its resize was
 	// decided.
 	awaited time.Time
-	// absent is true once the container has no cgroup any more: it has ended. If a plugin fails, a runtime
-	// does not report the end to the plugins after it, so such a container does not keep a pod. A container
-	// that has not begun may still start, until the kubelet stops waiting for its creation.
+	// absent is true once the container has no cgroup any more: it has ended. If a plugin fails, a
+	// runtime does not report the end to the plugins after it, so such a container does not keep a
+	// pod. A container that has not begun may still start, until the kubelet stops waiting for its
+	// creation.
 	absent bool
-	// missed is true for a container in phase updating whose cgroup did not have the setting in time.
+	// missed is true for a container in phase updating whose cgroup did not have the setting in
+	// time.
 	missed bool
-	// shown is true once showing, a setting that the container had for certain, was passed to the notices.
+	// shown is true once showing, a setting that the container had for certain, was passed to the
+	// notices.
 	shown   bool
 	showing converge.Setting
 	// touched counts changes, so that a look that began before a change is recognised.
@@ -85,8 +89,8 @@ type sending struct {
 type operation struct {
 	// number orders operations by the time at which the runtime got them.
 	number uint64
-	// creates is the container whose creation the reply answers. When the runtime has it, the updates in
-	// the reply were made. Empty: another reply.
+	// creates is the container whose creation the reply answers. When the runtime has it, the
+	// updates in the reply were made. Empty: another reply.
 	creates string
 	// unsolicited is true for an update that the runtime did not ask for.
 	unsolicited bool
@@ -167,9 +171,9 @@ func (c *container) started() {
 	}
 }
 
-// made notes that an operation was applied. Replies are applied in the order in which they were given, so
-// this one replaces those before it. An unsolicited update waits for the runtime's lock: it is not known
-// whether a later reply is applied before it or after it.
+// made notes that an operation was applied. Replies are applied in the order in which they were
+// given, so this one replaces those before it. An unsolicited update waits for the runtime's lock:
+// it is not known whether a later reply is applied before it or after it.
 func (c *container) made(by *operation) {
 	i := len(c.sent) - 1
 	for i >= 0 && c.sent[i].by != by { // The last of its settings counts.
@@ -221,10 +225,10 @@ func (c *container) rest(p phase) {
 	}
 }
 
-// see notes what the cgroup shows. While something is under way, the cgroup proves something only if it
-// has the setting that was sent last, and if the container did not have that before: then everything
-// was applied. If the container had nothing else before, it does not matter. late is true if everything
-// should have been applied by now.
+// see notes what the cgroup shows. While something is under way, the cgroup proves something only
+// if it has the setting that was sent last, and if the container did not have that before: then
+// everything was applied. If the container had nothing else before, it does not matter. late is
+// true if everything should have been applied by now.
 func (c *container) see(file converge.Setting, late bool) {
 	switch c.phase {
 	case settled, unknown:
@@ -245,7 +249,8 @@ func (c *container) see(file converge.Setting, late bool) {
 	}
 }
 
-// sameCPUs reports whether two settings have the same CPUs and memory nodes. The kubelet writes quotas at any time.
+// sameCPUs reports whether two settings have the same CPUs and memory nodes. The kubelet writes
+// quotas at any time.
 func sameCPUs(a, b converge.Setting) bool { return a.CPUs.Equal(b.CPUs) && a.Mems == b.Mems }
 
 // flying reports whether an unsolicited update of the container is under way.
@@ -280,8 +285,8 @@ func (c *container) waits(now time.Time) bool {
 	return slices.ContainsFunc(c.sent, func(s sending) bool { return now.Sub(s.by.at) < resend })
 }
 
-// desired is what a container should have. A container belongs on the node shared pool if its pod has no
-// grant, or was admitted without it.
+// desired is what a container should have. A container belongs on the node shared pool if its pod
+// has no grant, or was admitted without it.
 func desired(s *node.State, pod, name string) converge.Setting {
 	return converge.DesiredFor(s, pod, name)
 }

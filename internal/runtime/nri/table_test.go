@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// A creation is reported after the reply to a later request whose outcome is open: the updates beside the creation are
-// made, and the later ones may have been made after them.
+// A creation is reported after the reply to a later request whose outcome is open: the updates
+// beside the creation are made, and the later ones may have been made after them.
 func TestMadeBeforeADoubt(t *testing.T) {
 	creation, later := &operation{number: 1, creates: "other"}, &operation{number: 2}
 	c := &container{id: "c"}

@@ -43,7 +43,8 @@ func TestQuotaOfAMessage(t *testing.T) {
 	}
 }
 
-// TestQuotaInAMessage: a number goes with its period, none is -1, and what is left alone is not named.
+// TestQuotaInAMessage: a number goes with its period, none is -1, and what is left alone is not
+// named.
 func TestQuotaInAMessage(t *testing.T) {
 	for _, c := range []struct {
 		has           node.Quota
@@ -57,8 +58,8 @@ func TestQuotaInAMessage(t *testing.T) {
 	}
 }
 
-// TestQuotaInAnUpdate: a quota that stays is not sent, so that one which the kubelet is just writing is not
-// overwritten; a reply to the kubelet's own update sends it in any case.
+// TestQuotaInAnUpdate: a quota that stays is not sent, so that one which the kubelet is just
+// writing is not overwritten; a reply to the kubelet's own update sends it in any case.
 func TestQuotaInAnUpdate(t *testing.T) {
 	for _, c := range []struct {
 		name          string

@@ -239,7 +239,8 @@ func (d *disk) get() *node.State {
 	return d.state
 }
 
-// agent is one run of the agent's process. It is its engine's store, its plugin's source of pods and its observer.
+// agent is one run of the agent's process. It is its engine's store, its plugin's source of pods
+// and its observer.
 type agent struct {
 	ignore
 	*ordeal
@@ -300,8 +301,8 @@ func (o *ordeal) kill() {
 // Wrote is engine.Observer's.
 func (a *agent) Wrote(engine.Write) {}
 
-// Resized is engine.ResizeObserver's. A container that grows has all that it had, one that shrinks nothing else, and each
-// has the CPUs of its admission.
+// Resized is engine.ResizeObserver's. A container that grows has all that it had, one that shrinks
+// nothing else, and each has the CPUs of its admission.
 func (a *agent) Resized(d engine.Decision) {
 	a.mu.Lock()
 	if d.Plan.Rejection != nil {
@@ -431,8 +432,8 @@ func (a *agent) Lookup(ctx context.Context, uid string) (request.Pod, error) {
 	return pod, nil
 }
 
-// List is nri.Pods'. Besides the pods of the history there is one that never starts: a kubelet that knows its pods
-// lists some.
+// List is nri.Pods'. Besides the pods of the history there is one that never starts: a kubelet that
+// knows its pods lists some.
 func (a *agent) List(ctx context.Context) (map[string]request.Pod, error) {
 	asked := time.Now()
 	pods, err := a.kubelet.List(ctx)

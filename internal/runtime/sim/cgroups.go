@@ -14,8 +14,8 @@ type Cgroups struct{ runtime *Runtime }
 // Cgroups are the runtime's.
 func (r *Runtime) Cgroups() Cgroups { return Cgroups{r} }
 
-// Read returns the settings of a container's cgroup, by the path that the runtime shows. The error wraps
-// fs.ErrNotExist for a cgroup that does not exist.
+// Read returns the settings of a container's cgroup, by the path that the runtime shows. The error
+// wraps fs.ErrNotExist for a cgroup that does not exist.
 func (g Cgroups) Read(path string) (converge.Setting, error) {
 	r := g.runtime
 	r.mu.Lock()
@@ -33,8 +33,8 @@ func (g Cgroups) Pages(path string) (map[int]int64, error) {
 	return nil, err
 }
 
-// SetQuota writes the CFS quota of a pod's or a container's cgroup, and reports whether it changed. node.KeepQuota
-// changes nothing. The error wraps fs.ErrNotExist for a cgroup that does not exist.
+// SetQuota writes the CFS quota of a pod's or a container's cgroup, and reports whether it changed.
+// node.KeepQuota changes nothing. The error wraps fs.ErrNotExist for a cgroup that does not exist.
 func (g Cgroups) SetQuota(path string, want node.Quota) (bool, error) {
 	r := g.runtime
 	r.mu.Lock()

@@ -26,19 +26,19 @@ import (
 // answerWithin is Config.Timeout of the plugin in these histories.
 const answerWithin = time.Second
 
-// history is what happens to a node: the acts follow each other, and none waits for the one before it to end; the
-// storms come at their own times.
+// history is what happens to a node: the acts follow each other, and none waits for the one before
+// it to end; the storms come at their own times.
 type history struct {
-	// required makes the runtime create no container without the plugin. old is a runtime that takes no unsolicited
-	// updates. estimate lets the plugin read requests from cgroup numbers. dynamic is a policy that aligns pods, and moves
-	// them.
+	// required makes the runtime create no container without the plugin. old is a runtime that
+	// takes no unsolicited updates. estimate lets the plugin read requests from cgroup numbers.
+	// dynamic is a policy that aligns pods, and moves them.
 	required, old, estimate, dynamic bool
 	acts                             []act
 	storms                           []storm
 }
 
-// frequent are the kinds of storms as often as it takes for each to strike in one of twenty histories: those of updates
-// that the plugin sends by itself wait for one.
+// frequent are the kinds of storms as often as it takes for each to strike in one of twenty
+// histories: those of updates that the plugin sends by itself wait for one.
 var frequent = []calamity{
 	updateHangs, updateHangsLong, updateUnanswered, updateFails, updateLost, updateLate, updateHangs, updateHangsLong, updateUnanswered, updateLate,
 	updateHangsLong, updateUnanswered, updateLate, synchronizeLost, creationFails, creationSlow, startFails, startFails, agentKilled, runsUnlisted,
@@ -73,10 +73,11 @@ func histories() *rapid.Generator[history] {
 	})
 }
 
-// TestConcurrentHistories: many pods come and go at once, while the disk, the kubelet, the runtime, the connection and
-// the agent itself fail. After every message no container is on CPUs that another one owns, as told so far; every
-// request is answered in time; no container is created without its CPUs while the plugin is connected, or at all where
-// the plugin is required. When all faults are over, everything runs as the state has it, and what is gone has nothing.
+// TestConcurrentHistories: many pods come and go at once, while the disk, the kubelet, the runtime,
+// the connection and the agent itself fail. After every message no container is on CPUs that
+// another one owns, as told so far; every request is answered in time; no container is created
+// without its CPUs while the plugin is connected, or at all where the plugin is required. When all
+// faults are over, everything runs as the state has it, and what is gone has nothing.
 func TestConcurrentHistories(t *testing.T) {
 	var mix mix
 	checks := flag.Lookup("rapid.checks")
@@ -161,21 +162,23 @@ type ordeal struct {
 	checker *simtest.Checker
 	disk    disk
 	agent   atomic.Pointer[agent]
-	// lifecycle is taken by whoever kills or starts the agent. It is a channel because time stands still in a bubble
-	// while a goroutine waits for a mutex.
+	// lifecycle is taken by whoever kills or starts the agent. It is a channel because time stands
+	// still in a bubble while a goroutine waits for a mutex.
 	lifecycle chan struct{}
 
 	mu     sync.Mutex
 	hidden map[string]int // pods that the kubelet does not list, by UID: how many storms hide them
 	struck [calamities]bool
-	// open tells that the plugin has not closed its connection; synced that the runtime asks it from now on, and that
-	// nothing but the plugin's own silence can make a container start without it.
+	// open tells that the plugin has not closed its connection; synced that the runtime asks it
+	// from now on, and that nothing but the plugin's own silence can make a container start without
+	// it.
 	open, synced bool
 	broken       error
 	said         strings.Builder
 	events       []string
 	pods         []request.Pod
-	// resized and notResized count the decisions about resizes, moved and notMoved the moves that have ended.
+	// resized and notResized count the decisions about resizes, moved and notMoved the moves that
+	// have ended.
 	resized, notResized int
 	moved, notMoved     int
 	// kubeletRuns numbers the runs of the kubelet, the present one since kubeletSince.

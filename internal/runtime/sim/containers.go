@@ -22,7 +22,8 @@ type container struct {
 	name    string
 	created int64 // nanoseconds since 1970
 	state   api.ContainerState
-	// spec is what the runtime reports; cgroup is the kernel's setting, nil before the start and after the end.
+	// spec is what the runtime reports; cgroup is the kernel's setting, nil before the start and
+	// after the end.
 	spec   Resources
 	cgroup *Resources
 }
@@ -30,7 +31,8 @@ type container struct {
 // path is the path of the container's cgroup.
 func (c *container) path() string { return c.sandbox.asked.CgroupParent + "/" + c.id }
 
-// message is the container as plugins see it. The caller has locked mu, or the container is not in the store yet.
+// message is the container as plugins see it. The caller has locked mu, or the container is not in
+// the store yet.
 func (c *container) message() *api.Container {
 	return &api.Container{
 		Id: c.id, PodSandboxId: c.sandbox.id, Name: c.name, State: c.state, CreatedAt: c.created,
@@ -55,8 +57,9 @@ func (r *Runtime) shown(c *container) *api.Container {
 	return c.message()
 }
 
-// CreateContainer creates a container in a sandbox, with its resources as the plugins' replies changed them, and
-// returns its ID. StartContainer is next. With an error there is no container: plugins that had answered were notified.
+// CreateContainer creates a container in a sandbox, with its resources as the plugins' replies
+// changed them, and returns its ID. StartContainer is next. With an error there is no container:
+// plugins that had answered were notified.
 func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, asked Resources) (string, error) {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -85,7 +88,8 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID, name string, a
 	return c.id, nil
 }
 
-// adjust asks the plugins about a container and makes the updates of their replies. The caller has the lock.
+// adjust asks the plugins about a container and makes the updates of their replies. The caller has
+// the lock.
 func (r *Runtime) adjust(ctx context.Context, c *container) error {
 	replies, err := ask(ctx, r, api.Event_CREATE_CONTAINER, c.step(Asking), func(ctx context.Context, p api.PluginService) (*api.CreateContainerResponse, error) {
 		return p.CreateContainer(ctx, &api.CreateContainerRequest{Pod: c.sandbox.message(), Container: c.message()})
@@ -216,8 +220,9 @@ func (r *Runtime) UpdateContainer(ctx context.Context, id string, to Resources) 
 	return r.post(ctx, c, api.Event_POST_UPDATE_CONTAINER)
 }
 
-// resize asks the plugins about an update of the kubelet. Their updates of the container itself override the kubelet's;
-// their updates of other containers are made first. The caller has the lock.
+// resize asks the plugins about an update of the kubelet. Their updates of the container itself
+// override the kubelet's; their updates of other containers are made first. The caller has the
+// lock.
 func (r *Runtime) resize(ctx context.Context, c *container, asked *api.LinuxResources) error {
 	hook := "UpdateContainer"
 	replies, err := ask(ctx, r, api.Event_UPDATE_CONTAINER, c.step(Asking), func(ctx context.Context, p api.PluginService) (*api.UpdateContainerResponse, error) {
@@ -250,8 +255,8 @@ func (r *Runtime) resize(ctx context.Context, c *container, asked *api.LinuxReso
 	return err
 }
 
-// StopContainer ends a container, as its own exit does. It is no error if the container has ended or does not exist. An
-// error comes from a plugin; the container has ended nevertheless.
+// StopContainer ends a container, as its own exit does. It is no error if the container has ended
+// or does not exist. An error comes from a plugin; the container has ended nevertheless.
 func (r *Runtime) StopContainer(ctx context.Context, id string) error {
 	r.gate.enter()
 	defer r.gate.leave()

@@ -1,5 +1,6 @@
-// Package sim is a container runtime and a kubelet in memory. They talk to the plugin through NRI, as containerd does.
-// So the simulation runs the control loop of a node: package nri with NRI's own stub.
+// Package sim is a container runtime and a kubelet in memory. They talk to the plugin through NRI,
+// as containerd does. So the simulation runs the control loop of a node: package nri with NRI's own
+// stub.
 //
 //	Kubelet ──CRI──► Runtime ──NRI over a pipe──► the stub of the plugin
 //	   ▲                │ ▲                          │
@@ -20,14 +21,14 @@
 //   - A plugin that connects is registered, configured and synchronised. No request of the kubelet is under way while
 //     it is synchronised.
 //
-// Kubelet runs the pods that it is given: a sandbox, then the init containers, sidecars and apps in their order. A
-// rejected pod is tried again, soon at first, and when another pod has ended. A pod that should not run any more
-// leaves the list first; then its containers and its sandbox end.
+// Kubelet runs the pods that it is given: a sandbox, then the init containers, sidecars and apps in
+// their order. A rejected pod is tried again, soon at first, and when another pod has ended. A pod
+// that should not run any more leaves the list first; then its containers and its sandbox end.
 //
-// Config.Fault can make each step slow, fail, lose its effect or disconnect; FailNextCreate, LoseNextUpdate and Drift
-// do that for one container. A container's History has all its settings, and Config.Observe gets each event. Package
-// simtest has the invariants of such histories.
+// Config.Fault can make each step slow, fail, lose its effect or disconnect; FailNextCreate,
+// LoseNextUpdate and Drift do that for one container. A container's History has all its settings,
+// and Config.Observe gets each event. Package simtest has the invariants of such histories.
 //
-// The runtime blocks only on channels, condition variables and Config.After, so it works in a testing/synctest bubble,
-// where time stops while a goroutine works.
+// The runtime blocks only on channels, condition variables and Config.After, so it works in a
+// testing/synctest bubble, where time stops while a goroutine works.
 package sim

@@ -13,20 +13,22 @@ import (
 // Point is a place at which a fault can occur.
 type Point int
 
-// The points. All but Registered, Storing, and UpdateContainers' Asking and Answered are under the runtime's lock: a
-// delay there delays all other requests.
+// The points. All but Registered, Storing, and UpdateContainers' Asking and Answered are under the
+// runtime's lock: a delay there delays all other requests.
 const (
 	// Registered is a plugin that has registered and is not configured yet.
 	Registered Point = iota // registered
-	// Asking is a request that is about to be sent to a plugin. UpdateContainers, which the plugin sends, has arrived
-	// and does not wait for the lock yet: a delay makes it late, and the end of its connection ends it.
+	// Asking is a request that is about to be sent to a plugin. UpdateContainers, which the plugin
+	// sends, has arrived and does not wait for the lock yet: a delay makes it late, and the end of
+	// its connection ends it.
 	Asking // asking
-	// Answered is a request that the plugin has answered, before the reply is applied. UpdateContainers is applied,
-	// and its answer is not sent yet: a delay makes it hang.
+	// Answered is a request that the plugin has answered, before the reply is applied.
+	// UpdateContainers is applied, and its answer is not sent yet: a delay makes it hang.
 	Answered // answered
 	// Storing is a container whose reply was applied and that is not in the store yet.
 	Storing // storing
-	// Starting is a container whose cgroup exists and that does not run yet: updates change its specification only.
+	// Starting is a container whose cgroup exists and that does not run yet: updates change its
+	// specification only.
 	Starting // starting
 	// Updating is one update of one container.
 	Updating // updating
@@ -39,20 +41,20 @@ type Step struct {
 	Point Point
 	// Hook is the NRI request; empty for Registered, Storing, Starting and Listing.
 	Hook string
-	// ID is the runtime's, Pod the UID. Container is empty for requests about pods, and all three are empty for
-	// requests about neither.
+	// ID is the runtime's, Pod the UID. Container is empty for requests about pods, and all three
+	// are empty for requests about neither.
 	ID, Pod, Container string
 }
 
 // Fault is the fault of a step; the zero value is none. A delay comes first.
 type Fault struct {
 	Delay time.Duration
-	// Err fails the step: a request to the plugin is not sent, or its reply is dropped, and the kubelet's request
-	// fails. After the reply to CreateContainer the creation is undone. An update fails. The list of pods has no
-	// answer.
+	// Err fails the step: a request to the plugin is not sent, or its reply is dropped, and the
+	// kubelet's request fails. After the reply to CreateContainer the creation is undone. An update
+	// fails. The list of pods has no answer.
 	Err error
-	// Lose is for Updating, where the update has no effect and the runtime reports success, and for Listing, where the
-	// list is empty.
+	// Lose is for Updating, where the update has no effect and the runtime reports success, and for
+	// Listing, where the list is empty.
 	Lose bool
 	// Drop closes the connection to the plugin. The request continues without it.
 	Drop bool
@@ -89,8 +91,8 @@ type faults struct {
 	losses    int     // the number of the next updates that get lost
 }
 
-// FailNextCreate makes the next creation of a container fail with err after the plugin's reply. The pod need not exist
-// yet. If it is called twice, two creations fail. The error is not nil.
+// FailNextCreate makes the next creation of a container fail with err after the plugin's reply. The
+// pod need not exist yet. If it is called twice, two creations fail. The error is not nil.
 func (r *Runtime) FailNextCreate(uid, container string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,16 +100,16 @@ func (r *Runtime) FailNextCreate(uid, container string, err error) {
 	f.creations = append(f.creations, err)
 }
 
-// LoseNextUpdate makes the next update of a container have no effect, while the runtime reports success. If it is called
-// twice, two get lost.
+// LoseNextUpdate makes the next update of a container have no effect, while the runtime reports
+// success. If it is called twice, two get lost.
 func (r *Runtime) LoseNextUpdate(uid, container string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting(key{uid, container}).losses++
 }
 
-// Drift gives the cgroup of a running container another setting, as if another process had written to it. The runtime
-// still reports the old one. The error wraps ErrNotRunning.
+// Drift gives the cgroup of a running container another setting, as if another process had written
+// to it. The runtime still reports the old one. The error wraps ErrNotRunning.
 func (r *Runtime) Drift(uid, name string, setting converge.Setting) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -49,8 +49,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestDriftOnAnOldRuntime: a runtime that takes updates only in replies reports what it last wrote. What the cgroups
-// have is repaired all the same, by one new connection.
+// TestDriftOnAnOldRuntime: a runtime that takes updates only in replies reports what it last wrote.
+// What the cgroups have is repaired all the same, by one new connection.
 func TestDriftOnAnOldRuntime(t *testing.T) {
 	var connections atomic.Int32
 	bubble(t, func(t *testing.T, w *world) {
@@ -77,8 +77,8 @@ func TestDriftOnAnOldRuntime(t *testing.T) {
 	})
 }
 
-// TestEndIsNotReported: a plugin before Paddock fails, and the runtime reports the end of a pod to none behind it. The
-// pod's CPUs are free all the same, once it is not listed and has no cgroups.
+// TestEndIsNotReported: a plugin before Paddock fails, and the runtime reports the end of a pod to
+// none behind it. The pod's CPUs are free all the same, once it is not listed and has no cgroups.
 func TestEndIsNotReported(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.follow(exclusive("db", 2), sharing("web"))
@@ -124,8 +124,9 @@ type act struct {
 	after time.Duration
 }
 
-// TestHistories: pods, containers and the connection come and go, updates get lost, containers drift. When everything
-// has settled it runs as the state has it, and nobody was told to run on CPUs that another container owns.
+// TestHistories: pods, containers and the connection come and go, updates get lost, containers
+// drift. When everything has settled it runs as the state has it, and nobody was told to run on
+// CPUs that another container owns.
 func TestHistories(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) act {
 		return act{

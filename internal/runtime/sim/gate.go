@@ -2,9 +2,9 @@ package sim
 
 import "sync"
 
-// gate admits many requests of the kubelet at a time, or one synchronisation of a plugin. While a synchronisation
-// waits, no new request enters. So no plugin is synchronised after the reply that creates a container and before the
-// container is in the store. It is containerd's BlockPluginSync.
+// gate admits many requests of the kubelet at a time, or one synchronisation of a plugin. While a
+// synchronisation waits, no new request enters. So no plugin is synchronised after the reply that
+// creates a container and before the container is in the store. It is containerd's BlockPluginSync.
 type gate struct {
 	mu      sync.Mutex
 	changed *sync.Cond

@@ -12,19 +12,19 @@ import (
 // Kind is what happened to a container.
 type Kind int
 
-// The kinds of events. History has those from Created on; the ones before are about messages of the plugin and go to
-// Config.Observe only.
+// The kinds of events. History has those from Created on; the ones before are about messages of the
+// plugin and go to Config.Observe only.
 const (
-	// Replied is the reply to the creation of a container that does not exist yet, with the setting that it will
-	// have. Without a plugin that answered, the setting is empty.
+	// Replied is the reply to the creation of a container that does not exist yet, with the setting
+	// that it will have. Without a plugin that answered, the setting is empty.
 	Replied Kind = iota // replied
 	// Undone is the end of a container whose creation failed after the reply.
 	Undone // undone
-	// Ignored is an update of a container that is not in the store, between the reply to its creation and its
-	// registration or after its end. The runtime drops it without an error.
+	// Ignored is an update of a container that is not in the store, between the reply to its
+	// creation and its registration or after its end. The runtime drops it without an error.
 	Ignored // ignored
-	// Created is a container that exists now, with the setting. If a container is created several times, each
-	// creation has its own ID.
+	// Created is a container that exists now, with the setting. If a container is created several
+	// times, each creation has its own ID.
 	Created // created
 	// Updated is an update to the setting.
 	Updated // updated
@@ -45,8 +45,8 @@ type Event struct {
 	Kind     Kind
 	// ID is the runtime's, Pod the pod's UID.
 	ID, Pod, Container string
-	// Hook is the request with the reply: the name of an NRI request, UpdateContainers for an unsolicited update, or
-	// empty if no plugin was involved.
+	// Hook is the request with the reply: the name of an NRI request, UpdateContainers for an
+	// unsolicited update, or empty if no plugin was involved.
 	Hook string
 	// Setting is the whole setting after the event, not only what changed.
 	Setting converge.Setting
@@ -73,7 +73,8 @@ func (e Event) String() string {
 	return strings.Join(words, " ")
 }
 
-// The limits of the history: the last MaxEvents of each container, and the last MaxStopped pods that were stopped.
+// The limits of the history: the last MaxEvents of each container, and the last MaxStopped pods
+// that were stopped.
 const (
 	MaxEvents  = 16
 	MaxStopped = 256
@@ -100,8 +101,8 @@ func (r *records) end(uid string) {
 	}
 }
 
-// History has the events of a container, the newest last: at most MaxEvents. It is kept after the pod was stopped,
-// until MaxStopped other pods were stopped.
+// History has the events of a container, the newest last: at most MaxEvents. It is kept after the
+// pod was stopped, until MaxStopped other pods were stopped.
 func (r *Runtime) History(uid, container string) []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,9 +23,10 @@ type reply[A any] struct {
 	answer A
 }
 
-// ask sends a request to every plugin that wants it, one after the other. A plugin that does not answer in time, or
-// whose connection ends, is closed; the request continues without it unless its failure policy stops it. An error
-// that a plugin returns fails the request. The caller has the lock.
+// ask sends a request to every plugin that wants it, one after the other. A plugin that does not
+// answer in time, or whose connection ends, is closed; the request continues without it unless its
+// failure policy stops it. An error that a plugin returns fails the request. The caller has the
+// lock.
 func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, call func(context.Context, api.PluginService) (A, error)) ([]reply[A], error) {
 	defer func() { r.plugins = slices.DeleteFunc(r.plugins, (*peer).isClosed) }()
 	step.Hook = event.PrettyName()
@@ -59,9 +60,10 @@ func ask[A any](ctx context.Context, r *Runtime, event api.Event, step Step, cal
 	return replies, nil
 }
 
-// judge returns the error with which a plugin's error fails the request; nil: the request continues. It closes a plugin
-// that failed to answer, unless that was a timeout and its policy keeps it. An error that the plugin returned, and any
-// error after the kubelet stopped waiting, only fails the request.
+// judge returns the error with which a plugin's error fails the request; nil: the request
+// continues. It closes a plugin that failed to answer, unless that was a timeout and its policy
+// keeps it. An error that the plugin returned, and any error after the kubelet stopped waiting,
+// only fails the request.
 func (p *peer) judge(ctx context.Context, hook string, err error) error {
 	late := errors.Is(err, context.DeadlineExceeded)
 	broken := errors.Is(err, ttrpc.ErrClosed) || errors.Is(err, ttrpc.ErrServerClosed) || errors.Is(err, ttrpc.ErrProtocol)
@@ -84,8 +86,9 @@ func (e returned) Error() string { return status.Convert(e.err).Message() }
 
 func (e returned) Unwrap() error { return e.err }
 
-// apply makes updates in their order. An update of a container that is not in the store is ignored. An update that fails
-// is returned unless its failure is to be ignored, and the others are made. The caller has the lock.
+// apply makes updates in their order. An update of a container that is not in the store is ignored.
+// An update that fails is returned unless its failure is to be ignored, and the others are made.
+// The caller has the lock.
 func (r *Runtime) apply(hook string, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error) {
 	for _, u := range updates {
 		err := r.update(hook, u)

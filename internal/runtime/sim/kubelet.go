@@ -23,9 +23,9 @@ type KubeletConfig struct {
 	Log *slog.Logger
 	// Operation returns a context with a number for the log; nil: no numbers.
 	Operation func(context.Context) context.Context
-	// First and Longest are the waits before a pod that did not start is tried again: the first one, which doubles, and
-	// the longest. Default: DefaultFirst and DefaultLongest. When a pod ends, the next wait is the first one again,
-	// because there may be room.
+	// First and Longest are the waits before a pod that did not start is tried again: the first
+	// one, which doubles, and the longest. Default: DefaultFirst and DefaultLongest. When a pod
+	// ends, the next wait is the first one again, because there may be room.
 	First, Longest time.Duration
 }
 
@@ -33,14 +33,15 @@ type KubeletConfig struct {
 const (
 	DefaultFirst   = 100 * time.Millisecond
 	DefaultLongest = 4 * time.Second
-	// parallel is how many pods have containers created or stopped at a time. Sandboxes are created one after the
-	// other, so pods are admitted in their order.
+	// parallel is how many pods have containers created or stopped at a time. Sandboxes are created
+	// one after the other, so pods are admitted in their order.
 	parallel = 4
 )
 
-// Kubelet makes a runtime run the pods that should, as a kubelet does: a sandbox, then the containers in their order;
-// an init container ends before the next container is created. A pod that runs is resized in place if it should have
-// other numbers. It is safe for use by several goroutines.
+// Kubelet makes a runtime run the pods that should, as a kubelet does: a sandbox, then the
+// containers in their order; an init container ends before the next container is created. A pod
+// that runs is resized in place if it should have other numbers. It is safe for use by several
+// goroutines.
 type Kubelet struct {
 	runtime *Runtime
 	config  KubeletConfig
@@ -82,7 +83,8 @@ type Status struct {
 	Running bool
 	// Ending is true if the pod should not run any more.
 	Ending bool
-	// Err is the reason why it does not run, as the pod's events would show it; nil: it does, or was not tried yet.
+	// Err is the reason why it does not run, as the pod's events would show it; nil: it does, or
+	// was not tried yet.
 	Err error
 }
 
@@ -97,8 +99,8 @@ func (r *Runtime) NewKubelet(c KubeletConfig) *Kubelet {
 	return &Kubelet{runtime: r, config: c, wake: make(chan struct{}, 1), first: make(chan struct{}), pods: map[string]*pod{}}
 }
 
-// Follow sets the pods that should run from now on, in their order. Other pods end. partial is the reason why pods
-// may be missing: then no pod ends, and List returns partial as its error.
+// Follow sets the pods that should run from now on, in their order. Other pods end. partial is the
+// reason why pods may be missing: then no pod ends, and List returns partial as its error.
 func (k *Kubelet) Follow(pods []request.Pod, partial error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -185,7 +187,8 @@ func (k *Kubelet) Latest(uid string) (pod request.Pod, pending string, known boo
 	return request.Pod{}, "", false
 }
 
-// Gone reports whether a pod is gone. The simulated kubelet always knows, because it never restarts.
+// Gone reports whether a pod is gone. The simulated kubelet always knows, because it never
+// restarts.
 func (k *Kubelet) Gone(uid string, _ absence.Trace) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,10 +24,11 @@ import (
 	"github.com/paddock-project/paddock/internal/store"
 )
 
-// BenchmarkHooks is how long the runtime waits for each answer on a node of 384 CPUs where 250 pods run, a fifth of
-// them with exclusive CPUs, and one after the other is replaced by a new one. The kubelet answers at once; the state is
-// on the disk of TMPDIR. Beside each pod as many bytes as the state has are written to the same disk and synced, which
-// is the least that a durable admission can take.
+// BenchmarkHooks is how long the runtime waits for each answer on a node of 384 CPUs where 250 pods
+// run, a fifth of them with exclusive CPUs, and one after the other is replaced by a new one. The
+// kubelet answers at once; the state is on the disk of TMPDIR. Beside each pod as many bytes as the
+// state has are written to the same disk and synced, which is the least that a durable admission
+// can take.
 func BenchmarkHooks(b *testing.B) {
 	const pods = 250
 	n := newTimed(b)

@@ -13,8 +13,8 @@ import (
 	"github.com/containerd/ttrpc"
 )
 
-// Link is the plugin's end of one connection: NRI's own stub over a connection in memory. Run connects and serves
-// until the connection or its context ends, once.
+// Link is the plugin's end of one connection: NRI's own stub over a connection in memory. Run
+// connects and serves until the connection or its context ends, once.
 type Link struct {
 	stub.Stub
 	runtime *Runtime
@@ -25,8 +25,8 @@ type Link struct {
 	configured bool
 }
 
-// Dial makes a link for a plugin: handler has the methods that NRI's stub looks for. more are options of the stub,
-// after those of the link.
+// Dial makes a link for a plugin: handler has the methods that NRI's stub looks for. more are
+// options of the stub, after those of the link.
 func (r *Runtime) Dial(handler any, name, index string, more ...stub.Option) (*Link, error) {
 	l := &Link{runtime: r}
 	options := append([]stub.Option{
@@ -60,8 +60,9 @@ func (l *Link) notice(ctx context.Context, unmarshal ttrpc.Unmarshaler, info *tt
 	return method(ctx, unmarshal)
 }
 
-// giveUp ends a stub whose connection ended after it registered and before it was configured. Such a stub waits for
-// Configure without a limit, so it gets an empty configuration. A stub that has not registered ends by itself.
+// giveUp ends a stub whose connection ended after it registered and before it was configured. Such
+// a stub waits for Configure without a limit, so it gets an empty configuration. A stub that has
+// not registered ends by itself.
 func (l *Link) giveUp(registered bool) {
 	l.mu.Lock()
 	waits := registered && !l.configured

@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a node of eight CPUs, four on each of two NUMA nodes, with CPU 0 reserved: the simulated runtime and
-// kubelet, and the plugin that runs on nodes. It is for a bubble of testing/synctest.
+// world is a node of eight CPUs, four on each of two NUMA nodes, with CPU 0 reserved: the simulated
+// runtime and kubelet, and the plugin that runs on nodes. It is for a bubble of testing/synctest.
 type world struct {
 	ctx     context.Context
 	end     context.CancelFunc
@@ -204,8 +204,8 @@ func newEngine() *engine.Engine {
 	})
 }
 
-// exclusive is a Guaranteed pod with a container app of that many CPUs, an init container of as many, and a sidecar that
-// shares; sharing is a pod without CPUs of its own.
+// exclusive is a Guaranteed pod with a container app of that many CPUs, an init container of as
+// many, and a sidecar that shares; sharing is a pod without CPUs of its own.
 func exclusive(uid string, cpus int) request.Pod {
 	milli := int64(1000 * cpus)
 	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{

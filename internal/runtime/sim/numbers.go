@@ -15,8 +15,8 @@ const (
 // SandboxOf is the kubelet's request for a pod's sandbox.
 func SandboxOf(pod request.Pod) Sandbox {
 	class := map[request.QoS]string{request.Guaranteed: "", request.Burstable: "/burstable", request.BestEffort: "/besteffort"}
-	// The pod's numbers are the pod-level resources, or the sums of the containers that run at the same time. There is
-	// a limit if each of them has one.
+	// The pod's numbers are the pod-level resources, or the sums of the containers that run at the
+	// same time. There is a limit if each of them has one.
 	var asked, limit, memory int64
 	limited := true
 	for _, c := range pod.Containers {

@@ -35,13 +35,14 @@ type peer struct {
 	policy *api.FailurePolicy
 }
 
-// Connect opens a connection for a plugin and returns the plugin's end. It can be the dialer of an NRI stub; the
-// path is not used. When the plugin registers, it is configured and synchronised.
+// Connect opens a connection for a plugin and returns the plugin's end. It can be the dialer of an
+// NRI stub; the path is not used. When the plugin registers, it is configured and synchronised.
 func (r *Runtime) Connect(string) (net.Conn, error) {
 	return r.connect(func(bool) {})
 }
 
-// connect is Connect. When the connection has ended, it calls over and reports whether the plugin had registered.
+// connect is Connect. When the connection has ended, it calls over and reports whether the plugin
+// had registered.
 func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +76,8 @@ func (r *Runtime) connect(over func(registered bool)) (net.Conn, error) {
 	return theirs, nil
 }
 
-// attach makes the two services of a connection: the plugin's, which is called, and the runtime's, which is served.
+// attach makes the two services of a connection: the plugin's, which is called, and the runtime's,
+// which is served.
 func (p *peer) attach(conn net.Conn) error {
 	p.mux = multiplex.Multiplex(conn, multiplex.WithBlockedRead())
 	called, err := p.mux.Open(multiplex.PluginServiceConn)
@@ -148,8 +150,8 @@ func (p *peer) start() error {
 	return r.locked(p.synchronise)
 }
 
-// synchronise sends the plugin what runs, makes the updates of its reply, and lets it take part from now on. The
-// caller has the lock, and the gate is shut.
+// synchronise sends the plugin what runs, makes the updates of its reply, and lets it take part
+// from now on. The caller has the lock, and the gate is shut.
 func (p *peer) synchronise() error {
 	r := p.runtime
 	step := Step{Point: Asking, Hook: hookSynchronize}
@@ -212,8 +214,8 @@ func (p *peer) RegisterPlugin(_ context.Context, request *api.RegisterPluginRequ
 	}
 }
 
-// UpdateContainers is the runtime's service: unsolicited updates of the plugin. They wait for the lock, even if the
-// plugin does not wait for the answer any more.
+// UpdateContainers is the runtime's service: unsolicited updates of the plugin. They wait for the
+// lock, even if the plugin does not wait for the answer any more.
 func (p *peer) UpdateContainers(_ context.Context, request *api.UpdateContainersRequest) (*api.UpdateContainersResponse, error) {
 	r := p.runtime
 	step := Step{Point: Asking, Hook: hookUpdateContainers}

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// newPipe returns the two ends of a connection in memory. Unlike those of net.Pipe they are buffered: a write never
-// waits for a reader. ttrpc needs this, because both ends write from the goroutine that reads. A read waits on a
-// condition variable, so a testing/synctest bubble sees that the goroutine is idle.
+// newPipe returns the two ends of a connection in memory. Unlike those of net.Pipe they are
+// buffered: a write never waits for a reader. ttrpc needs this, because both ends write from the
+// goroutine that reads. A read waits on a condition variable, so a testing/synctest bubble sees
+// that the goroutine is idle.
 func newPipe() (_, _ net.Conn) {
 	a, b := newStream(), newStream()
 	return &end{in: a, out: b}, &end{in: b, out: a}
@@ -90,7 +91,8 @@ type stream struct {
 	mu    sync.Mutex
 	more  *sync.Cond
 	bytes []byte
-	// ended is what a read returns, at once for net.ErrClosed, after the last byte for io.EOF; nil: it is open.
+	// ended is what a read returns, at once for net.ErrClosed, after the last byte for io.EOF; nil:
+	// it is open.
 	ended error
 }
 

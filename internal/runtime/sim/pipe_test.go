@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestPipe: a write does not wait for a reader, what was written can be read after the end, and then both ends say so.
+// TestPipe: a write does not wait for a reader, what was written can be read after the end, and
+// then both ends say so.
 func TestPipe(t *testing.T) {
 	a, b := newPipe()
 	for range 1000 {

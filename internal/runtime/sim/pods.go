@@ -14,8 +14,8 @@ import (
 // Sandbox is a kubelet's request for a sandbox.
 type Sandbox struct {
 	UID, Namespace, Name string
-	// CgroupParent is the pod's cgroup, as the driver cgroupfs or systemd names it. If it does not exist, it is made
-	// with Resources.
+	// CgroupParent is the pod's cgroup, as the driver cgroupfs or systemd names it. If it does not
+	// exist, it is made with Resources.
 	CgroupParent string
 	// Resources are the numbers of the pod as a whole.
 	Resources Resources
@@ -39,8 +39,8 @@ func (s *sandbox) message() *api.PodSandbox {
 
 func (s *sandbox) step() Step { return Step{ID: s.id, Pod: s.asked.UID} }
 
-// RunPodSandbox asks the plugins, creates a sandbox and returns its ID. With an error, which may be a plugin's
-// rejection, there is no sandbox.
+// RunPodSandbox asks the plugins, creates a sandbox and returns its ID. With an error, which may be
+// a plugin's rejection, there is no sandbox.
 func (r *Runtime) RunPodSandbox(ctx context.Context, asked Sandbox) (string, error) {
 	r.gate.enter()
 	defer r.gate.leave()
@@ -73,8 +73,9 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, asked Sandbox) (string, err
 	return s.id, nil
 }
 
-// StopPodSandbox stops the containers of a sandbox, the last one first, then the sandbox. It is no error if the sandbox
-// is stopped or does not exist. An error comes from a plugin; everything is stopped nevertheless.
+// StopPodSandbox stops the containers of a sandbox, the last one first, then the sandbox. It is no
+// error if the sandbox is stopped or does not exist. An error comes from a plugin; everything is
+// stopped nevertheless.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, containers := r.sandbox(id)
 	if s == nil {
@@ -92,8 +93,8 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	return errors.Join(append(errs, r.stopSandbox(ctx, s))...)
 }
 
-// RemovePodSandbox stops and removes the containers of a sandbox and the sandbox. It is no error if the sandbox does not
-// exist. An error comes from a plugin; everything is removed nevertheless.
+// RemovePodSandbox stops and removes the containers of a sandbox and the sandbox. It is no error if
+// the sandbox does not exist. An error comes from a plugin; everything is removed nevertheless.
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	err := r.StopPodSandbox(ctx, id)
 	s, containers := r.sandbox(id)
@@ -183,7 +184,8 @@ func (r *Runtime) sandbox(id string) (*sandbox, []*container) {
 	return s, all
 }
 
-// everything is what a plugin gets when it is synchronised: every sandbox, and the containers that have not ended.
+// everything is what a plugin gets when it is synchronised: every sandbox, and the containers that
+// have not ended.
 func (r *Runtime) everything() (pods []*api.PodSandbox, containers []*api.Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,9 +23,10 @@ var (
 	cpuRequest  = number{func(r Resources) int64 { return int64(r.Shares) }, func(r *Resources, to Resources) { r.Shares = to.Shares }}
 )
 
-// resize gives a pod that runs other numbers, as a kubelet does that has accepted them: memory, then CPUs; the pod's
-// cgroup before its containers where it grows, limits first, and after them where it shrinks. Each write is preceded by
-// a question to the runtime. The first error ends it; a later try goes on. The caller has busy.
+// resize gives a pod that runs other numbers, as a kubelet does that has accepted them: memory,
+// then CPUs; the pod's cgroup before its containers where it grows, limits first, and after them
+// where it shrinks. Each write is preceded by a question to the runtime. The first error ends it; a
+// later try goes on. The caller has busy.
 func (k *Kubelet) resize(ctx context.Context, p *pod, asked request.Pod) error {
 	return errors.Join(k.resizePart(ctx, p, asked, memoryLimit), k.resizePart(ctx, p, asked, cpuLimit, cpuRequest))
 }
@@ -84,8 +85,8 @@ func (r *Runtime) podResources(id string) Resources {
 	return Resources{}
 }
 
-// resizePod asks the runtime about one number of a pod, beside those that the pod has, and then writes it to the pod's
-// cgroup, as the kubelet does itself.
+// resizePod asks the runtime about one number of a pod, beside those that the pod has, and then
+// writes it to the pod's cgroup, as the kubelet does itself.
 func (r *Runtime) resizePod(ctx context.Context, id string, n number, to Resources) error {
 	next := r.podResources(id)
 	n.set(&next, to)

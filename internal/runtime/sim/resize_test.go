@@ -9,9 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// TestResize: the kubelet resizes a pod that runs. Its containers keep what they had at first, the others leave and come
-// back, and the quota that the kubelet writes to the pod's cgroup is gone within a second. What is rejected changes no
-// cgroup, is tried again, and ends when the request is another.
+// TestResize: the kubelet resizes a pod that runs. Its containers keep what they had at first, the
+// others leave and come back, and the quota that the kubelet writes to the pod's cgroup is gone
+// within a second. What is rejected changes no cgroup, is tried again, and ends when the request is
+// another.
 func TestResize(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		step := func(what, want string, pods int) {
@@ -40,7 +41,8 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// TestResizeWithoutAQuestion: a runtime that does not forward UpdatePodSandbox. The resize arrives with the container.
+// TestResizeWithoutAQuestion: a runtime that does not forward UpdatePodSandbox. The resize arrives
+// with the container.
 func TestResizeWithoutAQuestion(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.follow(exclusive("x", 2))

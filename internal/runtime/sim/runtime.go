@@ -23,29 +23,33 @@ var (
 
 // Config is the runtime's environment. The zero value is usable except for Now and After.
 type Config struct {
-	// Name, Version and NRIVersion are sent to a plugin in Configure. Default: containerd 2.4.2 with NRI v0.12.3,
-	// which takes unsolicited updates and has no failure policy.
+	// Name, Version and NRIVersion are sent to a plugin in Configure. Default: containerd 2.4.2
+	// with NRI v0.12.3, which takes unsolicited updates and has no failure policy.
 	Name, Version, NRIVersion string
-	// RequestTimeout is the time after which an unanswered request closes the connection to the plugin, and
-	// RegistrationTimeout how long a plugin may take to register. Default: NRI's, 2 s and 5 s.
+	// RequestTimeout is the time after which an unanswered request closes the connection to the
+	// plugin, and RegistrationTimeout how long a plugin may take to register. Default: NRI's, 2 s
+	// and 5 s.
 	RequestTimeout, RegistrationTimeout time.Duration
-	// Required are names of plugins, "paddock" or "90-paddock", without whose answer no container is created: the
-	// setting required_plugins of containerd's default validator. Sandboxes are created without it.
+	// Required are names of plugins, "paddock" or "90-paddock", without whose answer no container
+	// is created: the setting required_plugins of containerd's default validator. Sandboxes are
+	// created without it.
 	Required []string
 	// SilentPods does not ask plugins about UpdatePodSandbox, as containerd before 2.4.
 	SilentPods bool
-	// ListFailed answers unsolicited updates with the list of those that failed, as CRI-O does. Otherwise the answer
-	// is an error without a list, as containerd's is.
+	// ListFailed answers unsolicited updates with the list of those that failed, as CRI-O does.
+	// Otherwise the answer is an error without a list, as containerd's is.
 	ListFailed bool
-	// SyncChunk limits the sandboxes and containers of one Synchronize message, so that a plugin gets several
-	// messages; 0: one message has all.
+	// SyncChunk limits the sandboxes and containers of one Synchronize message, so that a plugin
+	// gets several messages; 0: one message has all.
 	SyncChunk int
 	// Now and After are time.Now and time.After.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Fault returns the fault of each step. Several goroutines may call it. Nil: there are no faults.
+	// Fault returns the fault of each step. Several goroutines may call it. Nil: there are no
+	// faults.
 	Fault func(Step) Fault
-	// Observe gets the events in their order, one at a time; it must not call the runtime. Nil: not called.
+	// Observe gets the events in their order, one at a time; it must not call the runtime. Nil: not
+	// called.
 	Observe func(Event)
 }
 
@@ -56,8 +60,8 @@ type Runtime struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
-	// gate and lock are containerd's. Every request to plugins and every update of a plugin takes the lock, first
-	// come, first served. The lock protects plugins and phases.
+	// gate and lock are containerd's. Every request to plugins and every update of a plugin takes
+	// the lock, first come, first served. The lock protects plugins and phases.
 	gate    *gate
 	lock    chan struct{}
 	plugins []*peer
@@ -109,8 +113,8 @@ func New(ctx context.Context, c Config) *Runtime {
 	return r
 }
 
-// Close closes all connections, as a runtime does that is stopped, and waits until its goroutines have ended.
-// Containers can still be observed.
+// Close closes all connections, as a runtime does that is stopped, and waits until its goroutines
+// have ended. Containers can still be observed.
 func (r *Runtime) Close() {
 	r.cancel()
 	r.mu.Lock()
@@ -120,7 +124,8 @@ func (r *Runtime) Close() {
 	r.group.Wait()
 }
 
-// Disconnect closes the connections of all plugins, as if the runtime had been restarted. Pods keep running.
+// Disconnect closes the connections of all plugins, as if the runtime had been restarted. Pods keep
+// running.
 func (r *Runtime) Disconnect() {
 	r.mu.Lock()
 	var all []*peer
@@ -133,7 +138,8 @@ func (r *Runtime) Disconnect() {
 	}
 }
 
-// Await waits until a plugin was synchronised for the first time. The error is the cause of ctx, or ErrClosed.
+// Await waits until a plugin was synchronised for the first time. The error is the cause of ctx, or
+// ErrClosed.
 func (r *Runtime) Await(ctx context.Context) error {
 	select {
 	case <-r.first:
@@ -145,8 +151,8 @@ func (r *Runtime) Await(ctx context.Context) error {
 	}
 }
 
-// locked calls do under the lock. Like containerd's, it waits for the lock until the runtime ends, even if the caller
-// has gone.
+// locked calls do under the lock. Like containerd's, it waits for the lock until the runtime ends,
+// even if the caller has gone.
 func (r *Runtime) locked(do func() error) error {
 	select {
 	case r.lock <- struct{}{}:

@@ -141,7 +141,8 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestFailurePolicy: after a late answer the request goes on without the plugin, unless it says otherwise.
+// TestFailurePolicy: after a late answer the request goes on without the plugin, unless it says
+// otherwise.
 func TestFailurePolicy(t *testing.T) {
 	for _, policy := range []*api.FailurePolicy{{}, {FailRequest: true}, {FailRequest: true, KeepConnected: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,8 @@ func TestFailurePolicy(t *testing.T) {
 	}
 }
 
-// TestUndo: a plugin hears of the end of a container whose creation failed after its reply, and its updates stay.
+// TestUndo: a plugin hears of the end of a container whose creation failed after its reply, and its
+// updates stay.
 func TestUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plugin{}

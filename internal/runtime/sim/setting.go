@@ -26,7 +26,8 @@ type Resources struct {
 	Memory int64
 }
 
-// setting is the part that Paddock sets. A cgroup without a CFS quota has node.NoQuota, as package cgroup reads it.
+// setting is the part that Paddock sets. A cgroup without a CFS quota has node.NoQuota, as package
+// cgroup reads it.
 func (r Resources) setting() converge.Setting {
 	quota := node.NoQuota
 	if r.Quota > 0 {
@@ -50,8 +51,8 @@ type parser func(string) (cpuset.Set, error)
 // mostSets limits the number of sets that interned keeps.
 const mostSets = 64
 
-// interned is a parser for one goroutine at a time. It returns the same set for the same text, so that the many
-// containers of a shared pool share one set in memory.
+// interned is a parser for one goroutine at a time. It returns the same set for the same text, so
+// that the many containers of a shared pool share one set in memory.
 func interned() parser {
 	sets := map[string]cpuset.Set{}
 	return func(text string) (cpuset.Set, error) {
@@ -70,7 +71,8 @@ func interned() parser {
 	}
 }
 
-// merge changes the fields that a message names. An empty cpuset means no change, as in every runtime.
+// merge changes the fields that a message names. An empty cpuset means no change, as in every
+// runtime.
 func (r Resources) merge(m *api.LinuxResources, parse parser) (Resources, error) {
 	cpu := m.GetCpu()
 	cpus, err := parse(cpu.GetCpus())

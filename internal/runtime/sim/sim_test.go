@@ -60,7 +60,8 @@ func TestRejection(t *testing.T) {
 	})
 }
 
-// TestListing: pods are listed from Follow on, and not from the moment on in which they should not run.
+// TestListing: pods are listed from Follow on, and not from the moment on in which they should not
+// run.
 func TestListing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		go func() {
@@ -103,8 +104,9 @@ func TestListing(t *testing.T) {
 
 var errTorn = errors.New("torn")
 
-// TestLateAnswer: a plugin that answers after the request timeout is disconnected, and the pod starts without it. It
-// connects again, and what it finds is repaired. With a required plugin the container waits.
+// TestLateAnswer: a plugin that answers after the request timeout is disconnected, and the pod
+// starts without it. It connects again, and what it finds is repaired. With a required plugin the
+// container waits.
 func TestLateAnswer(t *testing.T) {
 	for _, required := range []bool{false, true} {
 		t.Run(fmt.Sprint("required ", required), func(t *testing.T) {
@@ -139,8 +141,8 @@ func TestRequired(t *testing.T) {
 	})
 }
 
-// TestCreationInProgress: no container is created on CPUs that one may run on that is being created, and that no update
-// reaches yet; it is created later.
+// TestCreationInProgress: no container is created on CPUs that one may run on that is being
+// created, and that no update reaches yet; it is created later.
 func TestCreationInProgress(t *testing.T) {
 	ignored := 0
 	bubble(t, func(t *testing.T, w *world) {

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Run starts and ends pods until ctx ends. It begins when a plugin is synchronised. It returns the cause of the end, or
-// ErrClosed. Containers keep running.
+// Run starts and ends pods until ctx ends. It begins when a plugin is synchronised. It returns the
+// cause of the end, or ErrClosed. Containers keep running.
 func (k *Kubelet) Run(ctx context.Context) error {
 	err := k.runtime.Await(ctx)
 	if err == nil {
@@ -97,8 +97,8 @@ func (k *Kubelet) end(ctx context.Context, p *pod) {
 	}
 }
 
-// startAll creates the sandboxes of pods that are due, one after the other, and starts the creation of their
-// containers. It returns when the next pod is due, if there is one.
+// startAll creates the sandboxes of pods that are due, one after the other, and starts the creation
+// of their containers. It returns when the next pod is due, if there is one.
 func (k *Kubelet) startAll(ctx context.Context, slots chan struct{}, starting *sync.WaitGroup) (next time.Time, some bool) {
 	k.mu.Lock()
 	order := slices.Clone(k.order)
@@ -263,8 +263,8 @@ func (k *Kubelet) failed(ctx context.Context, p *pod, err error) {
 	}
 }
 
-// StopContainer ends a container of a pod, as its own exit does; the kubelet does not start it again. The error wraps
-// ErrNotRunning.
+// StopContainer ends a container of a pod, as its own exit does; the kubelet does not start it
+// again. The error wraps ErrNotRunning.
 func (k *Kubelet) StopContainer(ctx context.Context, uid, name string) error {
 	return k.with(uid, func(p *pod) error {
 		id := p.ids[name]
@@ -277,9 +277,9 @@ func (k *Kubelet) StopContainer(ctx context.Context, uid, name string) error {
 	})
 }
 
-// RestartContainer ends a container of a pod if it runs, removes it, and creates it again. A standard init container
-// runs and ends once more. The error wraps ErrNotRunning when the pod does not run. If the container cannot be
-// created, the loop tries again.
+// RestartContainer ends a container of a pod if it runs, removes it, and creates it again. A
+// standard init container runs and ends once more. The error wraps ErrNotRunning when the pod does
+// not run. If the container cannot be created, the loop tries again.
 func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error {
 	return k.with(uid, func(p *pod) error {
 		c, i := k.asked(p).Container(name)
@@ -304,8 +304,9 @@ func (k *Kubelet) RestartContainer(ctx context.Context, uid, name string) error 
 	})
 }
 
-// RestartPod ends a pod's containers and its sandbox, and creates them again, as after the end of a sandbox. The error
-// wraps ErrNotRunning when the pod does not run. If something cannot be created, the loop tries again.
+// RestartPod ends a pod's containers and its sandbox, and creates them again, as after the end of a
+// sandbox. The error wraps ErrNotRunning when the pod does not run. If something cannot be created,
+// the loop tries again.
 func (k *Kubelet) RestartPod(ctx context.Context, uid string) error {
 	return k.with(uid, func(p *pod) error {
 		err := k.runtime.RemovePodSandbox(ctx, p.sandbox)

@@ -40,8 +40,8 @@ var ErrCrashed = errors.New("the machine has no power")
 type Op struct {
 	// N counts the operations of a FS, from 1.
 	N int
-	// Kind is "mkdir", "lock", "hold", "unlock", "open", "read", "create", "write", "sync", "close", "link",
-	// "rename", "remove" or "syncdir".
+	// Kind is "mkdir", "lock", "hold", "unlock", "open", "read", "create", "write", "sync",
+	// "close", "link", "rename", "remove" or "syncdir".
 	Kind string
 	// Name is the file or directory; To is the second name of a link or rename.
 	Name, To string

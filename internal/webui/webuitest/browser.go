@@ -1,4 +1,5 @@
-// Package webuitest is a browser for tests of pages: a headless Chromium with a directory of its own.
+// Package webuitest is a browser for tests of pages: a headless Chromium with a directory of its
+// own.
 package webuitest
 
 import (

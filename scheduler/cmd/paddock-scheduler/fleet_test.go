@@ -17,9 +17,9 @@ import (
 	"github.com/paddock-project/paddock/internal/fleetcommand"
 )
 
-// TestFleet runs the scenarios in testdata. The command "file NAME" writes a file, "cluster" writes cluster.json (see
-// writeCluster), and "fleet" runs paddock-scheduler fleet with these arguments, beside the files; examples/ is the directory
-// of the examples.
+// TestFleet runs the scenarios in testdata. The command "file NAME" writes a file, "cluster" writes
+// cluster.json (see writeCluster), and "fleet" runs paddock-scheduler fleet with these arguments,
+// beside the files; examples/ is the directory of the examples.
 func TestFleet(t *testing.T) {
 	examples, err := filepath.Abs("../../../examples")
 	if err != nil {
@@ -65,7 +65,8 @@ func execute(root *cobra.Command, args []string) string {
 	return text
 }
 
-// TestAsPaddockFleet: with pods that have no constraints, the output is that of paddock fleet, in every form.
+// TestAsPaddockFleet: with pods that have no constraints, the output is that of paddock fleet, in
+// every form.
 func TestAsPaddockFleet(t *testing.T) {
 	t.Chdir("../../..")
 	t.Setenv("COLUMNS", "100")

@@ -1,7 +1,9 @@
-// Command paddock-scheduler is a kube-scheduler with the plugin Paddock. It has the flags of kube-scheduler; the plugin
-// does nothing unless the KubeSchedulerConfiguration has it in a profile.
+// Command paddock-scheduler is a kube-scheduler with the plugin Paddock. It has the flags of
+// kube-scheduler; the plugin does nothing unless the KubeSchedulerConfiguration has it in a
+// profile.
 //
-// With fleet as its first argument it is paddock fleet, and pods also obey topology spread and pod affinity.
+// With fleet as its first argument it is paddock fleet, and pods also obey topology spread and pod
+// affinity.
 package main
 
 import (
@@ -52,8 +54,8 @@ func offline() *cobra.Command {
 	return root
 }
 
-// version is this module's version and that of the kube-scheduler in it. Kubernetes' own text has a version only in
-// Kubernetes' own builds.
+// version is this module's version and that of the kube-scheduler in it. Kubernetes' own text has a
+// version only in Kubernetes' own builds.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,5 +1,5 @@
-// Command report reads the output of the benchmarks of the scheduler and prints what they measured beside what it
-// should be. `make scheduler-perf` calls it.
+// Command report reads the output of the benchmarks of the scheduler and prints what they measured
+// beside what it should be. `make scheduler-perf` calls it.
 package main
 
 import (
@@ -26,7 +26,8 @@ func main() {
 // metrics are the results of benchmarks, by name without the number of CPUs and by unit.
 type metrics map[string]map[string]float64
 
-// read takes the lines of a benchmark's results: a name, a number of rounds, then values with units.
+// read takes the lines of a benchmark's results: a name, a number of rounds, then values with
+// units.
 func read(from io.Reader) (metrics, error) {
 	m := metrics{}
 	lines := bufio.NewScanner(from)

@@ -1,5 +1,5 @@
-// Package chaos injects faults into a cluster while a load runs, and remembers when and where. A rejection is then
-// either the consequence of an injected fault, or one that nothing excuses.
+// Package chaos injects faults into a cluster while a load runs, and remembers when and where. A
+// rejection is then either the consequence of an injected fault, or one that nothing excuses.
 package chaos
 
 import (
@@ -57,7 +57,8 @@ type Chaos struct {
 type kind struct {
 	// every is the mean time between two faults.
 	every time.Duration
-	// Lag is how long after its end a fault may have consequences: until the scheduler sees what the node shows.
+	// Lag is how long after its end a fault may have consequences: until the scheduler sees what
+	// the node shows.
 	lag    time.Duration
 	global bool
 	inject func(c *Chaos, ctx context.Context, node string) error
@@ -87,7 +88,8 @@ func Kinds() (names []string, what map[string]string) {
 	return slices.Sorted(maps.Keys(kinds)), what
 }
 
-// New makes a Chaos of a list of kinds, separated by commas; "all" is all of them, and nothing is none.
+// New makes a Chaos of a list of kinds, separated by commas; "all" is all of them, and nothing is
+// none.
 func New(list string, w World) (*Chaos, error) {
 	names, _ := Kinds()
 	var chosen []string
@@ -106,8 +108,8 @@ func New(list string, w World) (*Chaos, error) {
 	return &Chaos{World: w, kinds: chosen, random: rand.New(rand.NewPCG(w.Seed, 2)), busy: map[string]bool{}}, nil
 }
 
-// Run injects faults until enough is closed, and waits until the last one is over. What could not be injected is an
-// error. It ends with ctx, whatever is under way.
+// Run injects faults until enough is closed, and waits until the last one is over. What could not
+// be injected is an error. It ends with ctx, whatever is under way.
 func (c *Chaos) Run(ctx context.Context, enough <-chan struct{}) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -184,8 +186,9 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Cause is the kind of the fault that excuses a rejection of a pod that was bound to a node, and rejected there, at
-// these times; empty: none does. A fault excuses what was decided while it could have consequences.
+// Cause is the kind of the fault that excuses a rejection of a pod that was bound to a node, and
+// rejected there, at these times; empty: none does. A fault excuses what was decided while it could
+// have consequences.
 func (c *Chaos) Cause(node, pod string, bound, rejected time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A fault excuses a rejection on its node if the pod was bound before the fault's consequences were over, and rejected
-// after it began.
+// A fault excuses a rejection on its node if the pod was bound before the fault's consequences were
+// over, and rejected after it began.
 func TestCause(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	c := &Chaos{windows: []Window{{Kind: "policy", Node: "a", From: at(10), To: at(20)}, {Kind: "api", From: at(40), To: at(50)}}}

@@ -76,7 +76,8 @@ func (c *Chaos) pod(name, node string) *v1.Pod {
 // settled is when a pod that started is known to everybody who looks.
 const settled = 2 * time.Second
 
-// foreign is a pod that another scheduler bound. It stays for a while; nothing about it is a surprise then.
+// foreign is a pod that another scheduler bound. It stays for a while; nothing about it is a
+// surprise then.
 func (c *Chaos) foreign(ctx context.Context, node string) error {
 	pod, err := c.Client.CoreV1().Pods(c.Namespace).Create(ctx, c.pod("foreign", node), metav1.CreateOptions{})
 	if err != nil {
@@ -145,7 +146,8 @@ func (c *Chaos) drain(ctx context.Context, node string) error {
 	return cordon(false)
 }
 
-// away takes an API server that does not answer, and a pod that is gone, for no error: both are faults of others.
+// away takes an API server that does not answer, and a pod that is gone, for no error: both are
+// faults of others.
 func away(err error) error {
 	if _, status := err.(apierrors.APIStatus); !status || apierrors.IsNotFound(err) {
 		return nil

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// hookTimeout and requestTimeout are longer than on a node (0.8 s and 2 s): here a thousand nodes share the CPUs of
-	// one machine, and a late answer would say nothing about Paddock.
+	// hookTimeout and requestTimeout are longer than on a node (0.8 s and 2 s): here a thousand
+	// nodes share the CPUs of one machine, and a late answer would say nothing about Paddock.
 	hookTimeout, requestTimeout = 10 * time.Second, 30 * time.Second
 	// period is how often an agent compares everything.
 	period = 30 * time.Second

@@ -21,14 +21,14 @@ const (
 	LabelKind    = "cluster.paddock-project.github.io/kind"
 )
 
-// GracePeriod is the controller manager's --node-monitor-grace-period. It is longer than an API server needs for the
-// leases of all nodes while it shares few CPUs with everything else: a hollow node that was late would stay unreachable,
-// because it does not write its status again.
+// GracePeriod is the controller manager's --node-monitor-grace-period. It is longer than an API
+// server needs for the leases of all nodes while it shares few CPUs with everything else: a hollow
+// node that was late would stay unreachable, because it does not write its status again.
 const GracePeriod = 30 * time.Minute
 
 const (
-	// leaseEvery is rarer than a kubelet's 10 s: a thousand leases every ten seconds would be most of what the API
-	// server does here.
+	// leaseEvery is rarer than a kubelet's 10 s: a thousand leases every ten seconds would be most
+	// of what the API server does here.
 	leaseEvery = time.Minute
 	// retryAPI is the wait before a write is tried again, patience how long one may take.
 	retryAPI, patience = time.Second, 20 * time.Second
@@ -60,7 +60,8 @@ const (
 	agentNamespace, agentLabel, agentName = "paddock", "app.kubernetes.io/name", "paddock"
 )
 
-// isAgent reports whether a pod is that of an agent. It is not run: the agent is a part of the hollow node.
+// isAgent reports whether a pod is that of an agent. It is not run: the agent is a part of the
+// hollow node.
 func isAgent(pod *v1.Pod) bool {
 	return pod.Namespace == agentNamespace && pod.Labels[agentLabel] == agentName
 }

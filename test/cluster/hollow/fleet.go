@@ -65,8 +65,8 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string)
 	return f, nil
 }
 
-// asAgent is the configuration of the agent of a node: its service account, with a token that is tied to its node, as
-// the API server sees it.
+// asAgent is the configuration of the agent of a node: its service account, with a token that is
+// tied to its node, as the API server sees it.
 func asAgent(config *rest.Config, node string) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.Impersonate = rest.ImpersonationConfig{
@@ -80,7 +80,8 @@ func asAgent(config *rest.Config, node string) *rest.Config {
 // NodeName is the name of the node with that index in the list of kinds.
 func NodeName(k *Kind, i int) string { return fmt.Sprintf("%s-%04d", k.Name, i) }
 
-// Run registers the nodes, starts their agents, and runs pods until ctx ends. ready is called once everything runs.
+// Run registers the nodes, starts their agents, and runs pods until ctx ends. ready is called once
+// everything runs.
 func (f *Fleet) Run(ctx context.Context, ready func()) error {
 	if err := f.each(ctx, func(ctx context.Context, n *Node) error {
 		a, err := n.startAgent(ctx)
@@ -110,7 +111,8 @@ func (f *Fleet) Run(ctx context.Context, ready func()) error {
 // parallel is how many nodes are registered at a time.
 const parallel = 16
 
-// each calls do for every node, several at a time. do gets the fleet's context: what it starts goes on.
+// each calls do for every node, several at a time. do gets the fleet's context: what it starts goes
+// on.
 func (f *Fleet) each(ctx context.Context, do func(context.Context, *Node) error) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, parallel)

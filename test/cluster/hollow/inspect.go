@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/statefile"
 )
 
-// inspect is the node's state, judged by its own check, by a count that shares no code with it, and by the cgroups.
+// inspect is the node's state, judged by its own check, by a count that shares no code with it, and
+// by the cgroups.
 func (n *Node) inspect() NodeState {
 	out := NodeState{Name: n.Name, Kind: n.Kind.Name, Grants: map[string]string{}}
 	s := n.State()
@@ -50,8 +51,8 @@ func doubleCPUs(grants []*node.Grant) (wrong []string) {
 	return wrong
 }
 
-// doubleBytes are the sets of NUMA nodes with more bytes assigned than they have: what is charged to NUMA nodes of a
-// set, and to no other, fits into the set.
+// doubleBytes are the sets of NUMA nodes with more bytes assigned than they have: what is charged
+// to NUMA nodes of a set, and to no other, fits into the set.
 func doubleBytes(s *node.State, grants []*node.Grant) (wrong []string) {
 	type key struct {
 		kind  string
@@ -97,8 +98,8 @@ func amount(n machine.Node, kind string) int64 {
 	return rest
 }
 
-// wrongCgroups are the containers that do not run where their grants are, and those that run on the CPUs of another
-// pod.
+// wrongCgroups are the containers that do not run where their grants are, and those that run on the
+// CPUs of another pod.
 func wrongCgroups(s *node.State, running []converge.Observed) (wrong []string) {
 	for _, o := range running {
 		who := o.Pod + "/" + o.Container

@@ -32,7 +32,8 @@ func grant(uid, cpus string, bytes int64) *node.Grant {
 	}
 }
 
-// The count finds what the node's own check would have to find too: it is tried on grants that no node makes.
+// The count finds what the node's own check would have to find too: it is tried on grants that no
+// node makes.
 func TestAssignedTwice(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 1)
 	if err != nil {
@@ -57,7 +58,8 @@ func TestAssignedTwice(t *testing.T) {
 	}
 }
 
-// A container that runs on CPUs of another pod is found, and one that runs elsewhere than its grant.
+// A container that runs on CPUs of another pod is found, and one that runs elsewhere than its
+// grant.
 func TestCgroups(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 1)
 	if err != nil {
@@ -108,8 +110,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestGoneByAnotherConnection: a list that misses a pod shows that it is gone, although no other pod is left on the node
-// and the kubelet answers on another connection: it lists the pod of the agent.
+// TestGoneByAnotherConnection: a list that misses a pod shows that it is gone, although no other
+// pod is left on the node and the kubelet answers on another connection: it lists the pod of the
+// agent.
 func TestGoneByAnotherConnection(t *testing.T) {
 	kinds, err := ReadKinds("../fleet.yaml", 1)
 	if err != nil {

@@ -29,8 +29,9 @@ var short = map[node.TopologyPolicy]string{
 	node.TopologySingleNUMANode: "single", node.TopologyRestricted: "restricted", node.TopologyBestEffort: "best", node.TopologyNone: "none",
 }
 
-// ReadKinds reads a file of nodes (inputs.FleetNodes) and returns a list of n kinds, one for each node: the machines
-// by their shares, spread evenly, and for each machine every policy in both scopes in turn.
+// ReadKinds reads a file of nodes (inputs.FleetNodes) and returns a list of n kinds, one for each
+// node: the machines by their shares, spread evenly, and for each machine every policy in both
+// scopes in turn.
 func ReadKinds(file string, n int) ([]*Kind, error) {
 	read, err := inputs.Reader{}.Fleet(file)
 	if err != nil {

@@ -30,10 +30,12 @@ type Node struct {
 	agent   *agent
 	changed *node.Policy // instead of the kind's, from the agent's next start on
 	pods    map[string]*worker
-	// own is the pod of the agent. It does not run here, and is listed as on every node with the DaemonSet: the list of a
-	// kubelet is never empty there, so one without a pod shows that the pod is gone, also after another connection.
+	// own is the pod of the agent. It does not run here, and is listed as on every node with the
+	// DaemonSet: the list of a kubelet is never empty there, so one without a pod shows that the
+	// pod is gone, also after another connection.
 	own *v1.Pod
-	// tamper is what happens to the grants of pods that come: lost, corrupt or forged; empty: nothing.
+	// tamper is what happens to the grants of pods that come: lost, corrupt or forged; empty:
+	// nothing.
 	tamper string
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/paddock-project/paddock/internal/handover"
 )
 
-// changePolicy gives a node the next topology policy. Its agent starts again with it, and has shown it at the end.
+// changePolicy gives a node the next topology policy. Its agent starts again with it, and has shown
+// it at the end.
 func (n *Node) changePolicy(ctx context.Context) error {
 	policy := n.policy()
 	policy.Topology = topologies[(slices.Index(topologies, policy.Topology)+1)%len(topologies)]
@@ -66,7 +67,8 @@ func (n *Node) endStatic(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// isStatic reports whether a pod is one of the node's own manifests, isMirror whether it only shows one.
+// isStatic reports whether a pod is one of the node's own manifests, isMirror whether it only shows
+// one.
 func isStatic(pod *v1.Pod) bool {
 	return pod.Annotations[configSource] == "file" && pod.Annotations[configMirror] == ""
 }

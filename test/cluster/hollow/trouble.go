@@ -19,7 +19,8 @@ type Trouble struct {
 	UID, Pod   string
 	// Hook is RunPodSandbox or CreateContainer.
 	Hook string
-	// Rejected is true if the node rejected the pod. Otherwise the agent was away or could not decide.
+	// Rejected is true if the node rejected the pod. Otherwise the agent was away or could not
+	// decide.
 	Rejected bool
 	// Cause is the reason and the rule of a rejection.
 	Cause string

@@ -14,18 +14,19 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// Duration is the annotation of a pod that ends by itself: the time for which it runs, as time.ParseDuration reads it.
+// Duration is the annotation of a pod that ends by itself: the time for which it runs, as
+// time.ParseDuration reads it.
 const Duration = "cluster.paddock-project.github.io/duration"
 
 const (
-	// backOff is the kubelet's wait before it tries a pod again, which is up to half as much longer (pkg/kubelet:
-	// backOffPeriod and workerBackOffPeriodJitterFactor in 1.36).
+	// backOff is the kubelet's wait before it tries a pod again, which is up to half as much longer
+	// (pkg/kubelet: backOffPeriod and workerBackOffPeriodJitterFactor in 1.36).
 	backOff = 10 * time.Second
 	jitter  = 0.5
 )
 
-// worker is the kubelet's work for one pod. The node's mu protects the fields down to the blank line; the others are
-// the goroutine's.
+// worker is the kubelet's work for one pod. The node's mu protects the fields down to the blank
+// line; the others are the goroutine's.
 type worker struct {
 	node   *Node
 	uid    string

@@ -162,7 +162,8 @@ func (c *cluster) asAccount() string {
 	return file
 }
 
-// run starts the scheduler as its Deployment does, with a configuration and the token of its account.
+// run starts the scheduler as its Deployment does, with a configuration and the token of its
+// account.
 func (c *cluster) run(config string) {
 	c.Helper()
 	account := c.asAccount()
@@ -203,7 +204,8 @@ func (c *cluster) end() string {
 	return all[max(0, len(all)-most):]
 }
 
-// log is what the scheduler printed. This API server serves no proxies, whose CA every kube-scheduler looks for.
+// log is what the scheduler printed. This API server serves no proxies, whose CA every
+// kube-scheduler looks for.
 func (c *cluster) log() string {
 	data, err := os.ReadFile(filepath.Join(c.dir, "paddock-scheduler.log"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // The name of the scheduler and of everything that deploy/scheduler has.
 const scheduler = "paddock-scheduler"
 
-// TestScheduler: what deploy/scheduler allows is enough to schedule, to evict, to serve its metrics, and to take the
-// place of kube-scheduler. Nothing of it is left afterwards.
+// TestScheduler: what deploy/scheduler allows is enough to schedule, to evict, to serve its
+// metrics, and to take the place of kube-scheduler. Nothing of it is left afterwards.
 func TestScheduler(t *testing.T) {
 	c := start(t, 3)
 	c.build()
@@ -86,7 +86,8 @@ func (c *cluster) runs(name string, count int) {
 	})
 }
 
-// schedules: pods run with the grants that the scheduler handed over, and their events and the Lease have its name.
+// schedules: pods run with the grants that the scheduler handed over, and their events and the
+// Lease have its name.
 func (c *cluster) schedules() {
 	c.Helper()
 	c.replicas("some", scheduler, 6, "4")
@@ -123,7 +124,8 @@ func (c *cluster) reject() (stuck, alone v1.Pod) {
 	return stuck, *made
 }
 
-// evicts: the pod of the ReplicaSet is replaced by another one, with an event. The pod without an owner stays.
+// evicts: the pod of the ReplicaSet is replaced by another one, with an event. The pod without an
+// owner stays.
 func (c *cluster) evicts(stuck, alone v1.Pod) {
 	c.Helper()
 	begin := time.Now()

@@ -36,8 +36,8 @@ func (t *tries) Exported(err error, missing bool) {
 	}
 }
 
-// TestNodeResourceTopology: an agent with the documented rule waits for the definition, writes the object of its node, and
-// not again while nothing changes.
+// TestNodeResourceTopology: an agent with the documented rule waits for the definition, writes the
+// object of its node, and not again while nothing changes.
 func TestNodeResourceTopology(t *testing.T) {
 	c := start(t, 0)
 	c.kubectl("patch", "clusterrole", "paddock", "--type=json", "--patch", `[{"op": "add", "path": "/rules/-", "value":

@@ -28,7 +28,8 @@ type Config struct {
 	Placements int
 	// Most is the longest time for that; 0: as long as it takes.
 	Most time.Duration
-	// Capacity is what the nodes have in thousandths of a CPU, Fill the part of it that pods request.
+	// Capacity is what the nodes have in thousandths of a CPU, Fill the part of it that pods
+	// request.
 	Capacity int64
 	Fill     float64
 	Seed     uint64
@@ -36,19 +37,20 @@ type Config struct {
 	Evict time.Duration
 	// Beside is more to say about the load while it runs; nil: nothing.
 	Beside func(context.Context) string
-	// Placed is called when enough pods were bound, before the end waits for those that do not run yet; nil: not.
+	// Placed is called when enough pods were bound, before the end waits for those that do not run
+	// yet; nil: not.
 	Placed func()
 	Say    func(format string, args ...any)
 }
 
 const (
-	// waiting limits the pods that are not bound, parallel the requests under way: on a busy machine one takes some 200 ms,
-	// and the load must not wait for that.
+	// waiting limits the pods that are not bound, parallel the requests under way: on a busy
+	// machine one takes some 200 ms, and the load must not wait for that.
 	waiting, parallel = 60, 32
 	// withdraw is when a user gives up on a pod that finds no node: in a full fleet some never do.
 	withdraw = 10 * time.Second
-	// settle is how long the end waits for pods that are bound and do not run: longer than a scheduler waits before it
-	// evicts them.
+	// settle is how long the end waits for pods that are bound and do not run: longer than a
+	// scheduler waits before it evicts them.
 	settle = 90 * time.Second
 	tick   = 50 * time.Millisecond
 	tell   = 10 * time.Second
@@ -70,8 +72,8 @@ type Load struct {
 	failed      error // the first request that failed for good; mu protects it
 }
 
-// Run creates pods until enough were bound, keeps the fleet as full as it should be, and waits until what is bound
-// runs.
+// Run creates pods until enough were bound, keeps the fleet as full as it should be, and waits
+// until what is bound runs.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	l := &Load{Config: c, tracker: tracker{pods: map[string]*Pod{}, freed: map[string]time.Time{}}, random: rand.New(rand.NewPCG(c.Seed, 1)), slots: make(chan struct{}, parallel)}
 	if err := l.prepare(ctx); err != nil {
@@ -112,11 +114,12 @@ func Prepare(ctx context.Context, client kubernetes.Interface, namespace string)
 	}
 }
 
-// class is the PriorityClass of the pods. All are equal: without it a scheduler would look on every node for pods to
-// preempt, for every pod that finds no room, and find none.
+// class is the PriorityClass of the pods. All are equal: without it a scheduler would look on every
+// node for pods to preempt, for every pod that finds no room, and find none.
 const class = "load"
 
-// prepare makes the namespace, and the object that controls the pods: only pods with a controller are evicted.
+// prepare makes the namespace, and the object that controls the pods: only pods with a controller
+// are evicted.
 func (l *Load) prepare(ctx context.Context) error {
 	if err := Prepare(ctx, l.Client, l.Namespace); err != nil {
 		return err
@@ -211,11 +214,13 @@ func (l *Load) step(ctx context.Context, s summary) {
 	}
 }
 
-// replaced is for how many CPUs of the nodes one pod ends at a time, in thousandths. A pod takes up to two seconds to end
-// on a busy machine, and so many of them bound the rate of a full fleet. They are 0.3 % of its CPUs.
+// replaced is for how many CPUs of the nodes one pod ends at a time, in thousandths. A pod takes up
+// to two seconds to end on a busy machine, and so many of them bound the rate of a full fleet. They
+// are 0.3 % of its CPUs.
 const replaced = 2_500 * 1000
 
-// prepareNext makes the pods for which room is made at a time, and returns what they request together.
+// prepareNext makes the pods for which room is made at a time, and returns what they request
+// together.
 func (l *Load) prepareNext() (milli int64) {
 	for len(l.next) < max(1, int(l.Capacity/replaced)) {
 		spec, milli := l.Templates.Next(l.random)
@@ -275,8 +280,8 @@ func (l *Load) endSome(ctx context.Context, milli int64) {
 	}
 }
 
-// request makes a request in the background, a few at a time. do may be tried again: it must not fail for what is
-// done already.
+// request makes a request in the background, a few at a time. do may be tried again: it must not
+// fail for what is done already.
 func (l *Load) request(ctx context.Context, do func(context.Context) error) {
 	l.slots <- struct{}{}
 	l.requests.Go(func() {

@@ -11,13 +11,14 @@ import (
 // Result is what became of a load.
 type Result struct {
 	Pods map[types.UID]*Pod
-	// Created are pods, Bound those that a scheduler bound, Ran those of them that ran, and Lost those that are bound
-	// at the end and do not run.
+	// Created are pods, Bound those that a scheduler bound, Ran those of them that ran, and Lost
+	// those that are bound at the end and do not run.
 	Created, Bound, Ran, Lost, Withdrawn, Evicted int
 	Took                                          time.Duration
 	// ToBind is from creation to binding, ToRun from there to Running.
 	ToBind, ToRun Quantiles
-	// Woken is from the end of a pod to the binding of one that had waited for room on its node, and Waited how many had.
+	// Woken is from the end of a pod to the binding of one that had waited for room on its node,
+	// and Waited how many had.
 	Woken  Quantiles
 	Waited int
 }

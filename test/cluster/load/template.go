@@ -22,11 +22,12 @@ type shape struct {
 	upTo         int64 // the frequencies of the shapes up to this one
 }
 
-// largest is the largest request that is taken from a trace, in thousandths of a CPU. Larger pods fit on one or two
-// of the machine kinds and would only wait.
+// largest is the largest request that is taken from a trace, in thousandths of a CPU. Larger pods
+// fit on one or two of the machine kinds and would only wait.
 const largest = 32_000
 
-// ReadTemplates reads a trace of package shapes. Its pods' GPUs are left out: hollow nodes have none.
+// ReadTemplates reads a trace of package shapes. Its pods' GPUs are left out: hollow nodes have
+// none.
 func ReadTemplates(file string, columns map[string]string) (*Templates, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -22,7 +22,8 @@ type Pod struct {
 	Born                    time.Time
 	Created, Bound, Running time.Time
 	Node                    string
-	// Woken is the time from the last end of a pod on its node to its binding, if it had waited for room.
+	// Woken is the time from the last end of a pod on its node to its binding, if it had waited for
+	// room.
 	Woken time.Duration
 	// Ending is true from its deletion on.
 	Ending bool
@@ -35,8 +36,8 @@ type Pod struct {
 type tracker struct {
 	mu   sync.Mutex
 	pods map[string]*Pod // by name, without those of past
-	// past are the pods that the API server has no more, and ran how many of them were bound: a load looks at the others
-	// many times a second.
+	// past are the pods that the API server has no more, and ran how many of them were bound: a
+	// load looks at the others many times a second.
 	past []*Pod
 	ran  int
 	// freed is when the last pod of a node ended.

@@ -1,5 +1,5 @@
-// Package plane runs a control plane without nodes: etcd, an API server and a controller manager on loopback, with
-// their files in one directory. Schedulers are started beside it.
+// Package plane runs a control plane without nodes: etcd, an API server and a controller manager on
+// loopback, with their files in one directory. Schedulers are started beside it.
 package plane
 
 import (

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Slow passes requests on to the API server and delays what watches answer, on request. It is for one client, as which
-// it asks.
+// Slow passes requests on to the API server and delays what watches answer, on request. It is for
+// one client, as which it asks.
 type Slow struct {
 	server *http.Server
 	url    string

@@ -32,7 +32,8 @@ const (
 	commandLimit = 4 * time.Minute
 )
 
-// TestCluster plays the pages of testdata in their order on one cluster: each begins where the one before ends.
+// TestCluster plays the pages of testdata in their order on one cluster: each begins where the one
+// before ends.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster is not started in a short run")
@@ -71,7 +72,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// pages are the pages whose names match a regular expression, in their order. A page needs those before it.
+// pages are the pages whose names match a regular expression, in their order. A page needs those
+// before it.
 func pages(match string) ([]string, error) {
 	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	apiInside = "10.0.2.100:6443"
 	nodeIP    = "10.0.2.15"
 	nodeName  = "node1"
-	// The addresses of services are in QEMU's network, so that apiService, the first one, can lead to the API server.
-	// Nothing listens on the others: no program of the tests uses one.
+	// The addresses of services are in QEMU's network, so that apiService, the first one, can lead
+	// to the API server. Nothing listens on the others: no program of the tests uses one.
 	serviceAddresses, apiService = "10.0.2.112/29", "10.0.2.113:443"
 )
 
@@ -35,7 +35,8 @@ type plane struct {
 	egress   net.Listener
 }
 
-// startControl starts a control plane with its files in dir, a path that is short enough for sockets.
+// startControl starts a control plane with its files in dir, a path that is short enough for
+// sockets.
 func startControl(ctx context.Context, p *parts.Cluster, dir string) (c *plane, err error) {
 	c = &plane{dir: dir, programs: control.Programs{Dir: dir}, config: filepath.Join(dir, "admin.conf")}
 	defer func() {

@@ -59,9 +59,9 @@ func ssh(ctx context.Context, n *node, words []string, stdin []byte) (wire.Ended
 	return n.shell(ctx, line, stdin)
 }
 
-// cpus prints where containers run: what the kernel lets their processes do, and the quota of their cgroup. Without
-// words it prints all containers outside of the namespace paddock, otherwise those of the pods that are named as
-// NAMESPACE/POD, where POD may be the beginning of the name.
+// cpus prints where containers run: what the kernel lets their processes do, and the quota of their
+// cgroup. Without words it prints all containers outside of the namespace paddock, otherwise those
+// of the pods that are named as NAMESPACE/POD, where POD may be the beginning of the name.
 func cpus(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	o, err := vm.Do[wire.Observation](ctx, n.vm, wire.OpObserve, wire.Nothing{})
 	if err != nil {
@@ -91,10 +91,11 @@ func begin(ctx context.Context, n *node, _ []string, _ []byte) (wire.Ended, erro
 	return wire.Ended{}, err
 }
 
-// watched prints what became, since the watch began, of the containers whose pods begin with each of the words, and
-// which have CPUs of their own. A line for each word says how many there were, and that all kept their CPUs for
-// themselves. Lines behind it name those that moved, and other containers that could run on the same CPUs at the same
-// time. The agent's own container is left out: where the plugin is required it starts without it.
+// watched prints what became, since the watch began, of the containers whose pods begin with each
+// of the words, and which have CPUs of their own. A line for each word says how many there were,
+// and that all kept their CPUs for themselves. Lines behind it name those that moved, and other
+// containers that could run on the same CPUs at the same time. The agent's own container is left
+// out: where the plugin is required it starts without it.
 func watched(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	w, err := vm.Do[wire.Watched](ctx, n.vm, wire.OpWatched, wire.Nothing{})
 	if err != nil {
@@ -132,13 +133,14 @@ func moves(c wire.WatchedContainer) string {
 	return line + "\n"
 }
 
-// lost is for how many looks a container that starts may have CPUs of another. containerd 2.4.2 loses an update of a
-// container that it is about to start: it changes the container's specification, which has been handed to runc already.
-// The agent finds that in the cgroup, and repairs it within seconds.
+// lost is for how many looks a container that starts may have CPUs of another. containerd 2.4.2
+// loses an update of a container that it is about to start: it changes the container's
+// specification, which has been handed to runc already. The agent finds that in the cgroup, and
+// repairs it within seconds.
 const lost = 10
 
-// intruders are the containers that could run on the CPUs of c. A look takes a moment, in which containers may come
-// and go; two looks in a row leave no doubt.
+// intruders are the containers that could run on the CPUs of c. A look takes a moment, in which
+// containers may come and go; two looks in a row leave no doubt.
 func intruders(c wire.WatchedContainer, all []wire.WatchedContainer) string {
 	text := ""
 	for _, other := range all {

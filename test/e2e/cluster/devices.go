@@ -16,9 +16,9 @@ const (
 	agentSocket   = "/run/paddock/podresources.sock"
 )
 
-// devices prints the devices of containers by the PodResources APIs of the kubelet and of the agent, a line for each
-// device or container without devices. Lines of both begin with a space, those of the kubelet alone with -, those of
-// the agent alone with +. Words are those of cpus.
+// devices prints the devices of containers by the PodResources APIs of the kubelet and of the
+// agent, a line for each device or container without devices. Lines of both begin with a space,
+// those of the kubelet alone with -, those of the agent alone with +. Words are those of cpus.
 func devices(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	var listed [2][]string
 	for i, socket := range []string{kubeletSocket, agentSocket} {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// listenEgress serves HTTP CONNECT on a socket: the API server's way to the address inside, which is behind a port
-// of loopback. It leads nowhere else. It ends when it is closed.
+// listenEgress serves HTTP CONNECT on a socket: the API server's way to the address inside, which
+// is behind a port of loopback. It leads nowhere else. It ends when it is closed.
 func listenEgress(socket, inside string, port int) (net.Listener, error) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// kernel takes the machine of the node away and boots another one, with the kernel of a series. Its disk is new: pods
-// that are bound to the node start again.
+// kernel takes the machine of the node away and boots another one, with the kernel of a series. Its
+// disk is new: pods that are bound to the node start again.
 func kernel(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 1 {
 		return wire.Ended{}, fmt.Errorf("want: kernel SERIES")
@@ -28,8 +28,8 @@ func kernel(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended,
 	return wire.Ended{}, n.boot(ctx)
 }
 
-// numa prints on which NUMA nodes the anonymous memory of containers is, in MiB: a container for each line, as the
-// words of cpus name them. Less than 1 MiB is not printed.
+// numa prints on which NUMA nodes the anonymous memory of containers is, in MiB: a container for
+// each line, as the words of cpus name them. Less than 1 MiB is not printed.
 func numa(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	o, err := vm.Do[wire.Observation](ctx, n.vm, wire.OpObserve, wire.Nothing{})
 	if err != nil {
@@ -44,7 +44,8 @@ func numa(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, e
 	return wire.Ended{Stdout: out.String()}, nil
 }
 
-// anonymous reads the line "anon N0=BYTES N1=BYTES" of memory.numa_stat (Documentation/admin-guide/cgroup-v2.rst).
+// anonymous reads the line "anon N0=BYTES N1=BYTES" of memory.numa_stat
+// (Documentation/admin-guide/cgroup-v2.rst).
 func anonymous(stat string) string {
 	var nodes []string
 	for line := range strings.Lines(stat) {

@@ -32,11 +32,13 @@ type node struct {
 	plane   *plane
 	parts   *parts.Parts
 	machine vm.Machine
-	// ids are the IDs of containers of which changes are counted; see hold. Commands of a page run one after the other.
+	// ids are the IDs of containers of which changes are counted; see hold. Commands of a page run
+	// one after the other.
 	ids map[string]string
 }
 
-// bootNode boots the node of a control plane with its files in dir. Its disk has nothing from a run before.
+// bootNode boots the node of a control plane with its files in dir. Its disk has nothing from a run
+// before.
 func bootNode(ctx context.Context, c *plane, p *parts.Parts, machine, dir string) (*node, error) {
 	description, err := vm.ReadMachine(machine)
 	if err != nil {
@@ -125,8 +127,8 @@ func (n *node) install(ctx context.Context, c *plane) error {
 
 var errNetwork = errors.New("the machine does not reach the API server")
 
-// start is what a node does after each boot. Now and then the emulated network card sends nothing from the start: the
-// machine is ended then.
+// start is what a node does after each boot. Now and then the emulated network card sends nothing
+// from the start: the machine is ended then.
 func (n *node) start(ctx context.Context) error {
 	if err := n.reach(ctx); err != nil {
 		return errors.Join(err, n.vm.Kill())
@@ -149,8 +151,8 @@ func (n *node) reach(ctx context.Context) error {
 	return nil
 }
 
-// fault is why a page failed that says nothing of the agent; nil: there is no such reason. An emulator of several CPUs
-// loses one now and then, and an emulated network card stops sending.
+// fault is why a page failed that says nothing of the agent; nil: there is no such reason. An
+// emulator of several CPUs loses one now and then, and an emulated network card stops sending.
 func (n *node) fault(ctx context.Context) error {
 	if n.vm.Down() {
 		return vm.ErrDown
@@ -158,7 +160,8 @@ func (n *node) fault(ctx context.Context) error {
 	return n.reach(ctx)
 }
 
-// reboot ends the node in order, kubelet before containerd, and starts it again. Containers run until the end.
+// reboot ends the node in order, kubelet before containerd, and starts it again. Containers run
+// until the end.
 func (n *node) reboot(ctx context.Context) error {
 	for _, unit := range []string{"kubelet", "containerd"} {
 		if err := n.stopUnit(ctx, unit); err != nil {

@@ -15,9 +15,10 @@ import (
 //	~ kubectl get pod first -o jsonpath={.status.phase}
 //	Running
 //
-// A command that begins with $ runs once. One that begins with ~ runs until it gives the answer. A command
-// continues on the next line after a backslash. The answer is what the command writes to both of its outputs, and
-// "exit N" behind it if the exit code is not 0. In an answer, … is any text of a line, and a line … any number of lines.
+// A command that begins with $ runs once. One that begins with ~ runs until it gives the answer. A
+// command continues on the next line after a backslash. The answer is what the command writes to
+// both of its outputs, and "exit N" behind it if the exit code is not 0. In an answer, … is any
+// text of a line, and a line … any number of lines.
 type page []block
 
 // block is a command with its answer, or prose.

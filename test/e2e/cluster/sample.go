@@ -18,9 +18,10 @@ func sample(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended,
 	return wire.Ended{}, err
 }
 
-// sampled prints what was seen since: how often another container could run on CPUs of one that has CPUs of its own,
-// and the CPUs, NUMA nodes and quotas that the containers and pods had one after the other which the words name, as
-// for sample. How long the quotas were there is not the same twice, and goes to the log of the test.
+// sampled prints what was seen since: how often another container could run on CPUs of one that has
+// CPUs of its own, and the CPUs, NUMA nodes and quotas that the containers and pods had one after
+// the other which the words name, as for sample. How long the quotas were there is not the same
+// twice, and goes to the log of the test.
 func sampled(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	s, err := vm.Do[wire.Sampled](ctx, n.vm, wire.OpSampled, wire.Nothing{})
 	if err != nil {
@@ -54,8 +55,9 @@ func sampled(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended
 	return wire.Ended{Stdout: out.String()}, nil
 }
 
-// changed compares when a container, NAMESPACE/POD/CONTAINER, was first seen with a list of CPUs with a time, by the clock
-// of the node. How long it was after that time goes to the log of the test.
+// changed compares when a container, NAMESPACE/POD/CONTAINER, was first seen with a list of CPUs
+// with a time, by the clock of the node. How long it was after that time goes to the log of the
+// test.
 func changed(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
 	if len(words) != 3 {
 		return wire.Ended{}, fmt.Errorf("want: changed NAMESPACE/POD/CONTAINER CPUS TIME")

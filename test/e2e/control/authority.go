@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// Authority signs the certificates of a cluster and keeps them in its directory, as NAME.crt and NAME.key.
+// Authority signs the certificates of a cluster and keeps them in its directory, as NAME.crt and
+// NAME.key.
 type Authority struct {
 	dir    string
 	cert   *x509.Certificate

@@ -20,8 +20,8 @@ import (
 // Patience is how long an API server may take to become ready.
 const Patience = 2 * time.Minute
 
-// Programs are the running programs of a control plane. They end with their context, with Stop, and with this
-// process, whatever comes first. A Programs is for one goroutine.
+// Programs are the running programs of a control plane. They end with their context, with Stop, and
+// with this process, whatever comes first. A Programs is for one goroutine.
 type Programs struct {
 	// Dir is for their output: Dir/NAME.log.
 	Dir     string
@@ -36,8 +36,9 @@ func (p *Programs) Start(ctx context.Context, program string, args ...string) er
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A session of its own: Ctrl-C is for the caller alone, which ends the programs in their order. And where the kernel
-	// divides the CPUs between sessions, a control plane does not get the share of one program.
+	// A session of its own: Ctrl-C is for the caller alone, which ends the programs in their order.
+	// And where the kernel divides the CPUs between sessions, a control plane does not get the
+	// share of one program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if err := errors.Join(cmd.Start(), log.Close()); err != nil {
 		return err
@@ -104,8 +105,8 @@ func AwaitAPI(ctx context.Context, port int, dir string) error {
 // LocalURL is the address of a port of loopback.
 func LocalURL(scheme string, port int) string { return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port) }
 
-// FreePorts are ports of loopback that nothing listens on. Another program may take one before it is used; a
-// test that this happens to fails and says which port.
+// FreePorts are ports of loopback that nothing listens on. Another program may take one before it
+// is used; a test that this happens to fails and says which port.
 func FreePorts(n int) (ports []int, err error) {
 	if n == 0 {
 		return nil, nil

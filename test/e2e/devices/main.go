@@ -1,11 +1,11 @@
-// Command devices gives a node of the tests devices that are not there: it is a device plugin for each extended
-// resource, and a DRA driver for each driver, of a file. No file of the kernel changes. A container finds an
-// environment variable DEVICE_ID for each device that it has.
+// Command devices gives a node of the tests devices that are not there: it is a device plugin for
+// each extended resource, and a DRA driver for each driver, of a file. No file of the kernel
+// changes. A container finds an environment variable DEVICE_ID for each device that it has.
 //
 //	devices KUBECONFIG NODE FILE
 //
-// It runs until SIGTERM. Then ResourceSlices stay, and the kubelet removes the resources of device plugins from its
-// node after some minutes.
+// It runs until SIGTERM. Then ResourceSlices stay, and the kubelet removes the resources of device
+// plugins from its node after some minutes.
 package main
 
 import (
@@ -25,7 +25,8 @@ import (
 
 // inventory is the file.
 type inventory struct {
-	// Plugins are the devices of extended resources, in the order in which they are given to containers.
+	// Plugins are the devices of extended resources, in the order in which they are given to
+	// containers.
 	Plugins map[string][]pluginDevice `json:"plugins"`
 	// Drivers are the devices of DRA drivers as their ResourceSlices have them.
 	Drivers map[string][]resourcev1.Device `json:"drivers"`

@@ -9,8 +9,8 @@ import (
 
 const cpus = "/sys/devices/system/cpu"
 
-// plug takes CPUs offline or online (Documentation/core-api/cpu_hotplug.rst). CPU 0 stays online: on x86 it
-// has no file.
+// plug takes CPUs offline or online (Documentation/core-api/cpu_hotplug.rst). CPU 0 stays online:
+// on x86 it has no file.
 func plug(in wire.Plug) (wire.Nothing, error) {
 	word := "0"
 	if in.Online {

@@ -52,8 +52,8 @@ type pod struct {
 	attempt uint32
 	sandbox string
 	config  *runtimev1.PodSandboxConfig
-	// containers are the IDs of those that were created in the sandbox, ended the init containers among
-	// them that are done. Both are for the lock.
+	// containers are the IDs of those that were created in the sandbox, ended the init containers
+	// among them that are done. Both are for the lock.
 	containers map[string]string
 	ended      map[string]bool
 	attempts   map[string]uint32
@@ -211,8 +211,8 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 	return started
 }
 
-// finish looks at an init container and ends it. SIGTERM would be lost on a first process that is not
-// ready for it yet.
+// finish looks at an init container and ends it. SIGTERM would be lost on a first process that is
+// not ready for it yet.
 func (k *kubelet) finish(ctx context.Context, p *pod, name string) (*wire.Container, error) {
 	id := p.containers[name]
 	dir := filepath.Join(cgroups, parent(p.spec), id)
@@ -388,8 +388,8 @@ func (k *kubelet) restart(in wire.ContainerName) (wire.RunResult, error) {
 	return result, fmt.Errorf("pod %s has no container %s", in.UID, in.Name)
 }
 
-// debug adds an ephemeral container to a pod that runs, as kubectl debug does: it is listed, and has no requests
-// and no limits of its own.
+// debug adds an ephemeral container to a pod that runs, as kubectl debug does: it is listed, and
+// has no requests and no limits of its own.
 func (k *kubelet) debug(in wire.ContainerName) (wire.RunResult, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()

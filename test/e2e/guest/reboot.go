@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// reboot has the machine start again as after an orderly end: what was written is on the disk, and the disk is not
-// in use. Programs are not asked: who wants them to end in order stops them before.
+// reboot has the machine start again as after an orderly end: what was written is on the disk, and
+// the disk is not in use. Programs are not asked: who wants them to end in order stops them before.
 func reboot(wire.Nothing) (wire.Nothing, error) {
 	unix.Sync()
 	// u makes all file systems read-only (Documentation/admin-guide/sysrq.rst).

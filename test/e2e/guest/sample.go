@@ -43,7 +43,8 @@ func (s *samples) begin(in wire.Sample) (wire.Nothing, error) {
 	return wire.Nothing{}, err
 }
 
-// run samples until stop is closed, before most other programs: they would keep it waiting on an emulated CPU.
+// run samples until stop is closed, before most other programs: they would keep it waiting on an
+// emulated CPU.
 func (s *samples) run(stop chan struct{}) {
 	runtime.LockOSThread() // And the thread ends with it.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)

@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// look is how often a watch reads the CPUs of every container. An emulated CPU needs some 20 ms for it.
+// look is how often a watch reads the CPUs of every container. An emulated CPU needs some 20 ms for
+// it.
 const look = 200 * time.Millisecond
 
 // here are the files of the node.

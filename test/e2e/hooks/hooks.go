@@ -1,4 +1,5 @@
-// Package hooks shows how long a runtime waited for the agent's answers, from the agent's own metrics.
+// Package hooks shows how long a runtime waited for the agent's answers, from the agent's own
+// metrics.
 package hooks
 
 import (
@@ -13,8 +14,8 @@ import (
 	"sync"
 )
 
-// rows are the histograms that are shown, by what is before their numbers; that of the hooks has a row
-// for each. An admission is nearly always part of the answer to RunPodSandbox.
+// rows are the histograms that are shown, by what is before their numbers; that of the hooks has a
+// row for each. An admission is nearly always part of the answer to RunPodSandbox.
 var rows = map[string]string{
 	"paddock_runtime_hook_duration_seconds_bucket": "",
 	"paddock_pod_lookup_duration_seconds_bucket":   "RunPodSandbox: asking the kubelet",
@@ -75,7 +76,8 @@ func (h *Hooks) add(line string) {
 	h.all[row][le] += uint64(n)
 }
 
-// How long 99 of 100 answers to a hook should take at most, and any may: then a runtime cuts us off.
+// How long 99 of 100 answers to a hook should take at most, and any may: then a runtime cuts us
+// off.
 const (
 	longest99 = 0.05
 	longest   = 2.0
@@ -94,7 +96,8 @@ func (h histogram) of(part float64) float64 {
 }
 
 // Print prints how long the agents' answers took. The error names a hook that took too long for a
-// runtime. What is longer than it should be is marked only: the speed of an emulated CPU is not known.
+// runtime. What is longer than it should be is marked only: the speed of an emulated CPU is not
+// known.
 func (h *Hooks) Print(out io.Writer) error {
 	if len(h.all) == 0 {
 		return nil

@@ -14,11 +14,12 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// Before is the commit of the image that clusters are upgraded from and rolled back to: the last release. The tests
-// build it from the repository's history.
+// Before is the commit of the image that clusters are upgraded from and rolled back to: the last
+// release. The tests build it from the repository's history.
 const Before = "fe0672268ae590c86bc45fc46826f90d9fc6598c"
 
-// Cluster are the programs of a cluster that run on this machine. A node's are input of its machine.
+// Cluster are the programs of a cluster that run on this machine. A node's are input of its
+// machine.
 type Cluster struct {
 	// ControlPlane has kube-apiserver, kube-controller-manager, kube-scheduler and kubectl.
 	ControlPlane string
@@ -68,7 +69,8 @@ func (m *maker) buildControlPlane(ctx context.Context) (*Cluster, error) {
 	return &Cluster{ControlPlane: programs, Etcd: filepath.Join(etcd, "etcd")}, err
 }
 
-// writeImages writes the images that a node imports. The one under test is made by a page, as users make it.
+// writeImages writes the images that a node imports. The one under test is made by a page, as users
+// make it.
 func (m *maker) writeImages(ctx context.Context, o Options, p *Parts) error {
 	for _, name := range []string{"busybox.tar", "paddock-before.tar"} {
 		p.Input[name] = filepath.Join(o.Work, name)
@@ -79,8 +81,8 @@ func (m *maker) writeImages(ctx context.Context, o Options, p *Parts) error {
 	return m.makeBefore(ctx, o, p)
 }
 
-// makeBefore makes the image and the manifests of the commit Before. A clone without it, such as a shallow one, has the
-// commit under test instead: an upgrade to an image of the same program.
+// makeBefore makes the image and the manifests of the commit Before. A clone without it, such as a
+// shallow one, has the commit under test instead: an upgrade to an image of the same program.
 func (m *maker) makeBefore(ctx context.Context, o Options, p *Parts) error {
 	commit := Before
 	if _, err := m.run(ctx, o.Source, nil, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// writeImage writes an OCI archive of one image with these files, under the name that containerd is to know it by.
+// writeImage writes an OCI archive of one image with these files, under the name that containerd is
+// to know it by.
 func writeImage(name, reference string, files []tarFile, entrypoint ...string) error {
 	var layer bytes.Buffer
 	if err := writeTar(&layer, files); err != nil {

@@ -16,8 +16,9 @@ import (
 
 // Kernels that machines name by their series.
 const (
-	// Stable is what most machines have: before 6.2 the kernel treats a task's own affinity otherwise, and before 6.18 a
-	// write to cpuset.mems may stop every other change of a cgroup until the pages have moved.
+	// Stable is what most machines have: before 6.2 the kernel treats a task's own affinity
+	// otherwise, and before 6.18 a write to cpuset.mems may stop every other change of a cgroup
+	// until the pages have moved.
 	Stable = "6.1"
 	// Moves is the first kernel on which Paddock moves the memory of running containers by default.
 	Moves = "6.18"
@@ -54,8 +55,8 @@ func (m *maker) findKernels(ctx context.Context, series []string) (map[string]Ke
 // the image has.
 type kernel struct{ image, modules, release, builtin string }
 
-// findKernel takes the newest kernel of a series that is kept, and downloads one if there is none. A kernel
-// is not what is tested: an older one that is here already is good enough.
+// findKernel takes the newest kernel of a series that is kept, and downloads one if there is none.
+// A kernel is not what is tested: an older one that is here already is good enough.
 func (m *maker) findKernel(ctx context.Context, series string) (kernel, error) {
 	const prefix = "kernel-"
 	kept, err := filepath.Glob(filepath.Join(m.cache, prefix+series+".*"))
@@ -108,8 +109,8 @@ func cloudReleases(packages string) (releases []string) {
 
 var number = regexp.MustCompile(`\d+`)
 
-// newest is the newest release of a series such as 6.18. Without one it is the newest of the first series behind it,
-// and empty if there is none.
+// newest is the newest release of a series such as 6.18. Without one it is the newest of the first
+// series behind it, and empty if there is none.
 func newest(releases []string, series string) string {
 	numbers := func(text string) (all []int) {
 		for _, digits := range number.FindAllString(text, -1) {
@@ -152,7 +153,8 @@ func openKernel(dir string) (kernel, error) {
 	return kernel{}, fmt.Errorf("%s has no modules of %s: remove the directory: %w", dir, release, ErrUnavailable)
 }
 
-// apt reads packages of a suite without changing anything of this machine's apt: it has lists of its own.
+// apt reads packages of a suite without changing anything of this machine's apt: it has lists of
+// its own.
 type apt struct {
 	m       *maker
 	dir     string

@@ -34,7 +34,8 @@ func (m *maker) buildHelm(ctx context.Context) (string, error) {
 	return m.buildAlone(ctx, "helm", helm, Helm, helm+"/pkg/cmd", helm+"/cmd/helm")
 }
 
-// buildAlone builds a program whose module cannot be built where it is, in a module that requires it.
+// buildAlone builds a program whose module cannot be built where it is, in a module that requires
+// it.
 func (m *maker) buildAlone(ctx context.Context, program, module, version, imports, pkg string) (string, error) {
 	return m.keep(program+"-"+version, func(dir string) error {
 		goMod := fmt.Sprintf("module e2e.invalid/%s\n\ngo 1.26.0\n\nrequire %s %s\n", program, module, version)
@@ -47,8 +48,9 @@ func (m *maker) buildAlone(ctx context.Context, program, module, version, import
 
 var stagingModule = regexp.MustCompile(`(?m)^\s*(k8s\.io/\S+) v0\.0\.0\s*$`)
 
-// buildKubernetes builds programs of Kubernetes in a module of their own: the product does not depend on
-// Kubernetes. Kubernetes names the modules of its own repository as v0.0.0; they are published as staging.
+// buildKubernetes builds programs of Kubernetes in a module of their own: the product does not
+// depend on Kubernetes. Kubernetes names the modules of its own repository as v0.0.0; they are
+// published as staging.
 func (m *maker) buildKubernetes(ctx context.Context, name string, programs ...string) (string, error) {
 	return m.keep(name, func(dir string) error {
 		out, err := m.run(ctx, m.cache, nil, "go", "mod", "download", "-json", kubernetes+"@"+Kubernetes)

@@ -99,7 +99,8 @@ func Find(ctx context.Context, o Options) (*Parts, error) {
 	return p, nil
 }
 
-// ControlPlane finds or makes the programs of a control plane, and nothing else: it needs no package of the system.
+// ControlPlane finds or makes the programs of a control plane, and nothing else: it needs no
+// package of the system.
 func ControlPlane(ctx context.Context, say func(format string, args ...any)) (*Cluster, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -179,15 +180,16 @@ func tail(s string) string {
 	return s
 }
 
-// target is the environment for binaries of the machines, static that for those without C, which need no
-// library.
+// target is the environment for binaries of the machines, static that for those without C, which
+// need no library.
 var (
 	target = []string{"GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH=amd64"}
 	static = append([]string{"CGO_ENABLED=0"}, target...)
 )
 
-// build are arguments of go, for binaries that are the same in every directory. To build Kubernetes takes minutes: one
-// package at a time leaves most of a developer's machine to its owner, and a CI run has it to itself.
+// build are arguments of go, for binaries that are the same in every directory. To build Kubernetes
+// takes minutes: one package at a time leaves most of a developer's machine to its owner, and a CI
+// run has it to itself.
 func build(args ...string) []string {
 	if os.Getenv("CI") == "true" {
 		return append([]string{"build", "-trimpath"}, args...)

@@ -19,7 +19,8 @@ import (
 const (
 	initramfsName = "initramfs.gz"
 	imageName     = "root.img"
-	// The file is sparse. Much of it stays free: the kubelet removes images from a disk that is nearly full.
+	// The file is sparse. Much of it stays free: the kubelet removes images from a disk that is
+	// nearly full.
 	imageSize = "4G"
 )
 
@@ -39,7 +40,8 @@ var modules = []string{
 // shell is this machine's, linked to no library.
 const shell = "/bin/busybox"
 
-// makeRoot makes the image of the root file system. Its name has everything in it that the content follows from.
+// makeRoot makes the image of the root file system. Its name has everything in it that the content
+// follows from.
 func (m *maker) makeRoot(ctx context.Context, containerd, runc string) (string, error) {
 	sum := sha256.New()
 	sum.Write(fmt.Appendln(nil, Containerd, imageSize))

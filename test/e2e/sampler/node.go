@@ -44,8 +44,8 @@ type Container struct {
 	Pod, Name string
 }
 
-// Identify returns which container has an ID. What is no container of a pod, such as a pod's sandbox, is nil.
-// A container that is being made may be not ready.
+// Identify returns which container has an ID. What is no container of a pod, such as a pod's
+// sandbox, is nil. A container that is being made may be not ready.
 func (n Node) Identify(id string) (c *Container, ready bool) {
 	if !isContainer(id) {
 		return nil, true
@@ -65,10 +65,12 @@ func (n Node) Identify(id string) (c *Container, ready bool) {
 	return &Container{spec.Annotations[prefix+"sandbox-namespace"] + "/" + spec.Annotations[prefix+"sandbox-name"], spec.Annotations[prefix+"container-name"]}, true
 }
 
-// isContainer tells the cgroup of a container or a sandbox, by its last name, from those of pods and QoS classes.
+// isContainer tells the cgroup of a container or a sandbox, by its last name, from those of pods
+// and QoS classes.
 func isContainer(name string) bool { return len(name) == 64 }
 
-// Runs reports whether a program of a container runs in its cgroup. What cannot be read is one, except where it has ended.
+// Runs reports whether a program of a container runs in its cgroup. What cannot be read is one,
+// except where it has ended.
 func (n Node) Runs(dir string) bool { return n.occupied(dir) == byProgram }
 
 // occupant is what runs in a cgroup.
@@ -82,8 +84,9 @@ const (
 	byProgram
 )
 
-// occupied reads what runs in a cgroup. The name of a process is of no use for that: runc starts itself from a descriptor,
-// and its name is a number until it has read what to do. The program that it executes is runc in all its stages.
+// occupied reads what runs in a cgroup. The name of a process is of no use for that: runc starts
+// itself from a descriptor, and its name is a number until it has read what to do. The program that
+// it executes is runc in all its stages.
 func (n Node) occupied(dir string) occupant {
 	for range 2 { // A process may come between the two files of a cgroup.
 		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -102,8 +105,8 @@ func (n Node) occupied(dir string) occupant {
 	return byProgram // In a cgroup below it.
 }
 
-// executes reads what the threads of a process execute. A thread that has ended executes nothing, also the first one of a
-// process that goes on.
+// executes reads what the threads of a process execute. A thread that has ended executes nothing,
+// also the first one of a process that goes on.
 func (n Node) executes(pid string) (by occupant) {
 	tasks := filepath.Join(n.Proc, pid, "task")
 	threads, err := os.ReadDir(tasks)
@@ -129,8 +132,8 @@ func unlimited(dir string) bool {
 	return err == nil && len(bytes.TrimSpace(data)) == 0
 }
 
-// isRunc tells runc by the link of a process to its program. runc executes a copy of itself: its file through a mount of
-// its own, or a file in memory (libcontainer/exeseal of runc).
+// isRunc tells runc by the link of a process to its program. runc executes a copy of itself: its
+// file through a mount of its own, or a file in memory (libcontainer/exeseal of runc).
 func isRunc(program string) bool {
 	program = strings.TrimSuffix(program, " (deleted)")
 	return filepath.Base(program) == "runc" || strings.HasPrefix(program, "/memfd:runc_cloned:")

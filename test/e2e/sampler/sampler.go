@@ -1,5 +1,5 @@
-// Package sampler reads again and again on which CPUs the containers of a node can run, and counts the looks in which a
-// container could run on CPUs of another.
+// Package sampler reads again and again on which CPUs the containers of a node can run, and counts
+// the looks in which a container could run on CPUs of another.
 //
 // Two containers overlap in a look if
 //
@@ -8,13 +8,14 @@
 //   - then both have a CPU in common again, read in reverse order: a container that gave up a CPU between two reads, and
 //     another one that got it, do not overlap
 //
-// One case is not counted, but apart, as Making: the only processes in a cgroup are runc's, and its own cpuset.cpus is
-// empty. So it is while runc makes a container: it makes the cgroup, puts itself in it, prepares the mounts, writes
-// cpuset.cpus, and starts the program of the container last. Until then it has the CPUs of the parent, and no agent can
-// prevent that. A program in such a cgroup counts, and so does runc in one with a cpuset.cpus of its own.
+// One case is not counted, but apart, as Making: the only processes in a cgroup are runc's, and its
+// own cpuset.cpus is empty. So it is while runc makes a container: it makes the cgroup, puts itself
+// in it, prepares the mounts, writes cpuset.cpus, and starts the program of the container last.
+// Until then it has the CPUs of the parent, and no agent can prevent that. A program in such a
+// cgroup counts, and so does runc in one with a cpuset.cpus of its own.
 //
-// What cannot be read counts as an overlap, except where the cgroup is gone. An overlap that is shorter than the time
-// between two looks can be missed.
+// What cannot be read counts as an overlap, except where the cgroup is gone. An overlap that is
+// shorter than the time between two looks can be missed.
 package sampler
 
 import (
@@ -36,7 +37,8 @@ type Sampler struct {
 	own  []string
 	tree *tree
 	seen wire.Sampled
-	// made are cgroups of which it is not known yet whose they are, cgroups those of containers and pods, in a fixed order.
+	// made are cgroups of which it is not known yet whose they are, cgroups those of containers and
+	// pods, in a fixed order.
 	made    []string
 	cgroups []*cgroup
 	last    time.Duration
@@ -71,8 +73,8 @@ func (c *cpus) read(text string) {
 
 func (c *cpus) share(with *cpus) bool { return c.unknown || with.unknown || c.set.Intersects(with.set) }
 
-// New begins with the containers that the node has. own are the beginnings of NAMESPACE/POD/CONTAINER of those with
-// CPUs of their own.
+// New begins with the containers that the node has. own are the beginnings of
+// NAMESPACE/POD/CONTAINER of those with CPUs of their own.
 func New(n Node, own []string) (*Sampler, error) {
 	t, err := openTree(n.Kubepods)
 	if err != nil {
@@ -122,8 +124,8 @@ func (s *Sampler) Look(at time.Duration) error {
 	return nil
 }
 
-// identify opens those of some cgroups that are a container's, and keeps those of which that is not known yet: nothing
-// runs in them.
+// identify opens those of some cgroups that are a container's, and keeps those of which that is not
+// known yet: nothing runs in them.
 func (s *Sampler) identify(dirs []string) error {
 	s.made = nil
 	for _, dir := range dirs {
@@ -135,7 +137,8 @@ func (s *Sampler) identify(dirs []string) error {
 			if exists(dir) {
 				s.made = append(s.made, dir)
 			}
-		// The agent's own container has all CPUs for a moment when it starts: no agent is there to place it.
+		// The agent's own container has all CPUs for a moment when it starts: no agent is there to
+		// place it.
 		case c == nil, strings.HasPrefix(c.Pod, "paddock/"):
 		default:
 			s.add(dir, c.Pod, c.Name)
@@ -172,8 +175,9 @@ func (s *Sampler) addPods() {
 // mostChanges is more than a page makes of one cgroup.
 const mostChanges = 1000
 
-// read reads a cgroup, and reports whether it is still there. What it has before a program of the container runs is not a
-// change: whether one runs is read first, so the values are those of a container that runs.
+// read reads a cgroup, and reports whether it is still there. What it has before a program of the
+// container runs is not a change: whether one runs is read first, so the values are those of a
+// container that runs.
 func (s *Sampler) read(c *cgroup, at time.Duration) bool {
 	c.runs = c.runs || c.Name == "" || s.node.occupied(c.dir) == byProgram
 	now := wire.Change{At: at}

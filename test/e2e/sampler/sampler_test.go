@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/sampler"
 )
 
-// TestScenarios runs the files in testdata on trees of files as the kernel and containerd have them. A is the container
-// default/A/main. The lines are:
+// TestScenarios runs the files in testdata on trees of files as the kernel and containerd have
+// them. A is the container default/A/main. The lines are:
 //
 //	make A CPUS           runc makes the cgroup of A, with the CPUs of its parent: nothing runs in it
 //	runs A PROGRAM…       the processes in it, by what they execute, ~ for a space; no program: none. ended,PROGRAM is a
@@ -28,7 +28,8 @@ import (
 //	sample OWN…           the sampling begins; these have CPUs of their own
 //	look                  a look; the answer has what was counted in all looks until now
 //
-// At the end are the CPUs that each container had one after the other. After a change: go test -rewrite, and read the diff.
+// At the end are the CPUs that each container had one after the other. After a change: go test
+// -rewrite, and read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -116,7 +117,8 @@ func (n *node) line(words []string) {
 	}
 }
 
-// identify writes what containerd describes to runc. A name that begins with "sandbox" is a sandbox.
+// identify writes what containerd describes to runc. A name that begins with "sandbox" is a
+// sandbox.
 func (n *node) identify(name string) {
 	kind := "container"
 	if strings.HasPrefix(name, "sandbox") {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree finds the cgroups of containers as they are made. To read all directories takes longer than the time between two
-// looks, so inotify reports those that are new.
+// tree finds the cgroups of containers as they are made. To read all directories takes longer than
+// the time between two looks, so inotify reports those that are new.
 type tree struct {
 	root string
 	fd   int

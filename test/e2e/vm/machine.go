@@ -23,8 +23,8 @@ type Machine struct {
 	Distances [][]int `json:"distances"`
 	// HugePages2Mi are spread over the NUMA nodes by the kernel.
 	HugePages2Mi int `json:"hugePages2Mi"`
-	// PCI are NUMA nodes with a PCI root bus of their own and a device behind its port: 0000:81:00.0 is the device of
-	// the first, 0000:91:00.0 that of the second.
+	// PCI are NUMA nodes with a PCI root bus of their own and a device behind its port:
+	// 0000:81:00.0 is the device of the first, 0000:91:00.0 that of the second.
 	PCI []int `json:"pci"`
 }
 
@@ -38,14 +38,15 @@ type Node struct {
 type Options struct {
 	// Links are its only connections to this machine.
 	Links []Link
-	// Reboots lets the machine start again on request, or when its kernel panics. Other machines end.
+	// Reboots lets the machine start again on request, or when its kernel panics. Other machines
+	// end.
 	Reboots bool
 }
 
 // Link is a way through the network between the machine and loopback of this one.
 type Link struct {
-	// Inside is an address of the machine's network: the machine's own, or where Out is set one that answers the
-	// machine in place of Port.
+	// Inside is an address of the machine's network: the machine's own, or where Out is set one
+	// that answers the machine in place of Port.
 	Inside netip.AddrPort
 	// Port is of this machine's loopback.
 	Port int
@@ -53,8 +54,8 @@ type Link struct {
 	Out bool
 }
 
-// netdev are the links for QEMU. An address that answers the machine has a process for each connection: QEMU
-// connects no more than one by itself.
+// netdev are the links for QEMU. An address that answers the machine has a process for each
+// connection: QEMU connects no more than one by itself.
 func netdev(links []Link) string {
 	var out strings.Builder
 	for _, l := range links {

@@ -29,16 +29,16 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// A boot takes some 6 s. Now and then an emulated machine hangs before its kernel has said a word, and
-// is started again.
+// A boot takes some 6 s. Now and then an emulated machine hangs before its kernel has said a word,
+// and is started again.
 const (
 	bootTimeout = time.Minute
 	boots       = 3
 )
 
-// A machine is asked every beat whether it answers, and is ended when it does not for as long as silence, which is
-// longer than it takes to start again. Now and then an emulator of several CPUs hangs: who waits for the machine is told
-// then, and not after the longest that a call may take.
+// A machine is asked every beat whether it answers, and is ended when it does not for as long as
+// silence, which is longer than it takes to start again. Now and then an emulator of several CPUs
+// hangs: who waits for the machine is told then, and not after the longest that a call may take.
 const (
 	beat    = 10 * time.Second
 	silence = 90 * time.Second
@@ -134,20 +134,22 @@ func (v *VM) ask(ctx context.Context) {
 	}
 }
 
-// preferDisks has the emulator's first thread, which serves disks and timers and needs little time, go before
-// emulated CPUs, its own and those of other machines, which else keep it waiting for longer than it works.
-// Where that is not allowed, everything is slower.
+// preferDisks has the emulator's first thread, which serves disks and timers and needs little time,
+// go before emulated CPUs, its own and those of other machines, which else keep it waiting for
+// longer than it works. Where that is not allowed, everything is slower.
 func (v *VM) preferDisks() {
-	// The number of a process is that of its first thread. The others are there and keep what they have.
+	// The number of a process is that of its first thread. The others are there and keep what they
+	// have.
 	_ = unix.SchedSetAttr(v.cmd.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 }
 
 func arguments(m Machine, p *parts.Parts, input, socket string, o Options) []string {
-	// An emulator takes a string instruction apart byte by byte: without erms and rep_good the kernel
-	// clears and copies pages in another way, ten times as fast. That counts where a container gets
-	// cpuset.mems, since then the kernel moves its pages, and those of its program, to other NUMA nodes.
-	// Timers of a few microseconds, which Go's runtime sets all the time, cost more than what they are for:
-	// highres=off. Nothing but the tests moves pages to other NUMA nodes: numa_balancing=disable.
+	// An emulator takes a string instruction apart byte by byte: without erms and rep_good the
+	// kernel clears and copies pages in another way, ten times as fast. That counts where a
+	// container gets cpuset.mems, since then the kernel moves its pages, and those of its program,
+	// to other NUMA nodes. Timers of a few microseconds, which Go's runtime sets all the time, cost
+	// more than what they are for: highres=off. Nothing but the tests moves pages to other NUMA
+	// nodes: numa_balancing=disable.
 	kernel := fmt.Sprintf("console=ttyS0 quiet panic=-1 oops=panic mitigations=off clearcpuid=rep_good highres=off psi=0 "+
 		"transparent_hugepage=never numa_balancing=disable hugepagesz=2M hugepages=%d cgroup_no_v1=all", m.HugePages2Mi)
 	reboot := "shutdown"
@@ -156,8 +158,9 @@ func arguments(m Machine, p *parts.Parts, input, socket string, o Options) []str
 	}
 	return slices.Concat([]string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-action", "reboot=" + reboot, "-serial", "stdio",
-		// Another CPU than max of this vendor has no SMT siblings under TCG. An emulated mwait does not wait:
-		// with monitor, a CPU that the kernel has taken offline would keep a CPU of the host busy.
+		// Another CPU than max of this vendor has no SMT siblings under TCG. An emulated mwait does
+		// not wait: with monitor, a CPU that the kernel has taken offline would keep a CPU of the
+		// host busy.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,-erms,-monitor",
 		"-kernel", p.Kernels[m.Kernel].Image, "-initrd", p.Kernels[m.Kernel].Initramfs, "-append", kernel,
 		// Devices without a bus go to any: pcie.0 is the one that every machine has.
@@ -289,7 +292,8 @@ func (v *VM) wait(ctx context.Context, reply chan wire.Reply, timeout time.Durat
 	}
 }
 
-// callTimeout is more than anything takes that ends, also of what the guest program itself limits to three minutes.
+// callTimeout is more than anything takes that ends, also of what the guest program itself limits
+// to three minutes.
 const callTimeout = 200 * time.Second
 
 // Do asks the guest program for an operation of package wire.
@@ -325,7 +329,8 @@ func do[Out any](ctx context.Context, v *VM, op string, in any, timeout time.Dur
 	return out, json.Unmarshal(r.Body, &out)
 }
 
-// Reboot has a machine that may reboot start again, as after "reboot": programs end, the disk stays.
+// Reboot has a machine that may reboot start again, as after "reboot": programs end, the disk
+// stays.
 func (v *VM) Reboot(ctx context.Context) error {
 	hello := v.expect(0)
 	if _, err := Do[wire.Nothing](ctx, v, wire.OpReboot, wire.Nothing{}); err != nil {

@@ -13,11 +13,12 @@ import (
 // Port is the name of the serial port.
 const Port = "paddock.e2e"
 
-// Image is the image of every sandbox, and of every container of machines without a cluster; its entry is the
-// program pause.
+// Image is the image of every sandbox, and of every container of machines without a cluster; its
+// entry is the program pause.
 const Image = "localhost/e2e/pause:1"
 
-// Images of a cluster. Busybox is the one that deploy/first-pod.yaml names, PaddockBefore is that of the last release.
+// Images of a cluster. Busybox is the one that deploy/first-pod.yaml names, PaddockBefore is that
+// of the last release.
 const (
 	Busybox       = "docker.io/library/busybox:1.37"
 	PaddockBefore = "localhost/paddock:before"
@@ -276,7 +277,8 @@ type Stay struct {
 	Last  int    `json:"last"`
 }
 
-// Sample names the containers that have CPUs of their own, by the beginnings of NAMESPACE/POD/CONTAINER.
+// Sample names the containers that have CPUs of their own, by the beginnings of
+// NAMESPACE/POD/CONTAINER.
 type Sample struct {
 	Own []string `json:"own"`
 }
@@ -290,9 +292,10 @@ type Sampled struct {
 	Time       time.Duration   `json:"time"`
 	LongestGap time.Duration   `json:"longestGap"`
 	Cgroups    []SampledCgroup `json:"cgroups"`
-	// Overlaps are pairs of containers, one of which has CPUs of its own, that could run on the same CPU in one look:
-	// read one after the other, and again in reverse order. Cleared are those of which the second read showed none.
-	// Making are pairs of which one was not a container yet: only runc ran in its cgroup. See package sampler.
+	// Overlaps are pairs of containers, one of which has CPUs of its own, that could run on the
+	// same CPU in one look: read one after the other, and again in reverse order. Cleared are those
+	// of which the second read showed none. Making are pairs of which one was not a container yet:
+	// only runc ran in its cgroup. See package sampler.
 	Overlaps int       `json:"overlaps"`
 	Cleared  int       `json:"cleared"`
 	Making   int       `json:"making"`

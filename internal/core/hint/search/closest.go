@@ -38,8 +38,8 @@ type nearest struct {
 	pays   [mask.MaxNode + 1]int64
 	worth  int64
 
-	// Memory that is used again: the quotas of the last query, the counts that affordable has not used up,
-	// by class, and the undecided classes by what a NUMA node of them adds.
+	// Memory that is used again: the quotas of the last query, the counts that affordable has not
+	// used up, by class, and the undecided classes by what a NUMA node of them adds.
 	quotas  []quota
 	room    []int
 	byTwice []uint8

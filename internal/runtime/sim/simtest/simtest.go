@@ -1,5 +1,5 @@
-// Package simtest has the invariants of every history of a simulated runtime, whatever faults occur in it. It is for
-// tests.
+// Package simtest has the invariants of every history of a simulated runtime, whatever faults occur
+// in it. It is for tests.
 package simtest
 
 import (
@@ -14,10 +14,11 @@ import (
 	"github.com/paddock-project/paddock/internal/runtime/sim"
 )
 
-// Checker checks the messages of a plugin to a runtime. No message may assign CPUs to a container that another
-// container owns, according to the messages so far. A message counts even if the runtime lost it, failed, or ignored
-// it, because the plugin did what it could. Containers that were created without a plugin are not the plugin's fault:
-// they count as running everywhere until a message assigns CPUs to them.
+// Checker checks the messages of a plugin to a runtime. No message may assign CPUs to a container
+// that another container owns, according to the messages so far. A message counts even if the
+// runtime lost it, failed, or ignored it, because the plugin did what it could. Containers that
+// were created without a plugin are not the plugin's fault: they count as running everywhere until
+// a message assigns CPUs to them.
 type Checker struct {
 	state func() *node.State
 
@@ -31,8 +32,9 @@ type Checker struct {
 type assigned struct {
 	pod, container string
 	setting        converge.Setting
-	// runs are the CPUs that it can run on at most: the assigned ones, except those that it did not get because the
-	// message was lost or failed. The plugin sees that in the cgroup and need not remove CPUs that it never got.
+	// runs are the CPUs that it can run on at most: the assigned ones, except those that it did not
+	// get because the message was lost or failed. The plugin sees that in the cgroup and need not
+	// remove CPUs that it never got.
 	runs cpuset.Set
 }
 
@@ -128,7 +130,8 @@ func (c *Checker) check(e sim.Event, before assigned, known bool, now assigned) 
 	}
 }
 
-// conflict reports whether two containers were assigned some of the same CPUs, and one of them owns its CPUs.
+// conflict reports whether two containers were assigned some of the same CPUs, and one of them owns
+// its CPUs.
 func conflict(s *node.State, a, b assigned) bool {
 	return cpus(s, a).Intersects(cpus(s, b)) && (owns(s, a, b) || owns(s, b, a))
 }
@@ -141,8 +144,8 @@ func cpus(s *node.State, t assigned) cpuset.Set {
 	return t.runs
 }
 
-// owns reports whether a container was assigned CPUs that are not the other one's. While its pod is being moved, those of
-// either place can be.
+// owns reports whether a container was assigned CPUs that are not the other one's. While its pod is
+// being moved, those of either place can be.
 func owns(s *node.State, t, other assigned) bool {
 	g, known := s.Grant(t.pod)
 	if !known {
@@ -163,7 +166,8 @@ func owns(s *node.State, t, other assigned) bool {
 	return false
 }
 
-// reuses reports whether one of two containers of a pod is a standard init container: a later one may reuse its CPUs.
+// reuses reports whether one of two containers of a pod is a standard init container: a later one
+// may reuse its CPUs.
 func reuses(g *node.Grant, a, b string) bool {
 	for _, name := range []string{a, b} {
 		if c, i := g.Pod.Container(name); i >= 0 && c.Type == request.Init {
@@ -173,7 +177,8 @@ func reuses(g *node.Grant, a, b string) bool {
 	return false
 }
 
-// AtRest returns an error for the containers whose cgroups differ from the state; nil: none differs.
+// AtRest returns an error for the containers whose cgroups differ from the state; nil: none
+// differs.
 func AtRest(s *node.State, observed []converge.Observed) error {
 	var errs []error
 	for _, o := range observed {

@@ -90,7 +90,8 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// TestCheckerOfMoves: a pod that is being moved owns the CPUs of either place once it was told to run there.
+// TestCheckerOfMoves: a pod that is being moved owns the CPUs of either place once it was told to
+// run there.
 func TestCheckerOfMoves(t *testing.T) {
 	s := state(t)
 	g, _ := s.Grant("own")
