@@ -338,6 +338,21 @@ func checkBothPlaces(t *rapid.T, s *node.State, pod request.Pod, set *moves.Set)
 		if back := restarted.EndMove(uid, false); !back.SharedCPUs().Equal(s.SharedCPUs()) || !back.Memory().Equal(s.Memory()) {
 			t.Fatalf("a cancelled move of %s leaves %s and not %s", m.From.Pod.Name, back.SharedCPUs(), s.SharedCPUs())
 		}
+		offline := rapid.SampledFrom(s.Machine().AllCPUs().Difference(s.Policy().ReservedCPUs).IDs()).Draw(t, "offline")
+		if less, err := s.Machine().Without(cpuset.Of(offline)); err == nil { // Not the last CPU of a NUMA node.
+			lost, err := held.OnMachine(less)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, next := range []*node.State{lost, lost.EndMove(uid, true), lost.EndMove(uid, false), lost.During(uid, node.MoveSwitched)} {
+				if err := next.Check(); err != nil {
+					t.Fatal(err)
+				}
+				if back, err := next.OnMachine(s.Machine()); err != nil || !back.AvailableCPUs().Equal(held.AvailableCPUs()) && next == lost {
+					t.Fatalf("CPU %d went offline and came back: %v", offline, err)
+				}
+			}
+		}
 		for _, next := range []*node.State{held, held.RemoveContainer(uid, "app"), held.ContainerCreated(uid, "app"), held.EndMove(uid, true), held.Release(uid)} {
 			if err := next.Check(); err != nil {
 				t.Fatal(err)
