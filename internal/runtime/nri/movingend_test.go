@@ -3,6 +3,7 @@ package nri_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,4 +228,38 @@ func TestMoveAfterAReplyThatChangesNoCPUs(t *testing.T) {
 		b.apart()
 		b.check(t)
 	})
+}
+
+// A pod is asked whether it may be moved only if it would be: others do not use up the time for which they can object.
+func TestMoveAsksWhomItMoves(t *testing.T) {
+	for objects, want := range map[string]string{"": "c", "c": "c"} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var asked []string
+			b, _ := fragmented(t, func(b *bench) {
+				b.list(consents(guaranteed("small", 1), request.MoveMemory))
+				b.moves.May = func(uid string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if asked = append(asked, uid); uid == objects {
+						return errors.New("not now")
+					}
+					return nil
+				}
+			})
+			b.mustRun(t, "small")
+			pass(15 * time.Second)
+			err := b.run("big")
+			if moved := errors.Is(err, nri.ErrMoving); moved == (objects == "c") {
+				t.Errorf("%q objects: %v", objects, err)
+			}
+			mu.Lock()
+			if got := strings.Join(asked, " "); got != want {
+				t.Errorf("%q objects: %q were asked, want %q", objects, got, want)
+			}
+			mu.Unlock()
+			pass(15 * time.Second)
+			b.check(t)
+		})
+	}
 }

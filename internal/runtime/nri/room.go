@@ -104,25 +104,45 @@ func (p *Plugin) makeRoom(ctx context.Context, pod request.Pod) error {
 	if err != nil || a.err != nil || a.stay == nil {
 		return a.err
 	}
-	terms := moves.TermsOf(policy.Moves)
+	set := p.findRoom(ctx, asked, pod, a.stay)
+	if set == nil {
+		return nil
+	}
+	if err := p.carry(ctx, &room{pod: &pod, left: set.Moves}, set.Plan.Grant); err != nil {
+		p.config.Log.WarnContext(ctx, "moves that would make room for a pod did not begin", "pod", pod.ID(), "uid", pod.UID, "error", err)
+		return nil
+	}
+	return (&room{left: set.Moves}).underWay()
+}
+
+// findRoom finds the cheapest set of moves of pods that do not stay. Only a pod that would be moved is asked whether it may
+// be: that begins the time for which it can object.
+func (p *Plugin) findRoom(ctx context.Context, s *node.State, pod request.Pod, stay map[string]bool) *moves.Set {
+	terms := moves.TermsOf(s.Policy().Moves)
 	consent := terms.Consent
 	terms.Consent = func(g *node.Grant) request.Consent {
-		if a.stay[g.Pod.UID] || p.mayNot(g.Pod.UID) != nil {
+		if stay[g.Pod.UID] {
 			return request.NeverMoves
 		}
 		return consent(g)
 	}
 	begin := p.config.Now()
 	terms.Stop = func() bool { return ctx.Err() != nil || p.config.Now().Sub(begin) > p.config.Timeout/3 }
-	found := moves.Find(asked, pod, terms)
-	if found.Set == nil {
-		return nil
+	for {
+		set := moves.Find(s, pod, terms).Set
+		if set == nil {
+			return nil
+		}
+		may := true
+		for _, m := range set.Moves {
+			if uid := m.To.Pod.UID; p.mayNot(uid) != nil {
+				may, stay[uid] = false, true
+			}
+		}
+		if may {
+			return set
+		}
 	}
-	if err := p.carry(ctx, &room{pod: &pod, left: found.Set.Moves}, found.Set.Plan.Grant); err != nil {
-		p.config.Log.WarnContext(ctx, "moves that would make room for a pod did not begin", "pod", pod.ID(), "uid", pod.UID, "error", err)
-		return nil
-	}
-	return (&room{left: found.Set.Moves}).underWay()
 }
 
 // settleInRoom ends the promise of a pod that is admitted.
