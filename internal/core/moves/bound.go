@@ -55,7 +55,7 @@ func newBounds(s *node.State) *bounds {
 }
 
 // claimOf is the claim of a pod that is aligned as its policy prefers, or is not. Where containers
-// are aligned one by one, or not at all, the largest one counts for all of them. What fits on no
+// are aligned one by one, or not at all, only the largest one is counted. What fits on no
 // single NUMA node of the empty machine is counted in total alone: only of the rest is it certain
 // that one is preferred.
 func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
