@@ -11,6 +11,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/handover"
@@ -39,14 +40,17 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 	if err := p.rejectedBefore(ctx, uid, a.pod); err != nil {
 		return nil, err
 	}
-	if err := p.makeReady(ctx, sandbox, a.pod); err != nil {
+	plan, err := p.makeReady(ctx, sandbox, a.pod)
+	if err != nil {
 		return nil, err
 	}
-	if err := p.makeRoom(ctx, a.pod); err != nil {
-		return nil, fmt.Errorf("paddock: pod %s: %w", podName(sandbox), err)
+	if moves.Wanted(plan) {
+		if err := p.makeRoom(ctx, a.pod); err != nil {
+			return nil, fmt.Errorf("paddock: pod %s: %w", podName(sandbox), err)
+		}
 	}
 	version := p.config.Engine.Snapshot().Version
-	plan, err := p.config.Engine.Admit(ctx, a.pod)
+	plan, err = p.config.Engine.Admit(ctx, a.pod)
 	if err != nil {
 		return nil, fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", podName(sandbox), err)
 	}
@@ -70,9 +74,9 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 
 // makeReady does what has to be done before a pod is decided about. A pod that is gone may still
 // have what is missing, or what the pod's grant has. And a pod that is planned by the node must not
-// get what was promised to others since the last list. The error is why it is not known whether a
-// rejection would be right: a pod that is gone may have what is missing.
-func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod request.Pod) error {
+// get what was promised to others since the last list. The plan is that of before. The error is why
+// it is not known whether a rejection would be right: a pod that is gone may have what is missing.
+func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod request.Pod) (*node.Plan, error) {
 	h := p.config.Handover
 	if h != nil {
 		h.Offer(pod.UID, handover.TextOf(sandbox.GetAnnotations()))
@@ -87,12 +91,12 @@ func (p *Plugin) makeReady(ctx context.Context, sandbox *api.PodSandbox, pod req
 	switch {
 	case plan.Rejection != nil || contested:
 		if err := p.releaseGone(ctx); err != nil && plan.Rejection != nil {
-			return fmt.Errorf("paddock: pod %s does not fit, and it is unknown whether the pods that have the rest are gone: %w; the kubelet tries again", podName(sandbox), err)
+			return nil, fmt.Errorf("paddock: pod %s does not fit, and it is unknown whether the pods that have the rest are gone: %w; the kubelet tries again", podName(sandbox), err)
 		}
 	case ownPlan && plan.Grant.OwnsAnything() && h.Used():
 		_, _ = p.config.Pods.List(ctx) // The next regular list reports an error.
 	}
-	return nil
+	return plan, nil
 }
 
 // grant is the durable grant of a pod, or nil. A pod whose release is decided and not yet written

@@ -6,10 +6,42 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+
+	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many
-// others share and each of them must be moved.
+// BenchmarkAdmission is the life of a pod that fits without moves, on a node that moves no pods and on one that does: its
+// sandbox is created and removed, and its grant is released. The disk takes no time.
+func BenchmarkAdmission(b *testing.B) {
+	for name, policy := range map[string]node.MovePolicy{"static": {}, "dynamic": {Pods: 2, Bytes: 1 << 30}} {
+		b.Run(name, func(b *testing.B) {
+			n := newBench(b.Context())
+			n.policy.Moves = policy
+			n.start()
+			defer n.disconnect()
+			n.list(guaranteed("other", 2), guaranteed("g", 2))
+			if err := n.run("other"); err != nil {
+				b.Fatal(err)
+			}
+			box := &api.PodSandbox{Id: "x", Uid: "g", Name: "g", Namespace: "default"}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := n.plugin.RunPodSandbox(b.Context(), box); err != nil {
+					b.Fatal(err)
+				}
+				if err := n.plugin.RemovePodSandbox(b.Context(), box); err != nil {
+					b.Fatal(err)
+				}
+				if err := n.engine.Release(b.Context(), "g"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many others share and
+// each of them must be moved.
 func BenchmarkCreateContainer(b *testing.B) {
 	for _, others := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

@@ -76,7 +76,7 @@ type room struct {
 
 // makeRoom looks for moves of running pods after which a pod fits that would be rejected, or not be
 // aligned as the policy prefers, and begins them. It returns nil if there are none, and an error
-// that wraps ErrMoving while they are under way. plan is that of the pod now.
+// that wraps ErrMoving while they are under way.
 func (p *Plugin) makeRoom(ctx context.Context, pod request.Pod) error {
 	policy := p.config.Engine.State().Policy()
 	if policy.Moves.Pods == 0 || p.config.Moves.Promises == nil || pod.Estimated {
