@@ -10,8 +10,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// BenchmarkAdmission is the life of a pod that fits without moves, on a node that moves no pods and on one that does: its
-// sandbox is created and removed, and its grant is released. The disk takes no time.
+// BenchmarkAdmission is the life of a pod that fits without moves, on a node that moves no pods and
+// on one that does: its sandbox is created and removed, and its grant is released. The disk takes
+// no time.
 func BenchmarkAdmission(b *testing.B) {
 	for name, policy := range map[string]node.MovePolicy{"static": {}, "dynamic": {Pods: 2, Bytes: 1 << 30}} {
 		b.Run(name, func(b *testing.B) {
@@ -40,8 +41,8 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many others share and
-// each of them must be moved.
+// BenchmarkCreateContainer is the answer for one exclusive container on a node where that many
+// others share and each of them must be moved.
 func BenchmarkCreateContainer(b *testing.B) {
 	for _, others := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

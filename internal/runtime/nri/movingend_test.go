@@ -230,7 +230,8 @@ func TestMoveAfterAReplyThatChangesNoCPUs(t *testing.T) {
 	})
 }
 
-// A pod is asked whether it may be moved only if it would be: others do not use up the time for which they can object.
+// A pod is asked whether it may be moved only if it would be: others do not use up the time for
+// which they can object.
 func TestMoveAsksWhomItMoves(t *testing.T) {
 	for objects, want := range map[string]string{"": "c", "c": "c"} {
 		synctest.Test(t, func(t *testing.T) {

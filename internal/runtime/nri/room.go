@@ -115,8 +115,8 @@ func (p *Plugin) makeRoom(ctx context.Context, pod request.Pod) error {
 	return (&room{left: set.Moves}).underWay()
 }
 
-// findRoom finds the cheapest set of moves of pods that do not stay. Only a pod that would be moved is asked whether it may
-// be: that begins the time for which it can object.
+// findRoom finds the cheapest set of moves of pods that do not stay. Only a pod that would be moved
+// is asked whether it may be: that begins the time for which it can object.
 func (p *Plugin) findRoom(ctx context.Context, s *node.State, pod request.Pod, stay map[string]bool) *moves.Set {
 	terms := moves.TermsOf(s.Policy().Moves)
 	consent := terms.Consent
