@@ -23,10 +23,14 @@ var searches = []struct {
 	consent request.Consent
 	scope   node.Scope
 }{
-	{"one", 10, request.MoveMemory, node.PodScope}, {"two", 13, request.MoveMemory, node.PodScope},
-	{"none", 15, request.MoveMemory, node.PodScope}, {"within", 10, request.MoveCPUs, node.PodScope},
-	{"container/one", 10, request.MoveMemory, node.ContainerScope}, {"container/two", 13, request.MoveMemory, node.ContainerScope},
-	{"container/none", 15, request.MoveMemory, node.ContainerScope}, {"container/within", 10, request.MoveCPUs, node.ContainerScope},
+	{"one", 10, request.MoveMemory, node.PodScope},
+	{"two", 13, request.MoveMemory, node.PodScope},
+	{"none", 15, request.MoveMemory, node.PodScope},
+	{"within", 10, request.MoveCPUs, node.PodScope},
+	{"container/one", 10, request.MoveMemory, node.ContainerScope},
+	{"container/two", 13, request.MoveMemory, node.ContainerScope},
+	{"container/none", 15, request.MoveMemory, node.ContainerScope},
+	{"container/within", 10, request.MoveCPUs, node.ContainerScope},
 }
 
 // TestFindPlansFewSets: what is free on each NUMA node excludes all but a few sets, so that a

@@ -262,8 +262,8 @@ func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
 		}
 		return nil
 	})
-	if err = errors.Join(err, hindered); err != nil {
-		return err
+	if hindered = errors.Join(err, hindered); hindered != nil {
+		return hindered
 	}
 	first := r.left[0].To
 	err = p.config.Engine.Move(ctx, first.Pod.UID, func(s *node.State) (*node.State, error) { return provable(s, r.left, r.pod, place) })
