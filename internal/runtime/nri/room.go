@@ -249,7 +249,7 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 
 // carry begins a set of moves. The place is that of the pod that waits.
 func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
-	hindered, err := ask(ctx, p, func(l *loop) error {
+	hindered, gone := ask(ctx, p, func(l *loop) error {
 		switch {
 		case l.busy():
 			return errBusy
@@ -262,11 +262,11 @@ func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
 		}
 		return nil
 	})
-	if hindered = errors.Join(err, hindered); hindered != nil {
-		return hindered
+	if err := errors.Join(gone, hindered); err != nil {
+		return err
 	}
 	first := r.left[0].To
-	err = p.config.Engine.Move(ctx, first.Pod.UID, func(s *node.State) (*node.State, error) { return provable(s, r.left, r.pod, place) })
+	err := p.config.Engine.Move(ctx, first.Pod.UID, func(s *node.State) (*node.State, error) { return provable(s, r.left, r.pod, place) })
 	p.tell(context.WithoutCancel(ctx), func(l *loop) {
 		if l.notBegun(r, first.Pod.UID) {
 			l.leaveRoom(false)
