@@ -152,7 +152,8 @@ func (n *node) reach(ctx context.Context) error {
 }
 
 // fault is why a page failed that says nothing of the agent; nil: there is no such reason. An
-// emulator of several CPUs loses one now and then, and an emulated network card stops sending.
+// emulator of several CPUs loses one now and then, or runs an instruction that the kernel is just
+// changing, which then crashes, and an emulated network card stops sending.
 func (n *node) fault(ctx context.Context) error {
 	if n.vm.Down() {
 		return vm.ErrDown

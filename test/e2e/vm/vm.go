@@ -47,7 +47,10 @@ const (
 // ErrDown is wrapped when the machine is not there any more.
 var ErrDown = errors.New("the virtual machine is down")
 
-var errHangs = errors.New("the virtual machine hangs and is ended")
+var (
+	errHangs   = errors.New("the virtual machine hangs and is ended")
+	errCrashed = errors.New("the kernel of the virtual machine crashed and started again")
+)
 
 // VM is a running machine. Call may be used by several at once.
 type VM struct {
@@ -58,6 +61,8 @@ type VM struct {
 	ended error
 	// hangs is set before a machine that hangs is ended.
 	hangs atomic.Bool
+	// crashed is true if the machine was ended because its kernel started again by itself.
+	crashed atomic.Bool
 
 	mu    sync.Mutex
 	next  uint64
@@ -107,6 +112,9 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 		err := v.cmd.Wait()
 		if v.hangs.Load() {
 			err = errors.Join(errHangs, err)
+		}
+		if v.crashed.Load() {
+			err = errors.Join(errCrashed, err)
 		}
 		v.ended = errors.Join(fmt.Errorf("%w: see %s", ErrDown, console.Name()), err, console.Close(), os.RemoveAll(short), os.Remove(input))
 		close(v.done)
@@ -247,8 +255,12 @@ func (v *VM) listen() {
 		waiting := v.calls[reply.ID]
 		delete(v.calls, reply.ID)
 		v.mu.Unlock()
-		if waiting != nil {
+		switch {
+		case waiting != nil:
 			waiting <- reply
+		case reply.ID == 0: // Nobody asked it to start again, and its programs are gone.
+			v.crashed.Store(true)
+			_ = v.Kill()
 		}
 	}
 }
