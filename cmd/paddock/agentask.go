@@ -39,7 +39,7 @@ func (f *agentFlag) register(cmd *cobra.Command, usage string) {
 func (f *agentFlag) check(cmd *cobra.Command, others ...string) error {
 	for _, name := range append([]string{"machine", "state", "kubelet-config", "devices"}, others...) {
 		if cmd.Flags().Changed(name) {
-			return fmt.Errorf("--agent and --%s cannot be combined: the agent knows its own node; leave out --%s, or leave out --agent to explain files", name, name)
+			return fmt.Errorf("--agent and --%s cannot be combined: the agent knows its own node; leave out --%s, or leave out --agent to use files", name, name)
 		}
 	}
 	if _, _, err := net.SplitHostPort(f.address); err != nil {

@@ -89,7 +89,9 @@ func (c *defragmentCommand) wish() (explain.Wish, error) {
 		if err != nil || q.Sign() < 0 {
 			return w, fmt.Errorf("--memory %q: want a quantity of bytes such as 16Gi, or 0", c.memory)
 		}
-		w.Bytes = q.Value()
+		if q.CmpInt64(w.Bytes) < 0 { // Value wraps around beyond 64 bits.
+			w.Bytes = q.Value()
+		}
 	}
 	return w, nil
 }

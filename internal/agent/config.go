@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-project/paddock/internal/apiserver"
@@ -155,9 +158,14 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // UnmarshalText reads what time.ParseDuration does.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%.40q is not a duration; want %s", text, wantDuration)
+	}
 	*d = Duration(parsed)
-	return err
+	return nil
 }
+
+const wantDuration = "a number with a unit, such as 800ms, 1.5s or 10m"
 
 // LogConfig is the log's format and level: telemetry.Formats and telemetry.Levels.
 type LogConfig struct {
@@ -183,13 +191,57 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadConfig reads a file over the defaults. Unknown fields are errors.
+// ReadConfig reads a file over the defaults. Unknown fields are errors, and so are two values of
+// one field.
 func ReadConfig(name string, data []byte) (Config, error) {
 	c := DefaultConfig()
-	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+	object, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w: %w", name, ErrConfig, err)
 	}
+	unknown, err := strictjson.UnmarshalStrict(object, &c)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w: %w", name, ErrConfig, plainly(err))
+	}
+	if len(unknown) > 0 {
+		return Config{}, fmt.Errorf("%s: %w: %w; paddock agent --print-config prints every field", name, ErrConfig, errors.Join(unknown...))
+	}
 	return c, nil
+}
+
+// plainly reports which field has a value of the wrong type, and what it takes. The error of the
+// decoder has Go types.
+func plainly(err error) error {
+	var found *json.UnmarshalTypeError
+	if !errors.As(err, &found) {
+		return err
+	}
+	field := found.Field
+	if field == "" {
+		field = "the file"
+	}
+	kind, _, _ := strings.Cut(found.Value, " ") // "number 1e99" for a number that is out of range
+	return fmt.Errorf("%s: has the type %s; want %s", field, kind, wanted(found.Type))
+}
+
+// wanted describes the values of a field of a type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct:
+		return "an object, such as {field: value}"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string, in quotes"
+	case reflect.Int:
+		return "a whole number of at most 64 bits"
+	case reflect.Float64:
+		return "a number"
+	default: // The only other type of a field is Duration.
+		return wantDuration
+	}
 }
 
 // Check returns an error that names all fields that are wrong.

@@ -1,0 +1,33 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+)
+
+// The error names what the file has and what it takes, and no Go type.
+func TestConfigurationErrors(t *testing.T) {
+	const more = "; paddock agent --print-config prints every field"
+	for text, want := range map[string]string{
+		"moves: 3":                          "moves: has the type number; want an object, such as {field: value}",
+		"moves: {interval: soon}":           `"soon" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
+		"moves: {interval: 10}":             "moves.interval: has the type number; want a number with a unit, such as 800ms, 1.5s or 10m",
+		"moves: {intervall: 10m}":           `unknown field "moves.intervall"` + more,
+		"state: a\nstate: b":                `yaml: unmarshal errors:` + "\n  line 2: key \"state\" already set in map",
+		"strict: 'yes'":                     "strict: has the type string; want true or false",
+		"nodeName: 7":                       "nodeName: has the type number; want a string, in quotes",
+		"pods: a":                           "pods: has the type string; want a list",
+		"podResources: {burst: 1e20}":       "podResources.burst: has the type number; want a whole number of at most 64 bits",
+		"podResources: {callsPerSecond: x}": "podResources.callsPerSecond: has the type string; want a number",
+		"[]":                                "the file: has the type array; want an object, such as {field: value}",
+		"a: 1\nb: 2":                        `unknown field "a"` + "\n" + `unknown field "b"` + more,
+	} {
+		c, err := ReadConfig("agent.yaml", []byte(text))
+		if want = "agent.yaml: the agent's configuration is not valid: " + want; !errors.Is(err, ErrConfig) || err.Error() != want {
+			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
+		}
+		if c.State != "" {
+			t.Errorf("%s: a configuration is returned beside the error", text)
+		}
+	}
+}
