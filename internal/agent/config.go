@@ -158,8 +158,8 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // UnmarshalText reads what time.ParseDuration does.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%.40q is not a duration; want %s", text, wantDuration)
+	if err != nil { // Of this type alone, the decoder completes the error with the field.
+		return &json.UnmarshalTypeError{Value: fmt.Sprintf("%.40q", text), Type: reflect.TypeFor[Duration]()}
 	}
 	*d = Duration(parsed)
 	return nil
@@ -209,8 +209,8 @@ func ReadConfig(name string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// plainly reports which field has a value of the wrong type, and what it takes. The error of the
-// decoder has Go types.
+// plainly reports which field has a value that it does not take, and what it takes. The error of
+// the decoder has Go types.
 func plainly(err error) error {
 	var found *json.UnmarshalTypeError
 	if !errors.As(err, &found) {
@@ -219,6 +219,9 @@ func plainly(err error) error {
 	field := found.Field
 	if field == "" {
 		field = "the file"
+	}
+	if strings.HasPrefix(found.Value, `"`) { // of Duration.UnmarshalText
+		return fmt.Errorf("%s: %s is not a duration; want %s", field, found.Value, wantDuration)
 	}
 	kind, _, _ := strings.Cut(found.Value, " ") // "number 1e99" for a number that is out of range
 	return fmt.Errorf("%s: has the type %s; want %s", field, kind, wanted(found.Type))

@@ -10,7 +10,8 @@ func TestConfigurationErrors(t *testing.T) {
 	const more = "; paddock agent --print-config prints every field"
 	for text, want := range map[string]string{
 		"moves: 3":                          "moves: has the type number; want an object, such as {field: value}",
-		"moves: {interval: soon}":           `"soon" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
+		"moves: {interval: soon}":           `moves.interval: "soon" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
+		"nri: {timeout: ''}":                `nri.timeout: "" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
 		"moves: {interval: 10}":             "moves.interval: has the type number; want a number with a unit, such as 800ms, 1.5s or 10m",
 		"moves: {intervall: 10m}":           `unknown field "moves.intervall"` + more,
 		"state: a\nstate: b":                `yaml: unmarshal errors:` + "\n  line 2: key \"state\" already set in map",
