@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/console"
@@ -85,7 +84,7 @@ func (c *defragmentCommand) wish() (explain.Wish, error) {
 		return w, fmt.Errorf("--moves %d: want a number from 1 to %d", c.moves, explain.MaxDefragMoves)
 	}
 	if c.memory != "" {
-		q, err := resource.ParseQuantity(c.memory)
+		q, err := podspec.ParseQuantity(c.memory)
 		if err != nil || q.Sign() < 0 {
 			return w, fmt.Errorf("--memory %q: want a quantity of bytes such as 16Gi, or 0", c.memory)
 		}

@@ -3,9 +3,11 @@ package agent
 import (
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/podspec"
 )
 
 // The modes of CPUQuotaConfig.
@@ -43,9 +45,12 @@ func (c CPUQuotaConfig) Policy() (node.QuotaPolicy, error) {
 	if c.Mode != QuotaIsolated && c.Mode != QuotaKubelet {
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.mode: %q is unknown; want %s or %s", c.Mode, QuotaIsolated, QuotaKubelet)
 	}
-	q, err := resource.ParseQuantity(c.Ephemeral)
+	q, err := podspec.ParseQuantity(c.Ephemeral)
 	if err != nil {
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %q is not a quantity; want a number of CPUs, such as 1 or 500m", c.Ephemeral)
+	}
+	if err := podspec.CheckAmounts(v1.ResourceList{v1.ResourceCPU: q}); err != nil && q.Sign() > 0 { // MilliValue would wrap around.
+		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: %w", err)
 	}
 	if milli := q.MilliValue(); q.Sign() < 0 || q.Sign() > 0 && milli < leastEphemeral {
 		return node.QuotaPolicy{}, fmt.Errorf("cpuQuota.ephemeral: is %s; want at least %dm, which is 1 ms in each period of 100 ms, or 0 for no quota", c.Ephemeral, leastEphemeral)

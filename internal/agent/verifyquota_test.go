@@ -102,6 +102,9 @@ func TestCPUQuotaConfig(t *testing.T) {
 		{"cpuQuota: {ephemeral: much}", `cpuQuota.ephemeral: "much" is not a quantity`},
 		{"cpuQuota: {ephemeral: 9m}", "cpuQuota.ephemeral: is 9m; want at least 10m"},
 		{"cpuQuota: {ephemeral: \"-1\"}", "cpuQuota.ephemeral: is -1; want at least 10m"},
+		{"cpuQuota: {ephemeral: \"2e16\"}", "cpuQuota.ephemeral: cpu: out of range: 20e15 is too large"},
+		// It would take hours to parse.
+		{"cpuQuota: {ephemeral: \"1e-999999999\"}", `cpuQuota.ephemeral: "1e-999999999" is not a quantity`},
 	} {
 		config, err := ReadConfig("f", []byte(c.text))
 		if err != nil {
