@@ -8,6 +8,10 @@ GOVULNCHECK_VERSION := v1.8.0
 DEADCODE_VERSION    := v0.52.0
 
 GO     ?= go
+# What is compiled, Kubernetes above all, is compiled once: without C, as it is shipped, and without the paths of this
+# machine, which else another clone compiles again for. The race detector alone needs C.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
 TOOLS  := $(CURDIR)/.tools
 LINT   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VULN   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
@@ -27,9 +31,10 @@ SCHEDULER_NAME ?= localhost/paddock-scheduler:dev
 NODES ?= 200
 LIMIT ?= 20m
 PLACEMENTS ?= 5000
+RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster cluster cluster-apart scheduler scheduler-check scheduler-perf
+.PHONY: help run plan man build test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -88,18 +93,39 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_SCHEDULERS)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
 	done
 
-# Other modules may print and wait. test/record and test/podresources compile Kubernetes, minutes the first time.
-MODULES := scheduler test/e2e test/record test/chart test/podresources test/cluster deploy/image examples/notice/go
+# Other modules may print and wait. Those that only record and compare are vetted where they run: linting them compiles
+# Kubernetes with the libraries that it was released with, minutes for nothing that is shipped.
+MODULES := scheduler test/e2e test/chart test/podresources test/cluster deploy/image examples/notice/go
+RECORDS := test/record
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
 	@set -e; for module in $(MODULES); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
 
-format: $(LINT) ## Format all Go files and group their imports.
-	@set -e; for module in . $(MODULES); do (cd $$module && $(LINT) fmt); done
+lint-records: $(LINT) ## The same for the modules that only record and compare; minutes to compile, once.
+	@set -e; for module in $(RECORDS); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
 
-race: ## All tests under the race detector; needs a C compiler.
-	CGO_ENABLED=1 $(GO) test -race $(PKG)
+format: $(LINT) ## Format all Go files and group their imports.
+	@set -e; for module in . $(MODULES) $(RECORDS); do (cd $$module && $(LINT) fmt); done
+
+# A package that has none of these imports, in its files and in its tests, starts no goroutine: no two can race there. RACE_TOO
+# are those that import one of ours which starts some. internal/arch makes sure of both. A property has rapid's own number of
+# checks: some tests demand that enough of them reach a case.
+RACING   := sync sync/atomic context time testing/synctest net net/http net/http/httptest os/exec os/signal
+RACE_TOO := internal/clusterstate
+IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
+race: export CGO_ENABLED = 1
+race: ## The tests of packages that can race, under the race detector; needs a C compiler [RACE_CHECKS=100].
+	@list=$$($(GO) list -race -f '$(IMPORTS)' $(PKG)) || exit 1; status=0; \
+	    racing=$$(echo "$$list" | awk '{ for (i = 2; i <= NF; i++) if (index(" $(RACING) ", " " $$i " ")) { print; next } } / /{ for (i = split("$(RACE_TOO)", too); i > 0; i--) if ($$1 ~ too[i] "$$") print }'); \
+	    echo "$$(echo "$$racing" | grep -c .) of $$(echo "$$list" | grep -c .) packages with tests can race"; \
+	    properties=$$(echo "$$racing" | awk '/ pgregory.net\/rapid/ { print $$1 }'); others=$$(echo "$$racing" | awk '!/ pgregory.net\/rapid/ { print $$1 }'); \
+	    [ -z "$$others" ] || $(GO) test -race -timeout 30m $$others || status=1; \
+	    [ -z "$$properties" ] || $(GO) test -race -timeout 30m $$properties -rapid.checks=$(RACE_CHECKS) || status=1; exit $$status
+
+race-all: export CGO_ENABLED = 1
+race-all: ## All tests under the race detector, with all checks.
+	$(GO) test -race -timeout 30m $(PKG)
 
 # Only the tests of files that use rapid are run, package by package, so that the lines tell
 # how far it is. rapid prints how to repeat a failure.
@@ -156,7 +182,7 @@ record-check: ## The reference gives every recorded answer again; the first buil
 
 # A module of its own, with k8s.io/kubernetes and Telegraf.
 client-check: ## Clients of the kubelet's PodResources socket work with Paddock's; the first build takes minutes.
-	cd test/podresources && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
+	cd test/podresources && $(GO) test -count=1 -timeout 15m .
 
 # A module of its own. Without Docker and without a base image; the same commit gives the same bytes.
 image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make image [NAME=registry/paddock:v1].
@@ -168,12 +194,15 @@ scheduler-image: ## The image of paddock-scheduler, bin/paddock-scheduler-image.
 krew: ## kubectl paddock for Linux and macOS with its manifest for krew, in bin/krew.
 	@cd deploy/image && $(GO) run . -krew $(CURDIR)/bin/krew
 
-image-check: ## The images are reproducible and complete; compiling the scheduler for two architectures takes minutes, once.
-	cd deploy/image && $(GO) vet . && $(GO) test -count=1 -timeout 30m .
+image-check: ## The images are reproducible and complete, the scheduler's for amd64; minutes to compile, once.
+	cd deploy/image && $(GO) test -count=1 -timeout 30m .
+
+image-check-arm64: ## The same with the scheduler's image for arm64; compiling it takes minutes more, once.
+	cd deploy/image && $(GO) test -count=1 -timeout 30m . -arm64
 
 # A module of its own, the only one with Helm and kustomize.
 chart-check: ## The chart's defaults are deploy/base, its options what testdata shows; minutes to compile, once.
-	cd test/chart && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
+	cd test/chart && $(GO) test -count=1 -timeout 15m .
 
 # govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
 # cannot be reached (no network, a closed one) is no fault of the code, and is said.
@@ -187,7 +216,7 @@ vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerabi
 
 # A module of its own. Needs QEMU and some Debian packages, which it installs where it may, and
 # keeps what takes long to build in ~/.cache/paddock-e2e; see test/e2e/README.md.
-E2E_PARTS := cd test/e2e && $(GO) vet ./... && $(GO) test -timeout 5m ./parts ./sampler
+E2E_PARTS := cd test/e2e && $(GO) test -timeout 5m ./parts ./sampler
 e2e: ## The agent beside a real containerd, in virtual machines with several NUMA nodes.
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m .
 
@@ -196,19 +225,19 @@ e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 
 # Counts, not times: the machine is emulated.
 benefit: ## What exclusive CPUs do for a program beside noisy neighbours, as the table of docs/benefit.md.
-	cd test/e2e && $(GO) vet . && $(GO) test -v -count=1 -timeout 30m -run '^TestBenefit$$' . -benefit
+	cd test/e2e && $(GO) test -v -count=1 -timeout 30m -run '^TestBenefit$$' . -benefit
 
 # PAGES is a regular expression: make e2e-cluster PAGES=^[1-8] leaves some out. A page begins where those before it end.
 PAGES ?=
 e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once.
-	cd test/e2e && $(GO) vet ./... && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m ./cluster
+	cd test/e2e && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m ./cluster
 
 # A module of its own, with k8s.io/kubernetes: minutes to compile, once.
 scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Paddock.
-	cd scheduler && CGO_ENABLED=0 $(GO) build -o $(CURDIR)/bin/paddock-scheduler ./cmd/paddock-scheduler
+	cd scheduler && $(GO) build -o $(CURDIR)/bin/paddock-scheduler ./cmd/paddock-scheduler
 
 scheduler-check: ## The tests of the scheduler; minutes to compile, once.
-	cd scheduler && $(GO) vet ./... && $(GO) test -count=1 -timeout 15m ./...
+	cd scheduler && $(GO) test -count=1 -timeout 15m ./...
 
 # Throughput is scheduler_perf of Kubernetes, which runs an API server and needs etcd in PATH; make e2e-cluster leaves
 # one in ~/.cache/paddock-e2e.
@@ -221,7 +250,11 @@ scheduler-perf: ## Pods a second with the plugin and without it, the times of Fi
 
 # A module of its own. The control plane is built once, as for e2e-cluster.
 cluster: ## Hollow nodes under a real control plane: which pods does a node reject? [NODES=200 PLACEMENTS=5000]
-	cd test/cluster && $(GO) vet ./... && $(GO) test -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -limit $(LIMIT) $(CLUSTER)
+	cd test/cluster && $(GO) test -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
+
+BASELINE ?= 1000
+cluster-baseline: ## The same under the default scheduler, a figure for comparison [BASELINE=1000].
+	cd test/cluster && $(GO) run . -nodes $(NODES) -placements 0 -baseline $(BASELINE) -limit $(LIMIT) $(CLUSTER)
 
 # Agent and scheduler work together one version apart, both ways: the nodes and the load are those of one commit, the
 # scheduler is that of another one. The commits must have test/cluster.
@@ -232,18 +265,24 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    for ref in nodes:$(NODES_REF) scheduler:$(SCHEDULER_REF); do mkdir "$$dir/$${ref%%:*}"; git archive "$${ref#*:}" | tar -x -C "$$dir/$${ref%%:*}"; done; \
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
+# What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
+NIGHTLY := race-all record-check lint-records image-check-arm64 cluster-baseline
+nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
+	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }
+
 clean: ## Remove what was built; .tools stays.
 	rm -rf bin
 
 $(LINT):
 	@echo "building golangci-lint $(GOLANGCI_VERSION) (a minute or two, once)"
-	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@GOBIN=$(TOOLS) GOFLAGS=-trimpath $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/golangci-lint $@
 
 $(VULN):
-	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@GOBIN=$(TOOLS) GOFLAGS=-trimpath $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	@mv $(TOOLS)/govulncheck $@
 
 $(DEAD):
-	@GOBIN=$(TOOLS) GOFLAGS= $(GO) install golang.org/x/tools/cmd/deadcode@$(DEADCODE_VERSION)
+	@GOBIN=$(TOOLS) GOFLAGS=-trimpath $(GO) install golang.org/x/tools/cmd/deadcode@$(DEADCODE_VERSION)
 	@mv $(TOOLS)/deadcode $@

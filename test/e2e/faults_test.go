@@ -52,7 +52,7 @@ func killedDuringAnAdmission(t *testing.T, n *node) {
 // cmdVerify gives the agent a moment: what it has repaired it reports when it has seen it in the
 // cgroups.
 func (n *node) cmdVerify(ctx context.Context, _ scenario.Command) ([]string, error) {
-	for end := time.Now().Add(15 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		lines, err := n.verify(ctx, standInPods)
 		if err != nil || time.Now().After(end) || !strings.Contains(strings.Join(lines, "\n"), "the PodResources API does not report it") {
 			return lines, err

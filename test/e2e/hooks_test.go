@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"time"
 
 	"github.com/paddock-project/paddock/test/e2e/vm"
 	"github.com/paddock-project/paddock/test/e2e/wire"
@@ -13,7 +12,7 @@ func (n *node) collectHooks() {
 	if !n.running {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: metricsURL + "/metrics"})
 	if err != nil {

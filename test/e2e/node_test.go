@@ -30,7 +30,7 @@ type node struct {
 }
 
 const (
-	patience     = 3 * time.Minute
+	patience     = 5 * time.Minute
 	podResSocket = "/run/paddock/podresources.sock"
 	metricsURL   = "http://127.0.0.1:9925"
 	kubeletFile  = "/etc/paddock/kubelet.json"

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
@@ -31,7 +30,7 @@ const maxMessage = 16 << 20
 // client is the reference's, for a kubelet's socket.
 func client(t *testing.T, socket string) podresourcesv1.PodResourcesListerClient {
 	t.Helper()
-	c, conn, err := podresources.GetV1Client("unix://"+socket, 10*time.Second, maxMessage)
+	c, conn, err := podresources.GetV1Client("unix://"+socket, patience, maxMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func TestAnswersOfTheAgent(t *testing.T) {
 	allocatable.CpuIds = allocatable.GetCpuIds()[:2] // 1 and 2: the machine has 256, two of them reserved.
 	compare(t, "allocatable.json", allocatable)
 
-	alpha, conn, err := podresources.GetV1alpha1Client("unix://"+s.socket, 10*time.Second, maxMessage)
+	alpha, conn, err := podresources.GetV1alpha1Client("unix://"+s.socket, patience, maxMessage)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// patience is for what is waited for and must come.
-const patience = 30 * time.Second
+// patience is for what is waited for and must come: it ends a test that hangs, and is longer than a
+// busy machine takes.
+const patience = 5 * time.Minute
 
 // built are the binaries of the main module, built once.
 var built = sync.OnceValues(func() (string, error) {

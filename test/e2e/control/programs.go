@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Patience is how long an API server may take to become ready.
-const Patience = 2 * time.Minute
+// Patience is how long an API server may take to become ready, on a busy machine too.
+const Patience = 5 * time.Minute
 
 // Programs are the running programs of a control plane. They end with their context, with Stop, and
 // with this process, whatever comes first. A Programs is for one goroutine.

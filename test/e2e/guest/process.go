@@ -187,7 +187,7 @@ func execute(in wire.Exec) (wire.Ended, error) {
 }
 
 func get(in wire.Get) (wire.Ended, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, in.URL, http.NoBody)
 	if err != nil {

@@ -1,0 +1,110 @@
+package arch
+
+import (
+	"go/ast"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestRace: where "make race" does not look, there is one goroutine alone. No such package starts
+// one, and neither does a package of ours that it or its tests import: that one might call back.
+func TestRace(t *testing.T) {
+	tr := load(t)
+	starts, imports, tested := map[string]string{}, map[string][]string{}, map[string]bool{}
+	looked, tooMuch := importing(tr, makeList(t, tr, "RACING")), makeList(t, tr, "RACE_TOO")
+	for _, f := range tr.goFiles {
+		tested[f.dir()] = tested[f.dir()] || f.test
+		imports[f.dir()] = append(imports[f.dir()], ownImports(f, looked)...)
+		if where := goroutine(f); where != "" && (!f.test || !looked[f.dir()]) {
+			starts[f.dir()] = where
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(imports)) {
+		if looked[dir] || !tested[dir] {
+			continue
+		}
+		listed := slices.Contains(tooMuch, dir)
+		for _, reached := range reach(dir, imports) {
+			if where := starts[reached]; where != "" && !listed {
+				t.Errorf("%s imports none of RACING in the Makefile, so make race leaves it out, and %s starts goroutines (%s): add %s to RACE_TOO there", dir, reached, where, dir)
+			} else if where != "" {
+				tooMuch = slices.DeleteFunc(tooMuch, func(listed string) bool { return listed == dir })
+			}
+		}
+	}
+	if len(tooMuch) > 0 {
+		t.Errorf("RACE_TOO in the Makefile has %q, which make race tests anyway, or which have no tests, or which start no goroutine: remove them", tooMuch)
+	}
+}
+
+// makeList is the value of a variable of the Makefile, a list.
+func makeList(t *testing.T, tr tree, name string) []string {
+	t.Helper()
+	line := regexp.MustCompile(`(?m)^` + name + ` +:= (.+)$`)
+	for _, text := range tr.texts {
+		if found := line.FindStringSubmatch(text.text); text.path == "Makefile" && found != nil {
+			return strings.Fields(found[1])
+		}
+	}
+	t.Fatalf("the Makefile has no line %s := …", name)
+	return nil
+}
+
+// importing are the packages that import one of these, in their files or tests.
+func importing(tr tree, wanted []string) map[string]bool {
+	found := map[string]bool{}
+	for _, f := range tr.goFiles {
+		if slices.ContainsFunc(f.imports, func(name string) bool { return slices.Contains(wanted, name) }) {
+			found[f.dir()] = true
+		}
+	}
+	return found
+}
+
+// ownImports are the packages of ours that a file imports. Those of a test count where the test is
+// not run for races: it is linked with no other package.
+func ownImports(f *goFile, looked map[string]bool) (own []string) {
+	if f.test && looked[f.dir()] {
+		return nil
+	}
+	for _, name := range f.imports {
+		if dir, isOwn := strings.CutPrefix(name, modulePath+"/"); isOwn {
+			own = append(own, dir)
+		}
+	}
+	return own
+}
+
+// goroutine is where a file starts a goroutine by itself or runs its tests beside others; empty: it
+// does not. What else starts one, such as a timer or a server, needs an import of RACING.
+func goroutine(f *goFile) string {
+	where := ""
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			where = f.set.Position(n.Pos()).String()
+		case *ast.SelectorExpr:
+			if n.Sel.Name == "Parallel" || n.Sel.Name == "Go" {
+				where = f.set.Position(n.Pos()).String()
+			}
+		}
+		return true
+	})
+	return where
+}
+
+// reach are a package and what it imports of ours, directly or not.
+func reach(dir string, imports map[string][]string) []string {
+	found := []string{dir}
+	for i := 0; i < len(found); i++ {
+		for _, name := range imports[found[i]] {
+			if !slices.Contains(found, name) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
+}
