@@ -37,6 +37,13 @@ type PaddockNodeStatus struct {
 	//
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	PolicyDigest string `json:"policyDigest"`
+	// maxContainersPerPod is how many containers a pod may have to be admitted, init containers
+	// included. 0: any number. It is beside the policy, so that a reader that does not know it can
+	// plan for the node still.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxContainersPerPod int32 `json:"maxContainersPerPod,omitempty"`
 	// devices are the devices that the node itself assigns.
 	//
 	// +optional

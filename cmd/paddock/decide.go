@@ -67,16 +67,29 @@ func kubeNodeFlag(cmd *cobra.Command, name *string) {
 }
 
 func (d *decider) register(cmd *cobra.Command) {
-	d.as.register(cmd, "answer as this kubelet does, with its known faults: "+kubelet136+"; CFS quotas are then the kubelet's, unless --cpu-quota is set")
+	d.as.register(cmd, "answer as this kubelet does, with its known faults: "+kubelet136+"; CFS quotas are then the kubelet's, and no moves of running pods are proposed")
 	kubeNodeFlag(cmd, &d.kubeNode)
 	cmd.Flags().BoolVar(&d.started, "started", true, "start each admitted pod before the next one is decided, so that memory of its init containers is free again")
 }
 
-// quota is the mode of --cpu-quota for a command.
-func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) {
-	if d.as.kubelet && !cmd.Flags().Changed("cpu-quota") {
-		f.mode = agent.QuotaKubelet
+// quota sets the mode of --cpu-quota for a command.
+func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) error {
+	if !d.as.kubelet {
+		return nil
 	}
+	if cmd.Flags().Changed("cpu-quota") && f.mode == agent.QuotaIsolated {
+		return fmt.Errorf("--cpu-quota %s and --as cannot be combined: only Paddock has this mode; remove one of them", f.mode)
+	}
+	f.mode = agent.QuotaKubelet
+	return nil
+}
+
+// can returns an error if who decides cannot have the policy.
+func (d *decider) can(p node.Policy) error {
+	if d.as.kubelet && p.Moves.Pods > 0 {
+		return fmt.Errorf("--as %s: cpuManagerPolicy is dynamic, which only Paddock has: no kubelet starts with it; give --kubelet-config a file with cpuManagerPolicy: static", d.as.String())
+	}
+	return nil
 }
 
 // decision is the answer to one pod.
@@ -147,16 +160,17 @@ func plansOf(decided []decision) []*node.Plan {
 	return plans
 }
 
-// answer is a plan as who decides answers it.
-func (d *decider) answer(pod *v1.Pod) explain.Answer {
+// search is what would admit a pod that who decides rejects.
+func (d *decider) search(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
+	if !d.as.kubelet {
+		return explain.Search(ctx, state, asked, elsewhere...)
+	}
 	fractions := podspec.Fractions(pod)
-	return func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
-		if !d.as.kubelet {
-			return plan
-		}
+	answer := func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
 		found, _ := quirk.Kubelet{}.Admit(s, quirk.Request{Pod: asked, Fractions: fractions}, plan)
 		return quirk.Answer(plan, found)
 	}
+	return explain.SearchAs(ctx, answer, state, asked, elsewhere...)
 }
 
 // restart is what a restart of the kubelet does to a state; nil if Paddock decides.

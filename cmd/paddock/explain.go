@@ -41,8 +41,8 @@ func (c *explainCommand) command() *cobra.Command {
 		Long: `Explain shows how one decision was made: what the pod requests and by which rules, how its pool is
 divided, where each resource fits, what the Topology Manager chose and why the nearest other
 sets of NUMA nodes lost, and which CPUs were picked and why. For a rejected pod, it first shows
-what would admit the pod: a smaller request, the absence of other pods, another node, or another
-setting. The planner has checked each proposal.
+what would admit the pod: a smaller request, moves of running pods, the absence of other pods, another
+node, or another setting. The planner has checked each proposal.
 
 PODS are as for paddock plan. If there are several, select one with --pod; the pods before
 it are admitted first, as by paddock plan. A pod that is already in --state is explained as
@@ -61,7 +61,8 @@ admit the pod on the node as it is now. The agent answers on its listen address,
 With --resize, it explains whether a pod that is in --state, or among PODS, can be resized in place to what the
 changed manifest requests. You can leave PODS out.
 
-With --as, the answer is that of a kubelet with its known faults, and it proposes only what this kubelet admits.
+With --as, the answer is that of a kubelet with its known faults. It proposes only what this kubelet admits, and no
+moves, because a kubelet moves no running pod.
 
 Exit codes: 0 the pod is admitted, 1 error, 2 it is rejected.`,
 		Example: `  paddock explain --machine examples/machines/epyc-2s-nps4.json \
@@ -114,7 +115,9 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 		c.pod = namespace + "/" + name
 	}
 	s := console.StreamsOf(cmd)
-	c.decider.quota(cmd, &c.quota)
+	if err := c.decider.quota(cmd, &c.quota); err != nil {
+		return err
+	}
 	candidates, err := c.candidates(s)
 	if err != nil {
 		return err
@@ -228,6 +231,9 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.decider.can(state.Policy()); err != nil {
+			return nil, err
+		}
 		name := n.Found.Name
 		if flags.state != "" {
 			name += " with " + flags.state
@@ -297,7 +303,7 @@ func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, 
 		}
 		elsewhere = append(elsewhere, explain.OtherNode{Name: other.name, State: other.state, Pod: there, Assumed: d.assumed(there)})
 	}
-	remedies, err := explain.SearchAs(ctx, d.answer(pod), state, asked, elsewhere...)
+	remedies, err := d.search(ctx, state, pod, asked, elsewhere)
 	return &remedies, err
 }
 

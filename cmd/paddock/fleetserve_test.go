@@ -33,6 +33,13 @@ func TestFleetServe(t *testing.T) {
 		{"", string(manifest), http.StatusOK, `"pod":"default/inference","node":"`},
 		{"", "{{{", http.StatusBadRequest, `{"error":"json: line 1: invalid character '{'`},
 		{"", "kind: Nonsense", http.StatusBadRequest, `{"error":"document 1 (line 1): Nonsense: `},
+		{
+			"", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1000000, template: {spec: {containers: [{name: c}]}}}}", http.StatusBadRequest,
+			"it asks for 1000000 pods, and 0 were read before; at most 1000 can be read in all; paste less, or save it in FILE and run: paddock fleet --nodes ../../examples/fleet/nodes.yaml --pods FILE, which places up to 1000000 pods",
+		},
+		{"", "a: &a " + strings.Repeat("x", 500_000) + "\nb: [" + strings.Repeat("*a, ", 100_000) + "]", http.StatusBadRequest, "more than 65536 fields and list items"},
+		{"", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [" + strings.Repeat("{name: c},", 10_001) + "]}}", http.StatusBadRequest, "its 1 pods have 10001 containers"},
+		{"", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [" + strings.Repeat("{},", 100) + "]}}", http.StatusBadRequest, "Required value: a container is known by its name\\nand 80 errors more"},
 		{"evil.example", string(manifest), http.StatusForbidden, "this address answers to localhost"},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/api/place", strings.NewReader(c.body))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/console"
 	"github.com/paddock-project/paddock/internal/kubectl"
+	"github.com/paddock-project/paddock/internal/terminal"
 )
 
 // isPlugin reports whether the program was started by the name that makes it a plugin of kubectl.
@@ -147,7 +148,7 @@ prints the name of the node before each answer.`, strings.ToUpper(name[:1])+name
 	return cmd
 }
 
-// one asks one agent and passes on what it prints, while it prints it.
+// one asks one agent and passes on what it prints, while it prints it, as printAnswer does.
 func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes []string, q kubectl.Question) error {
 	agents, err := cluster.Agents(cmd.Context(), p.namespace, nodes...)
 	if err != nil {
@@ -156,7 +157,19 @@ func (p *pluginCommand) one(cmd *cobra.Command, cluster *kubectl.Cluster, nodes 
 	if len(agents) != 1 {
 		return fmt.Errorf("%d nodes have an agent: name one node, such as %s", len(agents), agents[0].Node)
 	}
-	return exitOf(agents[0].Node, cluster.Ask(cmd.Context(), agents[0], q, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+	stdout, stderr := terminal.NewWriter(cmd.OutOrStdout(), false), terminal.NewWriter(cmd.ErrOrStderr(), false)
+	err = exitOf(agents[0].Node, cluster.Ask(cmd.Context(), agents[0], q, stdout, stderr))
+	return errors.Join(err, stdout.Flush(), stderr.Flush())
+}
+
+// printAnswer prints what an agent printed. That is bytes of another machine, which may not be the
+// agent's own: a colour, too, can hide text. An agent has no terminal and prints no colours.
+func printAnswer(to io.Writer, text []byte) error {
+	w := terminal.NewWriter(to, false)
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // several asks agents at once and prints the answers in the order of their nodes.
@@ -172,7 +185,7 @@ func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, no
 				return err
 			}
 		}
-		if _, err := cmd.OutOrStdout().Write(a.Stdout); err != nil {
+		if err := printAnswer(cmd.OutOrStdout(), a.Stdout); err != nil {
 			return err
 		}
 		if err := exitOf(a.Agent.Node, a.Err); err != nil {
@@ -180,8 +193,7 @@ func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, no
 			printFailure(cmd.ErrOrStderr(), a, err)
 			return nil
 		}
-		_, err := cmd.ErrOrStderr().Write(a.Stderr)
-		return err
+		return printAnswer(cmd.ErrOrStderr(), a.Stderr)
 	})
 	switch {
 	case err != nil:
@@ -197,7 +209,7 @@ func (p *pluginCommand) several(cmd *cobra.Command, cluster *kubectl.Cluster, no
 // printFailure prints what the command printed about its failure, or why it did not run.
 func printFailure(stderr io.Writer, a kubectl.Answer, err error) {
 	if len(a.Stderr) > 0 {
-		_, _ = stderr.Write(a.Stderr)
+		_ = printAnswer(stderr, a.Stderr)
 		return
 	}
 	fmt.Fprintf(stderr, "paddock: %s\n", console.OneLine(err.Error()))

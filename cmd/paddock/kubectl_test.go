@@ -30,7 +30,8 @@ import (
 //	deny USER VERB RESOURCE NAMESPACE
 //	break POD FAULT                                        see kubectltest.Fault
 //	agents FIELDS                                          the configuration that the agents print, as YAML
-//	answer COMMAND [code=N]                                what an agent's command prints; "stderr:" begins what it prints there
+//	answer COMMAND [code=N]                                what an agent's command prints; "stderr:" begins what it prints there;
+//	                                                       "^[" is ESC and "^G" is BEL
 //	kubectl                                                the input is the rest of the command line; the answer is what is
 //	                                                       run in which pod, and what is printed
 func TestPlugin(t *testing.T) {
@@ -80,7 +81,7 @@ func (c *cluster) run(pod *v1.Pod, container string, command []string, stdout, s
 	code := 0
 	if command[len(command)-1] != "--print-config" {
 		answer := c.answers[command[1]]
-		text = answer.Input + "\n"
+		text = strings.NewReplacer("^[", "\x1b", "^G", "\a").Replace(answer.Input + "\n")
 		if answer.HasArg("code") {
 			answer.ScanArgs(c.t, "code", &code)
 		}
@@ -122,7 +123,7 @@ func (c *cluster) play(t *testing.T, d *datadriven.TestData) string {
 		}
 		c.server.Break(first, kubectltest.Fault(strings.Join(words, " ")))
 	case "agents":
-		c.printed = d.Input + "\n"
+		c.printed = strings.ReplaceAll(d.Input+"\n", "^[", "\x1b")
 	case "answer":
 		c.answers[first] = *d
 	case "kubectl":

@@ -26,9 +26,10 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script, one file a behaviour. Beside testscript's own commands there
 // are "exits CODE paddock …" and "await [-not] REGEXP paddock …", which repeats the command until
-// its output matches, or does not. $MACHINES is the directory of the example machines, $LISTEN an
-// address where no process listens; [sysfs] is true where the live machine can be read. With
-// -rewrite, what "cmp stdout FILE" compares with is written into the scripts.
+// its output matches, whatever its exit code is, or until it ends with 0 and its output does not
+// match. $MACHINES is the directory of the example machines, $LISTEN an address where no process
+// listens; [sysfs] is true where the live machine can be read. With -rewrite, what "cmp stdout
+// FILE" compares with is written into the scripts.
 func TestScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../examples/machines")
 	if err != nil {
@@ -89,7 +90,8 @@ func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The other process says nothing to this one.
 		err := ts.Exec(args[1], args[2:]...)
-		if err == nil && want.MatchString(ts.ReadFile("stdout")) != not {
+		matches := want.MatchString(ts.ReadFile("stdout"))
+		if not && !matches && err == nil || !not && matches {
 			return
 		}
 	}

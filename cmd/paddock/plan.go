@@ -66,9 +66,14 @@ Exit codes: 0 all pods are admitted, 1 error, 2 some are rejected.`,
 
 func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	s := console.StreamsOf(cmd)
-	c.decider.quota(cmd, &c.node.quota)
+	if err := c.decider.quota(cmd, &c.node.quota); err != nil {
+		return err
+	}
 	n, before, err := c.node.read(s)
 	if err != nil {
+		return err
+	}
+	if err := c.decider.can(before.Policy()); err != nil {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())

@@ -21,8 +21,9 @@ import (
 	"github.com/paddock-project/paddock/internal/console"
 )
 
-// patience is for what is waited for and must come.
-const patience = 30 * time.Second
+// patience is for what is waited for and must come: it ends a test that hangs, and is longer than a
+// busy machine takes.
+const patience = 5 * time.Minute
 
 // home is a directory with everything that an agent needs.
 type home struct {

@@ -29,7 +29,10 @@ the largest pod of one container that each topology policy would admit now:
   MOST CPUS             with the least memory that suffices
   MOST MEMORY, NO CPUS  of a container that shares its CPUs
   IN PROPORTION         CPUs with as much memory for each as the machine has
-  LOST                  the difference to policy none, which aligns nothing`,
+  LOST                  the difference to policy none, which aligns nothing
+
+Every amount that can matter has been planned, unless there were too many: the amount is then followed by "or more",
+and fits.`,
 		Example: `  paddock report --machine node7.json --state node7.state --kubelet-config kubelet.yaml
   paddock report --agent`,
 		Args: console.NoArguments,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func (c *verifyCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	v, err := agent.Verify(cmd.Context(), config, slog.New(slog.DiscardHandler))
+	v, err := agent.Verify(cmd.Context(), config, slog.New(slog.DiscardHandler), time.After)
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,7 @@ func differences(v *agent.Verified) error {
 }
 
 // printVerified prints the result, and returns an error if there are differences. Throttled periods
-// are no difference: the kernel counts from when a cgroup was created, which may be before its
-// quota was removed.
+// are no difference: a quota is one, and is among the differences.
 func printVerified(out io.Writer, v *agent.Verified) error {
 	lines := v.Differences
 	if len(lines) == 0 {
@@ -83,8 +83,8 @@ func printVerified(out io.Writer, v *agent.Verified) error {
 	for _, note := range t.Notes {
 		lines = append(lines, "note: "+note)
 	}
-	lines = append(lines, fmt.Sprintf("exclusive containers: %d, throttled by their own or their pod's CFS quota in %d of %d periods",
-		t.Exclusive, t.Throttled, t.Periods))
+	lines = append(lines, fmt.Sprintf("exclusive containers: %d, throttled by their own or their pod's CFS quota in %d of %d periods of the last %g s",
+		t.Exclusive, t.Throttled, t.Periods, t.Seconds))
 	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
 		return err
 	}

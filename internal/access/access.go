@@ -12,6 +12,9 @@
 // name localhost, an IP address or this host's own name, which often leads to 127.0.1.1. Otherwise
 // a page of another site could read the answers, by making a name of its own lead to the loopback
 // interface (DNS rebinding).
+//
+// Whatever a page of another site asks for is rejected, although that page could not read it: the
+// answer would be computed. A link on such a page can be followed.
 package access
 
 import (
@@ -53,8 +56,12 @@ func Local(r *http.Request) bool {
 	return local == nil || local.IP.IsLoopback()
 }
 
-// unwelcome is the reason why a request is rejected; empty: it is allowed.
+// unwelcome is the reason why a request is rejected; empty: it is allowed. A browser names the site
+// that asks, and what for (https://www.w3.org/TR/fetch-metadata/).
 func (g Guard) unwelcome(r *http.Request) string {
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
+		return "a cross-origin request: a page of another site may link to this address, and not load from it"
+	}
 	if Local(r) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {

@@ -65,3 +65,31 @@ func TestGuard(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherSites: a page of another site cannot have anything computed, and its links work.
+func TestOtherSites(t *testing.T) {
+	for _, c := range []struct {
+		site, destination string
+		asked             bool
+	}{
+		{"", "", true}, // not a browser
+		{"none", "document", true},
+		{"same-origin", "empty", true},
+		{"cross-site", "document", true},
+		{"cross-site", "empty", false},
+		{"cross-site", "image", false},
+		{"cross-site", "iframe", false},
+		{"cross-site", "", false},
+	} {
+		asked := false
+		guarded := access.Guard{Everywhere: true}.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/api/defragment", http.NoBody)
+		r.Header.Set("Sec-Fetch-Site", c.site)
+		r.Header.Set("Sec-Fetch-Dest", c.destination)
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, r)
+		if asked != c.asked || !c.asked && (w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "page of another site")) {
+			t.Errorf("%q for %q: asked %t, %d %s", c.site, c.destination, asked, w.Code, w.Body)
+		}
+	}
+}

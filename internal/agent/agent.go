@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/engine"
 	"github.com/paddock-project/paddock/internal/intake"
@@ -48,6 +49,8 @@ type Agent struct {
 	zones *zones.Keeper
 	// promises are of pods for which others are moved; nil: none are.
 	promises *promise.Keeper
+	// find finds the moves that a client asks for.
+	find func(context.Context, MovesRequest) ([]moves.Move, error)
 	// moved are the pods that were moved since the start.
 	moved movedPods
 	pods  *kubelet.Source // of a real node
@@ -100,7 +103,8 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		log.WarnContext(ctx, "about a setting", "setting", w)
 	}
 	a := &Agent{config: c, env: env, health: &health{}, log: log, flows: flows}
-	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.runtimeReady}}
+	a.find = a.requested
+	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.runtimeReady}, {Name: "containers", Ready: a.containersReady}}
 	if c.Runtime == RuntimeNRI {
 		checks = append(checks, telemetry.Check{Name: "kubelet", Ready: a.kubeletReady})
 	} else {

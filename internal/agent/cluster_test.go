@@ -68,8 +68,8 @@ func TestPublishes(t *testing.T) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for begin := time.Now(); !server.Get(t, v1alpha1.PaddockNodes, "n7", &o); <-look.C {
-		if time.Since(begin) > time.Minute {
-			t.Error("there is no PaddockNode after a minute")
+		if time.Since(begin) > patience {
+			t.Error("there is no PaddockNode")
 			break
 		}
 	}

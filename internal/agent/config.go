@@ -64,6 +64,9 @@ type Config struct {
 	Estimate bool `json:"estimate"`
 	// CPUQuota selects the CFS quotas beside exclusive containers.
 	CPUQuota CPUQuotaConfig `json:"cpuQuota"`
+	// MaxContainersPerPod is how many containers a pod may have to be admitted, init containers
+	// included; 0: any number. A pod that is admitted keeps what it has.
+	MaxContainersPerPod int `json:"maxContainersPerPod"`
 	// Moves is how running pods are moved.
 	Moves MovesConfig `json:"moves"`
 	// ReleaseOnExit lets every container run on all CPUs again when the agent ends, and drops all
@@ -185,9 +188,9 @@ func DefaultConfig() Config {
 		},
 		NRI:     NRIConfig{Socket: "/var/run/nri/nri.sock", PluginName: "paddock", PluginIndex: "90", Timeout: Duration(800 * time.Millisecond)},
 		Kubelet: KubeletConfig{URL: "https://127.0.0.1:10250", PodResources: kubeletdevices.DefaultSocket, Dir: devicemetadata.DefaultDir}, CPUQuota: DefaultCPUQuota(), CgroupRoot: cgroup.DefaultRoot,
-		NoticeDir: "/run/paddock/notices",
-		Moves:     MovesConfig{Notice: Duration(time.Second), Interval: Duration(10 * time.Minute), LeaveAloneAtMost: Duration(time.Hour)},
-		Log:       LogConfig{Format: telemetry.Formats[0], Level: "info"},
+		MaxContainersPerPod: 512, NoticeDir: "/run/paddock/notices",
+		Moves: MovesConfig{Notice: Duration(time.Second), Interval: Duration(10 * time.Minute), LeaveAloneAtMost: Duration(time.Hour)},
+		Log:   LogConfig{Format: telemetry.Formats[0], Level: "info"},
 	}
 }
 
@@ -281,6 +284,7 @@ func (c Config) Check() error {
 		want(!c.Publish || c.APIServer.URL != "", "publish", "want apiServer.url: the agent writes the objects of this node there")
 		want(!c.NodeResourceTopology || c.APIServer.URL != "", "nodeResourceTopology", "want apiServer.url: the agent writes the object of this node there")
 	}
+	want(c.MaxContainersPerPod >= 0, "maxContainersPerPod", "is %d; want a number of containers, or 0 for no bound", c.MaxContainersPerPod)
 	want(c.Moves.Notice >= 0, "moves.notice", "is %v; want 0 or more", time.Duration(c.Moves.Notice))
 	want(c.Moves.LeaveAloneAtMost >= 0, "moves.leaveAloneAtMost", "is %v; want 0 or more", time.Duration(c.Moves.LeaveAloneAtMost))
 	want(c.Moves.Interval >= 0, "moves.interval", "is %v; want 0 or more", time.Duration(c.Moves.Interval))

@@ -13,6 +13,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"moves: {interval: soon}":           `moves.interval: "soon" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
 		"nri: {timeout: ''}":                `nri.timeout: "" is not a duration; want a number with a unit, such as 800ms, 1.5s or 10m`,
 		"moves: {interval: 10}":             "moves.interval: has the type number; want a number with a unit, such as 800ms, 1.5s or 10m",
+		"maxContainersPerPod: many":         "maxContainersPerPod: has the type string; want a whole number of at most 64 bits",
 		"moves: {intervall: 10m}":           `unknown field "moves.intervall"` + more,
 		"state: a\nstate: b":                `yaml: unmarshal errors:` + "\n  line 2: key \"state\" already set in map",
 		"strict: 'yes'":                     "strict: has the type string; want true or false",

@@ -51,7 +51,7 @@ func TestOneGuard(t *testing.T) {
 		if _, text := ask(MapLoopback, "localhost", "/readyz", inside); !strings.Contains(text, "secret") {
 			t.Errorf("readyz on the node does not say why: %s", text)
 		}
-		if _, text := ask(MapLoopback, "node7", "/readyz", outside); text != "state: not ready\nruntime: ready\nmanifests: ready\nnot ready\n" {
+		if _, text := ask(MapLoopback, "node7", "/readyz", outside); text != "state: not ready\nruntime: ready\ncontainers: ready\nmanifests: ready\nnot ready\n" {
 			t.Errorf("readyz outside: %q", text)
 		}
 	})

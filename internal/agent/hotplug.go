@@ -184,8 +184,9 @@ func (h *hotplug) report(ctx context.Context, before, now *node.State) {
 // 0,8-9".
 func displaced(s *node.State, d node.Degraded) string {
 	texts := make([]string, len(d.Displaced))
+	cgroups := s.Cgroups(d.Grant)
 	for k, i := range d.Displaced {
-		cpus, _ := s.Cgroup(d.Grant, i)
+		cpus, _ := cgroups.Of(i)
 		texts[k] = d.Grant.Pod.Containers[i].Name + " " + cpus.String()
 	}
 	return strings.Join(texts, "; ")

@@ -2,14 +2,10 @@ package agent
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,15 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/paddock-project/paddock/internal/core/mask"
-	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/notice"
 	"github.com/paddock-project/paddock/internal/promise"
 	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/statefile"
 	"github.com/paddock-project/paddock/internal/telemetry"
 )
 
@@ -40,8 +33,8 @@ type MovesConfig struct {
 	// that waits for it on.
 	LeaveAloneAtMost Duration `json:"leaveAloneAtMost"`
 	// OnRequest carries out the moves that a client on the node asks for on Listen, under every
-	// policy, of pods that consent. Without it, such a client only learns whether they are
-	// possible.
+	// policy, of pods that consent. Without it, such a client only learns whether the moves that it
+	// lists are possible.
 	OnRequest bool `json:"onRequest"`
 }
 
@@ -204,130 +197,4 @@ func (o moveObserver) Ended(m nri.Moving, done bool) {
 	if o.notices != nil {
 		o.notices.Settled(m.UID)
 	}
-}
-
-// movesPath is where a client asks for moves.
-const movesPath = "/api/v1/moves"
-
-// MovesRequest is what a client asks for: moves, in their order.
-type MovesRequest struct {
-	// CarryOut makes the moves; otherwise the answer is whether they are possible.
-	CarryOut bool `json:"carryOut,omitempty"`
-	// Moves have the place to which each pod moves, as a grant in the form of the state file.
-	Moves []MoveRequest `json:"moves"`
-	// Defragment asks, in place of Moves, for those that make room for a larger pod.
-	Defragment *DefragmentRequest `json:"defragment,omitempty"`
-}
-
-// DefragmentRequest is a question that paddock defragment asked before, and the moves in its
-// answer: if the node has others by now, nothing is moved.
-type DefragmentRequest struct {
-	Moves  int               `json:"moves"`
-	Bytes  int64             `json:"bytes"`
-	Answer []explain.PodMove `json:"answer"`
-}
-
-// MoveRequest is one move.
-type MoveRequest struct {
-	UID string `json:"uid"`
-	To  string `json:"to"`
-}
-
-// MovesAnswer is the answer: the moves that are possible, or that have begun.
-type MovesAnswer struct {
-	CarriedOut bool         `json:"carriedOut"`
-	Moves      []MoveAnswer `json:"moves"`
-}
-
-// MoveAnswer is one move.
-type MoveAnswer struct {
-	Pod      string `json:"pod"`
-	UID      string `json:"uid"`
-	FromCPUs string `json:"fromCPUs,omitempty"`
-	ToCPUs   string `json:"toCPUs,omitempty"`
-	Bytes    int64  `json:"bytes,omitempty"`
-}
-
-// maxMovesBody limits a request, in bytes: some hundred grants of ordinary pods.
-const maxMovesBody = 1 << 20
-
-// serveMoves answers a client that asks for moves.
-func (a *Agent) serveMoves(w http.ResponseWriter, r *http.Request) {
-	reply := func(status int, document any) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(document) // An error is the reader's, who is gone.
-	}
-	fail := func(status int, format string, args ...any) {
-		reply(status, map[string]string{"error": fmt.Sprintf(format, args...)})
-	}
-	var asked MovesRequest
-	d := json.NewDecoder(io.LimitReader(r.Body, maxMovesBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&asked); err != nil {
-		fail(http.StatusBadRequest, "the request is not valid: want {\"moves\":[{\"uid\":…,\"to\":…}]}: %v", err)
-		return
-	}
-	if asked.CarryOut && !a.config.Moves.OnRequest {
-		fail(http.StatusForbidden, "this agent does not carry out moves on request: set moves.onRequest: true in its configuration, or ask without carryOut whether the moves are possible")
-		return
-	}
-	list, err := a.movesOf(asked.Moves)
-	if d := asked.Defragment; d != nil {
-		list, err = a.defragment(*d)
-	}
-	if err == nil {
-		err = a.plugin.Carry(r.Context(), list, !asked.CarryOut)
-	}
-	if err != nil {
-		fail(http.StatusConflict, "%v", err)
-		return
-	}
-	answer := MovesAnswer{CarriedOut: asked.CarryOut, Moves: []MoveAnswer{}}
-	for _, m := range list {
-		answer.Moves = append(answer.Moves, MoveAnswer{Pod: m.To.Pod.ID(), UID: m.To.Pod.UID, FromCPUs: m.From.CPUs().String(), ToCPUs: m.To.CPUs().String(), Bytes: m.Bytes})
-	}
-	reply(http.StatusOK, answer)
-}
-
-// defragment finds the moves that make room for a larger pod. They must be those that the client
-// knows.
-func (a *Agent) defragment(asked DefragmentRequest) ([]moves.Move, error) {
-	s := a.engine.State()
-	if asked.Moves < 1 || asked.Moves > explain.MaxDefragMoves {
-		return nil, fmt.Errorf("%d moves: want 1 to %d", asked.Moves, explain.MaxDefragMoves)
-	}
-	gain := moves.Defragment(s, asked.Moves, moves.Terms{Bytes: asked.Bytes, BothPlaces: true, Plans: explain.DefragPlans})
-	if !slices.EqualFunc(gain.Moves, asked.Answer, func(m moves.Move, known explain.PodMove) bool {
-		return m.To.Pod.UID == known.UID && m.From.CPUs().String() == known.FromCPUs && m.To.CPUs().String() == known.ToCPUs
-	}) {
-		return nil, errors.New("the pods of the node have changed, and the moves would be different now: ask again")
-	}
-	return gain.Moves, nil
-}
-
-// movesOf reads the moves that a client asks for. Each place must be one that the rules give the
-// pod.
-func (a *Agent) movesOf(asked []MoveRequest) ([]moves.Move, error) {
-	s := a.engine.State()
-	var list []moves.Move
-	for _, m := range asked {
-		from, there := s.Grant(m.UID)
-		if !there {
-			return nil, fmt.Errorf("no pod with UID %q has an assignment on this node", m.UID)
-		}
-		to, err := statefile.DecodeGrant([]byte(m.To))
-		if err != nil {
-			return nil, fmt.Errorf("pod %s: %w", from.Pod.ID(), err)
-		}
-		move, err := moves.Between(s, from, to)
-		if err != nil {
-			return nil, fmt.Errorf("pod %s: %w", from.Pod.ID(), err)
-		}
-		list = append(list, move)
-		if s, err = s.Move(move.To); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }

@@ -37,6 +37,19 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// askFrom asks for moves from an address, with what a browser adds about the page that asks.
+func askFrom(t *testing.T, a *Agent, from net.IP, header, body string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+movesPath, strings.NewReader(body))
+	if header != "" {
+		r.Header.Set("Sec-Fetch-Site", header)
+	}
+	w := httptest.NewRecorder()
+	over := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: from, Port: 9925})
+	a.handler(t.Context()).ServeHTTP(w, r.WithContext(over))
+	return w.Code, w.Body.String()
+}
+
 // TestMovesOnRequest: who may ask for moves, and what is answered.
 func TestMovesOnRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
@@ -52,16 +65,7 @@ func TestMovesOnRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(from net.IP, header, body string) (int, string) {
-			r := httptest.NewRequest(http.MethodPost, "http://localhost"+movesPath, strings.NewReader(body))
-			if header != "" {
-				r.Header.Set("Sec-Fetch-Site", header)
-			}
-			w := httptest.NewRecorder()
-			over := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: from, Port: 9925})
-			a.handler(t.Context()).ServeHTTP(w, r.WithContext(over))
-			return w.Code, w.Body.String()
-		}
+		ask := func(from net.IP, header, body string) (int, string) { return askFrom(t, a, from, header, body) }
 		here, away := net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 1)
 		move := func(carryOut bool, uid, text string) string {
 			var body bytes.Buffer
@@ -77,18 +81,20 @@ func TestMovesOnRequest(t *testing.T) {
 			want         int
 			text         string
 		}{
-			"no consent":                {here, "", move(false, g.Pod.UID, string(text)), false, 409, "does not consent"},
-			"carried out without leave": {here, "", move(true, g.Pod.UID, string(text)), false, 403, "moves.onRequest"},
-			"from elsewhere":            {away, "", move(false, g.Pod.UID, string(text)), true, 403, "loopback"},
-			"a page of another site":    {here, "cross-site", move(false, g.Pod.UID, string(text)), false, 403, "cross-origin"},
-			"no JSON":                   {here, "", "moves", false, 400, "is not valid"},
-			"an unknown pod":            {here, "", move(false, "none", string(text)), false, 409, "no pod"},
-			"a damaged grant":           {here, "", move(false, g.Pod.UID, "{}"), false, 409, g.Pod.ID()},
-			"no moves":                  {here, "", `{}`, false, 409, "the list of moves is empty"},
-			"too many moves":            {here, "", `{"defragment":{"moves":17}}`, false, 409, "17 moves: want 1 to 16"},
-			"other moves by now":        {here, "", `{"defragment":{"moves":2,"answer":[{"uid":"u"}]}}`, false, 409, "have changed"},
+			"a search without leave":         {here, "", `{"defragment":{"moves":2}}`, false, 403, "does not look for moves on request: set moves.onRequest: true"},
+			"too large":                      {here, "", `{"moves":[` + strings.Repeat(" ", maxMovesBody) + `]}`, false, 400, "too large"},
+			"no consent":                     {here, "", move(false, g.Pod.UID, string(text)), false, 409, "does not consent"},
+			"carried out without leave":      {here, "", move(true, g.Pod.UID, string(text)), false, 403, "moves.onRequest"},
+			"from elsewhere":                 {away, "", move(false, g.Pod.UID, string(text)), true, 403, "loopback"},
+			"a page of another site":         {here, "cross-site", move(false, g.Pod.UID, string(text)), false, 403, "cross-origin"},
+			"no JSON":                        {here, "", "moves", false, 400, "is not valid"},
+			"an unknown pod":                 {here, "", move(false, "none", string(text)), false, 409, "no pod"},
+			"a damaged grant":                {here, "", move(false, g.Pod.UID, "{}"), false, 409, g.Pod.ID()},
+			"no moves":                       {here, "", `{}`, false, 409, "the list of moves is empty"},
+			"on request: too many moves":     {here, "", `{"defragment":{"moves":17}}`, false, 409, "17 moves: want 1 to 16"},
+			"on request: other moves by now": {here, "", `{"defragment":{"moves":2,"answer":[{"uid":"u"}]}}`, false, 409, "have changed"},
 		} {
-			a.config.Map = MapLoopback
+			a.config.Map, a.config.Moves.OnRequest = MapLoopback, strings.HasPrefix(name, "on request")
 			if c.everywhere {
 				a.config.Map = MapEverywhere
 			}

@@ -66,6 +66,7 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	}
 	a.plugin, err = a.newPlugin(nri.Config{
 		Notices: shown, Handover: handed, Devices: chosen, Pods: a.pods, Cgroups: cgroups{cgroup.FS{Root: c.CgroupRoot}}, Socket: c.NRI.Socket, TakeOver: c.NRI.TakeOver,
+		Seen:     seen(a.pods, cgroup.FS{Root: c.CgroupRoot}, a.log),
 		Estimate: a.estimate(ctx), Grace: grace, LastAnswer: store.Marked(c.State + suffixAlive), Alive: a.alive(ctx),
 	})
 	if err != nil {
@@ -96,6 +97,10 @@ func (a *Agent) runtimeReady() error {
 	}
 	return a.plugin.Ready()
 }
+
+// containersReady is a telemetry.Check: every running container has the setting that it should
+// have.
+func (a *Agent) containersReady() error { return a.status().Verified() }
 
 // kubeletReady is a telemetry.Check: without the kubelet's list no new pod is admitted.
 func (a *Agent) kubeletReady() error {

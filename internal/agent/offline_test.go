@@ -44,7 +44,7 @@ func TestVerifyNamesDegradedPods(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			shared["kubepods/podu1/aaa/cpuset.cpus"], shared["kubepods/podu1/aaa/cpu.max"] = c.app, c.quota
-			v, err := Verify(t.Context(), withoutCPUs(t, verifying(t, shared), c.offline...), slog.New(slog.DiscardHandler))
+			v, err := Verify(t.Context(), withoutCPUs(t, verifying(t, shared), c.offline...), slog.New(slog.DiscardHandler), atOnce)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-project/paddock/internal/store/crashfs"
 )
 
-// patience is for what is waited for and must come.
-const patience = 20 * time.Second
+// patience is for what is waited for and must come: it ends a test that hangs, and is longer than a
+// busy machine takes.
+const patience = 5 * time.Minute
 
 // running is an agent in Run.
 type running struct {
@@ -165,17 +166,11 @@ func TestEndDoesNotWaitForClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer profile.Close()
-	if _, err := io.WriteString(profile, "GET /debug/pprof/trace?seconds=20 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(profile, "GET /debug/pprof/trace?seconds=3600 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	answers(t, b.config.PodResources.Socket, address)
-	begin := time.Now()
-	r.stop(t)
-	took := time.Since(begin)
-	t.Logf("ended after %v", took)
-	if took > 2*time.Second {
-		t.Errorf("ended after %v: a client held it up", took)
-	}
+	r.stop(t) // All of them are there for longer than it is waited for.
 }
 
 // answers asks both doors once.

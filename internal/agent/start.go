@@ -29,7 +29,7 @@ func readEnvironment(c Config) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := inputs.Reader{Names: inputs.Fields}.Node(inputs.NodeFiles{Machine: c.Machine, Policy: c.KubeletConfig, Devices: c.Devices, Quota: quota})
+	n, err := inputs.Reader{Names: inputs.Fields}.Node(inputs.NodeFiles{Machine: c.Machine, Policy: c.KubeletConfig, Devices: c.Devices, Quota: quota, MaxContainers: c.MaxContainersPerPod})
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,10 @@ func (v *Verified) differ(format string, args ...any) {
 }
 
 // Verify compares the state file with the PodResources API, and with the cgroups of every container
-// that runs according to the kubelet. It changes nothing. The error is about something that could
-// not be read.
-func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) {
+// that runs according to the kubelet. It changes nothing. If there are containers with exclusive
+// CPUs, it watches for 2 s, by after, whether they are throttled. The error is about something that
+// could not be read.
+func Verify(ctx context.Context, c Config, log *slog.Logger, after func(time.Duration) <-chan time.Time) (*Verified, error) {
 	s, err := stored(ctx, c)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func Verify(ctx context.Context, c Config, log *slog.Logger) (*Verified, error) 
 	for _, err := range unread {
 		v.differ("%v: the kubelet's entry for this pod cannot be read, so its containers are not compared", err)
 	}
-	if err := v.cgroups(s, cgroup.FS{Root: c.CgroupRoot}, running); err != nil {
+	if err := v.cgroups(ctx, s, cgroup.FS{Root: c.CgroupRoot}, running, after); err != nil {
 		return nil, err
 	}
 	if c.PodResources.Socket != "" {
@@ -89,7 +90,7 @@ func stored(ctx context.Context, c Config) (*node.State, error) {
 }
 
 // cgroups compares the cgroup files of the containers, and the quotas of their pods.
-func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Running) error {
+func (v *Verified) cgroups(ctx context.Context, s *node.State, files cgroup.FS, running []kubelet.Running, after func(time.Duration) <-chan time.Time) error {
 	ids, who := make([]string, len(running)), map[string]string{}
 	for i, r := range running {
 		ids[i] = r.ID
@@ -119,32 +120,17 @@ func (v *Verified) cgroups(s *node.State, files cgroup.FS, running []kubelet.Run
 		cgroups = append(cgroups, runningCgroup{Who: r.Who, Pod: r.Pod, Container: r.Container, Path: paths[r.ID], Parent: path.Dir(paths[r.ID])})
 	}
 	v.compare(s, observed, who)
-	return v.quotas(s, files, cgroups)
+	if err := v.quotas(s, files, cgroups); err != nil {
+		return err
+	}
+	return v.throttling(ctx, s, files, cgroups, after)
 }
 
 // compare adds the differences between what was observed and the state.
 func (v *Verified) compare(s *node.State, observed []converge.Observed, who map[string]string) {
-	report := converge.Compare(s, observed)
-	for _, u := range report.Updates {
-		if !u.Before.CPUs.Equal(u.After.CPUs) {
-			v.differ("%s: cpuset.cpus is %q, want %q", who[u.ID], u.Before.CPUs, u.After.CPUs)
-		}
-		if u.Before.Mems != u.After.Mems {
-			v.differ("%s: cpuset.mems is %s, want %s", who[u.ID], u.Before.Mems, u.After.Mems)
-		}
-		if u.Before.Quota != u.After.Quota {
-			v.quota(who[u.ID], u.Before.Quota, u.After.Quota)
-		}
-	}
-	for _, o := range report.Stranded {
-		v.differ("%s: it should run on the node shared pool, which is empty; it runs on %q", who[o.ID], o.CPUs)
-	}
-	for _, o := range report.Strangers {
-		if !o.CPUs.Equal(s.SharedCPUs()) {
-			v.differ("%s: it has no assignment, and runs on %q; want the node shared pool %q", who[o.ID], o.CPUs, s.SharedCPUs())
-		}
-		if want := converge.DesiredFor(s, o.Pod, o.Container).Quota; want != node.KeepQuota && o.Quota != want {
-			v.quota(who[o.ID], o.Quota, want)
+	for _, d := range converge.Want(s).Verify(observed) {
+		for _, line := range d.Lines() {
+			v.differ("%s: %s", who[d.ID], line)
 		}
 	}
 }

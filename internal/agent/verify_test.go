@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/apiserver"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -80,6 +81,13 @@ func verifying(t *testing.T, change map[string]string) Config {
 	return c
 }
 
+// atOnce is a time.After that does not wait.
+func atOnce(time.Duration) <-chan time.Time {
+	passed := make(chan time.Time, 1)
+	passed <- time.Time{}
+	return passed
+}
+
 func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]string
@@ -100,7 +108,7 @@ func TestVerify(t *testing.T) {
 		}, []string{"container log: it runs according to the kubelet, but has no cgroup"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, err := Verify(t.Context(), verifying(t, c.change), slog.New(slog.DiscardHandler))
+			v, err := Verify(t.Context(), verifying(t, c.change), slog.New(slog.DiscardHandler), atOnce)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +127,7 @@ func TestVerify(t *testing.T) {
 func TestVerifyTellsOfTheAPI(t *testing.T) {
 	c := verifying(t, nil)
 	c.PodResources.Socket = filepath.Join(t.TempDir(), "none.sock")
-	v, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler))
+	v, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler), atOnce)
 	if err != nil || len(v.Differences) != 1 || !strings.Contains(v.Differences[0], "PodResources API") {
 		t.Errorf("differences %v, error %v; want that nobody answers", v, err)
 	}
@@ -136,7 +144,7 @@ func TestPossibleCPUs(t *testing.T) {
 func TestVerifyNeedsAState(t *testing.T) {
 	c := verifying(t, nil)
 	c.State += ".none"
-	if _, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := Verify(t.Context(), c, slog.New(slog.DiscardHandler), atOnce); err == nil {
 		t.Error("no error without a state")
 	}
 }
@@ -147,7 +155,7 @@ func TestNodeName(t *testing.T) {
 	c := verifying(t, nil)
 	c.APIServer.URL = apiserver.InCluster
 	log := slog.New(slog.DiscardHandler)
-	if _, err := Verify(t.Context(), c, log); err != nil {
+	if _, err := Verify(t.Context(), c, log, atOnce); err != nil {
 		t.Errorf("verify without the name of the Kubernetes node: %v", err)
 	}
 	if _, err := New(t.Context(), c, nil, telemetry.Build{}, log); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "nodeName: ") {
@@ -168,6 +176,8 @@ func TestConfigOfANode(t *testing.T) {
 		"nri.pluginName":  func(c *Config) { c.NRI.PluginName = "" },
 		"nri.timeout":     func(c *Config) { c.NRI.Timeout = 0 },
 		"kubelet":         func(c *Config) { c.Kubelet.URL = "" },
+
+		"maxContainersPerPod": func(c *Config) { c.MaxContainersPerPod = -1 },
 	} {
 		c := good
 		if change(&c); c.Check() == nil || !strings.Contains(c.Check().Error(), field+": ") {

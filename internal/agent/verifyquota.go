@@ -1,19 +1,27 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// VerifiedThrottling has the kernel's counts since the cgroups of exclusive containers and of their
-// pods were made. They include the time before a quota was removed.
+// watchTime is how long Verify watches whether containers are throttled: 20 periods of the kernel.
+const watchTime = 2 * time.Second
+
+// VerifiedThrottling has how often the quotas of exclusive containers and of their pods were used
+// up while Verify watched. The kernel counts from when a cgroup was created, which includes the
+// time before the agent knew the container, and before it removed the quota.
 type VerifiedThrottling struct {
 	// Exclusive is the number of running containers with exclusive CPUs.
 	Exclusive int `json:"exclusive"`
+	// Seconds is for how long Verify watched.
+	Seconds float64 `json:"seconds"`
 	// Periods are the periods with a quota in which a process ran, Throttled those in which the
 	// quota was used up.
 	Periods   uint64 `json:"periods"`
@@ -22,10 +30,11 @@ type VerifiedThrottling struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// quotas compares the quotas of the pods' cgroups, and counts throttled periods.
+// quotas compares the quotas of the pods' cgroups.
 func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgroup) error {
+	wanted := converge.Want(s)
 	for _, r := range running {
-		want := converge.DesiredPodQuota(s, r.Pod)
+		want := wanted.PodQuota(r.Pod)
 		if want == node.KeepQuota {
 			continue
 		}
@@ -36,12 +45,36 @@ func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgrou
 		if err != nil {
 			return err
 		}
-		line := quotaLine(fmt.Sprintf("%s (uid %s): its cgroup %s", r.Who, r.Pod, r.Parent), has, want)
+		line := fmt.Sprintf("%s (uid %s): its cgroup %s has %s", r.Who, r.Pod, r.Parent, converge.QuotaLine(has, want))
 		if has != want && !slices.Contains(v.Differences, line) {
 			v.differ("%s", line)
 		}
 	}
-	for _, t := range throttleables(s, running) {
+	return nil
+}
+
+// throttling counts throttled periods, in the time that Verify watches.
+func (v *Verified) throttling(ctx context.Context, s *node.State, files cgroup.FS, running []runningCgroup, after func(time.Duration) <-chan time.Time) error {
+	watch, before := throttleables(s, running), map[string]cgroup.Throttling{}
+	v.Throttling.Seconds = watchTime.Seconds()
+	for _, t := range watch {
+		n, err := files.Throttled(t.path)
+		if err != nil && !gone(err) {
+			return err
+		}
+		if before[t.path] = n; !t.ofPod {
+			v.Throttling.Exclusive++
+		}
+	}
+	if len(watch) == 0 {
+		return nil
+	}
+	select {
+	case <-after(watchTime):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for _, t := range watch {
 		n, err := files.Throttled(t.path)
 		if gone(err) {
 			continue
@@ -49,40 +82,23 @@ func (v *Verified) quotas(s *node.State, files cgroup.FS, running []runningCgrou
 		if err != nil {
 			return err
 		}
-		v.Throttling.add(t, n)
+		v.Throttling.add(t, before[t.path], n)
 	}
 	return nil
 }
 
-func (v *VerifiedThrottling) add(t throttleable, n cgroup.Throttling) {
+func (v *VerifiedThrottling) add(t throttleable, before, now cgroup.Throttling) {
 	who := fmt.Sprintf("%s (uid %s): container %s", t.running.Who, t.running.Pod, t.running.Container)
 	if t.ofPod {
 		who = fmt.Sprintf("%s (uid %s)", t.running.Who, t.running.Pod)
-	} else {
-		v.Exclusive++
 	}
-	v.Periods += n.Periods
-	v.Throttled += n.Throttled
-	if n.Throttled > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("%s: throttled in %d of %d periods since its cgroup %s was created, for %s in total", who, n.Throttled, n.Periods, t.path, n.Time))
+	if now.Periods < before.Periods || now.Throttled < before.Throttled {
+		before = cgroup.Throttling{} // The cgroup was created again.
 	}
-}
-
-// quota adds a difference of a container.
-func (v *Verified) quota(who string, has, want node.Quota) {
-	v.differ("%s", quotaLine(who+": it", has, want))
-}
-
-// quotaLine is the text of a difference between two quotas.
-func quotaLine(who string, has, want node.Quota) string {
-	text := func(q node.Quota) string {
-		return fmt.Sprintf("a CFS quota of %d µs in %d", q, int64(node.QuotaPeriod))
+	periods, throttled := now.Periods-before.Periods, now.Throttled-before.Throttled
+	v.Periods += periods
+	v.Throttled += throttled
+	if throttled > 0 {
+		v.Notes = append(v.Notes, fmt.Sprintf("%s: its cgroup %s was throttled in %d of %d periods in %v, for %v in total", who, t.path, throttled, periods, watchTime, now.Time-before.Time))
 	}
-	switch {
-	case want == node.NoQuota:
-		return fmt.Sprintf("%s has %s, want none: it throttles exclusive CPUs", who, text(has))
-	case has == node.NoQuota:
-		return fmt.Sprintf("%s has no CFS quota, want %s", who, text(want))
-	}
-	return fmt.Sprintf("%s has %s, want %d", who, text(has), want)
 }

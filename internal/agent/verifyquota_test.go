@@ -3,29 +3,55 @@ package agent
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/podsource/kubelet"
 )
 
-// TestVerifyThrottling counts the periods of the exclusive container and of its pod, and not those
-// of a shared one. What was throttled in the past is no difference.
+// TestVerifyThrottling counts the periods of the exclusive container and of its pod while it
+// watches, and not those of a shared one. What was throttled before is not counted: the quota is
+// gone.
 func TestVerifyThrottling(t *testing.T) {
-	v, err := Verify(t.Context(), verifying(t, map[string]string{
-		"kubepods/podu1/cpu.stat":     "nr_periods 92\nnr_throttled 83\nthrottled_usec 2500000",
-		"kubepods/podu1/aaa/cpu.stat": "nr_periods 3\nnr_throttled 0\nthrottled_usec 0",
-		"kubepods/podu1/bbb/cpu.stat": "nr_periods 50\nnr_throttled 50\nthrottled_usec 1",
-	}), slog.New(slog.DiscardHandler))
-	if err != nil || len(v.Differences) > 0 {
-		t.Fatalf("%v, differences %q", err, v.Differences)
-	}
-	got := fmt.Sprintf("%d: %d of %d; %s", v.Throttling.Exclusive, v.Throttling.Throttled, v.Throttling.Periods, strings.Join(v.Throttling.Notes, "; "))
-	want := "1: 83 of 95; default/db (uid u1): throttled in 83 of 92 periods since its cgroup /kubepods/podu1 was created, for 2.5s in total"
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
+	const before = "nr_periods 92\nnr_throttled 83\nthrottled_usec 2500000"
+	for name, c := range map[string]struct{ later, want string }{
+		"throttled before":   {before, "1: 0 of 0 in 2 s; "},
+		"throttled now":      {"nr_periods 112\nnr_throttled 90\nthrottled_usec 3500000", "1: 7 of 20 in 2 s; default/db (uid u1): its cgroup /kubepods/podu1 was throttled in 7 of 20 periods in 2s, for 1s in total"},
+		"made again":         {"nr_periods 3\nnr_throttled 2\nthrottled_usec 7", "1: 2 of 3 in 2 s; default/db (uid u1): its cgroup /kubepods/podu1 was throttled in 2 of 3 periods in 2s, for 7µs in total"},
+		"ended in this time": {"gone", "1: 0 of 0 in 2 s; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := verifying(t, map[string]string{
+				"kubepods/podu1/cpu.stat":     before,
+				"kubepods/podu1/aaa/cpu.stat": "nr_periods 3\nnr_throttled 0\nthrottled_usec 0",
+				"kubepods/podu1/bbb/cpu.stat": "nr_periods 50\nnr_throttled 50\nthrottled_usec 1",
+			})
+			v, err := Verify(t.Context(), config, slog.New(slog.DiscardHandler), func(d time.Duration) <-chan time.Time {
+				file := filepath.Join(config.CgroupRoot, "kubepods/podu1/cpu.stat")
+				if err := os.Remove(file); err != nil {
+					t.Error(err)
+				}
+				if c.later != "gone" {
+					if err := os.WriteFile(file, []byte(c.later), 0o600); err != nil {
+						t.Error(err)
+					}
+				}
+				return atOnce(d)
+			})
+			if err != nil || len(v.Differences) > 0 {
+				t.Fatalf("%v, differences %q", err, v.Differences)
+			}
+			throttling := v.Throttling
+			got := fmt.Sprintf("%d: %d of %d in %g s; %s", throttling.Exclusive, throttling.Throttled, throttling.Periods, throttling.Seconds, strings.Join(throttling.Notes, "; "))
+			if got != c.want {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -63,7 +89,7 @@ func verifiedWithout(t *testing.T, c Config, name string) *Verified {
 	v, running := &Verified{}, []kubelet.Running{
 		{Pod: "u1", Who: "default/db", Container: "app", ID: "aaa"}, {Pod: "u1", Who: "default/db", Container: name, ID: "bbb"},
 	}
-	if err := v.cgroups(s, cgroup.FS{Root: c.CgroupRoot}, running); err != nil {
+	if err := v.cgroups(t.Context(), s, cgroup.FS{Root: c.CgroupRoot}, running, atOnce); err != nil {
 		t.Fatal(err)
 	}
 	return v

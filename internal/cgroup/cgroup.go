@@ -106,9 +106,9 @@ func gone(err error) error {
 
 // Path returns the path of a cgroup below the root. A runtime names a cgroup by its path, with the
 // cgroupfs driver, or by a slice, or by "slice:prefix:name" for a scope in a slice, with the
-// systemd driver.
+// systemd driver. A path stays as it is, also one with such a name in it.
 func Path(runtime string) string {
-	if slice, rest, scoped := strings.Cut(runtime, ":"); scoped {
+	if slice, rest, scoped := strings.Cut(runtime, ":"); scoped && !strings.Contains(slice, "/") {
 		prefix, name, _ := strings.Cut(rest, ":")
 		if prefix != "" {
 			name = prefix + "-" + name

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -183,7 +184,7 @@ type groupNames map[string][]string
 
 func (g groupNames) of(o *v1.Node, p *v1alpha1.PaddockNode) string {
 	base := cmp.Or(o.Labels[v1.LabelInstanceTypeStable], "machine-"+p.Status.Machine[:min(8, len(p.Status.Machine))])
-	key := p.Status.Machine + p.Status.PolicyDigest
+	key := p.Status.Machine + p.Status.PolicyDigest + strconv.Itoa(int(p.Status.MaxContainersPerPod))
 	i := slices.Index(g[base], key)
 	if i < 0 {
 		i = len(g[base])

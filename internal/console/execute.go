@@ -30,7 +30,9 @@ var silence = sync.OnceFunc(func() {
 func Execute(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	silence()
 	// Names in manifests and of files may have control characters: none reaches the terminal.
-	stdout, stderr = terminal.NewWriter(stdout, true), terminal.NewWriter(stderr, false)
+	cleaned, complaints := terminal.NewWriter(stdout, true), terminal.NewWriter(stderr, false)
+	stdout, stderr = cleaned, complaints
+	defer func() { _ = errors.Join(cleaned.Flush(), complaints.Flush()) }() // As every error of a write to standard error.
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -36,7 +37,7 @@ func (x *search) amounts() ([]Proposal, string) {
 		}
 		for _, who := range x.subjects() {
 			if lowered, ok := x.most(x.pod, x.axisOf(x.pod, resource, who)); ok {
-				found = append(found, x.amountProposal(lowered))
+				found = append(found, x.amountProposal(x.grown(lowered)))
 				break
 			}
 		}
@@ -255,7 +256,64 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 			least = grown
 		}
 	}
-	return x.amountProposal(least), true
+	return x.amountProposal(x.grown(least)), true
+}
+
+// grown gives containers back what one limit for all of them took without need: in the end no
+// single amount of the pod can be larger, with the others as they are.
+func (x *search) grown(lowered request.Pod) request.Pod {
+	for again := true; again; {
+		again = false
+		changes := difference(x.pod, lowered)
+		if len(changes) < 2 {
+			return lowered // It was looked for.
+		}
+		for _, c := range changes {
+			if more, ok := x.raise(lowered, c); ok {
+				lowered, again = more, true
+			}
+		}
+	}
+	return lowered
+}
+
+// raise raises the amount of one change as far as it can.
+func (x *search) raise(pod request.Pod, c Change) (request.Pod, bool) {
+	with := func(n int64) request.Pod {
+		return Change{Container: c.Container, Resource: c.Resource, To: n}.apply(pod)
+	}
+	slice := x.pools(c.Resource) && c.Container != ""
+	fits := func(n int64) (request.Pod, bool) {
+		more := with(n)
+		return more, AgainstAPI(more) == "" && (!slice || x.shared(more, c.Resource)) && x.plan(x.state, more) != nil
+	}
+	if more, ok := fits(c.From); ok {
+		return more, true
+	}
+	if slice { // Smaller ones leave more to the others.
+		more := x.between(pod, c.To, c.From, x.unit(c.Resource), fits)
+		x.cut = x.cut || x.spent()
+		return more, !sameAmounts(more, pod)
+	}
+	a := x.axisOf(with(c.From), c.Resource, c.Container)
+	for _, n := range a.values {
+		if n <= c.To {
+			break
+		}
+		if more, ok := fits(n); ok {
+			return more, true
+		}
+	}
+	x.cut = x.cut || !a.complete
+	return pod, false
+}
+
+// shared reports whether the pool of a changed pod leaves as much to the containers that share, in
+// proportion, as that of the pod; see lower.
+func (x *search) shared(changed request.Pod, resource string) bool {
+	limit, unit := budgetOf(changed, resource), x.unit(resource)
+	fair := pieces(x.pod, resource).fair(budgetOf(x.pod, resource), limit, unit, sliceUnit(resource, unit))
+	return pieces(changed, resource).divides(limit, math.MaxInt64, fair)
 }
 
 // smallest goes through all combinations of amounts, the smallest first, to the first that is

@@ -240,7 +240,7 @@ func (x *search) room(resource string) int64 {
 // hopeless reports whether the node has too little of one of the resources for the least that the
 // pod's containers can ask for, so that no amounts would do.
 func (x *search) hopeless(resources []string) bool {
-	if x.trace.Cause == node.ResourcesOff {
+	if x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
 		return true
 	}
 	for _, resource := range resources {

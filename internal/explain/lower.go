@@ -58,12 +58,8 @@ func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool)
 		return pod, false
 	}
 	p := pieces(pod, a.resource)
-	unit := a.unit
-	if a.resource == request.CPU {
-		unit = 1 // Slices are no whole cores (R-CPU-70 is about the pool).
-	}
-	fair := max(unit, int64(float64(p.divide(budget, math.MaxInt64).Rest)*(float64(limit)/float64(budget)))/a.unit*a.unit)
-	for _, rest := range []int64{fair, 1} {
+	unit := sliceUnit(a.resource, a.unit)
+	for _, rest := range []int64{p.fair(budget, limit, a.unit, unit), 1} {
 		most, ok := p.largestSlice(limit, rest, unit)
 		if !ok {
 			continue
@@ -75,6 +71,21 @@ func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool)
 		return pod, AgainstAPI(pod) == ""
 	}
 	return pod, false
+}
+
+// sliceUnit is the step in which slices of a pool are lowered: they are no whole cores (R-CPU-70 is
+// about the pool).
+func sliceUnit(resource string, unit int64) int64 {
+	if resource == request.CPU {
+		return 1
+	}
+	return unit
+}
+
+// fair is what the containers that share have of limit, in proportion to what they have of the
+// budget, and at least one step of a slice.
+func (p *pool) fair(budget, limit, unit, slice int64) int64 {
+	return max(slice, int64(float64(p.divide(budget, math.MaxInt64).Rest)*(float64(limit)/float64(budget)))/unit*unit)
 }
 
 // capped limits what containers ask for themselves.

@@ -32,7 +32,7 @@ const maxMovePlans = 2000
 // moves looks for the cheapest moves of at most two running pods: of those that consent, or else of
 // any.
 func (x *search) moves() ([]Proposal, string) {
-	if len(x.state.Grants()) == 0 || x.trace.Cause == node.ResourcesOff {
+	if len(x.state.Grants()) == 0 || x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
 		return nil, ""
 	}
 	x.what, x.limit = "moves of running pods", x.allowed(maxMovePlans)
@@ -45,7 +45,7 @@ func (x *search) moves() ([]Proposal, string) {
 		x.plans += found.Plans
 	}
 	switch {
-	case found.Set != nil && x.as(found.Set.After, x.pod, found.Set.Plan).Rejection == nil:
+	case found.Set != nil:
 		return []Proposal{x.moveProposal(found.Set)}, countText(len(found.Set.Moves), "move") + " would admit it"
 	case found.Cut:
 		return nil, "none found; " + notFurther

@@ -213,13 +213,12 @@ func quotaOf(s *node.State, g *node.Grant) []Quota {
 		node.NoCFSQuota: "no CFS quota: its CPUs are its own (R-ST-80)",
 	}
 	out := []Quota{pod}
-	for i, c := range g.Pod.Containers {
-		limit := s.Limit(g, i)
+	for i, limit := range s.Limits(g) {
 		why := whys[limit.Source]
 		if limit.Source == node.OwnLimit && g.Isolation(i) == node.ContainerIsolation {
 			why += "; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
 		}
-		out = append(out, Quota{c.Name, limit.Milli, why})
+		out = append(out, Quota{g.Pod.Containers[i].Name, limit.Milli, why})
 	}
 	return out
 }

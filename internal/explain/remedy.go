@@ -123,8 +123,8 @@ func (x *search) allowed(plans int) int {
 	return max(minPlans, min(plans, maxCost/cost))
 }
 
-// Answer is a plan as another planner answers it, which decides otherwise in some cases: with a
-// rejection where it rejects the pod. The plan was made for the pod on the state.
+// Answer is a plan as a kubelet answers it, which decides otherwise in some cases: with a rejection
+// where it rejects the pod. The plan was made for the pod on the state.
 type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 
 // Search looks for the smallest changes that admit a pod which s rejects. Elsewhere are other
@@ -132,22 +132,30 @@ type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 // remedies. The search ends with the context; the error is then the context's, and nothing is
 // returned.
 func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
-	return SearchAs(ctx, func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }, s, pod, elsewhere...)
+	paddock := func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }
+	return remedies(ctx, paddock, []look{(*search).amounts, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
-// SearchAs is Search for a node where another planner decides: a change is proposed only if that
-// planner admits the pod with it as well. Amounts are not searched for a pod that only the other
-// planner rejects, because they are not why.
+// SearchAs is Search for a node where a kubelet decides: a change is proposed only if that kubelet
+// admits the pod with it as well. It cannot move running pods, so moves are not searched. Amounts
+// are not searched for a pod that only the kubelet rejects, because they are not why.
 func SearchAs(ctx context.Context, as Answer, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
+	return remedies(ctx, as, []look{(*search).amounts, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
+}
+
+// look looks for one kind of change. It returns what it found, and a summary.
+type look func(*search) ([]Proposal, string)
+
+func placesOf(elsewhere []OtherNode) look {
+	return func(x *search) ([]Proposal, string) { return x.places(elsewhere) }
+}
+
+// remedies looks in the order given, first for amounts.
+func remedies(ctx context.Context, as Answer, looks []look, s *node.State, pod request.Pod) (Remedies, error) {
 	plan := as(s, pod, s.Plan(pod))
 	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}
 	if plan.Rejection == nil {
 		return out, ctx.Err()
-	}
-	looks := []func(*search) ([]Proposal, string){
-		(*search).amounts, (*search).moves, (*search).spare,
-		func(x *search) ([]Proposal, string) { return x.places(elsewhere) },
-		(*search).settings,
 	}
 	if plan.Trace.Cause == node.NoCause {
 		looks = looks[1:]

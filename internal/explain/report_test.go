@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
 )
 
 // TestReportAddsUp: every CPU and every byte is counted once.
@@ -37,7 +38,7 @@ func TestReportAddsUp(t *testing.T) {
 	})
 }
 
-// TestLargestIsLargest compares with all numbers of CPUs.
+// TestLargestIsLargest compares with all numbers of CPUs on larger nodes.
 func TestLargestIsLargest(t *testing.T) {
 	setChecks(t, "100")
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,8 +52,11 @@ func TestLargestIsLargest(t *testing.T) {
 				continue
 			}
 			want, with := largest(s)
-			if l.CPUs != want {
+			if l.CPUs < want {
 				d.fatalf("%s: %d CPUs with %d bytes, and %d with %d are admitted", l.Policy, l.CPUs, l.Memory, want, with)
+			}
+			if l.CPUs > 0 && s.Plan(oneContainer(s, int64(l.CPUs), l.Memory)).Rejection != nil {
+				d.fatalf("%s: %d CPUs with %d bytes are rejected", l.Policy, l.CPUs, l.Memory)
 			}
 			if l.Bytes > 0 && s.Plan(oneContainer(s, 0, l.Bytes)).Rejection != nil {
 				d.fatalf("%s: %d bytes are refused", l.Policy, l.Bytes)
@@ -86,6 +90,63 @@ func largest(s *node.State) (cpus int, bytes int64) {
 		}
 	}
 	return 0, 0
+}
+
+// TestLargestAgainstEveryAmount compares with every number of CPUs and every amount of memory, on
+// nodes so small that all can be planned.
+func TestLargestAgainstEveryAmount(t *testing.T) {
+	setChecks(t, "300")
+	open := 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawTiny(t)
+		for _, l := range reported(t, d.n.State()).Largest {
+			if !l.Now {
+				continue
+			}
+			if l.MoreCPUs || l.MoreBytes || l.MoreShare {
+				open++
+			}
+			d.checkLargest(&l)
+		}
+	})
+	if open > 0 {
+		t.Errorf("%d searches ended at their bound on tiny nodes", open)
+	}
+}
+
+func (d *drawn) checkLargest(l *explain.Largest) {
+	s := d.n.State()
+	admits := func(cpus, bytes int64) bool { return s.Plan(oneContainer(s, cpus, bytes)).Rejection == nil }
+	free, each := int64(0), int64(0)
+	for _, n := range s.Memory().Nodes() {
+		free += n.Free[0]
+	}
+	if l.Share > 0 {
+		each = l.ShareBytes / int64(l.Share)
+	}
+	var cpus, share, most, least int64
+	for n := int64(1); n <= int64(s.AvailableCPUs().Len()); n++ {
+		for bytes := mib; bytes <= free; bytes += mib {
+			if admits(n, bytes) {
+				cpus, least = n, bytes
+				break
+			}
+		}
+		if each > 0 && admits(n, n*each) {
+			share = n
+		}
+	}
+	for bytes := mib; bytes <= free; bytes += mib {
+		if admits(0, bytes) {
+			most = bytes
+		}
+	}
+	if int64(l.CPUs) != cpus || l.Memory != least {
+		d.fatalf("%d CPUs with %d bytes are the most, want %d with %d", l.CPUs, l.Memory, cpus, least)
+	}
+	if l.Bytes != most || int64(l.Share) != share {
+		d.fatalf("%d bytes and %d CPUs in proportion are the most, want %d and %d", l.Bytes, l.Share, most, share)
+	}
 }
 
 const mib = int64(1) << 20

@@ -51,6 +51,7 @@ func TestAmountsAgainstEveryAmount(t *testing.T) {
 		if !strings.Contains(summary, "not searched further") {
 			for _, p := range found {
 				w.checkMost(p)
+				w.checkEach(p)
 			}
 		}
 	})
@@ -76,7 +77,7 @@ func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Propos
 	return found, summary
 }
 
-// drawTiny is a node of up to 3 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods
+// drawTiny is a node of up to 4 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods
 // are.
 func drawTiny(t *rapid.T) *drawn {
 	d := &drawn{t: t}
@@ -84,7 +85,8 @@ func drawTiny(t *rapid.T) *drawn {
 	d.do("machine", tinyMachine(d)...)
 	config := "topology=" + d.pick("topology", "best-effort", "restricted", "restricted", "single-numa-node", "none") +
 		" scope=" + d.pick("scope", "pod", "container") + " cpu=static memory=Static reserved-memory=0:1Mi"
-	options := d.pick("options", "", "", "", " options=full-pcpus-only", " options=distribute-cpus-across-numa", " options=align-by-socket")
+	options := d.pick("options", "", "", "", " options=full-pcpus-only", " options=distribute-cpus-across-numa", " options=align-by-socket",
+		" options=strict-cpu-reservation reserved-cpus=0", " options=full-pcpus-only reserved-cpus=1") + d.pick("closest", "", " topology-options=prefer-closest-numa-nodes")
 	for _, c := range []string{config + options + " gates=CPUManagerPolicyAlphaOptions", config} {
 		if d.do("config " + c); d.n.State() != nil {
 			break
@@ -102,17 +104,30 @@ func drawTiny(t *rapid.T) *drawn {
 }
 
 func tinyMachine(d *drawn) []string {
-	threads, id := d.intn(1, 2, "threads"), 0
+	threads, id, nodes := d.intn(1, 2, "threads"), 0, d.intn(1, d.intn(2, 4, "most numa"), "numa")
 	var lines []string
-	for n := range d.intn(1, 3, "numa") {
+	for n := range nodes {
 		cores := d.intn(2, 6/threads, "cores")
 		text := fmt.Sprintf("%d-%d", id, id+cores-1)
 		if id += cores; threads == 2 {
 			text, id = fmt.Sprintf("%s+%d-%d", text, id, id+cores-1), id+cores
 		}
-		lines = append(lines, fmt.Sprintf("node %d cores=%s memory=%dMi", n, text, d.intn(4, 20, "memory")))
+		lines = append(lines, fmt.Sprintf("node %d cores=%s memory=%dMi distances=%s socket=%d", n, text, d.intn(4, 20, "memory"), distances(d, n, nodes), n/2))
 	}
 	return lines
+}
+
+// distances are those of the n-th NUMA node.
+func distances(d *drawn, n, nodes int) string {
+	var list []string
+	for i := range nodes {
+		far := 10 + 10*max(n-i, i-n)
+		if i != n {
+			far += d.intn(0, 1, "far") * 7
+		}
+		list = append(list, fmt.Sprint(far))
+	}
+	return strings.Join(list, ",")
 }
 
 // tinyPod describes a pod whose containers want up to a part of the machine, and returns its name,
@@ -240,6 +255,40 @@ func (w *twin) checkNone() {
 		}
 		try(changes)
 	}
+}
+
+// checkEach: with any one amount of a proposal larger, and the others as they are, it is rejected.
+func (w *twin) checkEach(p explain.Proposal) {
+	for i, c := range p.Changes {
+		if w.shares(p, c) {
+			continue
+		}
+		unit := w.unit(c.Resource)
+		for n := c.To + unit; n <= c.From; n += unit {
+			changes := slices.Clone(p.Changes)
+			changes[i].To = n
+			if w.admits(changes) {
+				w.fatalf("says %q and %q; %+v is admitted", w.summary, p.Text, changes)
+			}
+		}
+	}
+}
+
+// shares reports whether a change is of a slice of a pool of which others get the rest, which stays
+// in proportion.
+func (w *twin) shares(p explain.Proposal, c explain.Change) bool {
+	budget, own := int64(0), int64(0)
+	for _, one := range w.slots() {
+		switch {
+		case one.Resource != c.Resource:
+		case one.Container == "":
+			budget = one.From
+		default:
+			own += one.From
+		}
+	}
+	pooled := slices.ContainsFunc(p.Changes, func(o explain.Change) bool { return o.Container == "" })
+	return c.Container != "" && budget > 0 && (pooled || budget > own)
 }
 
 // checkMost: of a proposal for one resource, more is rejected.

@@ -104,8 +104,8 @@ func (c *fleetCommand) serveLive(ctx context.Context, s console.Streams, listene
 	m, _ := w.Moment()
 	live := livefleet.New(w, livefleet.Options{
 		Title: "Cluster " + c.cluster.Name(), Scoring: scoring, Clock: pageClock,
-		Read: func(nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) ([]fleet.Pod, []string, error) {
-			return c.pasted(s, nodes, gates, manifests)
+		Read: func(ctx context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) ([]fleet.Pod, []string, error) {
+			return c.pasted(ctx, s, nodes, gates, manifests)
 		},
 	})
 	ended := make(chan struct{})

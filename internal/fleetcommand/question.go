@@ -131,7 +131,8 @@ func itemsOf(pods []fleet.Pod) []capacity.Item {
 
 // manifests reads pods. Pods of one controller differ in nothing and are one item.
 func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, name string) ([]capacity.Item, error) {
-	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, name)
+	files := inputs.PodFiles{Paths: []string{name}, Most: maxPods}
+	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, files)
 	s.Notes(notes)
 	if err != nil {
 		return nil, err
@@ -142,9 +143,11 @@ func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, ga
 // maxPods is how many pods of manifests are placed: a fleet of 10,000 nodes has some 200,000.
 const maxPods = 1_000_000
 
-// fleetPods reads pods, with notes about what does not count.
-func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gates podspec.Gates, name string) (pods []fleet.Pod, notes []string, err error) {
-	read, err := r.Pods(inputs.PodFiles{Paths: []string{name}, Gates: gates, Machine: nodes.Kinds[0].State.Machine(), Strict: c.strict, Most: maxPods, Slim: true})
+// fleetPods reads the pods of one file, with notes about what does not count.
+func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gates podspec.Gates, files inputs.PodFiles) (pods []fleet.Pod, notes []string, err error) {
+	name := files.Paths[0]
+	files.Gates, files.Machine, files.Strict, files.Slim = gates, nodes.Kinds[0].State.Machine(), c.strict, true
+	read, err := r.Pods(files)
 	if err != nil {
 		return nil, read.Notes, err
 	}

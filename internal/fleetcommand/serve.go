@@ -1,9 +1,7 @@
 package fleetcommand
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,9 +21,7 @@ import (
 	"github.com/paddock-project/paddock/internal/discover"
 	"github.com/paddock-project/paddock/internal/fleet"
 	"github.com/paddock-project/paddock/internal/fleetpage"
-	"github.com/paddock-project/paddock/internal/inputs"
 	"github.com/paddock-project/paddock/internal/livefleet"
-	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/internal/telemetry"
 	"github.com/paddock-project/paddock/internal/view"
 )
@@ -37,7 +33,8 @@ func (c *fleetCommand) serveCommand() *cobra.Command {
 		Short: "Serve a page of the fleet: its nodes, what is stranded, and where a pod would go",
 		Long: `Serve places the pods as "paddock fleet" does, and serves a page with the answer until Ctrl-C: every node
 with its NUMA nodes, a search, the map of each node, and a box for manifests. If you paste the manifest of
-a pod into the box, the page shows where the pod would go, and why not elsewhere.
+a pod into the box, the page shows where the pod would go, and why not elsewhere. It places 20 pods at a time, and
+reads up to 1,000 pods with 10,000 containers: for more, use "paddock fleet --pods FILE".
 
 With --nodes live, the page shows the cluster that kubectl is configured for, and follows its changes. In a
 pod, it shows the pod's cluster. It needs permission to list and watch nodes, pods, paddocknodes and
@@ -113,22 +110,12 @@ func (c *fleetCommand) page(s console.Streams, q *fleetQuestion, answer *view.Fl
 	if m := q.nodes.Cluster(); m != nil {
 		livefleet.Beside(f, m, nil)
 	}
-	f.Read = func(manifests []byte) (pods []fleet.Pod, notes []string, err error) {
+	f.Read = func(ctx context.Context, manifests []byte) (pods []fleet.Pod, notes []string, err error) {
 		gates, err := q.nodes.Gates()
 		if err != nil {
 			return nil, nil, err
 		}
-		return c.pasted(s, q.nodes, gates, manifests)
+		return c.pasted(ctx, s, q.nodes, gates, manifests)
 	}
 	return f
-}
-
-// pasted reads pods that somebody pasted into a page.
-func (c *fleetCommand) pasted(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) (pods []fleet.Pod, notes []string, err error) {
-	reader := s.Reader()
-	reader.Stdin = bytes.NewReader(manifests)
-	if pods, notes, err = c.fleetPods(reader, nodes, gates, "-"); err != nil {
-		err = errors.New(strings.TrimPrefix(err.Error(), "-: ")) // What was pasted has no name.
-	}
-	return pods, notes, err
 }

@@ -6,6 +6,9 @@
 // shows a file that never changes and a cluster that does. It serves what names pods;
 // internal/access decides to whom.
 //
+// Where pods would go is asked by the page's own site alone. One question is answered at a time, a
+// few wait, and all others are rejected at once. Each ends with its reader.
+//
 // WriteHTML makes one file of the same page that loads nothing. It can be read without a program,
 // and therefore cannot answer where a pod would go.
 package fleetpage

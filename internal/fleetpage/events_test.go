@@ -2,6 +2,7 @@ package fleetpage_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -118,9 +119,9 @@ func TestPlaceHasALimit(t *testing.T) {
 		f := fleetOf(t, 2)
 		free := make(chan struct{})
 		read := f.Read
-		f.Read = func(text []byte) ([]fleet.Pod, []string, error) {
+		f.Read = func(_ context.Context, text []byte) ([]fleet.Pod, []string, error) {
 			<-free
-			return read(text)
+			return read(t.Context(), text)
 		}
 		page := fleetpage.New(fleetpage.Static{Fleet: f}, clock).Handler()
 		answers := make(chan *httptest.ResponseRecorder, 2)

@@ -30,9 +30,9 @@ type Fleet struct {
 	// LeftOut are nodes that are not among Views, and Notes is what else is to be known.
 	LeftOut []Note
 	Notes   []Note
-	// Read reads pods from manifests that somebody pasted, with notes about what has no effect. A
-	// Page calls it once at a time.
-	Read func(manifests []byte) (pods []fleet.Pod, notes []string, err error)
+	// Read reads pods from manifests that somebody pasted, with notes about what has no effect. It
+	// limits how many pods there can be, and ends with ctx. A Page calls it once at a time.
+	Read func(ctx context.Context, manifests []byte) (pods []fleet.Pod, notes []string, err error)
 }
 
 // Rejected is a pod that no node takes.
@@ -327,7 +327,7 @@ type reason struct {
 const maxPods = 20
 
 func (f *Fleet) place(ctx context.Context, pods []fleet.Pod, notes []string) (answers, error) {
-	out := answers{Pods: []placed{}, Notes: append([]string{}, notes...)}
+	out := answers{Pods: []placed{}, Notes: append([]string{}, notes[:min(len(notes), maxNotes)]...)}
 	if len(pods) > maxPods {
 		out.Notes = append(out.Notes, view.Count(len(pods), "pod")+" were pasted; the first "+view.Count(maxPods, "pod")+" are placed")
 		pods = pods[:maxPods]

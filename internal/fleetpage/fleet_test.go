@@ -1,6 +1,7 @@
 package fleetpage_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 		Answer: view.Fleet{Question: "fit", Nodes: n, Kinds: []view.FleetKind{{Name: "node", Nodes: n, Policy: "single-numa-node"}}, Causes: []view.FleetCause{{
 			Reason: "TopologyAffinityError (cpu)", Count: 1, Nodes: n, Example: "team-a/too-large", Node: "node-0001", Detail: "9 CPUs wanted", Remedy: "ask for 8",
 		}}},
-		Read: func(text []byte) ([]fleet.Pod, []string, error) {
+		Read: func(_ context.Context, text []byte) ([]fleet.Pod, []string, error) {
 			cpus, err := strconv.Atoi(string(text))
 			if err != nil {
 				return nil, nil, errors.New(string(text) + " is no number")
@@ -84,8 +85,8 @@ func ask(t *testing.T, f *fleetpage.Fleet, method, path, body string) (code int,
 func TestPlaceChangesNothing(t *testing.T) {
 	f := fleetOf(t, 3)
 	one := f.Read
-	f.Read = func(text []byte) ([]fleet.Pod, []string, error) {
-		pods, notes, err := one(text)
+	f.Read = func(ctx context.Context, text []byte) ([]fleet.Pod, []string, error) {
+		pods, notes, err := one(ctx, text)
 		for len(pods) > 0 && len(pods) < 30 {
 			next := pods[0]
 			next.UID += fmt.Sprint(len(pods))

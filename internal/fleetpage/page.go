@@ -56,14 +56,18 @@ type Page struct {
 	mu       sync.Mutex // only for short times
 	last     *Fleet
 	revision uint64
-	// asking serialises what plans on every node: it takes all CPUs that this page may use.
-	asking  chan struct{}
+	// asking serialises what plans on every node: it takes all CPUs that this page may use. asked
+	// has an element for each such question that is here.
+	asking  *webui.Turns
+	asked   chan struct{}
 	streams chan struct{}
 }
 
 // New returns the page of a source.
 func New(source Source, clock Clock) *Page {
-	return &Page{source: source, clock: clock, asking: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
+	return &Page{
+		source: source, clock: clock, asking: webui.NewTurns(1, maxWaiting), asked: make(chan struct{}, maxAsked), streams: make(chan struct{}, maxStreams),
+	}
 }
 
 // present is the moment, a number that grows with every change of the fleet, and when to look
@@ -111,7 +115,7 @@ func (p *Page) Handler() http.Handler {
 		answer(rw, http.StatusOK, f.node(v))
 	}))
 	handle("GET /api/nodes/{name}/map.svg", p.ofNode(serveMap))
-	handle("POST /api/place", p.servePlace)
+	mux.Handle("POST /api/place", http.NewCrossOriginProtection().Handler(webui.Harden(http.HandlerFunc(p.servePlace))))
 	return mux
 }
 
@@ -141,8 +145,22 @@ func serveMap(rw http.ResponseWriter, f *Fleet, v *fleet.View) {
 // maxManifests is how much somebody may paste.
 const maxManifests = 1 << 20
 
+const (
+	// maxAsked is how many can send manifests at a time, and so how many MiB of them are in memory.
+	maxAsked = 64
+	// maxWaiting is how many of them wait while one is answered.
+	maxWaiting = 8
+)
+
+// servePlace places what somebody pasted, one after the other. It ends with its reader.
 func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
-	// A form of another site can send this, but cannot read the answer; nothing changes.
+	select {
+	case p.asked <- struct{}{}:
+		defer func() { <-p.asked }()
+	default:
+		webui.Busy(rw)
+		return
+	}
 	text, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxManifests))
 	var large *http.MaxBytesError
 	switch {
@@ -163,22 +181,23 @@ func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 		}
 	}()
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		late(ctx, rw)
-		return
-	}
-	pods, notes, err := m.Fleet.Read(text)
-	if err != nil {
-		fail(rw, http.StatusBadRequest, err.Error())
-		return
-	}
-	out, err := m.Fleet.place(ctx, pods, notes)
+	var out answers
+	var unread error // what is wrong with what was pasted
+	err = p.asking.Do(ctx, func() (err error) {
+		var pods []fleet.Pod
+		var notes []string
+		if pods, notes, unread = m.Fleet.Read(ctx, text); unread == nil {
+			out, err = m.Fleet.place(ctx, pods, notes)
+		}
+		return err
+	})
 	switch {
 	case ctx.Err() != nil:
 		late(ctx, rw)
+	case errors.Is(err, webui.ErrBusy):
+		webui.Busy(rw)
+	case unread != nil:
+		fail(rw, http.StatusBadRequest, unread.Error())
 	case err != nil:
 		fail(rw, http.StatusInternalServerError, err.Error())
 	default:

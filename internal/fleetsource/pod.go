@@ -8,22 +8,11 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// The annotations with which kubelets mark mirror pods.
-const (
-	mirrorAnnotation = "kubernetes.io/config.mirror"
-	hashAnnotation   = "kubernetes.io/config.hash"
-)
-
 // IsMirror reports whether a pod only shows a static pod of its node.
-func IsMirror(pod *v1.Pod) bool { return pod.Annotations[mirrorAnnotation] != "" }
+func IsMirror(pod *v1.Pod) bool { return podspec.IsMirror(pod) }
 
 // UID is the UID by which a node knows a pod: that of the static pod for its mirror pod.
-func UID(pod *v1.Pod) string {
-	if hash := pod.Annotations[hashAnnotation]; IsMirror(pod) && hash != "" {
-		return hash
-	}
-	return podspec.UID(pod)
-}
+func UID(pod *v1.Pod) string { return podspec.UID(pod) }
 
 // Ended reports whether nodes and schedulers have released what a pod had: its phase is terminal. A
 // pod that is deleted is released when it is gone.
@@ -39,7 +28,6 @@ func ReadBound(pod *v1.Pod, p node.Policy) (Bound, error) {
 	if err != nil {
 		return Bound{}, err
 	}
-	request.UID = UID(pod)
 	if IsMirror(pod) {
 		return Bound{Pod: request}, nil
 	}

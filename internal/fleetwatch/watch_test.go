@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a change may take to arrive. A reflector that lost its server waits for up
 // to 30 s.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 // run starts a watch that ends with the test.
 func run(t *testing.T, s *objectstest.Server) *fleetwatch.Watch {

@@ -17,8 +17,10 @@ type Bound struct {
 
 // Listing is the pods of a node as they were at one time, by UID. It is immutable.
 type Listing struct {
-	Pods  map[string]Bound
-	Asked time.Time
+	Pods map[string]Bound
+	// Unusable are the UIDs of pods that are listed with something that cannot be used.
+	Unusable []string
+	Asked    time.Time
 }
 
 // sourceAnnotation is where kubelets note where they have a pod from, and fromAPI the API server.

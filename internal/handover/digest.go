@@ -22,8 +22,8 @@ func Digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PolicyDigest is the digest of a policy in the form of the state file. The quota policy is no part
-// of it: no grant depends on it.
+// PolicyDigest is the digest of a policy in the form of the state file. The quota policy and
+// the bound on containers are no part of it: no grant depends on them.
 func PolicyDigest(p node.Policy) (string, error) {
 	text, err := statefile.EncodePolicy(p)
 	if err != nil {

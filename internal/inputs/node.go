@@ -14,6 +14,7 @@ import (
 type NodeFiles struct {
 	Machine, Policy, Devices string
 	Quota                    node.QuotaPolicy
+	MaxContainers            int
 }
 
 // Node is a node without its pods.
@@ -33,7 +34,7 @@ func (r Reader) Node(files NodeFiles) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy.Quota = files.Quota
+	policy.Quota, policy.MaxContainers = files.Quota, files.MaxContainers
 	devices, err := r.Devices(files.Devices, found.Machine)
 	if err != nil {
 		return nil, err

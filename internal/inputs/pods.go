@@ -30,6 +30,8 @@ type PodFiles struct {
 	// decides.
 	Most int
 	Slim bool
+	// MaxContainers and MaxValues are as podspec.Options has them.
+	MaxContainers, MaxValues int
 }
 
 // Pods are pods that can be planned, as the API server would have defaulted them.
@@ -63,7 +65,9 @@ func (r Reader) Pods(files PodFiles) (Pods, error) {
 		}
 		return true, objects.Add(kind, apiVersion, data)
 	}
-	sources, notes, err := podspec.Options{Strict: files.Strict, Others: others, MaxPods: files.Most, Slim: files.Slim}.ReadFiles(files.Paths, r.Stdin)
+	sources, notes, err := podspec.Options{
+		Strict: files.Strict, Others: others, MaxPods: files.Most, Slim: files.Slim, MaxContainers: files.MaxContainers, MaxValues: files.MaxValues,
+	}.ReadFiles(files.Paths, r.Stdin)
 	if err != nil {
 		return read, err
 	}

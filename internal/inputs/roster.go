@@ -12,15 +12,11 @@ import (
 	"github.com/paddock-project/paddock/internal/podspec"
 )
 
-// Roster is the pods of a node by UID. Nil means that the pods are not known.
+// Roster is the pods of a node by podspec.UID, which is that of the kubelet's files. Nil means that
+// the pods are not known.
 type Roster map[string]*v1.Pod
 
-// mirrorAnnotation is the UID of the static pod that a mirror pod represents.
-const mirrorAnnotation = "kubernetes.io/config.mirror"
-
-// Roster reads pods as they are, also those that have ended; nil without paths. A static pod, which
-// the API server shows as its mirror, has both UIDs: the kubelet's files have the one of the static
-// pod.
+// Roster reads pods as they are, also those that have ended; nil without paths.
 func (r Reader) Roster(paths []string) (Roster, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -32,9 +28,6 @@ func (r Reader) Roster(paths []string) (Roster, error) {
 	pods := Roster{}
 	for _, s := range sources {
 		pods[podspec.UID(s.Pod)] = s.Pod
-		if uid := s.Pod.Annotations[mirrorAnnotation]; uid != "" {
-			pods[uid] = s.Pod
-		}
 	}
 	return pods, nil
 }

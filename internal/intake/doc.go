@@ -9,8 +9,10 @@
 // The grant of a pod that is bound to this node and has not started yet is a promise. A pod without
 // a usable grant is planned as if the promised pods were there. A promise ends when its pod has
 // started, when the kubelet does not list it any more, or after Config.Promise. So a scheduler that
-// is wrong, or a pod that never starts, does not keep CPUs for good. Promises take nothing from a
-// pod whose own grant is applied. A pod that is resized takes nothing that is promised, either.
+// is wrong, or a pod that never starts, does not keep CPUs for good. While the pod is listed, its
+// promise has one beginning, the first usable text: a text that changes, or cannot be used for a
+// while, does not renew it. Promises take nothing from a pod whose own grant is applied. A pod that
+// is resized takes nothing that is promised, either.
 //
 // # Calls
 //

@@ -50,6 +50,9 @@ type Intake struct {
 	outcome map[string]outcome
 	// promises are those of the pods in seen, by UID, hardware is the machine of compared.
 	promises map[string]promise
+	// began is when the promise of a listed pod began, by UID: when a listing first had a usable
+	// text of it. What becomes of its text later does not renew the promise.
+	began    map[string]time.Time
 	seen     *handover.Listing
 	hardware *machine.Machine
 	compared handover.Here
@@ -66,8 +69,6 @@ type promise struct {
 	bound handover.Bound
 	text  *handover.Text
 	grant *node.Grant
-	// since is when the kubelet listed it first.
-	since time.Time
 }
 
 // outcome is how the last plan for a pod came about.
@@ -176,7 +177,7 @@ func (i *Intake) with(s *node.State, here handover.Here, but string) *node.State
 	with, until := s, now.Add(i.config.Promise)
 	for _, uid := range slices.Sorted(maps.Keys(i.promises)) {
 		made := i.promises[uid]
-		ends := made.since.Add(i.config.Promise)
+		ends := i.began[uid].Add(i.config.Promise)
 		if _, started := s.Grant(uid); started || uid == but || !now.Before(ends) || (handover.Here{Node: made.text.Node, Machine: made.text.Machine, Policy: made.text.Policy}) != here {
 			continue
 		}
@@ -209,32 +210,43 @@ func (i *Intake) listing() *handover.Listing {
 		return listing
 	}
 	i.seen = listing
-	now, next := i.config.Now(), map[string]promise{}
+	now, next, began := i.config.Now(), map[string]promise{}, map[string]time.Time{}
 	for uid, b := range listing.Pods {
-		before, there := i.promises[uid]
-		if there && before.bound.Annotation == b.Annotation && before.bound.Pod.Equal(b.Pod) {
-			next[uid] = before
-			continue
+		since, known := i.began[uid]
+		made, usable := i.promise(uid, b)
+		if usable {
+			next[uid] = made
 		}
-		t, err := handover.Decode(b.Annotation)
-		if err != nil {
-			continue
+		if !known {
+			since = now
 		}
-		g, err := t.For(b.Pod)
-		if err != nil {
-			continue
+		if known || usable {
+			began[uid] = since
 		}
-		made := promise{b, t, g, now}
-		if there {
-			made.since = before.since
-		}
-		next[uid] = made
 	}
-	i.promises = next
+	for _, uid := range listing.Unusable {
+		if since, known := i.began[uid]; known {
+			began[uid] = since
+		}
+	}
+	i.promises, i.began = next, began
 	if len(next) > 0 {
 		i.used.Store(true)
 	}
 	return listing
+}
+
+// promise is what a listed pod's text promises, if it is usable. Lock held.
+func (i *Intake) promise(uid string, b handover.Bound) (promise, bool) {
+	if before, there := i.promises[uid]; there && before.bound.Annotation == b.Annotation && before.bound.Pod.Equal(b.Pod) {
+		return before, true
+	}
+	t, err := handover.Decode(b.Annotation)
+	if err != nil {
+		return promise{}, false
+	}
+	g, err := t.For(b.Pod)
+	return promise{b, t, g}, err == nil
 }
 
 // Used reports whether any pod came with a grant, or is listed with one: whether a scheduler hands

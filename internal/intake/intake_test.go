@@ -117,3 +117,83 @@ func TestResizeBesidesPromises(t *testing.T) {
 		t.Errorf("what was promised is %v, %v", plan.Grant, plan.Rejection)
 	}
 }
+
+// TestPromiseBeginsOnce: the promise of a listed pod has one beginning. A text that cannot be used
+// for a while, or another one, does not renew it.
+func TestPromiseBeginsOnce(t *testing.T) {
+	s, texts := promising(t)
+	good, other := texts["good"], texts["other"]
+	for name, c := range map[string]struct {
+		// listed is the pod's text in each minute; "-": the pod is not listed, "?": it is, and
+		// cannot be used.
+		listed []string
+		// promised has an x for each minute in which the pod has its promise.
+		promised string
+	}{
+		"one text":                 {[]string{good, good, good, good, good}, "xxx.."},
+		"unreadable in between":    {[]string{good, "{", good, "{", good, "{", good}, "x.x...."},
+		"missing in between":       {[]string{good, "", good, good, "", good}, "x.x..."},
+		"another grant":            {[]string{good, other, good, other, good}, "xxx.."},
+		"unreadable at the end":    {[]string{good, good, good, "{", good, "", good, other}, "xxx....."},
+		"unreadable at first":      {[]string{"{", "{", good, good, good, good}, "..xxx."},
+		"the pod unusable":         {[]string{good, "?", good, "?", good}, "x.x.."},
+		"unusable and later a pod": {[]string{"?", "?", good, good, good, good}, "..xxx."},
+		"not listed in between":    {[]string{good, good, "-", good, good, good, good}, "xx.xxx."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var listing *handover.Listing
+			now, got := time.Now(), ""
+			i := intake.New(intake.Config{
+				Node: "n7", Listing: func() *handover.Listing { return listing }, Now: func() time.Time { return now },
+				Promise: 3 * time.Minute, Log: slog.New(slog.DiscardHandler),
+			})
+			for _, text := range c.listed {
+				listing = &handover.Listing{Pods: map[string]handover.Bound{}}
+				switch text {
+				case "-":
+				case "?":
+					listing.Unusable = []string{"p"}
+				default:
+					listing.Pods["p"] = handover.Bound{Pod: pod("p", 2), Annotation: text}
+				}
+				got += string(".x"[i.Promises(s)])
+				now = now.Add(time.Minute)
+			}
+			if got != c.promised {
+				t.Errorf("promised %s, want %s", got, c.promised)
+			}
+		})
+	}
+}
+
+// promising is a node, and two texts that hand different CPUs to pod p.
+func promising(t *testing.T) (*node.State, map[string]string) {
+	t.Helper()
+	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}, {Threads: []int{4, 5}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := node.New(m, node.Policy{Topology: node.TopologyRestricted, StaticCPU: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := objects.Machine(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := handover.PolicyDigest(s.Policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	besides, err := s.Apply(s.Plan(pod("a", 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for name, on := range map[string]*node.State{"good": s, "other": besides} {
+		if texts[name], err = handover.Encode("n7", o.Name, policy, on.Plan(pod("p", 2)).Grant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, texts
+}

@@ -33,7 +33,7 @@ type Options struct {
 	Scoring fleet.Scoring
 	Clock   fleetpage.Clock
 	// Read reads pods that somebody pasted, for these nodes.
-	Read func(nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) (pods []fleet.Pod, notes []string, err error)
+	Read func(ctx context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, manifests []byte) (pods []fleet.Pod, notes []string, err error)
 }
 
 // Live is a fleetpage.Source. It is safe for use by several goroutines.
@@ -160,14 +160,14 @@ func (l *Live) fleet(m *clusterstate.Moment) *fleetpage.Fleet {
 }
 
 // reader reads what is pasted, for the nodes of a moment.
-func (l *Live) reader(m *clusterstate.Moment) func([]byte) ([]fleet.Pod, []string, error) {
+func (l *Live) reader(m *clusterstate.Moment) func(context.Context, []byte) ([]fleet.Pod, []string, error) {
 	nodes := sync.OnceValue(func() *inputs.FleetNodes { return inputs.ClusterNodes(m) })
-	return func(manifests []byte) ([]fleet.Pod, []string, error) {
+	return func(ctx context.Context, manifests []byte) ([]fleet.Pod, []string, error) {
 		n := nodes()
 		gates, err := n.Gates()
 		if err != nil {
 			return nil, nil, err
 		}
-		return l.options.Read(n, gates, manifests)
+		return l.options.Read(ctx, n, gates, manifests)
 	}
 }

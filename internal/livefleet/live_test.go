@@ -55,7 +55,7 @@ func start(t *testing.T, s *objectstest.Server) *livefleet.Live {
 }
 
 // read reads a number of CPUs as a pod.
-func read(nodes *inputs.FleetNodes, gates podspec.Gates, text []byte) ([]fleet.Pod, []string, error) {
+func read(_ context.Context, nodes *inputs.FleetNodes, gates podspec.Gates, text []byte) ([]fleet.Pod, []string, error) {
 	p, err := nodes.FleetPod(clustertest.Pod("pasted", "", string(text)), gates)
 	return []fleet.Pod{p}, nil, err
 }
@@ -122,7 +122,7 @@ func TestLive(t *testing.T) {
 	if next.Views[0] != f.Views[0] || next.Views[1] == f.Views[1] || next.LeftOut[0] != (fleetpage.Note{Node: "n9", Text: "there is no Node of that name"}) {
 		t.Errorf("views %p %p, before %p %p; left out %+v", next.Views[0], next.Views[1], f.Views[0], f.Views[1], next.LeftOut)
 	}
-	if pods, _, err := next.Read([]byte("4")); err != nil || len(pods) != 1 {
+	if pods, _, err := next.Read(t.Context(), []byte("4")); err != nil || len(pods) != 1 {
 		t.Errorf("%v, %v", pods, err)
 	}
 }

@@ -69,7 +69,7 @@ func (c *client) want(t *testing.T, want string) {
 		if got != want {
 			t.Errorf("it prints %q, want %q", got, want)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatalf("it does not print %q", want)
 	}
 }

@@ -27,8 +27,9 @@ func Policy(p node.Policy) (out v1alpha1.Policy, digest string, err error) {
 	return out, handover.Digest(text), nil
 }
 
-// ReadPolicy is the policy of a PaddockNode. The error is about a digest that is another one: the
-// policy has something that this version, or the CRD of the cluster, does not know.
+// ReadPolicy is the policy of a PaddockNode, with its bound on containers. The error is about a
+// digest that is another one: the policy has something that this version, or the CRD of the
+// cluster, does not know.
 func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	text, err := json.Marshal(&o.Status.Policy)
 	if err != nil {
@@ -41,6 +42,7 @@ func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
 	if digest := handover.Digest(text); digest != o.Status.PolicyDigest {
 		return p, fmt.Errorf("PaddockNode %s: its policy has the digest %s, and the agent wrote %s: update the CRD and this program to the version of the agent", o.Name, digest, o.Status.PolicyDigest)
 	}
+	p.MaxContainers = int(max(0, o.Status.MaxContainersPerPod))
 	return p, nil
 }
 

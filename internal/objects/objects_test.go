@@ -108,6 +108,14 @@ func TestPolicy(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, p) {
 			t.Errorf("%v: %+v is read as %+v", err, p, got)
 		}
+		o.Status.MaxContainersPerPod, p.MaxContainers = 7, 7
+		if got, err := objects.ReadPolicy(o); err != nil || !reflect.DeepEqual(got, p) {
+			t.Errorf("%v: %+v with a bound on containers is read as %+v", err, p, got)
+		}
+		o.Status.MaxContainersPerPod = -1
+		if got, err := objects.ReadPolicy(o); err != nil || got.MaxContainers != 0 {
+			t.Errorf("%v: a negative bound on containers is read as %d", err, got.MaxContainers)
+		}
 		o.Status.Policy.CPUManagerPolicyOptions = nil
 		o.Status.Policy.ReservedCPUs = "1"
 		if _, err := objects.ReadPolicy(o); err == nil || !strings.Contains(err.Error(), "update the CRD") {

@@ -26,23 +26,29 @@ func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".j
 
 // split takes a file apart. A file that is named so is JSON, another one is a stream of
 // JSON objects if it can be read as one, and YAML otherwise. Empty documents are left
-// out. A syntax error names the line of the file.
-func split(name string, data []byte) ([]document, error) {
+// out. A syntax error names the line of the file. What the budget does not allow is not taken
+// apart.
+func split(name string, data []byte, b *budget) ([]document, error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	named := isJSON(name)
 	if start := bytes.TrimSpace(data); named || len(start) > 0 && start[0] == '{' {
 		docs, err := splitJSON(data)
-		if err == nil || named {
+		for _, d := range docs {
+			if err == nil {
+				err = b.json(d.json)
+			}
+		}
+		if limit := (*LimitError)(nil); err == nil || named || errors.As(err, &limit) {
 			return docs, err
 		}
 		// Flow style YAML starts with a brace, too. Whoever wrote JSON wants to hear
 		// what is wrong with the JSON.
-		if docs, yamlErr := splitYAML(data); yamlErr == nil {
+		if docs, yamlErr := splitYAML(data, b); yamlErr == nil {
 			return docs, nil
 		}
 		return nil, err
 	}
-	return splitYAML(data)
+	return splitYAML(data, b)
 }
 
 func splitJSON(data []byte) ([]document, error) {
@@ -75,17 +81,20 @@ func splitJSON(data []byte) ([]document, error) {
 
 // splitYAML cuts at the markers "---" and "...", which YAML reserves at the start of a
 // line whatever is around them.
-func splitYAML(data []byte) ([]document, error) {
+func splitYAML(data []byte, b *budget) ([]document, error) {
 	var docs []document
 	start, first, n := 0, 1, 0
 	add := func(text []byte) error {
 		if isBlank(text) {
 			return nil
 		}
-		raw, err := toJSON(text)
+		raw, err := b.convert(text)
+		if limit := (*LimitError)(nil); errors.As(err, &limit) {
+			return err
+		}
 		if err != nil { // With the lines before it, the error counts lines from the start of the file.
 			moved := append(bytes.Repeat([]byte("\n"), first-1), text...)
-			if _, again := toJSON(moved); again != nil {
+			if _, again := b.convert(moved); again != nil {
 				err = again
 			}
 			return err
@@ -115,6 +124,14 @@ func splitYAML(data []byte) ([]document, error) {
 		return nil, err
 	}
 	return docs, nil
+}
+
+// convert is toJSON for a document that the budget allows.
+func (b *budget) convert(text []byte) ([]byte, error) {
+	if err := b.yaml(text); err != nil {
+		return nil, err
+	}
+	return toJSON(text)
 }
 
 // toJSON converts one document and rejects what follows its end.

@@ -63,6 +63,11 @@ type Options struct {
 	Others func(kind, apiVersion string, data []byte) (bool, error)
 	// MaxPods is how many pods can be read; 0: the constant MaxPods.
 	MaxPods int
+	// MaxContainers is how many containers the pods can have in all, and MaxValues how many fields
+	// and list items the manifests, where a text of 64 bytes is another one; 0: no limit. They are
+	// for manifests of somebody who is not trusted. Beyond them, and beyond MaxPods, the error is a
+	// LimitError.
+	MaxContainers, MaxValues int
 	// Slim keeps of pods what decides, see Slim.
 	Slim bool
 	// Each takes the pods, in order, which are then not kept. Pods are taken also where there is an
@@ -73,14 +78,14 @@ type Options struct {
 // ReadFrom is ReadFiles for a file that is open; name is for messages and, if it ends in .json, for
 // the form.
 func (o Options) ReadFrom(name string, from io.Reader) ([]Source, []Note, error) {
-	r := reader{Options: o}
+	r := reader{Options: o, budget: newBudget(o.MaxValues)}
 	r.readFrom(name, from)
 	return r.result()
 }
 
 // ReadFiles is the function ReadFiles with options.
 func (o Options) ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
-	r := reader{Options: o}
+	r := reader{Options: o, budget: newBudget(o.MaxValues)}
 	for _, path := range paths {
 		if path == "-" && stdin != nil {
 			r.readFrom(path, stdin)
@@ -112,6 +117,9 @@ type reader struct {
 	repeated []repeated
 	// unrepeated is how many notes of other kinds there are.
 	unrepeated int
+	// containers are those of all pods so far, and budget is what MaxValues leaves.
+	containers int
+	budget     *budget
 	// taken is how many pods Each took, seen their UIDs and names.
 	taken int
 	seen  map[string]bool
@@ -190,6 +198,9 @@ func (r *reader) readFrom(name string, from io.Reader) {
 			_, err = io.CopyN(io.Discard, all, int64(len(byteOrderMark)))
 		}
 		if err == nil {
+			err = r.budget.take(MaxFileSize / valueBytes)
+		}
+		if err == nil {
 			r.stream(name, all)
 			return
 		}
@@ -209,7 +220,7 @@ func (r *reader) readFrom(name string, from io.Reader) {
 }
 
 func (r *reader) read(name string, data []byte) {
-	docs, err := split(name, data)
+	docs, err := split(name, data, r.budget)
 	if err != nil {
 		r.fail(fmt.Errorf("%s: %w", name, err))
 		return
@@ -304,10 +315,8 @@ func (r *reader) other(at Origin, id identity, raw []byte) error {
 }
 
 func (r *reader) add(at Origin, id identity, w *workload) {
-	most := cmp.Or(r.MaxPods, MaxPods)
-	if n := w.size(); n > int64(most-len(r.sources)-r.taken) {
-		r.fail(fmt.Errorf("%s: it asks for %d pods, and %d were read before; at most %d can be read in all",
-			at, n, len(r.sources)+r.taken, most))
+	if err := r.room(at, w, cmp.Or(r.MaxPods, MaxPods)); err != nil {
+		r.fail(err)
 		return
 	}
 	pods := w.pods(id.Kind)

@@ -265,6 +265,18 @@ func TestUIDFollowsFromContent(t *testing.T) {
 	if got := UID(pod); got != "given" {
 		t.Errorf("metadata.uid given became %s", got)
 	}
+	for _, annotations := range []map[string]string{
+		{"kubernetes.io/config.mirror": "static"},
+		{"kubernetes.io/config.mirror": "static", "kubernetes.io/config.hash": "static"},
+	} {
+		pod.Annotations = annotations
+		if got := UID(pod); got != "static" {
+			t.Errorf("a mirror pod with %v has UID %s, want that of its static pod", annotations, got)
+		}
+	}
+	if pod.Annotations = map[string]string{"kubernetes.io/config.hash": "static"}; UID(pod) != "given" {
+		t.Error("a pod that is no mirror has not its own UID")
+	}
 }
 
 // A quantity made by a program has not been through the parser's checks.

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -8,10 +9,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// UID is the key of a pod: its metadata.uid, or, for a pod that has none, a digest of
-// namespace, name and spec in the form of a UUID. The same manifest has the same UID
-// everywhere and always; a changed one is another pod.
+// The annotations with which kubelets mark mirror pods. Both have the UID of the static pod.
+const (
+	mirrorAnnotation = "kubernetes.io/config.mirror"
+	hashAnnotation   = "kubernetes.io/config.hash"
+)
+
+// IsMirror reports whether a pod only shows a static pod of its node.
+func IsMirror(pod *v1.Pod) bool { return pod.Annotations[mirrorAnnotation] != "" }
+
+// UID is the key of a pod, by which its kubelet and the kubelet's files know it: its metadata.uid,
+// or, for a pod that has none, a digest of namespace, name and spec in the form of a UUID. The same
+// manifest has the same UID everywhere and always; a changed one is another pod. A mirror pod has
+// the UID of its static pod.
 func UID(pod *v1.Pod) string {
+	if IsMirror(pod) {
+		return cmp.Or(pod.Annotations[hashAnnotation], pod.Annotations[mirrorAnnotation])
+	}
 	if pod.UID != "" {
 		return string(pod.UID)
 	}

@@ -382,3 +382,22 @@ func TestResize(t *testing.T) {
 		t.Error("the veto is missing for ever")
 	}
 }
+
+// TestMaxContainers: the bound on containers is published beside the policy, whose digest stays the
+// same: a scheduler of an older version can plan for the node.
+func TestMaxContainers(t *testing.T) {
+	w := newWorld(t)
+	w.round(0)
+	before := w.object().Status
+	p := w.view.State.Policy()
+	p.MaxContainers = 512
+	s, err := node.Restore(w.view.State.Machine(), p, w.view.State.Grants())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.view.State = s.Resume(w.view.State.Generation() + 1)
+	w.round(time.Hour)
+	if o := w.object(); o.Status.MaxContainersPerPod != 512 || before.MaxContainersPerPod != 0 || o.Status.PolicyDigest != before.PolicyDigest {
+		t.Errorf("the node publishes a bound of %d, before %d", o.Status.MaxContainersPerPod, before.MaxContainersPerPod)
+	}
+}

@@ -2,6 +2,7 @@ package publication
 
 import (
 	"fmt"
+	"math"
 	"sort"
 	"strconv"
 	"strings"
@@ -48,7 +49,8 @@ func (p *Publisher) status(v View, rejected v1alpha1.Rejections, before []metav1
 	}
 	s := &v1alpha1.PaddockNodeStatus{
 		Machine: p.machine.object.Name, Policy: policy, PolicyDigest: digest, Devices: objects.Devices(v.State.Devices().Inventory()),
-		Revision: int64(v.State.Generation()), Rejections: rejected,
+		MaxContainersPerPod: int32(min(v.State.Policy().MaxContainers, math.MaxInt32)),
+		Revision:            int64(v.State.Generation()), Rejections: rejected,
 	}
 	for i := range before {
 		s.Conditions = append(s.Conditions, *before[i].DeepCopy())

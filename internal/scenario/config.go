@@ -34,11 +34,12 @@ import (
 //	                        PodLevelResourceManagers is on unless it is switched off
 //	quota=kubelet           not of the kubelet but Paddock's own cpuQuota.mode: isolated, or
 //	                        kubelet, which is the reference's rule
+//	max-containers=0        not of the kubelet either but maxContainersPerPod; 0: any number
 type settings map[string]string
 
 var settingKeys = [...]string{
 	"topology", "scope", "topology-options", "cpu", "options", "reserved-cpus", "reserve-cpu",
-	"memory", "reserved-memory", "gates", "quota",
+	"memory", "reserved-memory", "gates", "quota", "max-containers",
 }
 
 // rejectedError is a configuration under which a node does not start.
@@ -111,6 +112,11 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 		policy.Quota = node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
 	default:
 		return policy, nil, fmt.Errorf("quota: %q is unknown; want isolated or kubelet", mode)
+	}
+	if text, ok := s["max-containers"]; ok {
+		if policy.MaxContainers, err = strconv.Atoi(text); err != nil || policy.MaxContainers < 0 {
+			return policy, nil, fmt.Errorf("max-containers: %q is not a number of containers", text)
+		}
 	}
 	for _, w := range config.Warnings(n.machine) {
 		warnings = append(warnings, "warning: "+w.String())
@@ -214,6 +220,9 @@ func describePolicy(p node.Policy) []string {
 	lines := strings.Split(kubeletcfg.Describe(p), "; ")
 	if p.Quota.Isolated {
 		lines = append(lines, "CFS quota isolated")
+	}
+	if p.MaxContainers > 0 {
+		lines = append(lines, fmt.Sprintf("at most %d containers in a pod", p.MaxContainers))
 	}
 	return lines
 }

@@ -53,8 +53,9 @@ func describeDegraded(s *node.State) []string {
 	var lines []string
 	for _, d := range s.Degraded() {
 		lines = append(lines, fmt.Sprintf("%s is degraded: CPUs %s are offline", d.Grant.Pod.Name, d.Offline))
+		cgroups := s.Cgroups(d.Grant)
 		for _, i := range d.Displaced {
-			cpus, _ := s.Cgroup(d.Grant, i)
+			cpus, _ := cgroups.Of(i)
 			lines = append(lines, fmt.Sprintf("  %s has no CPU left and runs on %s", d.Grant.Pod.Containers[i].Name, cpus))
 		}
 	}

@@ -80,13 +80,13 @@ func (n *Node) describeGrant(title string, g *node.Grant) []string {
 		title += ", no CFS quota for the pod"
 	}
 	t := table{indent: "  "}
-	for i := range g.Containers {
-		t.add(n.containerCells(g, i)...)
+	for i, quota := range n.state.Quotas(g).Containers {
+		t.add(n.containerCells(g, i, quota)...)
 	}
 	return append([]string{title}, t.lines()...)
 }
 
-func (n *Node) containerCells(g *node.Grant, i int) []string {
+func (n *Node) containerCells(g *node.Grant, i int, q node.Quota) []string {
 	c, asked := g.Containers[i], g.Pod.Containers[i]
 	if c.Removed {
 		return []string{asked.Type.String(), asked.Name, "removed"}
@@ -115,7 +115,7 @@ func (n *Node) containerCells(g *node.Grant, i int) []string {
 		mems = "memory not pinned"
 	}
 	quota := "" // one that is not the kubelet's
-	switch q := n.state.Quota(g, i); q {
+	switch q {
 	case node.KeepQuota:
 	case node.NoQuota:
 		quota = "no CFS quota"

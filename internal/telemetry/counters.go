@@ -41,6 +41,7 @@ var (
 	reasons     = []string{
 		string(node.TopologyAffinityError), string(node.SMTAlignmentError), string(node.EmptyPodSharedPoolError),
 		string(node.UnexpectedAdmissionError), string(node.PodLevelResourcesNotSupported), string(node.TopologySearchLimit),
+		string(node.TooManyContainers),
 	}
 	resizes = []string{resized, notWritten, string(node.Infeasible), string(node.Deferred)}
 )

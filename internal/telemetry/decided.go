@@ -83,7 +83,8 @@ func (t *Telemetry) countRejection(d engine.Decision) {
 	default:
 		c.rejections.WithLabelValues(known(string(r.Reason), reasons)).Inc()
 		t.countManagerError(&d.Plan.Trace)
-		aligns = aligns && d.Plan.Trace.Cause != node.ResourcesOff
+		cause := d.Plan.Trace.Cause
+		aligns = aligns && cause != node.ResourcesOff && cause != node.ContainersAboveBound
 	}
 	if aligns {
 		c.admissionErrors.Inc()

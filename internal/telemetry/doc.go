@@ -27,8 +27,8 @@
 //     paddock_container_assignments is that gauge.
 //   - A known pod that asks again counts as a request and as aligned. It gets no new assignments, so no
 //     allocation and no assignment is counted.
-//   - kubelet_admission_rejections_total has SMTAlignmentError, EmptyPodSharedPoolError and
-//     TopologySearchLimit as reasons of their own, not as "Other".
+//   - kubelet_admission_rejections_total has SMTAlignmentError, EmptyPodSharedPoolError,
+//     TopologySearchLimit and TooManyContainers as reasons of their own, not as "Other".
 //   - kubelet_pod_resources_endpoint_errors_list and _errors_get_allocatable move (Q-24, R-MET-40).
 //
 // A pod that fits, and whose state could not be written, is not admitted: it counts as a rejection

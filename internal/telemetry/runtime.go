@@ -22,6 +22,9 @@ type Runtime struct {
 	away      prometheus.Counter
 	repaired  prometheus.Counter
 	vetoes    prometheus.Gauge
+	slow      *prometheus.CounterVec // event
+
+	unverified prometheus.Gauge
 }
 
 // NewRuntime adds the metrics of a runtime. It is called once at most.
@@ -38,8 +41,10 @@ func (t *Telemetry) NewRuntime() *Runtime {
 		connected: r.gauge("paddock_runtime_connected", "1 while the container runtime asks before it starts a pod."),
 		away:      r.counter("paddock_runtime_away_seconds_total", "Time in which the container runtime could start pods without asking the agent."),
 		repaired:  r.counter("paddock_runtime_repaired_containers_total", "Containers that ran on the wrong CPUs or NUMA nodes, and were updated."),
+		slow:      r.vector("paddock_event_loop_slow_events_total", "Events that took the control loop longer than 100 ms, by name.", []string{"event"}, hooks),
 		vetoes:    r.gauge("paddock_runtime_resize_veto", "0 while the container runtime does not ask before a pod is resized; 1: it does, as far as is known."),
 	}
+	out.unverified = r.gauge("paddock_unverified_containers", "Running containers that did not have the CPUs, memory nodes or quota of their assignment, twice in a row.")
 	out.Vetoes(true)
 	for _, hook := range hooks {
 		out.seconds.WithLabelValues(hook)
@@ -80,3 +85,10 @@ func (r *Runtime) Vetoes(yes bool) {
 
 // Repaired adds containers that were updated.
 func (r *Runtime) Repaired(containers int) { r.repaired.Add(float64(containers)) }
+
+// Slow counts an event that took the control loop longer than it may. The names are constants of
+// the program.
+func (r *Runtime) Slow(event string, _ time.Duration) { r.slow.WithLabelValues(event).Inc() }
+
+// Unverified is how many running containers do not have the setting that they should have.
+func (r *Runtime) Unverified(containers int) { r.unverified.Set(float64(containers)) }

@@ -19,11 +19,15 @@ func TestRuntime(t *testing.T) {
 	r.Asked(20 * time.Millisecond)
 	r.Away(1500 * time.Millisecond)
 	r.Repaired(2)
+	r.Slow("CreateContainer", time.Second)
+	r.Unverified(3)
 	text := get(rig.handler, "/metrics").Body.String()
 	for _, line := range []string{
 		`paddock_runtime_connected 1`,
 		`paddock_runtime_away_seconds_total 1.5`,
 		`paddock_runtime_repaired_containers_total 2`,
+		`paddock_event_loop_slow_events_total{event="CreateContainer"} 1`,
+		`paddock_unverified_containers 3`,
 		`paddock_runtime_hook_duration_seconds_count{hook="CreateContainer"} 1`,
 		`paddock_runtime_hook_duration_seconds_count{hook="StopContainer"} 0`,
 		`paddock_runtime_hook_duration_seconds_count{hook="Other"} 1`,

@@ -4,26 +4,29 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
 )
 
 // Writer is the last thing that text passes before a terminal: every control character but line
-// feeds and tabs is replaced, whatever wrote it. It may be called by several goroutines.
+// feeds and tabs is replaced, whatever wrote it. What comes out does not depend on the pieces in
+// which the text comes, and the memory that it takes does not grow with the text. It may be called
+// by several goroutines.
 type Writer struct {
 	out io.Writer
 	// styled lets the tones of a Style pass.
 	styled bool
 
 	mu      sync.Mutex
-	pending []byte // the beginning of a character whose rest has not come yet
+	pending []byte // the beginning of a character or of a tone whose rest has not come yet
 }
 
-// NewWriter returns a writer to out; styled lets tones and colours pass, and nothing else that
-// begins with ESC.
+// NewWriter returns a writer to out; styled lets the tones of a Style and the colours of a map
+// pass, and nothing else that begins with ESC.
 func NewWriter(out io.Writer, styled bool) *Writer { return &Writer{out: out, styled: styled} }
 
 // File is what is written to, nil if it is no file.
@@ -32,41 +35,104 @@ func (w *Writer) File() *os.File {
 	return file
 }
 
-// tones are the sequences that a Style and a map write.
-var tones = regexp.MustCompile(`^\x1b\[[0-9;]*m`)
+// piece is how much is replaced at a time, in bytes.
+const piece = 32 << 10
 
-// Write replaces and writes. Of a character that is not complete the rest must come next.
+// Write replaces and writes. The beginning of a character or of a tone waits for its rest, or for
+// Flush.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	data := slices.Concat(w.pending, text)
-	w.pending = nil
-	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				w.pending, data = bytes.Clone(last), data[:len(data)-n]
-			}
-			break
+	for done := 0; done < len(text); {
+		n := min(piece, len(text)-done)
+		if err := w.write(text[done:done+n], false); err != nil {
+			return done, err
 		}
-	}
-	if _, err := w.out.Write(w.cleaned(data)); err != nil {
-		return 0, err
+		done += n
 	}
 	return len(text), nil
 }
 
-func (w *Writer) cleaned(data []byte) []byte {
-	out := make([]byte, 0, len(data))
+// Flush writes what waits for its rest, because the text has ended.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(nil, true)
+}
+
+// write writes a piece; last: nothing comes after it.
+func (w *Writer) write(text []byte, last bool) error {
+	data := text
+	if len(w.pending) > 0 {
+		data = slices.Concat(w.pending, text)
+	}
+	out, rest := w.cleaned(data, last)
+	w.pending = bytes.Clone(rest)
+	if len(out) == 0 {
+		return nil
+	}
+	_, err := w.out.Write(out)
+	return err
+}
+
+// cleaned replaces. rest is what cannot be judged yet.
+func (w *Writer) cleaned(data []byte, last bool) (out, rest []byte) {
+	out = make([]byte, 0, len(data))
 	for len(data) > 0 {
+		tone, more := 0, false
+		if w.styled {
+			tone, more = toneOf(data)
+		}
+		if !last && (more || !utf8.FullRune(data)) {
+			return out, data
+		}
 		r, size := utf8.DecodeRune(data)
-		if tone := tones.Find(data); w.styled && tone != nil {
-			out, size = append(out, tone...), len(tone)
-		} else if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+		switch {
+		case tone > 0:
+			out, size = append(out, data[:tone]...), tone
+		case r == '\n' || r == '\t' || unicode.IsPrint(r):
 			out = utf8.AppendRune(out, r)
-		} else {
+		default:
 			out = utf8.AppendRune(out, unicode.ReplacementChar)
 		}
 		data = data[size:]
 	}
-	return out
+	return out, nil
+}
+
+// longestTone is the length of the longest sequence that passes: "\x1b[38;5;16;48;5;255m".
+const longestTone = 19
+
+// toneOf is the length of the tone or colour with which data begins, 0 if there is none. more is
+// true if that depends on what comes next.
+func toneOf(data []byte) (length int, more bool) {
+	const begin = "\x1b["
+	if head := data[:min(len(data), len(begin))]; string(head) != begin {
+		return 0, bytes.HasPrefix([]byte(begin), head)
+	}
+	for i := len(begin); i < min(len(data), longestTone); i++ {
+		switch c := data[i]; {
+		case c == 'm' && isTone(string(data[len(begin):i])):
+			return i + 1, false
+		case c != ';' && (c < '0' || c > '9'):
+			return 0, false
+		}
+	}
+	return 0, len(data) < longestTone
+}
+
+// isTone reports whether a Style or a map writes a sequence with these parameters. Others could
+// conceal text, or make it blink.
+func isTone(parameters string) bool {
+	switch parameters {
+	case "0", "1", "2", "31", "32", "33", "36":
+		return true
+	}
+	for _, begin := range []string{"38;5;16;48;5;", "38;5;"} {
+		if colour, is := strings.CutPrefix(parameters, begin); is {
+			n, err := strconv.Atoi(colour)
+			return err == nil && n <= 255 && strconv.Itoa(n) == colour
+		}
+	}
+	return false
 }

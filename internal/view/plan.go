@@ -6,6 +6,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/memory"
@@ -202,8 +203,14 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 		out.Remote = far.String()
 	}
 	demand, devices := s.Demand(&g.Pod), explain.DevicesOf(s, g)
+	limits, cgroups := s.Limits(g), s.Cgroups(g)
 	for i := range g.Containers {
 		c := planContainer(g, i, s, &demand.Containers[i])
+		c.Quota = quota(limits[i])
+		if s.Displaced(g, i) {
+			cpus, _ := cgroups.Of(i)
+			c.RunsOn = cpus.String()
+		}
 		if devices != nil {
 			c.AllDevices = devices[i]
 		}
@@ -227,17 +234,12 @@ func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDema
 	if !got.CPUs.IsEmpty() {
 		c.NUMANodes = s.Machine().NodesOf(got.CPUs).Nodes()
 	}
-	if s.Displaced(g, i) {
-		cpus, _ := s.Cgroup(g, i)
-		c.RunsOn = cpus.String()
-	}
 	if !got.MemoryNodes.IsEmpty() {
 		c.MemoryNUMANodes = got.MemoryNodes.Nodes()
 	}
 	if g.Isolation(i) != node.ContainerIsolation && asks.CPUs == 0 {
 		c.Shares = asks.WhyCPUs()
 	}
-	c.Quota = quota(s.Limit(g, i))
 	if s.Policy().Topology != node.TopologyNone {
 		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}
 		if got.Affinity.HasMask {
@@ -250,13 +252,15 @@ func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDema
 // degradedNote names the CPUs of a pod that are offline, and the containers that run elsewhere.
 func degradedNote(s *node.State, g *node.Grant) string {
 	note := "degraded: CPUs " + CPUs(s.OfflineOf(g)) + " are offline"
-	for i, c := range g.Pod.Containers {
+	cgroups := s.Cgroups(g)
+	var displaced strings.Builder
+	for i := range g.Pod.Containers {
 		if s.Displaced(g, i) {
-			cpus, _ := s.Cgroup(g, i)
-			note += "; container " + c.Name + " has no other CPU and runs on " + CPUs(cpus)
+			cpus, _ := cgroups.Of(i)
+			displaced.WriteString("; container " + g.Pod.Containers[i].Name + " has no other CPU and runs on " + CPUs(cpus))
 		}
 	}
-	return note
+	return note + displaced.String()
 }
 
 func quota(l node.Limit) string {

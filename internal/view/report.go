@@ -129,15 +129,23 @@ func (r Report) largest() *terminal.Table {
 			least = request.RoundedBytes(l.Memory)
 		}
 		if r.Usage.ManagesMemory && r.Usage.ManagesCPUs {
-			share = fmt.Sprintf("%d CPUs, %s", l.Share, request.RoundedBytes(l.ShareBytes))
+			share = orMore(fmt.Sprintf("%d CPUs, %s", l.Share, request.RoundedBytes(l.ShareBytes)), l.MoreShare)
 		}
-		cells := []terminal.Cell{name, {Text: strconv.Itoa(l.CPUs)}, {Text: least}, terminal.Warn.Of(lostCount(l.LostCPUs, request.CPU))}
+		cells := []terminal.Cell{name, {Text: orMore(strconv.Itoa(l.CPUs), l.MoreCPUs)}, {Text: least}, terminal.Warn.Of(lostCount(l.LostCPUs, request.CPU))}
 		if r.Usage.ManagesMemory {
-			cells = append(cells, terminal.Cell{Text: request.RoundedBytes(l.Bytes)}, terminal.Warn.Of(lostCount(int(l.LostBytes), "memory")), terminal.Cell{Text: share}, terminal.Warn.Of(lostCount(l.LostShare, request.CPU)))
+			cells = append(cells, terminal.Cell{Text: orMore(request.RoundedBytes(l.Bytes), l.MoreBytes)}, terminal.Warn.Of(lostCount(int(l.LostBytes), "memory")), terminal.Cell{Text: share}, terminal.Warn.Of(lostCount(l.LostShare, request.CPU)))
 		}
 		t.Cells(cells...)
 	}
 	return t
+}
+
+// orMore marks an amount of which the search ended before it had looked at everything larger.
+func orMore(text string, more bool) string {
+	if more {
+		return text + " or more"
+	}
+	return text
 }
 
 func lostCount(n int, resource string) string {

@@ -62,11 +62,6 @@ func fail(rw http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(rw).Encode(map[string]string{"error": text})
 }
 
-func answer(rw http.ResponseWriter, document any) {
-	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(document) // An error is the reader's, who is gone.
-}
-
 // asked returns the moment of a request: that of its revision, or the last. If there is none, it
 // has answered the request.
 func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
@@ -109,18 +104,13 @@ func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	svg, err := w.picture(m, as)
-	if err != nil {
-		fail(rw, http.StatusInternalServerError, err.Error())
-		return
+	if svg, err := w.picture(r.Context(), m, as); well(rw, r, err) {
+		send(rw, picture, svg)
 	}
-	drawn(rw, svg)
 }
 
-func drawn(rw http.ResponseWriter, svg []byte) {
-	rw.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = rw.Write(svg)
-}
+// picture is the type of a map.
+const picture = "image/svg+xml"
 
 // looked is how a request wants the map: ?colour=namespace, ?legend=no. If that is unknown it has
 // answered.
@@ -138,24 +128,7 @@ func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
 	return look{by, legend == "no"}, true
 }
 
-// picture renders a moment, one at a time. The caller must not change the result.
-func (w *Web) picture(m moment, as look) ([]byte, error) {
-	w.drawing.Lock()
-	defer w.drawing.Unlock()
-	if w.rendered.state != m.state {
-		w.rendered = rendered{m.state, map[look][]byte{}}
-	}
-	if w.rendered.svg[as] == nil {
-		svg, err := w.draw(m, as)
-		if err != nil {
-			return nil, err
-		}
-		w.rendered.svg[as] = svg
-	}
-	return w.rendered.svg[as], nil
-}
-
-func (w *Web) draw(m moment, as look) ([]byte, error) {
+func (w *Web) svg(m moment, as look) ([]byte, error) {
 	shown := w.mapOf(m).ColouredBy(as.by)
 	if as.folded {
 		shown = shown.WithoutLegend()
@@ -171,17 +144,22 @@ func (w *Web) serveState(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if as, ok := looked(rw, r); ok {
-		shown := w.mapOf(m).ColouredBy(as.by)
-		answer(rw, State{Instance: w.instance, At: m.at, Summary: shown.Summary(), Moves: shown.Moves(), Map: shown})
+		w.answer(rw, r, func() (any, error) {
+			shown := w.mapOf(m).ColouredBy(as.by)
+			return State{Instance: w.instance, At: m.at, Summary: shown.Summary(), Moves: shown.Moves(), Map: shown}, nil
+		})
 	}
 }
 
-func (w *Web) serveHistory(rw http.ResponseWriter, _ *http.Request) {
+func (w *Web) serveHistory(rw http.ResponseWriter, r *http.Request) {
 	w.now()
 	w.mu.Lock()
 	kept, count := w.history.kept(), w.rejections.count
 	w.mu.Unlock()
-	answer(rw, History{Instance: w.instance, Moments: documents(kept, 0), Rejections: count, Notice: w.notice().Text, Warning: w.notice().Warning})
+	w.answer(rw, r, func() (any, error) {
+		now := w.notice()
+		return History{Instance: w.instance, Moments: documents(kept, 0), Rejections: count, Notice: now.Text, Warning: now.Warning}, nil
+	})
 }
 
 // documents are the entries of the moments from that position on.
@@ -204,11 +182,13 @@ func (w *Web) serveRejections(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	list := w.rejections.list
 	w.mu.Unlock()
-	out := make([]Rejected, 0, len(list))
-	for i := len(list) - 1; i >= 0 && r.Context().Err() == nil; i-- {
-		out = append(out, list[i].document())
-	}
-	answer(rw, out)
+	w.answer(rw, r, func() (any, error) {
+		out := make([]Rejected, 0, len(list))
+		for i := len(list) - 1; i >= 0 && r.Context().Err() == nil; i-- {
+			out = append(out, list[i].document())
+		}
+		return out, nil
+	})
 }
 
 func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
@@ -216,20 +196,22 @@ func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	uid := r.PathValue("uid")
+	w.answer(rw, r, func() (any, error) { return w.podOf(m, r.PathValue("uid")) })
+}
+
+func (w *Web) podOf(m moment, uid string) (Pod, error) {
 	for _, p := range w.mapOf(m).Pods {
 		if p.UID != uid {
 			continue
 		}
 		g, _ := m.state.Grant(uid)
 		from := w.origin(m.state, g)
-		answer(rw, Pod{
+		return Pod{
 			Pod: p, Since: from.since, DecisionUnknown: !from.decided,
 			Explanation: view.ExplanationOf(from.base, admissionOf(from.base, g), nil).Text(terminal.Style{}, false),
-		})
-		return
+		}, nil
 	}
-	fail(rw, http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation()))
+	return Pod{}, &problem{http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation())}
 }
 
 // origin is the admission of a pod. A grant of the same UID with another sequence is another

@@ -32,6 +32,21 @@ func newBrowser(t *testing.T) *browser {
 	return &browser{webuitest.New(t), t}
 }
 
+// shows waits until the page shows the node as it is, and has nothing else to draw.
+func (b *browser) shows(r *rig) {
+	b.t.Helper()
+	b.Await(fmt.Sprintf(`document.getElementById('moment').dataset.generation === '%d' && document.getElementById('picture').getAttribute('aria-busy') === 'false'`,
+		r.engine.State().Generation()))
+}
+
+// click clicks with the mouse on what a selector finds, when the page draws nothing: what is drawn
+// again between the button's way down and its way up is not clicked.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.Await(`document.getElementById('picture').getAttribute('aria-busy') === 'false'`)
+	b.Run(chromedp.Click(selector, chromedp.ByQuery))
+}
+
 func (b *browser) picture(name string) { b.Picture(*screenshots, name) }
 
 const cells = `document.querySelectorAll('#map .cpu')`
@@ -60,13 +75,14 @@ func TestPage(t *testing.T) {
 	b.Await(`document.activeElement.id === 'cpu1' && document.getElementById('details-body').textContent.includes('CPU 1, core 1')`)
 
 	// With the mouse: who, since when and why.
-	b.Run(chromedp.Click("#cpu0 rect", chromedp.ByQuery))
+	b.shows(r)
+	b.click("#cpu0 rect")
 	b.Await(`['default/first', 'Since', 'admitted default/first', 'Align'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
 
 	// A rejection comes by itself, with its account.
 	r.admit("large", 9)
 	b.Await(`document.querySelectorAll('#refusals button').length === 1 && document.getElementById('refusals').textContent.includes('default/large')`)
-	b.Run(chromedp.Click("#refusals button", chromedp.ByQuery))
+	b.click("#refusals button")
 	b.Await(`[...document.querySelectorAll('#why .proposals li')].some((p) => p.textContent.startsWith('ask for 5 CPUs instead of 9 in container c CPUs on NUMA nodes 0-1'))`)
 	b.picture("page")
 	b.Quiet()
@@ -121,14 +137,14 @@ func TestPageRemedy(t *testing.T) {
 	r.admit("large", 6)
 	b.Run(chromedp.Navigate(server.URL))
 	b.Await(tags + `.includes('A1') && document.querySelectorAll('#pods button').length === 1`) // What comes above moves what is to be clicked.
-	b.Run(chromedp.Click("#refusals button", chromedp.ByQuery))
+	b.click("#refusals button")
 	b.Await(`document.querySelectorAll('#map .fails').length === 2 && [...document.querySelectorAll('#map .why')].some((w) => w.textContent.includes('free of 6 CPUs'))`)
 	b.picture("marked")
-	b.Run(chromedp.Click(`#why .show[data-proposal="1"]`, chromedp.ByQuery))
+	b.click(`#why .show[data-proposal="1"]`)
 	b.Await(`!document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-large"]:not(.dim)').length === 6 && !document.querySelector('#map .why')`)
 	b.Await(`document.querySelectorAll('#map .cpu.dim').length === 2 && !document.querySelector('#map .cpu[data-pod="uid-first"]')`)
 	b.picture("preview")
-	b.Run(chromedp.Click("#preview-close", chromedp.ByQuery))
+	b.click("#preview-close")
 	b.Await(`document.getElementById('preview').hidden && document.querySelectorAll('#map .cpu[data-pod="uid-first"]').length === 4 && document.querySelectorAll('#map .fails').length === 2`)
 	b.Run(chromedp.KeyEvent(kb.Escape))
 	b.Await(`document.getElementById('why').hidden && !document.querySelector('#map .fails') && !document.querySelector('#map .why')`)
@@ -155,13 +171,13 @@ func TestPageMoves(t *testing.T) {
 	b.Await(`getComputedStyle(` + arrow + `.querySelector('path')).strokeDasharray !== 'none' && document.getElementById('arrowhead') !== null`)
 	b.Await(`document.getElementById('cpu2').getAttribute('aria-label').includes('the new place of pod default/first')`)
 	b.Await(`document.getElementById('moment').textContent.endsWith('began to move default/first') && document.getElementById('pods').textContent.includes('2 CPUs, being moved')`)
-	b.Run(chromedp.Click("#cpu3 rect", chromedp.ByQuery)) // The arrow is over it, and not in the way.
+	b.click("#cpu3 rect") // The arrow is over it, and not in the way.
 	b.Await(`document.getElementById('details-body').textContent.includes('from CPUs 0-1 to 2-3; it has both until it is moved')`)
 	b.picture("moves")
 
 	r.moved("first", true)
 	b.Await(says + ` === '' && ` + arrows + `.length === 0 && document.getElementById('moment').textContent.endsWith(': moved default/first')`)
-	b.Run(chromedp.Click("#older", chromedp.ByQuery))
+	b.click("#older")
 	b.Await(arrows + `.length === 1 && ` + says + ` === '` + sentence + `.'`)
 	b.Quiet()
 }
@@ -183,7 +199,7 @@ func TestPageSearch(t *testing.T) {
 	b.Await(`location.search === '?search=PLAI'`)
 	b.Run(chromedp.KeyEvent(kb.Escape))
 	b.Await(`document.querySelectorAll('#map .cpu.dim').length === 0 && location.search === ''`)
-	b.Run(chromedp.Click("#pods li:last-child button", chromedp.ByQuery))
+	b.click("#pods li:last-child button")
 	b.Await(`document.getElementById('details-body').textContent.includes('<img src=x') && document.activeElement.id === 'details'`)
 	b.Await(`document.title === 'rig – Paddock' && !document.querySelector('img') && document.documentElement.scrollWidth <= window.innerWidth`)
 	b.picture("hostile")
@@ -216,7 +232,7 @@ func TestPageSharedPool(t *testing.T) {
 	r.admit("sharing", 0)
 	b.Run(chromedp.Navigate(server.URL))
 	b.Await(`document.querySelectorAll('#pods button').length === 2`)
-	b.Run(chromedp.Click("#pods li:last-child button", chromedp.ByQuery))
+	b.click("#pods li:last-child button")
 	b.Await(`document.getElementById('details-body').textContent.includes('default/sharing') && document.querySelectorAll('#map .cpu.dim').length === 3`)
 	b.Await(`document.querySelectorAll('#map .cpu:not(.dim)[data-pod=""]').length === 5`)
 	b.Quiet()
@@ -236,13 +252,13 @@ func TestPageGroups(t *testing.T) {
 	b.Await(`[...document.querySelectorAll('#pods summary')].map((s) => s.textContent.trim()).join('; ') === 'default/db 1 pod, 1 CPU; default/web 2 pods, 2 CPUs'`)
 	const fills = `[...document.querySelectorAll('#map .cpu')].filter((c) => c.dataset.pod.includes('web')).map((c) => c.querySelector('rect').className.baseVal)`
 	b.Await(`new Set(` + fills + `).size === 1`)
-	b.Run(chromedp.Click("#pods summary", chromedp.ByQuery))
+	b.click("#pods summary")
 	r.admit("other", 1)
 	b.Await(`document.querySelectorAll('#pods details').length === 3 && !document.querySelector('#pods details').open`)
 
 	const legend = `document.querySelector('#map svg').textContent.includes('default/db-0 (uid')`
 	b.Await(legend)
-	b.Run(chromedp.Click("#legend", chromedp.ByQuery))
+	b.click("#legend")
 	b.Await(`!` + legend + ` && document.getElementById('legend').getAttribute('aria-expanded') === 'false' && location.search.includes('legend=no')`)
 	b.Run(chromedp.SetValue("#group", "pod", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById('group').dispatchEvent(new Event('change'))`, nil))
 	b.Await(`new Set(` + fills + `).size === 2 && !document.querySelector('#pods details')`)
@@ -300,7 +316,7 @@ func TestPagePhone(t *testing.T) {
 	const box = `document.getElementById('details').getBoundingClientRect()`
 	b.Await(`document.getElementById('details-body').textContent.includes('default/a') && ` + box + `.bottom <= window.innerHeight + 1 && ` + box + `.top > window.innerHeight / 2 - 10`)
 	b.picture("phone")
-	b.Run(chromedp.Click("#details-close", chromedp.ByQuery))
+	b.click("#details-close")
 	b.Await(`!document.getElementById('details').classList.contains('open')`)
 	b.Await(`document.documentElement.scrollWidth <= window.innerWidth`)
 	b.Quiet()
@@ -320,7 +336,7 @@ func TestPageHistory(t *testing.T) {
 	r.admit("c", 1)
 	b.Await(`document.getElementById('slider').max === '3' && document.getElementById('slider').value === '1' && document.body.classList.contains('past')`)
 	b.picture("past")
-	b.Run(chromedp.Click("#live", chromedp.ByQuery))
+	b.click("#live")
 	b.Await(tags + `.includes('C1') && !document.body.classList.contains('past')`)
 	b.Quiet()
 }

@@ -32,17 +32,15 @@ func (w *Web) serveDefragment(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	select {
-	case <-r.Context().Done():
-		return
-	case w.searches <- struct{}{}:
+	body, ok := w.compute(rw, r, w.searches, func() ([]byte, error) {
+		found, _, err := explain.Defragment(r.Context(), m.state, wish)
+		if err != nil {
+			return nil, err
+		}
+		return document(view.Defragmentation{Machine: w.config.Machine, Policy: w.config.Policy, Defragmentation: found})
+	})
+	if ok {
+		rw.Header().Set(NoticeHeader, w.notice().Text)
+		send(rw, "application/json", body)
 	}
-	defer func() { <-w.searches }()
-	found, _, err := explain.Defragment(r.Context(), m.state, wish)
-	if err != nil {
-		fail(rw, http.StatusInternalServerError, err.Error())
-		return
-	}
-	rw.Header().Set(NoticeHeader, w.notice().Text)
-	answer(rw, view.Defragmentation{Machine: w.config.Machine, Policy: w.config.Policy, Defragmentation: found})
 }

@@ -63,7 +63,8 @@ func TestPageDevices(t *testing.T) {
 	b.Await(`[...document.querySelectorAll('#map .device')].every((d) => d.getAttribute('role') === 'button' && d.getAttribute('aria-label') === d.querySelector('title').textContent)`)
 
 	// With the mouse: both pods that share the device, and where it is.
-	b.Run(chromedp.Click(`#map [id^="device0-"] rect`, chromedp.ByQuery))
+	b.shows(r)
+	b.click(`#map [id^="device0-"] rect`)
 	b.Await(`['example.com/gpu gpu-0 on NUMA node 0: shared by container c of pod default/near', 'default/far', 'example.com/gpu gpu-0 on NUMA 0'].every((t) => document.getElementById('details-body').textContent.includes(t))`)
 	b.Await(`document.querySelectorAll('#pods [aria-current]').length === 2 && location.search.includes('device=0-')`)
 
@@ -77,7 +78,7 @@ func TestPageDevices(t *testing.T) {
 	b.picture("devices")
 
 	// Highlighted with their pod, and found by name.
-	b.Run(chromedp.Click(`#pods button[data-uid="uid-near"]`, chromedp.ByQuery))
+	b.click(`#pods button[data-uid="uid-near"]`)
 	b.Await(dims + ` === 'gpu-0' && document.querySelectorAll('#map .cpu:not(.dim)').length === 3`)
 	b.Run(chromedp.SendKeys("#search", "GPU-1", chromedp.ByQuery))
 	b.Await(`document.querySelectorAll('#pods button').length === 1 && document.getElementById('pods').textContent.includes('default/far')`)
@@ -95,7 +96,8 @@ func TestPageDeviceNames(t *testing.T) {
 	r.admitWith("plain", 1, nic)
 	b.Run(chromedp.Navigate(server.URL))
 	b.Await(`document.querySelectorAll('#map .device').length === 1 && JSON.parse(document.querySelector('#map .device').dataset.pods).length === 2`)
-	b.Run(chromedp.Click("#map .device rect", chromedp.ByQuery))
+	b.shows(r)
+	b.click("#map .device rect")
 	b.Await(`document.getElementById('details-body').textContent.includes('by claim fast') && document.getElementById('details-body').textContent.includes('<img src=x')`)
 	b.Await(`document.title === 'rig – Paddock' && !document.querySelector('img') && !document.querySelector('#map b')`)
 	var address string

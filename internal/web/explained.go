@@ -85,7 +85,7 @@ func (w *Web) serveExplain(rw http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case len(grants) > 0:
-		answer(rw, w.admittedOf(m, grants, list[:i+1]))
+		w.answer(rw, r, func() (any, error) { return w.admittedOf(m, grants, list[:i+1]), nil })
 	case i >= 0:
 		w.serveRejected(rw, r, m, list[i])
 	default:
@@ -127,13 +127,18 @@ func (w *Web) askedRejection(rw http.ResponseWriter, r *http.Request) (moment, r
 
 // serveRejected answers about a rejection. For a reader who has gone, it does nothing.
 func (w *Web) serveRejected(rw http.ResponseWriter, r *http.Request, m moment, n rejection) {
-	explained, err := w.rejectedOf(r.Context(), m, n)
-	switch {
-	case r.Context().Err() != nil:
-	case err != nil:
-		fail(rw, http.StatusInternalServerError, err.Error())
-	default:
-		answer(rw, explained)
+	ctx, now := r.Context(), w.current(m)
+	var plan *node.Plan
+	var remedies explain.Remedies
+	err := w.answers.Do(ctx, func() error {
+		plan = now.Plan(n.pod)
+		return nil
+	})
+	if err == nil && plan.Rejection != nil { // It waits for the search in no turn of an answer.
+		remedies, err = w.remedies(ctx, now, n)
+	}
+	if well(rw, r, err) {
+		w.answer(rw, r, func() (any, error) { return w.rejectedOf(now, n, plan, remedies), nil })
 	}
 }
 
@@ -217,17 +222,11 @@ func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection)
 	return out
 }
 
-// rejectedOf explains a rejection on the present node. The error is the context's.
-func (w *Web) rejectedOf(ctx context.Context, m moment, n rejection) (Explained, error) {
-	now := w.current(m)
-	plan := now.Plan(n.pod)
+// rejectedOf explains a rejection on the present node, with the pod's plan there.
+func (w *Web) rejectedOf(now *node.State, n rejection, plan *node.Plan, remedies explain.Remedies) Explained {
 	var out Explained
 	switch {
 	case plan.Rejection != nil:
-		remedies, err := w.remedies(ctx, now, n)
-		if err != nil {
-			return out, err
-		}
 		out.Explanation = view.ExplanationOf(now, plan, &remedies)
 	case n.rejection != nil:
 		out.Explanation = n.explanation()
@@ -253,7 +252,7 @@ func (w *Web) rejectedOf(ctx context.Context, m moment, n rejection) (Explained,
 	default:
 		out.say("this is how it is decided on the node as it is now, revision %d", now.Generation())
 	}
-	return out, nil
+	return out
 }
 
 // current is the node without pods that are gone.
@@ -270,28 +269,32 @@ func (w *Web) current(m moment) *node.State {
 }
 
 // remedies searches for changes that would admit a pod, unless the last search was the same. It
-// waits for one of the places for searches. The error is the context's.
-func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (explain.Remedies, error) {
-	w.finding.Lock()
-	last := w.searched
-	w.finding.Unlock()
-	if last.state == s && last.number == n.number {
-		return last.remedies, nil
+// waits for the turn of a search. The error is as webui.Turns has it.
+func (w *Web) remedies(ctx context.Context, s *node.State, n rejection) (found explain.Remedies, err error) {
+	if found, there := w.found(s, n); there {
+		return found, nil
 	}
-	select {
-	case <-ctx.Done():
-		return explain.Remedies{}, ctx.Err()
-	case w.searches <- struct{}{}:
-	}
-	defer func() { <-w.searches }()
-	found, err := w.search(ctx, s, n.pod)
-	if err != nil {
-		return found, fmt.Errorf("search for what would admit pod %s: %w", n.pod.ID(), err)
-	}
+	err = w.searches.Do(ctx, func() (err error) {
+		var there bool
+		if found, there = w.found(s, n); there { // For another reader, for whom this one waited.
+			return nil
+		}
+		if found, err = w.search(ctx, s, n.pod); err != nil {
+			return fmt.Errorf("search for what would admit pod %s: %w", n.pod.ID(), err)
+		}
+		w.finding.Lock()
+		defer w.finding.Unlock()
+		w.searched = searched{s, n.number, found}
+		return nil
+	})
+	return found, err
+}
+
+// found is what the last search found, if it was the same.
+func (w *Web) found(s *node.State, n rejection) (explain.Remedies, bool) {
 	w.finding.Lock()
 	defer w.finding.Unlock()
-	w.searched = searched{s, n.number, found}
-	return found, nil
+	return w.searched.remedies, w.searched.state == s && w.searched.number == n.number
 }
 
 // say adds a sentence about the pod's situation.

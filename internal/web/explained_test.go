@@ -335,10 +335,17 @@ func TestSearchesAreBounded(t *testing.T) {
 		t.Error("small is rejected")
 	}
 	leave()
+	busy := 0
 	for range maxRejections {
-		if made := <-answers; made.Body.Len() > 0 {
+		switch made := <-answers; {
+		case made.Code == http.StatusServiceUnavailable && made.Header().Get("Retry-After") != "":
+			busy++
+		case made.Body.Len() > 0:
 			t.Fatalf("for nobody: %s", made.Body)
 		}
+	}
+	if most := maxRejections - maxSearches - waitingSearches; busy > most {
+		t.Errorf("%d are rejected, want at most %d", busy, most)
 	}
 	if r.web.searched.state != nil {
 		t.Error("remedies were kept that nobody waited for")

@@ -1,11 +1,12 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
 	"github.com/paddock-project/paddock/internal/nodemap"
 )
 
@@ -20,34 +21,36 @@ func (w *Web) servePreview(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	after, err := w.after(r.Context(), m, n, r.URL.Query().Get("proposal"))
-	if err != nil {
-		fail(rw, http.StatusNotFound, err.Error())
-		return
+	now := w.current(m)
+	remedies, proposal := explain.Remedies{}, r.URL.Query().Get("proposal")
+	if proposal != "now" {
+		var err error
+		if remedies, err = w.remedies(r.Context(), now, n); !well(rw, r, err) {
+			return
+		}
 	}
-	svg, err := w.draw(after, as)
-	if err != nil {
-		fail(rw, http.StatusInternalServerError, err.Error())
-		return
+	svg, ok := w.compute(rw, r, w.answers, func() ([]byte, error) {
+		after, err := proposed(m, now, n, remedies.Proposals, proposal)
+		if err != nil {
+			return nil, &problem{http.StatusNotFound, err.Error()}
+		}
+		return w.draw(after, as)
+	})
+	if ok {
+		send(rw, picture, svg)
 	}
-	drawn(rw, svg)
 }
 
-// after is the node with the pod, after the proposal of that number. Pods that stay keep their
+// proposed is the node with the pod, after the proposal of that number. Pods that stay keep their
 // colours.
-func (w *Web) after(ctx context.Context, m moment, n rejection, proposal string) (moment, error) {
-	now := w.current(m)
+func proposed(m moment, now *node.State, n rejection, proposals []explain.Proposal, proposal string) (moment, error) {
 	s, pod := now, n.pod
 	if proposal != "now" {
-		remedies, err := w.remedies(ctx, now, n)
-		if err != nil {
-			return moment{}, err
-		}
 		i, err := strconv.Atoi(proposal)
-		if err != nil || i < 0 || i >= len(remedies.Proposals) {
-			return moment{}, fmt.Errorf("proposal %q: there are %d, from 0 on", proposal, len(remedies.Proposals))
+		if err != nil || i < 0 || i >= len(proposals) {
+			return moment{}, fmt.Errorf("proposal %q: there are %d, from 0 on", proposal, len(proposals))
 		}
-		if s, pod, err = remedies.Proposals[i].Apply(now, n.pod); err != nil {
+		if s, pod, err = proposals[i].Apply(now, n.pod); err != nil {
 			return moment{}, fmt.Errorf("proposal %d: %w", i, err)
 		}
 	}

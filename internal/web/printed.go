@@ -38,11 +38,22 @@ func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	color := query.Get("color") == "true"
+	printed, ok := w.compute(rw, r, w.answers, func() ([]byte, error) { return w.printed(m, query.Get("form"), color, width) })
+	if !ok {
+		return
+	}
+	rw.Header().Set(NoticeHeader, w.notice().Text)
+	// For a command, whatever the form: a browser shows it as text.
+	send(rw, "text/plain; charset=utf-8", printed)
+}
+
+func (w *Web) printed(m moment, form string, color bool, width int) ([]byte, error) {
 	var printed bytes.Buffer
 	var err error
-	switch shown, form := w.mapOf(m), query.Get("form"); form {
+	switch shown := w.mapOf(m); form {
 	case "term":
-		printed.WriteString(shown.Term(terminal.Style{Color: query.Get("color") == "true", Width: width}))
+		printed.WriteString(shown.Term(terminal.Style{Color: color, Width: width}))
 	case "svg":
 		err = shown.SVG(&printed, true)
 	case "html":
@@ -50,17 +61,9 @@ func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
 	case "json":
 		err = json.NewEncoder(&printed).Encode(shown)
 	default:
-		fail(rw, http.StatusBadRequest, fmt.Sprintf("form %q: want term, svg, html or json", form))
-		return
+		err = &problem{http.StatusBadRequest, fmt.Sprintf("form %q: want term, svg, html or json", form)}
 	}
-	if err != nil {
-		fail(rw, http.StatusInternalServerError, err.Error())
-		return
-	}
-	// For a command, whatever the form: a browser shows it as text.
-	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	rw.Header().Set(NoticeHeader, w.notice().Text)
-	_, _ = rw.Write(printed.Bytes()) // An error is the reader's, who is gone.
+	return printed.Bytes(), err
 }
 
 // serveReport serves how the node is divided. It searches for the largest pods, as many at a time
@@ -70,17 +73,15 @@ func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	select {
-	case <-r.Context().Done():
-		return
-	case w.searches <- struct{}{}:
+	body, ok := w.compute(rw, r, w.searches, func() ([]byte, error) {
+		usage, err := explain.Usage(r.Context(), m.state)
+		if err != nil {
+			return nil, err
+		}
+		return document(view.Report{Machine: w.config.Machine, Policy: w.config.Policy, Usage: usage})
+	})
+	if ok {
+		rw.Header().Set(NoticeHeader, w.notice().Text)
+		send(rw, "application/json", body)
 	}
-	defer func() { <-w.searches }()
-	usage, err := explain.Usage(r.Context(), m.state)
-	if err != nil {
-		fail(rw, http.StatusInternalServerError, err.Error())
-		return
-	}
-	rw.Header().Set(NoticeHeader, w.notice().Text)
-	answer(rw, view.Report{Machine: w.config.Machine, Policy: w.config.Policy, Usage: usage})
 }

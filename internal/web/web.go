@@ -2,12 +2,15 @@
 //
 // It gets every written state (engine.Observer) and keeps the last ones, as many as Kept and
 // maxHistoryBytes allow. No request changes anything. The engine never waits for it: expensive
-// answers are computed when a page asks for them. The picture is drawn once for each state. The
-// search for remedies of a rejected pod runs in one of maxSearches places, so that a slow search
-// delays no other page, and ends when its reader has gone. Explanations are not stored. The web
-// keeps the pod of each decision and the state before it without its grants (node.State.Bare), and
-// for rejections the account. Planning again gives the same answer. So the memory for a decision
-// does not grow with the pods on the node.
+// answers are computed when a page asks for them, from a state that does not change and without a
+// lock. A few are computed at a time, a few more wait, and all others are rejected at once (503).
+// Searches have turns of their own, so that a slow one delays no other page. What waits or searches
+// ends when its reader has gone, and an answer is sent after its turn, so that a slow reader delays
+// no other one. A picture is drawn once for each state.
+//
+// Explanations are not stored. The web keeps the pod of each decision and the state before it
+// without its grants (node.State.Bare), and for rejections the account. Planning again gives the
+// same answer. So the memory for a decision does not grow with the pods on the node.
 //
 // The journal survives a restart: rejections with their accounts, and the times of admission. The
 // agent writes it and passes it in again; see Journal and Restore.
@@ -81,19 +84,32 @@ type Web struct {
 	edition uint64
 	edited  chan struct{}
 
-	drawing  sync.Mutex // serialises pictures
+	// answers are computed from a moment, without a lock.
+	answers *webui.Turns
+	// pictures have turns of their own: most readers who wait for one wait for the same.
+	pictures *webui.Turns
+	draw     func(moment, look) ([]byte, error)
+	drawing  sync.Mutex // only for short times
 	rendered rendered
 
-	// searches has a place for each search that may run at a time; search is explain.Search.
-	searches chan struct{}
+	// searches take longer than answers; search is explain.Search.
+	searches *webui.Turns
 	search   func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
 	finding  sync.Mutex // only for short times
 	searched searched
 }
 
-// maxSearches is how many searches for remedies run at a time. Each is limited, ends when its
-// reader has gone, and uses one CPU.
-const maxSearches = 4
+const (
+	// maxSearches is how many searches run at a time. Each is limited, ends when its reader has
+	// gone, and uses one CPU. As many wait as two pages ask for at once: one for a rejection, and
+	// a picture for each proposal.
+	maxSearches, waitingSearches = 4, 32
+	// maxAnswers is how many answers are computed at a time, of some milliseconds each. A page asks
+	// for a few at once, and there are maxStreams of them.
+	maxAnswers, waitingAnswers = 4, 128
+	// maxPictures is how many pictures are drawn at a time, and waitingPictures two for each page.
+	maxPictures, waitingPictures = 2, 64
+)
 
 // admission is the time at which a pod was admitted, the sequence of its grant, and the state that
 // the decision is based on, without its grants: nil for a decision before a restart.
@@ -119,14 +135,23 @@ var _ engine.Observer = (*Web)(nil)
 
 // New returns a Web without a state.
 func New(c Config) *Web {
-	return &Web{
+	w := &Web{
 		config: c, instance: rand.Text(), streams: make(chan struct{}, maxStreams),
 		admitted: map[string]admission{}, changed: make(chan struct{}), edited: make(chan struct{}, 1),
-		searches: make(chan struct{}, maxSearches),
+		answers: webui.NewTurns(maxAnswers, waitingAnswers), pictures: webui.NewTurns(maxPictures, waitingPictures), searches: webui.NewTurns(maxSearches, waitingSearches),
 		search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
 			return explain.Search(ctx, s, pod)
 		},
 	}
+	w.draw = w.svg
+	return w
+}
+
+// Search runs a search of somebody else as one of the web's: a few at a time, and a few more wait.
+// The error is webui.ErrBusy if there are others already, that of ctx if it ends first, or the
+// search's.
+func (w *Web) Search(ctx context.Context, search func() error) error {
+	return w.searches.Do(ctx, search)
 }
 
 // Handler serves the page and its data, and passes all other requests to next. Streams end with
@@ -150,17 +175,18 @@ func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
 		rw.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = rw.Write([]byte(nodemap.StyleSheet))
 	})
-	handle("GET /api/map.svg", w.serveMap)
-	handle("GET /api/map", w.servePrinted)
-	handle("GET /api/report", until(ctx, w.serveReport))
-	handle("GET /api/defragment", until(ctx, w.serveDefragment))
-	handle("GET /api/state", w.serveState)
-	handle("GET /api/history", w.serveHistory)
-	handle("GET /api/refusals", w.serveRejections)
-	handle("GET /api/refusals/{number}", until(ctx, w.serveRejection))
-	handle("GET /api/refusals/{number}/map.svg", until(ctx, w.servePreview))
-	handle("GET /api/explain", until(ctx, w.serveExplain))
-	handle("GET /api/pods/{uid}", w.servePod)
+	computed := func(pattern string, h http.HandlerFunc) { handle(pattern, until(ctx, h)) }
+	computed("GET /api/map.svg", w.serveMap)
+	computed("GET /api/map", w.servePrinted)
+	computed("GET /api/report", w.serveReport)
+	computed("GET /api/defragment", w.serveDefragment)
+	computed("GET /api/state", w.serveState)
+	computed("GET /api/history", w.serveHistory)
+	computed("GET /api/refusals", w.serveRejections)
+	computed("GET /api/refusals/{number}", w.serveRejection)
+	computed("GET /api/refusals/{number}/map.svg", w.servePreview)
+	computed("GET /api/explain", w.serveExplain)
+	computed("GET /api/pods/{uid}", w.servePod)
 	handle("GET /rules/{id}", serveRule)
 	handle("GET /events", func(rw http.ResponseWriter, r *http.Request) { w.serveEvents(ctx, rw, r) })
 	mux.Handle("/", next)

@@ -1,5 +1,5 @@
-// Package webui is what the pages of Paddock have in common: a script, and what a browser may do
-// with an answer.
+// Package webui is what the pages of Paddock have in common: a script, what a browser may do with
+// an answer, streams, and how many answers are computed at a time.
 package webui
 
 import (

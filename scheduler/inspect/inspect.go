@@ -4,9 +4,9 @@
 //	GET /paddock/nodes[?node=NAME]...   a line of JSON for each node, cluster.Shown, in order of their names
 //
 // It is served on the loopback interface alone, because it names pods: with `kubectl port-forward`
-// it is for those who may forward ports of the scheduler's pod. One answer is made at a time, and a
-// node at a time, so that the memory and the locks that it takes do not grow with the number of
-// nodes.
+// it is for those who may forward ports of the scheduler's pod. One node is shown at a time, to a
+// few clients, so that the memory and the locks that it takes do not grow with the number of nodes
+// or of clients. A client that takes its answer slowly delays no other one.
 package inspect
 
 import (
@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/paddock-project/paddock/internal/access"
+	"github.com/paddock-project/paddock/internal/webui"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 
@@ -58,14 +59,18 @@ func Start(ctx context.Context, address string, nodes Nodes) error {
 	return nil
 }
 
+// maxClients is how many answers are made at a time.
+const maxClients = 8
+
 func handler(nodes Nodes) http.Handler {
-	turn := make(chan struct{}, 1)
+	clients, turn := make(chan struct{}, maxClients), webui.NewTurns(1, maxClients)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /paddock/nodes", func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-		case <-r.Context().Done():
+		case clients <- struct{}{}:
+			defer func() { <-clients }()
+		default:
+			webui.Busy(w)
 			return
 		}
 		names := r.URL.Query()["node"]
@@ -74,12 +79,29 @@ func handler(nodes Nodes) http.Handler {
 		}
 		slices.Sort(names)
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		encoder := json.NewEncoder(w)
 		for _, name := range slices.Compact(names) {
-			if shown := nodes.Show(name); shown != nil && encoder.Encode(shown) != nil {
+			line, err := show(r.Context(), turn, nodes, name)
+			if err == nil {
+				_, err = w.Write(line)
+			}
+			if err != nil {
 				return // The client has gone.
 			}
 		}
 	})
 	return mux
+}
+
+// show is the line of a node, empty if there is no such node. It is made in a turn.
+func show(ctx context.Context, turn *webui.Turns, nodes Nodes, name string) (line []byte, err error) {
+	err = turn.Do(ctx, func() error {
+		shown := nodes.Show(name)
+		if shown == nil {
+			return nil
+		}
+		line, err = json.Marshal(shown)
+		line = append(line, '\n')
+		return err
+	})
+	return line, err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
@@ -42,6 +43,40 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s: %d, nodes %s; want %s", test.path, w.Code, got, test.want)
 		}
 	}
+}
+
+// stuck is a client that takes nothing.
+type stuck struct {
+	httptest.ResponseRecorder
+	free <-chan struct{}
+}
+
+func (s *stuck) Write(data []byte) (int, error) {
+	<-s.free
+	return len(data), nil
+}
+
+// TestSlowClients: they delay no other client, and there are a few at most.
+func TestSlowClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, free := handler(nodes{"a"}), make(chan struct{})
+		ask := func() *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/paddock/nodes", http.NoBody))
+			return w
+		}
+		for i := range maxClients {
+			if w := ask(); w.Code != http.StatusOK {
+				t.Errorf("beside %d slow clients: %d %s", i, w.Code, w.Body)
+			}
+			go h.ServeHTTP(&stuck{free: free}, httptest.NewRequest(http.MethodGet, "/paddock/nodes", http.NoBody))
+			synctest.Wait()
+		}
+		if w := ask(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("beside %d slow clients: %d %s", maxClients, w.Code, w.Body)
+		}
+		close(free)
+	})
 }
 
 // TestStart: it listens on the loopback interface alone.

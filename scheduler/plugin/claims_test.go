@@ -51,7 +51,7 @@ func (w *world) slice(on string, args map[string]string) {
 
 // until waits for what the scheduler knows of devices.
 func (w *world) until(known func(m fwk.SharedDRAManager) bool) {
-	for deadline := time.Now().Add(20 * time.Second); !known(w.plugin.handle.SharedDRAManager()); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !known(w.plugin.handle.SharedDRAManager()); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatal("the scheduler does not know the devices after 20 s")
 		}

@@ -44,7 +44,7 @@ func (r *reasons) of(a *fleet.Answer, pod *request.Pod, policy node.Policy) stri
 // hopeless causes stay, whatever pods end on the node.
 func hopeless(c node.Cause) bool {
 	switch c {
-	case node.ResourcesOff, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
+	case node.ResourcesOff, node.ContainersAboveBound, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
 		return true
 	default:
 		return false
@@ -92,6 +92,8 @@ func (r reason) sentence(pod *request.Pod) string {
 		return "the containers of the pod do not fit into its pod-level " + r.Resource
 	case node.ResourcesOff:
 		return "pod-level resources are off"
+	case node.ContainersAboveBound:
+		return "the pod has more containers than maxContainersPerPod"
 	default:
 		return string(r.Reason)
 	}

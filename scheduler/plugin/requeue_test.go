@@ -54,7 +54,7 @@ func BenchmarkRequeue(b *testing.B) {
 
 // first is the first of these pods that is bound.
 func (w *world) first(pods []string) string {
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(5 * time.Minute)
 	for {
 		for _, name := range pods {
 			if pod, err := w.plugin.pods.Pods("default").Get(name); err == nil && pod.Spec.NodeName != "" {

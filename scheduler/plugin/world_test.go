@@ -204,7 +204,7 @@ func (w *world) outcome(pod string) string {
 	select {
 	case text := <-w.of(pod):
 		return text
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		w.t.Errorf("pod %s: the scheduler did not try it within 20 s", pod)
 		return pod + ": nothing"
 	}

@@ -15,7 +15,7 @@ import (
 
 // state is a machine of four cores on one NUMA node, CPU 0 reserved. Pod "own" has CPU 1 for its
 // container app and none for log; pod "other" runs on the node shared pool.
-func state(t *testing.T, strict bool, ownCPUs int) *node.State {
+func state(t testing.TB, strict bool, ownCPUs int) *node.State {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
 	for id := range 4 {
@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 		{name: "an unknown pod is left alone", own: 1, observed: []converge.Observed{observed("gone", "c", "0-3", 200_000), observed("own", "debug", "0-3", 200_000)}, want: "stranger gone/c; stranger own/debug; "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := text(converge.Compare(state(t, c.strict, c.own), c.observed)); got != c.want {
+			if got := text(converge.Want(state(t, c.strict, c.own)).Compare(c.observed)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -112,7 +112,7 @@ func TestCompareWithOfflineCPUs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report := converge.Compare(now, seen)
+		report := converge.Want(now).Compare(seen)
 		if got := text(report); got != step.want {
 			t.Errorf("%q offline: got  %s\nwant %s", step.offline, got, step.want)
 		}
@@ -133,14 +133,14 @@ func TestConverged(t *testing.T) {
 	for i := range containers {
 		containers[i].Mems = mask.Of(0)
 	}
-	for _, u := range converge.Compare(s, containers).Updates {
+	for _, u := range converge.Want(s).Compare(containers).Updates {
 		for i := range containers {
 			if containers[i].ID == u.ID {
 				containers[i].Setting = u.After
 			}
 		}
 	}
-	if again := converge.Compare(s, containers); text(again) != "" {
+	if again := converge.Want(s).Compare(containers); text(again) != "" {
 		t.Errorf("after the updates: %s", text(again))
 	}
 }
@@ -182,7 +182,7 @@ func TestCompareManyContainers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := text(converge.Compare(s, append(containers, observed("many", "debug", "0-3", node.KeepQuota))))
+	got := text(converge.Want(s).Compare(append(containers, observed("many", "debug", "0-3", node.KeepQuota))))
 	if want := "many/c33 0-3→2 quota none; stranger many/debug; "; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -26,8 +26,8 @@ func TestDesiredFor(t *testing.T) {
 		{"gone", "c", isolated, "cpus 0,2-3 quota keep pod keep"},
 	} {
 		s := quotaState(t, c.quota)
-		got := converge.DesiredFor(s, c.pod, c.container)
-		text := fmt.Sprintf("cpus %s quota %s pod %s", got.CPUs, got.Quota, converge.DesiredPodQuota(s, c.pod))
+		got := converge.Want(s).Setting(c.pod, c.container)
+		text := fmt.Sprintf("cpus %s quota %s pod %s", got.CPUs, got.Quota, converge.Want(s).PodQuota(c.pod))
 		if text != c.want {
 			t.Errorf("%s/%s under %+v: %s, want %s", c.pod, c.container, c.quota, text, c.want)
 		}

@@ -204,6 +204,9 @@ func (g *gather) exact() {
 	for at := range g.bounds.ids {
 		on := func(i int) bool { return g.pods[i].leaves.frees[at][0] > 0 }
 		for i := range g.pods {
+			if g.cut = g.cut || g.stopped(); g.cut {
+				return
+			}
 			if !on(i) {
 				continue
 			}

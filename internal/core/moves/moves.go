@@ -102,7 +102,7 @@ func Find(s *node.State, pod request.Pod, terms Terms) Found {
 // policy prefers.
 func Wanted(p *node.Plan) bool {
 	switch p.Trace.Cause {
-	case node.ResourcesOff, node.GivenApart, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
+	case node.ResourcesOff, node.ContainersAboveBound, node.GivenApart, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
 		return false // These depend on the pod and its policy alone.
 	default:
 		return !p.Known && !isPreferred(p)
@@ -140,9 +140,12 @@ type set struct {
 
 func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
 	x.plans++
-	x.cut = x.cut || x.plans >= cmp.Or(x.terms.Plans, maxPlans) || x.terms.Stop != nil && x.terms.Stop()
+	x.cut = x.cut || x.plans >= cmp.Or(x.terms.Plans, maxPlans) || x.stopped()
 	return s.Plan(pod)
 }
+
+// stopped reports whether the search is to end.
+func (x *search) stopped() bool { return x.terms.Stop != nil && x.terms.Stop() }
 
 // fits reports whether a plan is what is looked for.
 func (x *search) fits(p *node.Plan) bool {

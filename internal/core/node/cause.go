@@ -13,6 +13,9 @@ const (
 	EmptyPodSharedPoolError       Reason = "EmptyPodSharedPoolError"
 	UnexpectedAdmissionError      Reason = "UnexpectedAdmissionError"
 	PodLevelResourcesNotSupported Reason = "PodLevelResourcesNotSupported"
+	// TooManyContainers is Paddock's own: the pod has more containers than the agent's
+	// configuration admits (R-DEM-102).
+	TooManyContainers Reason = "TooManyContainers"
 	// TopologySearchLimit is Paddock's own: the search for NUMA nodes used up its steps
 	// without finding any answer (docs/rules/hints-search.md, Budget).
 	TopologySearchLimit Reason = "TopologySearchLimit"
@@ -31,6 +34,8 @@ const (
 	NoCause Cause = iota
 	// ResourcesOff: the pod has pod-level resources, and the gate PodLevelResources is off.
 	ResourcesOff
+	// ContainersAboveBound: the pod has more containers than Policy.MaxContainers.
+	ContainersAboveBound
 	// NotAligned: the Topology Manager policy admits none of the sets of NUMA nodes.
 	NotAligned
 	// GivenApart: the given devices are near more NUMA nodes than the Topology Manager policy
@@ -98,33 +103,34 @@ func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, strin
 		reason Reason
 		rule   string
 	}{
-		NoCause:           {},
-		ResourcesOff:      {PodLevelResourcesNotSupported, "R-DEM-2"},
-		NotAligned:        {TopologyAffinityError, alignment},
-		GivenApart:        {TopologyAffinityError, alignment},
-		GivenElsewhere:    {TopologyAffinityError, alignment},
-		SearchLimit:       {TopologySearchLimit, alignment},
-		PoolEmpty:         {EmptyPodSharedPoolError, pool},
-		PoolNotAligned:    {TopologyAffinityError, "R-DEM-64"},
-		PoolOverdrawn:     {UnexpectedAdmissionError, "R-DEM-94"},
-		TooFewCPUs:        {UnexpectedAdmissionError, "R-CPU-40"},
-		PartialCores:      {SMTAlignmentError, "R-CPU-70"},
-		TooFewCores:       {SMTAlignmentError, "R-CPU-71"},
-		NoMemoryType:      {TopologyAffinityError, "R-HINT-35"},
-		NoMemoryRoom:      {TopologyAffinityError, "R-MEM-32"},
-		MemoryGroups:      {TopologyAffinityError, "R-MEM-35"},
-		MemoryNotThere:    {TopologyAffinityError, "R-MEM-33"},
-		MemoryNotTogether: {TopologyAffinityError, alignment},
-		MemoryOutside:     {TopologyAffinityError, alignment},
-		TooFewDevices:     {UnexpectedAdmissionError, "R-HINT-42"},
-		StateFull:         {UnexpectedAdmissionError, "R-ST-2"},
-		NotHere:           {Infeasible, "R-RSZ-1"},
-		NotResizable:      {Infeasible, "R-RSZ-2"},
-		OtherPolicy:       {Infeasible, "R-RSZ-3"},
-		Crossing:          {Infeasible, "R-RSZ-4"},
-		BelowBaseline:     {Infeasible, "R-RSZ-5"},
-		SlicesApart:       {Infeasible, "R-RSZ-18"},
-		BeingMoved:        {Deferred, "R-MOV-10"},
+		NoCause:              {},
+		ResourcesOff:         {PodLevelResourcesNotSupported, "R-DEM-2"},
+		ContainersAboveBound: {TooManyContainers, "R-DEM-102"},
+		NotAligned:           {TopologyAffinityError, alignment},
+		GivenApart:           {TopologyAffinityError, alignment},
+		GivenElsewhere:       {TopologyAffinityError, alignment},
+		SearchLimit:          {TopologySearchLimit, alignment},
+		PoolEmpty:            {EmptyPodSharedPoolError, pool},
+		PoolNotAligned:       {TopologyAffinityError, "R-DEM-64"},
+		PoolOverdrawn:        {UnexpectedAdmissionError, "R-DEM-94"},
+		TooFewCPUs:           {UnexpectedAdmissionError, "R-CPU-40"},
+		PartialCores:         {SMTAlignmentError, "R-CPU-70"},
+		TooFewCores:          {SMTAlignmentError, "R-CPU-71"},
+		NoMemoryType:         {TopologyAffinityError, "R-HINT-35"},
+		NoMemoryRoom:         {TopologyAffinityError, "R-MEM-32"},
+		MemoryGroups:         {TopologyAffinityError, "R-MEM-35"},
+		MemoryNotThere:       {TopologyAffinityError, "R-MEM-33"},
+		MemoryNotTogether:    {TopologyAffinityError, alignment},
+		MemoryOutside:        {TopologyAffinityError, alignment},
+		TooFewDevices:        {UnexpectedAdmissionError, "R-HINT-42"},
+		StateFull:            {UnexpectedAdmissionError, "R-ST-2"},
+		NotHere:              {Infeasible, "R-RSZ-1"},
+		NotResizable:         {Infeasible, "R-RSZ-2"},
+		OtherPolicy:          {Infeasible, "R-RSZ-3"},
+		Crossing:             {Infeasible, "R-RSZ-4"},
+		BelowBaseline:        {Infeasible, "R-RSZ-5"},
+		SlicesApart:          {Infeasible, "R-RSZ-18"},
+		BeingMoved:           {Deferred, "R-MOV-10"},
 	}
 	return names[c].reason, names[c].rule
 }

@@ -236,27 +236,18 @@ func givenDevices(containers []request.Container) []GivenDevices {
 	if count == 0 {
 		return nil
 	}
-	// Each list is in order already, so this merges them.
-	var buffer [8][]request.Given
-	lists := buffer[:0]
-	for i := range containers {
-		if given := containers[i].Given; len(given) > 0 {
-			lists = append(lists, given)
-		}
-	}
 	all := make([]*request.Given, 0, count)
-	for range count {
-		least := -1
-		for i, list := range lists {
-			if len(list) > 0 && (least < 0 || list[0].CompareDevice(&lists[least][0]) < 0) {
-				least = i
-			}
+	lists := 0
+	for i := range containers {
+		for k := range containers[i].Given {
+			all = append(all, &containers[i].Given[k])
 		}
-		if g := &lists[least][0]; len(all) == 0 || g.CompareDevice(all[len(all)-1]) != 0 {
-			all = append(all, g)
-		}
-		lists[least] = lists[least][1:]
+		lists += min(len(containers[i].Given), 1)
 	}
+	if lists > 1 { // Each list is in order already. Of a device in several the first counts.
+		slices.SortStableFunc(all, func(g, h *request.Given) int { return g.CompareDevice(h) })
+	}
+	all = slices.CompactFunc(all, func(g, h *request.Given) bool { return g.CompareDevice(h) == 0 })
 	groups := make([]GivenDevices, 0, 2) // GPUs and NICs
 	for len(all) > 0 {
 		n := 1

@@ -154,11 +154,10 @@ const (
 
 // Isolation returns the level of container i.
 func (g *Grant) Isolation(i int) Isolation {
-	c := g.Pod.Containers[i]
 	switch {
 	case g.Containers[i].CPUs.IsEmpty():
 		return HostIsolation
-	case g.Pod.Kind == request.PodLevel && !c.Exclusive():
+	case g.Pod.Kind == request.PodLevel && g.Pod.Containers[i].CPUs <= 0:
 		return PodIsolation
 	}
 	return ContainerIsolation

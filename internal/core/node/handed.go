@@ -83,7 +83,7 @@ func (s *State) PlanBesides(p *Plan) *Plan {
 // follow plans with the choices of g.
 func (s *State) follow(pod request.Pod, g *Grant) (*Plan, *MisplacedError) {
 	h := &handed{grant: g}
-	p := s.draft(pod, h)
+	p := s.draft(pod, h, s.policy.MaxContainers)
 	switch {
 	case h.wrong != nil:
 		return nil, h.wrong

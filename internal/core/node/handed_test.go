@@ -191,3 +191,20 @@ func TestPlanGrantChooses(t *testing.T) {
 		})
 	}
 }
+
+// TestHandedAboveBound: a grant that another planner made is no way around the bound on containers.
+func TestHandedAboveBound(t *testing.T) {
+	s := many(t, node.ContainerScope)
+	pod := podOf("pool", 3)
+	made := s.Plan(pod)
+	p := s.Policy()
+	p.MaxContainers = 2
+	s, err := node.New(s.Machine(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong *node.MisplacedError
+	if plan, err := s.PlanGrant(pod, made.Grant); !errors.As(err, &wrong) || wrong.Kind != node.MisplacedShape {
+		t.Errorf("the grant of a pod with 3 containers is planned where 2 are admitted: %+v, %v", plan, err)
+	}
+}

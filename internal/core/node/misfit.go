@@ -153,28 +153,38 @@ func (s *State) total(resource request.Resource, nodes mask.Mask) int64 {
 	return sum
 }
 
-// maxNamed is of how many sets of NUMA nodes a sentence names the devices. The others are counted.
-const maxNamed = 3
+// maxNamed is of how many sets of NUMA nodes a sentence names devices, and maxDevices how many
+// devices. The others are counted.
+const (
+	maxNamed   = 3
+	maxDevices = 16
+)
 
-// String is one sentence: "gpu0 on NUMA node 1; 12 free CPUs there, 16 wanted".
-func (m *Misfit) String() string {
+// where names the devices with their NUMA nodes.
+func (m *Misfit) where() string {
 	byNodes := slices.Clone(m.Devices)
 	slices.SortStableFunc(byNodes, func(a, b request.Given) int { return cmp.Compare(a.Nodes, b.Nodes) })
 	text, named := "", 0
-	for i, g := range byNodes {
-		if named == maxNamed {
-			text += fmt.Sprintf(" and %d more devices", len(byNodes)-i)
-			break
-		}
+	for i := range min(len(byNodes), maxDevices) {
 		if i > 0 {
 			text += ", "
 		}
-		text += g.Name
-		if i == len(byNodes)-1 || byNodes[i+1].Nodes != g.Nodes {
-			text += " on " + numaText(g.Nodes)
+		text += byNodes[i].Name
+		last := i == len(byNodes)-1
+		if last || i == maxDevices-1 || byNodes[i+1].Nodes != byNodes[i].Nodes {
+			text += " on " + numaText(byNodes[i].Nodes)
 			named++
 		}
+		if !last && (named == maxNamed || i == maxDevices-1) {
+			return text + fmt.Sprintf(" and %d more devices", len(byNodes)-i-1)
+		}
 	}
+	return text
+}
+
+// String is one sentence: "gpu0 on NUMA node 1; 12 free CPUs there, 16 wanted".
+func (m *Misfit) String() string {
+	text := m.where()
 	if len(m.Short) == 0 {
 		return text + ": more NUMA nodes than the topology policy admits for them; a retry on this node gets the same devices"
 	}

@@ -15,7 +15,7 @@ import (
 // move takes it to. A container that has grown keeps a baseline of as many CPUs as before. Devices
 // stay: an inventory that came later gives a running pod none.
 func (s *State) Replan(g *Grant) *Plan {
-	p := s.Plan(g.Pod)
+	p := s.plan(g.Pod, 0)
 	if p.Rejection != nil || p.Known {
 		return p
 	}

@@ -83,9 +83,35 @@ func (s *State) RunsAlone(g *Grant, i int) bool {
 	return g.Isolation(i) == ContainerIsolation && !s.Displaced(g, i)
 }
 
-// Cgroup is what container i's cgroup is created with and updated to: cpuset.cpus, empty where
-// CPUs are not managed, and cpuset.mems, empty where not pinned (R-ST-65, R-MEM-80). CPUs are those
-// that are online of what the container was assigned. A container of which none is online runs
+// Cgroup is what container i's cgroup is created with and updated to; see Cgroups, which is for
+// more than one container of a pod.
+func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) { return s.Cgroups(g).Of(i) }
+
+// Cgroups is what the cgroups of a pod's containers are created with and updated to in one state.
+// It computes what containers have in common once, and not before it is needed. It is not for
+// concurrent use.
+type Cgroups struct {
+	s *State
+	g *Grant
+	// lostPool: the node shared pool is empty, as can be only because reserved CPUs are offline.
+	lostPool bool
+	// before are, for each container, the CPUs that sidecars and apps before it have alone, and
+	// after those that containers of any type after it have alone. Nil until a container needs
+	// them.
+	before, after []cpuset.Set
+	// anyone are the CPUs that no container of the node has alone.
+	anyone *cpuset.Set
+}
+
+// Cgroups is what the containers of a grant run on.
+func (s *State) Cgroups(g *Grant) *Cgroups {
+	lost := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.shared.IsEmpty() && !s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
+	return &Cgroups{s: s, g: g, lostPool: lost}
+}
+
+// Of is cpuset.cpus of container i, empty where CPUs are not managed, and cpuset.mems, empty where
+// not pinned (R-ST-65, R-MEM-80). CPUs are those that are online of what the container was
+// assigned. A container of which none is online runs
 //
 //  1. on what is online of its pod's pool and belongs to no other container of the pod alone;
 //  2. on the node shared pool;
@@ -97,25 +123,24 @@ func (s *State) RunsAlone(g *Grant, i int) bool {
 // node. 3 comes after 2 because a slice is a promise to the container that has it; 3 and 4 are for
 // a node shared pool that is empty. It does not become empty by CPUs going offline while an online
 // CPU is reserved and reservation is not strict.
-func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
+func (c *Cgroups) Of(i int) (cpus cpuset.Set, mems mask.Mask) {
+	s, g := c.s, c.g
 	own, mems := g.Containers[i].CPUs, g.Containers[i].MemoryNodes
 	if g.Moving != nil {
 		mems = g.bothMems(i)
 	}
 	online := s.machine.AllCPUs()
-	// The node shared pool can be empty only because reserved CPUs are offline.
-	lostPool := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.shared.IsEmpty() && !online.Contains(s.policy.ReservedCPUs)
 	switch {
-	case own.IsEmpty() && !lostPool:
+	case own.IsEmpty() && !c.lostPool:
 		return s.shared, mems
 	case own.Intersects(online):
 		return own.Intersection(online), mems
 	}
 	for _, refuge := range []func() cpuset.Set{
-		func() cpuset.Set { return g.Pool.Difference(g.slicesBeside(i)) },
+		func() cpuset.Set { return c.poolBeside(i) },
 		func() cpuset.Set { return s.shared },
 		func() cpuset.Set { return g.Pool },
-		s.sharedByAnyone,
+		c.sharedByAnyone,
 	} {
 		if cpus := refuge().Intersection(online); !cpus.IsEmpty() {
 			return cpus, mems
@@ -124,29 +149,54 @@ func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) {
 	return online, mems
 }
 
-// slicesBeside are the CPUs that other containers of the pod have alone while container i runs.
-// Before the containers after it start, a standard init container has ended.
-func (g *Grant) slicesBeside(i int) cpuset.Set {
-	var b cpuset.Builder
-	for k := range g.Containers {
-		if k != i && g.Isolation(k) == ContainerIsolation && g.Pod.Containers[min(i, k)].Type != request.Init {
-			b.AddSet(g.Containers[k].CPUs)
+// poolBeside is the pool without the CPUs that other containers of the pod have alone while
+// container i runs, and without its own, of which none is online. Before the containers after it
+// start, a standard init container has ended.
+func (c *Cgroups) poolBeside(i int) cpuset.Set {
+	if c.g.Pool.IsEmpty() {
+		return cpuset.Set{}
+	}
+	if c.before == nil {
+		c.slices()
+	}
+	left := c.g.Pool.Difference(c.before[i])
+	if c.g.Pod.Containers[i].Type == request.Init {
+		return left
+	}
+	return left.Difference(c.after[i])
+}
+
+// slices computes before and after. Containers between two that have CPUs alone share their sets.
+func (c *Cgroups) slices() {
+	g, n := c.g, len(c.g.Containers)
+	c.before, c.after = make([]cpuset.Set, n), make([]cpuset.Set, n)
+	for i := 1; i < n; i++ {
+		if c.before[i] = c.before[i-1]; g.Isolation(i-1) == ContainerIsolation && g.Pod.Containers[i-1].Type != request.Init {
+			c.before[i] = c.before[i].Union(g.Containers[i-1].CPUs)
 		}
 	}
-	return b.Set()
+	for i := n - 2; i >= 0; i-- {
+		if c.after[i] = c.after[i+1]; g.Isolation(i+1) == ContainerIsolation {
+			c.after[i] = c.after[i].Union(g.Containers[i+1].CPUs)
+		}
+	}
 }
 
 // sharedByAnyone are the CPUs that no container has alone.
-func (s *State) sharedByAnyone() cpuset.Set {
-	var alone cpuset.Builder
-	for _, g := range s.grants {
-		for i := range g.Containers {
-			if g.Isolation(i) == ContainerIsolation {
-				alone.AddSet(g.Containers[i].CPUs)
+func (c *Cgroups) sharedByAnyone() cpuset.Set {
+	if c.anyone == nil {
+		var alone cpuset.Builder
+		for _, g := range c.s.grants {
+			for i := range g.Containers {
+				if g.Isolation(i) == ContainerIsolation {
+					alone.AddSet(g.Containers[i].CPUs)
+				}
 			}
 		}
+		left := c.s.machine.AllCPUs().Difference(alone.Set())
+		c.anyone = &left
 	}
-	return s.machine.AllCPUs().Difference(alone.Set())
+	return *c.anyone
 }
 
 // assigned are the CPUs of all grants.

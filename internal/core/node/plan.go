@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
@@ -38,7 +39,10 @@ type Delta struct {
 
 // Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
 // grant, whatever it asks for now.
-func (s *State) Plan(pod request.Pod) *Plan {
+func (s *State) Plan(pod request.Pod) *Plan { return s.plan(pod, s.policy.MaxContainers) }
+
+// plan is Plan with another bound on the number of containers, 0 for none.
+func (s *State) plan(pod request.Pod, most int) *Plan {
 	if g, known := s.Grant(pod.UID); known {
 		p := s.planOf(pod)
 		p.Grant, p.Known = g, true
@@ -49,7 +53,7 @@ func (s *State) Plan(pod request.Pod) *Plan {
 		}
 		return p
 	}
-	return s.draft(pod, nil)
+	return s.draft(pod, nil, most)
 }
 
 func (s *State) planOf(pod request.Pod) *Plan {
@@ -58,13 +62,17 @@ func (s *State) planOf(pod request.Pod) *Plan {
 	return p
 }
 
-// draft plans a pod that is not known, by itself or, with h, as another planner did.
-func (s *State) draft(pod request.Pod, h *handed) *Plan {
+// draft plans a pod that is not known, by itself or, with h, as another planner did. most is how
+// many containers it may have, 0 for any number.
+func (s *State) draft(pod request.Pod, h *handed, most int) *Plan {
 	p := s.planOf(pod)
 	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace, handed: h}
 	p.Trace.Demand = s.Demand(&pod)
 	d.demand, d.containers = &p.Trace.Demand, make([]ContainerGrant, len(pod.Containers))
-	if p.Rejection = d.plan(); p.Rejection != nil {
+	if p.Rejection = d.checkContainers(most); p.Rejection == nil {
+		p.Rejection = d.plan()
+	}
+	if p.Rejection != nil {
 		p.Trace.Taken = d.containers
 		return p
 	}
@@ -104,6 +112,17 @@ type draft struct {
 
 	// handed is the grant that the draft follows, made by another planner; nil: it plans by itself.
 	handed *handed
+}
+
+// checkContainers rejects a pod of more containers than are admitted (R-DEM-102).
+func (d *draft) checkContainers(most int) *Rejection {
+	n := len(d.pod.Containers)
+	if most <= 0 || n <= most {
+		return nil
+	}
+	return d.reject(ContainersAboveBound, &Rejection{
+		Detail: fmt.Sprintf("the pod has %d containers, init containers included, and this node admits at most %d in a pod: split the pod, or raise maxContainersPerPod in the agent's configuration", n, most),
+	})
 }
 
 func (d *draft) plan() *Rejection {

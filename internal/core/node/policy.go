@@ -71,6 +71,9 @@ type Policy struct {
 	// Quota determines which CFS quotas are removed, and what replaces them. No grant depends on
 	// it.
 	Quota QuotaPolicy
+	// MaxContainers is how many containers a pod may have to be admitted; 0: there is no bound, as
+	// in the kubelet (R-DEM-102). No grant depends on it: a pod that is admitted keeps what it has.
+	MaxContainers int
 	// Moves are the moves of running pods that the node makes for a pod that would not fit
 	// otherwise.
 	Moves MovePolicy

@@ -2,7 +2,6 @@ package node
 
 import (
 	"math/bits"
-	"slices"
 	"strconv"
 
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -127,38 +126,67 @@ func (g *Grant) PodQuota(p Policy) Quota {
 	return KeepQuota
 }
 
-// Quota is the CFS quota that container i should have. KeepQuota: what the kubelet wrote is right.
-// Containers inside their pod's pool keep theirs, as in KEP-5526: the cpuset bounds them all
-// together, and a quota of as many CPUs as the pod's limit, which the kubelet writes where a
-// container has no limit (R-ST-82), is never less than their cpuset.
-func (g *Grant) Quota(p Policy, i int) Quota {
-	if g.LiftsQuota(p, i) {
-		return NoQuota
-	}
-	if !p.LiftQuota || !p.StaticCPU || g.Containers[i].Removed {
-		return KeepQuota
-	}
-	kubelet := g.kubeletQuota(i)
-	want := kubelet
-	// A pod-level limit is divided among the containers on the node shared pool. The limits of a
-	// plain pod's containers are the pod's: there is nothing to divide.
-	bounded := g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0 && g.Containers[i].CPUs.IsEmpty()
-	if p.Quota.Isolated && g.LiftsPodQuota(p) && bounded {
-		want = g.share(i)
-	}
-	if want == kubelet && !g.demoted(p, i) {
-		return KeepQuota
-	}
-	return want
+// Quotas are the CFS quotas that the cgroups of one pod should have. KeepQuota: what the kubelet
+// wrote is right.
+type Quotas struct {
+	// Pod is that of the pod's cgroup; see Grant.PodQuota.
+	Pod Quota
+	// Containers are parallel to the pod's.
+	Containers []Quota
+	// Ephemeral is that of a container that the pod did not have when it was admitted. It has a
+	// limit of its own where the pod's cgroup has no quota that bounds it.
+	Ephemeral Quota
 }
 
-// Quota is the CFS quota that container i of a grant should have now: an exclusive container of
-// which no CPU is online shares CPUs, with the quota that the kubelet wrote.
-func (s *State) Quota(g *Grant, i int) Quota {
-	if g.LiftsQuota(s.policy, i) && !s.RunsAlone(g, i) {
-		return g.kubeletQuota(i)
+// Quotas are the CFS quotas under a policy, whatever CPUs are online. What containers have in
+// common is computed once, so the cost of all is little more than that of one.
+//
+// Containers inside their pod's pool keep theirs, as in KEP-5526: the cpuset bounds them all
+// together, and a quota of as many CPUs as the pod's limit, which the kubelet writes where a
+// container has no limit (R-ST-82), is never less than their cpuset. A pod-level limit is divided
+// among the containers on the node shared pool. The limits of a plain pod's containers are the
+// pod's: there is nothing to divide.
+func (g *Grant) Quotas(p Policy) Quotas {
+	q := Quotas{Pod: g.PodQuota(p), Containers: make([]Quota, len(g.Containers))}
+	isolated := p.Quota.Isolated && g.LiftsPodQuota(p)
+	if isolated {
+		q.Ephemeral = QuotaOf(p.Quota.EphemeralMilli)
 	}
-	return g.Quota(s.policy, i)
+	divided := isolated && g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0
+	var shares []Quota
+	for i := range g.Containers {
+		switch {
+		case g.LiftsQuota(p, i):
+			q.Containers[i] = NoQuota
+			continue
+		case !p.LiftQuota || !p.StaticCPU || g.Containers[i].Removed:
+			continue
+		}
+		kubelet := g.kubeletQuota(i)
+		want := kubelet
+		if divided && g.Containers[i].CPUs.IsEmpty() {
+			if shares == nil {
+				shares = g.shares()
+			}
+			want = shares[i]
+		}
+		if want != kubelet || g.demoted(p, i) {
+			q.Containers[i] = want
+		}
+	}
+	return q
+}
+
+// Quotas are the CFS quotas that the cgroups of a pod should have now: an exclusive container of
+// which no CPU is online shares CPUs, with the quota that the kubelet wrote.
+func (s *State) Quotas(g *Grant) Quotas {
+	q := g.Quotas(s.policy)
+	for i := range q.Containers {
+		if q.Containers[i] == NoQuota && !s.RunsAlone(g, i) {
+			q.Containers[i] = g.kubeletQuota(i)
+		}
+	}
+	return q
 }
 
 // Limit is what bounds the CPU time of a container, in thousandths of a CPU, 0 where nothing does.
@@ -179,29 +207,24 @@ const (
 	NoCFSQuota                    // its CPUs are its own (R-ST-80)
 )
 
-// Limit is what bounds the CPU time of container i of a grant now.
-func (s *State) Limit(g *Grant, i int) Limit {
-	c := &g.Pod.Containers[i]
-	switch q := s.Quota(g, i); {
-	case q == NoQuota:
-		return Limit{Source: NoCFSQuota}
-	case q != KeepQuota:
-		return Limit{q.Milli(), PodShare}
-	case c.CPULimit > 0:
-		return Limit{c.CPULimit, OwnLimit}
-	case g.Pod.CPULimit > 0:
-		return Limit{g.Pod.CPULimit, PodLimit}
+// Limits are what bounds the CPU time of the containers of a grant now, parallel to the pod's.
+func (s *State) Limits(g *Grant) []Limit {
+	quotas := s.Quotas(g).Containers
+	limits := make([]Limit, len(quotas))
+	for i, q := range quotas {
+		c := &g.Pod.Containers[i]
+		switch {
+		case q == NoQuota:
+			limits[i] = Limit{Source: NoCFSQuota}
+		case q != KeepQuota:
+			limits[i] = Limit{q.Milli(), PodShare}
+		case c.CPULimit > 0:
+			limits[i] = Limit{c.CPULimit, OwnLimit}
+		case g.Pod.CPULimit > 0:
+			limits[i] = Limit{g.Pod.CPULimit, PodLimit}
+		}
 	}
-	return Limit{}
-}
-
-// EphemeralQuota is the CFS quota of a container that the pod did not have when it was admitted:
-// an ephemeral one. It has a limit of its own where the pod's cgroup has no quota that bounds it.
-func (g *Grant) EphemeralQuota(p Policy) Quota {
-	if p.Quota.Isolated && g.LiftsPodQuota(p) {
-		return QuotaOf(p.Quota.EphemeralMilli)
-	}
-	return KeepQuota
+	return limits
 }
 
 // kubeletQuota is what the kubelet writes for container i: its own limit or, in a pod-level pod,
@@ -213,13 +236,16 @@ func (g *Grant) kubeletQuota(i int) Quota {
 	return QuotaOf(g.Pod.CPULimit)
 }
 
-// KubeletQuota is what the kubelet wrote for container i, as far as its pod's request shows:
+// KubeletQuotas are what the kubelet wrote for the containers, as far as their pod's request shows:
 // KeepQuota where the policy leaves it as it is.
-func (g *Grant) KubeletQuota(p Policy, i int) Quota {
-	if g.Quota(p, i) == KeepQuota {
-		return KeepQuota
+func (g *Grant) KubeletQuotas(p Policy) []Quota {
+	quotas := g.Quotas(p).Containers
+	for i := range quotas {
+		if quotas[i] != KeepQuota {
+			quotas[i] = g.kubeletQuota(i)
+		}
 	}
-	return g.kubeletQuota(i)
+	return quotas
 }
 
 // KubeletPodQuota is what the kubelet wrote for the pod's cgroup, as far as its request shows: its
@@ -233,19 +259,23 @@ func (g *Grant) KubeletPodQuota(p Policy) Quota {
 	if g.Pod.CPULimit > 0 {
 		return QuotaOf(g.Pod.CPULimit)
 	}
-	var most int64
-	for _, phase := range g.phases() {
-		var sum int64
-		for _, i := range phase {
-			limit := g.Pod.Containers[i].CPULimit
-			if limit <= 0 {
-				return KeepQuota
-			}
-			sum += limit
+	var most, sidecars, last int64
+	for i := range g.Pod.Containers {
+		c := &g.Pod.Containers[i]
+		if c.CPULimit <= 0 {
+			return KeepQuota
 		}
-		most = max(most, sum)
+		switch c.Type {
+		case request.Init:
+			most = max(most, sidecars+c.CPULimit)
+			continue
+		case request.Sidecar:
+			sidecars += c.CPULimit
+		case request.App:
+		}
+		last += c.CPULimit
 	}
-	return QuotaOf(most)
+	return QuotaOf(max(most, last))
 }
 
 // demoted reports whether container i was to have exclusive CPUs and has none, as after CPUs went
@@ -253,168 +283,4 @@ func (g *Grant) KubeletPodQuota(p Policy) Quota {
 func (g *Grant) demoted(p Policy, i int) bool {
 	asks, _ := p.exclusiveCPUs(&g.Pod, &g.Pod.Containers[i])
 	return p.LiftQuota && asks > 0 && !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()
-}
-
-// share is what container i may use of what the pod's limit leaves to those on the node shared
-// pool. Containers that run at the same time form a phase: a standard init container with the
-// sidecars before it, and in the end all sidecars and apps. Each phase is divided by itself, and
-// a container gets the least of its phases, so that the limit is kept in all of them.
-func (g *Grant) share(i int) Quota {
-	least := Quota(mostQuota)
-	for _, phase := range g.phases() {
-		at := slices.Index(phase, i)
-		if at < 0 {
-			continue
-		}
-		var parts []part
-		var rest Quota
-		if rest, parts, at = g.rest(phase, i); at >= 0 {
-			divide(rest, parts)
-			least = min(least, parts[at].quota)
-		}
-	}
-	return least
-}
-
-// phases are the containers that run at the same time.
-func (g *Grant) phases() [][]int {
-	var phases [][]int
-	var sidecars, last []int
-	for i, c := range g.Pod.Containers {
-		switch c.Type {
-		case request.Init:
-			phases = append(phases, append(slices.Clone(sidecars), i))
-			continue
-		case request.Sidecar:
-			sidecars = append(sidecars, i)
-		case request.App:
-		}
-		last = append(last, i)
-	}
-	return append(phases, last)
-}
-
-// rest is what the pod's limit leaves to the containers of a phase that run on the node shared
-// pool, these containers, and where i is among them.
-func (g *Grant) rest(phase []int, i int) (rest Quota, parts []part, at int) {
-	rest, at = QuotaOf(g.Pod.CPULimit)-Quota(g.Pool.Len())*QuotaPeriod, -1
-	for _, k := range phase {
-		c := g.Pod.Containers[k]
-		has := g.Containers[k]
-		switch {
-		case !has.CPUs.IsEmpty() || has.Removed && c.Exclusive():
-			if g.Pool.IsEmpty() {
-				rest -= Quota(c.CPUs) * QuotaPeriod
-			}
-			continue
-		case k == i:
-			at = len(parts)
-		}
-		parts = append(parts, part{limit: QuotaOf(c.CPULimit), request: QuotaOf(c.CPURequest)})
-	}
-	return max(rest, 0), parts, at
-}
-
-// part is a container that shares in a division. A limit or request of KeepQuota is not set.
-type part struct {
-	limit, request Quota
-	// quota is the result.
-	quota Quota
-	// base and weight make what is fair: base, and weight parts of what all bases leave. least and
-	// most bound it.
-	base, weight, least, most Quota
-	done                      bool
-}
-
-// divide splits rest in proportion to the limits where all have one, else to the requests where all
-// have one. Else each gets its request, and an equal part of what the requests leave. Every
-// container gets its request, which the API server has checked to fit, and at most its limit; what
-// that moves goes to or comes from the others. The sum is at most rest, but for what LeastQuota
-// adds.
-func divide(rest Quota, parts []part) {
-	weigh(rest, parts)
-	for {
-		var weights, surplus Quota
-		left := rest
-		for _, p := range parts {
-			if p.done {
-				left -= p.quota
-			} else {
-				left -= p.base
-				weights += p.weight
-			}
-		}
-		if weights == 0 {
-			return
-		}
-		for i := range parts {
-			if p := &parts[i]; !p.done {
-				fair := p.base + proportion(left, p.weight, weights)
-				p.quota = min(max(fair, p.least), p.most)
-				surplus += p.quota - fair
-			}
-		}
-		settle(parts, left, weights, surplus)
-	}
-}
-
-// settle ends the turn of the parts whose bounds count: the lower ones where the bounds give out
-// more than there is, the upper ones where they leave some, and all where they do neither.
-func settle(parts []part, left, weights, surplus Quota) {
-	for i := range parts {
-		p := &parts[i]
-		if p.done {
-			continue
-		}
-		switch fair := p.base + proportion(left, p.weight, weights); {
-		case surplus == 0:
-			// A whole millisecond, which systemd does not round up. A bound is exact: the kubelet
-			// would write the same.
-			if p.quota == fair {
-				p.quota = max(fair/LeastQuota*LeastQuota, p.least)
-			}
-			p.done = true
-		case surplus > 0:
-			p.done = p.quota > fair
-		default:
-			p.done = p.quota < fair
-		}
-	}
-}
-
-// weigh sets what is fair, and the bounds.
-func weigh(rest Quota, parts []part) {
-	limits, requests := true, true
-	var sum Quota
-	for _, p := range parts {
-		limits, requests = limits && p.limit > 0, requests && p.request > 0
-		if p.request > LeastQuota {
-			sum += p.request
-		}
-	}
-	for i := range parts {
-		p := &parts[i]
-		p.weight, p.least, p.most = 1, LeastQuota, max(rest, LeastQuota)
-		if sum <= rest {
-			p.least = max(p.request, LeastQuota)
-		}
-		switch {
-		case limits:
-			p.weight = p.limit
-		case requests:
-			p.weight = p.request
-		case sum <= rest:
-			p.base = p.request
-		}
-		if p.limit > 0 {
-			p.most = max(min(p.most, p.limit), p.least)
-		}
-	}
-}
-
-// proportion is left·weight/weights, rounded down; left may be negative, which is nothing.
-func proportion(left, weight, weights Quota) Quota {
-	high, low := bits.Mul64(uint64(max(left, 0)), uint64(weight))
-	quotient, _ := bits.Div64(high, low, uint64(weights))
-	return Quota(quotient)
 }

@@ -98,7 +98,7 @@ func running(pod request.Pod) [][]int {
 // allowed is what a container may use in a period, in microseconds: a quota, or its CPUs.
 func allowed(s *node.State, g *node.Grant, i int) int64 {
 	c := g.Pod.Containers[i]
-	switch q := g.Quota(s.Policy(), i); {
+	switch q := g.Quotas(s.Policy()).Containers[i]; {
 	case q == node.NoQuota:
 		return int64(g.Containers[i].CPUs.Len()) * node.QuotaPeriod
 	case q != node.KeepQuota:
@@ -124,7 +124,7 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 		g, exclusive := plan.Grant, false
 		for i, c := range g.Pod.Containers {
 			exclusive = exclusive || c.Exclusive()
-			if q := g.Quota(s.Policy(), i); (q == node.NoQuota) != c.Exclusive() {
+			if q := g.Quotas(s.Policy()).Containers[i]; (q == node.NoQuota) != c.Exclusive() {
 				t.Fatalf("container %s has quota %s", c.Name, q)
 			}
 		}
@@ -189,7 +189,7 @@ func TestQuotaInThePool(t *testing.T) {
 		if !g.LiftsPodQuota(p) || g.PodQuota(p) != node.NoQuota {
 			t.Fatal("the pod has a quota beside its pool")
 		}
-		if q := g.EphemeralQuota(p); q != 100_000 {
+		if q := g.Quotas(p).Ephemeral; q != 100_000 {
 			t.Fatalf("an ephemeral container gets %s", q)
 		}
 		for i, c := range g.Pod.Containers {
@@ -197,7 +197,7 @@ func TestQuotaInThePool(t *testing.T) {
 			if c.Exclusive() {
 				want = node.NoQuota
 			}
-			if q := g.Quota(p, i); q != want {
+			if q := g.Quotas(p).Containers[i]; q != want {
 				t.Fatalf("container %s has quota %s, want %s", c.Name, q, want)
 			}
 		}
@@ -217,7 +217,8 @@ func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 		Containers: []request.Container{exclusive("a"), exclusive("b"), {Name: "log", Type: request.App, Sharing: request.NotEquivalent}},
 	}).Grant
 	shown := func() string {
-		return fmt.Sprint(g.Quota(p, 0), g.Quota(p, 1), g.Quota(p, 2), " pod ", g.PodQuota(p), " ephemeral ", g.EphemeralQuota(p))
+		q := g.Quotas(p)
+		return fmt.Sprint(q.Containers[0], q.Containers[1], q.Containers[2], " pod ", q.Pod, " ephemeral ", q.Ephemeral)
 	}
 	for _, step := range []struct{ loses, want string }{
 		{"", "none none 200000 pod none ephemeral 100000"},

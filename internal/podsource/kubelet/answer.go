@@ -111,13 +111,15 @@ func (a *answer) text(m *meta) string {
 	return text
 }
 
-// listing is the pods that can be used.
+// listing is the pods that can be used, and which cannot.
 func (a *answer) listing() *handover.Listing {
 	l := &handover.Listing{Pods: make(map[string]handover.Bound, len(a.pods)), Asked: a.list.Asked}
 	for uid, e := range a.pods {
-		if e.err == nil {
-			l.Pods[uid] = handover.Bound{Pod: e.pod, Annotation: e.text}
+		if e.err != nil {
+			l.Unusable = append(l.Unusable, uid)
+			continue
 		}
+		l.Pods[uid] = handover.Bound{Pod: e.pod, Annotation: e.text}
 	}
 	return l
 }

@@ -80,7 +80,7 @@ func onEvents(t *testing.T, paths []string, begin act, then []step) {
 		if err := step.do(dir); err != nil {
 			t.Fatal(err)
 		}
-		late := time.After(20 * time.Second)
+		late := time.After(5 * time.Minute)
 		for got := same; got != step.want; {
 			select {
 			case set := <-sets: // what is between may be seen, too

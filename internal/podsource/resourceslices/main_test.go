@@ -117,7 +117,7 @@ func (s *server) send(t *testing.T, kind, object string) {
 	t.Helper()
 	select {
 	case s.events <- fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object):
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("no watch takes the event")
 	}
 }
@@ -189,7 +189,7 @@ func await(t *testing.T, changes chan struct{}, n int) {
 	for range n {
 		select {
 		case <-changes:
-		case <-time.After(20 * time.Second):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("no change")
 		}
 	}

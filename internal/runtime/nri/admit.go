@@ -56,12 +56,12 @@ func (p *Plugin) admit(ctx context.Context, sandbox *api.PodSandbox, find func(c
 	}
 	if plan.Rejection != nil {
 		err := rejection(a.pod, plan.Rejection)
-		p.tell(ctx, func(l *loop) { l.rejections[uid] = rejected{a.pod, version, l.config.Now(), err} })
+		p.tell(ctx, "reject", func(l *loop) { l.rejections[uid] = rejected{a.pod, version, l.config.Now(), err} })
 		return nil, err
 	}
 	p.settleInRoom(ctx, uid)
 	if a.unlisted != nil {
-		p.tell(ctx, func(l *loop) { delete(l.reported, uid) })
+		p.tell(ctx, "estimate", func(l *loop) { delete(l.reported, uid) })
 		log := p.config.Log.With("pod", a.pod.ID(), "uid", a.pod.UID, "why", a.unlisted, "qos", a.pod.QoS.String())
 		if a.doubt != nil {
 			log.WarnContext(ctx, "the pod's request cannot be estimated reliably from cgroup numbers: it gets no assignment and runs on the node shared pool", "doubt", a.doubt)
@@ -112,7 +112,7 @@ func (p *Plugin) grant(uid string) *node.Grant {
 // rejectedBefore is the rejection of the same pod, if nothing has changed since; otherwise nil.
 func (p *Plugin) rejectedBefore(ctx context.Context, uid string, pod request.Pod) error {
 	snapshot := p.config.Engine.Snapshot()
-	before, _ := ask(ctx, p, func(l *loop) rejected { return l.rejections[uid] }) // Without an answer it is decided again.
+	before, _ := ask(ctx, p, "rejected", func(l *loop) rejected { return l.rejections[uid] }) // Without an answer it is decided again.
 	if before.err == nil || before.version != snapshot.Version || !before.pod.Equal(pod) || !before.pod.SameGiven(pod) {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (p *Plugin) rejectedBefore(ctx context.Context, uid string, pod request.Pod
 // releaseGone releases the pods that are gone, before a pod is rejected. It asks the source of pods
 // only if there are unused grants. The error is why there is no answer.
 func (p *Plugin) releaseGone(ctx context.Context) error {
-	idle, err := ask(ctx, p, func(l *loop) bool { return len(l.idle()) > 0 })
+	idle, err := ask(ctx, p, "idle", func(l *loop) bool { return len(l.idle()) > 0 })
 	if err != nil || !idle {
 		return err
 	}
@@ -133,7 +133,7 @@ func (p *Plugin) releaseGone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = ask(ctx, p, func(l *loop) bool { return l.release(listed, nil) })
+	_, err = ask(ctx, p, "release", func(l *loop) bool { return l.release(listed, nil) })
 	return err
 }
 
@@ -163,7 +163,7 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox, limit time.Duratio
 	if len(pods) == 0 {
 		return missed
 	}
-	_, _ = ask(ctx, p, func(l *loop) bool {
+	_, _ = ask(ctx, p, "adopt", func(l *loop) bool {
 		for _, pod := range pods {
 			l.adopting = append(l.adopting, pod.UID)
 		}
@@ -178,7 +178,7 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox, limit time.Duratio
 			p.reportUnplanned(ctx, who[i], uid, d.Err)
 		case d.Plan.Rejection != nil:
 			err := rejection(pods[i], d.Plan.Rejection)
-			p.tell(ctx, func(l *loop) { l.rejections[uid] = rejected{pods[i], version, l.config.Now(), err} })
+			p.tell(ctx, "reject", func(l *loop) { l.rejections[uid] = rejected{pods[i], version, l.config.Now(), err} })
 			p.config.Log.ErrorContext(ctx, "a running pod cannot be assigned what it requests: it stays on the node shared pool", "pod", who[i], "uid", uid, "error", err)
 		}
 	}
@@ -187,13 +187,32 @@ func (p *Plugin) adopt(ctx context.Context, boxes []*sandbox, limit time.Duratio
 
 // reportUnplanned logs that a pod that runs could not be planned, once for each reason.
 func (p *Plugin) reportUnplanned(ctx context.Context, who, uid string, err error) {
-	changed, _ := ask(context.WithoutCancel(ctx), p, func(l *loop) bool {
+	changed, _ := ask(context.WithoutCancel(ctx), p, "unplanned", func(l *loop) bool {
 		before := l.unplanned[uid]
 		l.unplanned[uid] = err.Error()
 		return before != err.Error()
 	})
 	if changed {
 		p.config.Log.WarnContext(ctx, "a running pod cannot be planned yet; the agent tries again", "pod", who, "uid", uid, "error", err)
+	}
+}
+
+// setQuotaWithin is setQuota, in a hook: it waits until ctx ends at most. While a write of an
+// earlier hook waits for the kernel, none is added to it; rounds write all quotas again.
+func (p *Plugin) setQuotaWithin(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
+	select {
+	case p.writes <- struct{}{}:
+	default:
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer func() { <-p.writes; close(done) }()
+		p.setQuota(ctx, g, want, parents)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 

@@ -59,6 +59,10 @@ type bench struct {
 	source  map[string]request.Pod // what the kubelet lists
 	hidden  map[string]request.Pod // what it does not, though they run
 	pending map[string]string      // why it does not carry out what pods ask for
+	// unseen and unreadable are why what runs cannot be listed, and why cgroups cannot be read.
+	unseen, unreadable error
+	// runtime is its name; empty: containerd.
+	runtime string
 	// deafToPods runtimes do not forward UpdatePodSandbox.
 	deafToPods bool
 	// open is the reply that the runtime carries out.
@@ -93,7 +97,7 @@ type bench struct {
 	fail     func() bool
 	between  func()
 	wrong    error // the first promise that was broken
-	said     strings.Builder
+	said     journal
 	observed observed
 }
 
@@ -136,12 +140,33 @@ type running struct {
 	setting converge.Setting
 }
 
+// journal is what the agent logs. A test reads it while the agent runs.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 type observed struct {
 	mu       sync.Mutex
 	hooks    map[string]int
 	asked    []time.Duration
 	away     time.Duration
 	repaired int
+	// slow are the events that took long, unverified is the last number.
+	slow       []string
+	unverified int
 }
 
 func (o *observed) Hook(name string, _ time.Duration, _ error) {
@@ -159,6 +184,18 @@ func (o *observed) Connected(bool)       {}
 func (o *observed) Away(d time.Duration) { o.away += d }
 func (o *observed) Repaired(n int)       { o.repaired += n }
 func (o *observed) Vetoes(bool)          {}
+
+func (o *observed) Slow(event string, _ time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.slow = append(o.slow, event)
+}
+
+func (o *observed) Unverified(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unverified = n
+}
 
 // newBench is a node whose agent is there and synchronised.
 func newBench(ctx context.Context, change ...func(*nri.Config)) *bench {

@@ -12,19 +12,20 @@ import (
 // compare returns the updates after which every container has its setting, except one container and
 // those that no update reaches. stranded are the containers that belong on the node shared pool
 // while it is empty. strangers, if it is not nil, returns the quota of a container without a grant.
-func (t *table) compare(s *node.State, except string, strangers func(pod, name string) node.Quota) (updates []converge.Update, stranded []converge.Observed) {
+func (t *table) compare(w *converge.Wanted, except string, strangers func(pod, name string) node.Quota) (updates []converge.Update, stranded []converge.Observed) {
+	s := w.State()
 	var observed []converge.Observed
 	for _, id := range slices.Sorted(maps.Keys(t.containers)) {
 		if c := t.containers[id]; id != except && c.phase != creating {
 			observed = append(observed, c.observed(s))
 		}
 	}
-	report := converge.Compare(s, observed)
+	report := w.Compare(observed)
 	updates, stranded = report.Updates, report.Stranded
 	for _, o := range report.Strangers {
 		after := o.Setting
 		if !s.SharedCPUs().IsEmpty() {
-			want := desired(s, o.Pod, o.Container)
+			want := w.Setting(o.Pod, o.Container)
 			if strangers != nil {
 				want.Quota = strangers(o.Pod, o.Container)
 			}
@@ -41,7 +42,7 @@ func (t *table) compare(s *node.State, except string, strangers func(pod, name s
 			updates = append(updates, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: after})
 		}
 	}
-	updates = append(updates, t.unset(s, observed, updates)...)
+	updates = append(updates, t.unset(w, observed, updates)...)
 	converge.Order(updates)
 	return updates, stranded
 }
@@ -49,7 +50,7 @@ func (t *table) compare(s *node.State, except string, strangers func(pod, name s
 // unset are the updates of containers that run everywhere because they have no cpuset, and should
 // run everywhere: they get the cpuset that is in the state. It also returns the updates of
 // containers that missed an earlier one.
-func (t *table) unset(s *node.State, observed []converge.Observed, updates []converge.Update) []converge.Update {
+func (t *table) unset(w *converge.Wanted, observed []converge.Observed, updates []converge.Update) []converge.Update {
 	updated := map[string]bool{}
 	for _, u := range updates {
 		updated[u.ID] = true
@@ -60,7 +61,7 @@ func (t *table) unset(s *node.State, observed []converge.Observed, updates []con
 		if !c.everything().CPUs.IsEmpty() && !c.missed || updated[o.ID] {
 			continue
 		}
-		if want := desired(s, o.Pod, o.Container); !want.CPUs.IsEmpty() && (c.missed || want.CPUs.Equal(o.CPUs)) {
+		if want := w.Setting(o.Pod, o.Container); !want.CPUs.IsEmpty() && (c.missed || want.CPUs.Equal(o.CPUs)) {
 			more = append(more, converge.Update{ID: o.ID, Pod: o.Pod, Container: o.Container, Before: o.Setting, After: want})
 		}
 	}
@@ -83,39 +84,42 @@ func everywhereIfEmpty(cpus cpuset.Set, s *node.State) cpuset.Set {
 	return cpus
 }
 
-// overstays are, by container, the CPUs that it may still run on and should not, once the updates
-// are made. A container makes room for another one only when it has left its CPUs for certain. made
-// is true if each update is certain to be made before the next one.
-func (t *table) overstays(s *node.State, updates []converge.Update, made bool) map[string]cpuset.Set {
+// overstays are the CPUs that containers may still run on and should not, once the updates are
+// made. A container makes room for another one only when it has left its CPUs for certain. made is
+// true if each update is certain to be made before the next one.
+func (t *table) overstays(w *converge.Wanted, updates []converge.Update, made bool) *crowd {
 	after := map[string]converge.Setting{}
 	for _, u := range updates {
 		if c := t.containers[u.ID]; made && !c.flying() {
 			after[u.ID] = u.After
 		}
 	}
-	over := map[string]cpuset.Set{}
+	over := newCrowd(len(t.containers))
 	for id, c := range t.containers {
 		may, updated := after[id]
 		if !updated {
 			may = c.everything()
 		}
-		rest := everywhereIfEmpty(may.CPUs, s).Difference(everywhereIfEmpty(desired(s, c.pod, c.name).CPUs, s))
-		if !rest.IsEmpty() {
-			over[id] = rest
-		}
+		over.set(c, leaves(w, c, may.CPUs))
 	}
 	return over
 }
 
+// leaves are the CPUs that a container leaves when it has its setting, if it may run on those now.
+func leaves(w *converge.Wanted, c *container, may cpuset.Set) cpuset.Set {
+	return everywhereIfEmpty(may, w.State()).Difference(everywhereIfEmpty(w.Setting(c.pod, c.name).CPUs, w.State()))
+}
+
 // blocker is the container with the smallest ID that may still run on CPUs that another one is to
-// get; nil: there is none. Containers that share the node shared pool do not block each other. It
-// is asked for each of hundreds of updates, so it does not sort.
-func (t *table) blocker(over map[string]cpuset.Set, id string, gets cpuset.Set, own bool) *container {
+// get; nil: there is none. Containers that share the node shared pool do not block each other.
+func (t *table) blocker(over *crowd, id string, gets cpuset.Set, own bool) *container {
+	if !over.blocks(id, gets, own) {
+		return nil
+	}
 	var first *container
-	for other, rest := range over {
-		c := t.containers[other]
-		if other != id && (own || c.own) && (first == nil || other < first.id) && rest.Intersects(gets) {
-			first = c
+	for other, rest := range over.rest {
+		if other != id && (own || rest.own) && (first == nil || other < first.id) && rest.cpus.Intersects(gets) {
+			first = t.containers[other]
 		}
 	}
 	return first
@@ -139,22 +143,25 @@ const (
 // container that waits gets another update instead: one that takes it off the CPUs of others, so
 // that two containers that block each other both make room. If updates are made in steps, both come
 // in the same reply.
-func (t *table) safe(s *node.State, updates []converge.Update, by delivery) (safe []converge.Update, withheld int) {
-	blocked, owned := map[string]bool{}, t.owned(s)
+func (t *table) safe(w *converge.Wanted, updates []converge.Update, by delivery) (safe []converge.Update, withheld int) {
+	if len(updates) == 0 {
+		return nil, 0
+	}
+	blocked, owned := map[string]bool{}, t.owned(w)
 	for {
-		updates = t.unblocked(s, updates, owned, blocked, by != unsolicited)
+		updates = t.unblocked(w, updates, owned, blocked, by != unsolicited)
 		safe = updates
 		if by == stepwise {
-			safe = owned.steps(s, updates)
+			safe = owned.steps(w, updates)
 		}
 		safe = slices.Clone(safe)
 		converge.Order(safe)
-		slices.SortStableFunc(safe, func(a, b converge.Update) int { return turn(s, a) - turn(s, b) })
+		safe = inTurns(w, safe)
 		if by == unsolicited {
 			return safe, len(blocked)
 		}
 		var early []converge.Update
-		safe, early = t.inTurn(s, safe)
+		safe, early = t.inTurn(w, safe)
 		if by == stepwise {
 			return safe, len(blocked)
 		}
@@ -167,13 +174,13 @@ func (t *table) safe(s *node.State, updates []converge.Update, by delivery) (saf
 
 // unblocked takes the updates that are not safe out, or replaces them, and adds their containers to
 // blocked.
-func (t *table) unblocked(s *node.State, updates []converge.Update, owned owned, blocked map[string]bool, made bool) []converge.Update {
+func (t *table) unblocked(w *converge.Wanted, updates []converge.Update, owned owned, blocked map[string]bool, made bool) []converge.Update {
 	for more := true; more; {
 		more = false
-		over := t.overstays(s, updates, made)
+		over := t.overstays(w, updates, made)
 		kept := make([]converge.Update, 0, len(updates))
 		for _, u := range updates {
-			if blocked[u.ID] || t.blocker(over, u.ID, u.After.CPUs, takes(s, u)) == nil {
+			if blocked[u.ID] || !over.blocks(u.ID, u.After.CPUs, takes(w, u)) {
 				kept = append(kept, u)
 				continue
 			}
@@ -191,93 +198,86 @@ func (t *table) unblocked(s *node.State, updates []converge.Update, owned owned,
 // container that runs only on CPUs of others moves before another one takes them. If several
 // updates can be next, or none can, the order stays. early are the updates that are left when none
 // can be next for the first time, unless the first of them only leaves CPUs.
-func (t *table) inTurn(s *node.State, updates []converge.Update) (ordered, early []converge.Update) {
-	home := map[string]cpuset.Set{} // where each container should run
-	over, owners := map[string]cpuset.Set{}, map[string]cpuset.Set{}
-	set := func(c *container, may cpuset.Set) {
-		delete(over, c.id)
-		delete(owners, c.id)
-		if rest := everywhereIfEmpty(may, s).Difference(home[c.id]); !rest.IsEmpty() {
-			if over[c.id] = rest; c.own {
-				owners[c.id] = rest
-			}
-		}
+func (t *table) inTurn(w *converge.Wanted, updates []converge.Update) (ordered, early []converge.Update) {
+	over, owners := newCrowd(len(t.containers)), false
+	for _, c := range t.containers {
+		rest := leaves(w, c, c.everything().CPUs)
+		over.set(c, rest)
+		owners = owners || c.own && !rest.IsEmpty()
 	}
-	for id, c := range t.containers {
-		home[id] = everywhereIfEmpty(desired(s, c.pod, c.name).CPUs, s)
-		set(c, c.everything().CPUs)
-	}
-	if len(owners) == 0 && !slices.ContainsFunc(updates, func(u converge.Update) bool { return takes(s, u) }) {
+	if !owners && !slices.ContainsFunc(updates, func(u converge.Update) bool { return takes(w, u) }) {
 		return updates, nil // No container owns CPUs.
 	}
-	free := func(u converge.Update) bool {
-		inTheWay := owners
-		if takes(s, u) {
-			inTheWay = over
-		}
-		for id, r := range inTheWay {
-			if id != u.ID && r.Intersects(u.After.CPUs) {
-				return false
-			}
-		}
-		return true
-	}
+	q := newQueue(w, updates)
 	ordered = make([]converge.Update, 0, len(updates))
-	for left := slices.Clone(updates); len(left) > 0; {
-		passed := map[string]bool{} // Steps of the same container keep their order.
-		next := slices.IndexFunc(left, func(u converge.Update) bool {
-			first := !passed[u.ID]
-			passed[u.ID] = true
-			return first && free(u)
-		})
+	for len(ordered) < len(updates) {
+		next := q.next(over)
 		if next < 0 {
-			if next = 0; turn(s, left[next]) > 0 && early == nil {
-				early = slices.Clone(left)
+			if next = q.first; turn(w, updates[next]) > 0 && early == nil {
+				early = q.left()
 			}
 		}
-		u := left[next]
-		ordered, left = append(ordered, u), slices.Delete(left, next, next+1)
-		set(t.containers[u.ID], u.After.CPUs)
+		u := updates[next]
+		ordered = append(ordered, u)
+		q.take(next, over, over.set(t.containers[u.ID], leaves(w, t.containers[u.ID], u.After.CPUs)))
 	}
 	return ordered, early
 }
 
 // turn orders updates: first containers leave CPUs that they do not own, then owners take their
 // CPUs, and then the other containers get what is free.
-func turn(s *node.State, u converge.Update) int {
+func turn(w *converge.Wanted, u converge.Update) int {
 	switch {
-	case takes(s, u):
+	case takes(w, u):
 		return 1
-	case u.After.CPUs.Difference(u.Before.CPUs).IsEmpty():
+	case u.Before.CPUs.Contains(u.After.CPUs):
 		return 0
 	}
 	return 2
 }
 
-// takes reports whether an update gives a container the CPUs that it is to own.
-func takes(s *node.State, u converge.Update) bool {
-	return owns(s, u.Pod, u.Container) && u.After.CPUs.Equal(desired(s, u.Pod, u.Container).CPUs)
+// inTurns puts updates into the order of their turns, and otherwise keeps their order.
+func inTurns(w *converge.Wanted, updates []converge.Update) []converge.Update {
+	var turns [3][]converge.Update
+	for _, u := range updates {
+		turns[turn(w, u)] = append(turns[turn(w, u)], u)
+	}
+	return slices.Concat(turns[:]...)
 }
 
-// owned are the CPUs that containers are to own, by container.
-type owned map[string]places
+// takes reports whether an update gives a container the CPUs that it is to own.
+func takes(w *converge.Wanted, u converge.Update) bool {
+	return w.Owns(u.Pod, u.Container) && u.After.CPUs.Equal(w.Setting(u.Pod, u.Container).CPUs)
+}
+
+// owned are the CPUs that containers are to own: by container, and each of them once. The
+// containers of a pool own the same.
+type owned struct {
+	of  map[string]places
+	all []places
+}
 
 // places are the CPUs that a container is to own and, while its pod is being moved, those of the
 // other place, on which it may still run alone.
 type places struct{ own, other cpuset.Set }
 
-func (t *table) owned(s *node.State) owned {
-	all := owned{}
+func (t *table) owned(w *converge.Wanted) owned {
+	all := owned{of: make(map[string]places, len(t.containers))}
+	seen := map[string]bool{}
 	for id, c := range t.containers {
-		if !owns(s, c.pod, c.name) {
+		if !w.Owns(c.pod, c.name) {
 			continue
 		}
-		p := places{own: desired(s, c.pod, c.name).CPUs}
-		if g, _ := s.Grant(c.pod); g.Moving != nil {
+		p := places{own: w.Setting(c.pod, c.name).CPUs}
+		if g, _ := w.State().Grant(c.pod); g.Moving != nil {
 			_, i := g.Pod.Container(c.name)
 			p.other = g.Moving.Containers[i].CPUs
 		}
-		all[id] = p
+		all.of[id] = p
+		if key := p.own.String() + " " + p.other.String(); !seen[key] {
+			seen[key] = true
+			all.all = append(all.all, p)
+		}
 	}
 	return all
 }
@@ -285,9 +285,9 @@ func (t *table) owned(s *node.State) owned {
 // off returns an update, in place of u, that takes a container off the CPUs that others are to own,
 // or may still own. needed is true if there are such CPUs, and if the container keeps others.
 func (o owned) off(u converge.Update) (off converge.Update, needed bool) {
-	left, mine := u.Before.CPUs, o[u.ID]
-	for id, p := range o {
-		if id != u.ID && (p.own.Intersects(left) || p.other.Intersects(left)) {
+	left, mine := u.Before.CPUs, o.of[u.ID]
+	for _, p := range o.all { // Its own place takes nothing away.
+		if p.own.Intersects(left) || p.other.Intersects(left) {
 			left = left.Difference(p.own.Difference(mine.own)).Difference(p.other.Difference(mine.own.Union(mine.other)))
 		}
 	}
@@ -298,11 +298,13 @@ func (o owned) off(u converge.Update) (off converge.Update, needed bool) {
 
 // steps adds, before an update that gives a container the CPUs of others, one that takes it off
 // what others own.
-func (o owned) steps(s *node.State, updates []converge.Update) []converge.Update {
+func (o owned) steps(w *converge.Wanted, updates []converge.Update) []converge.Update {
 	steps := make([]converge.Update, 0, len(updates))
 	for _, u := range updates {
-		if off, needed := o.off(u); needed && turn(s, u) > 0 {
-			steps = append(steps, off)
+		if turn(w, u) > 0 {
+			if off, needed := o.off(u); needed {
+				steps = append(steps, off)
+			}
 		}
 		steps = append(steps, u)
 	}

@@ -58,7 +58,7 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	if s.link, err = dial(s); err != nil {
 		return false, err
 	}
-	p.tell(ctx, func(l *loop) { l.connected(s) })
+	p.tell(ctx, "connected", func(l *loop) { l.connected(s) })
 	ended := make(chan error, 1)
 	go func() { ended <- s.link.Run(serving) }()
 	running := true
@@ -74,7 +74,7 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 			err = last
 		}
 	}
-	useful, _ = ask(context.WithoutCancel(ctx), p, func(l *loop) bool { return l.disconnected(s) })
+	useful, _ = ask(context.WithoutCancel(ctx), p, "disconnected", func(l *loop) bool { return l.disconnected(s) })
 	return useful, err
 }
 
@@ -103,9 +103,9 @@ func (l *loop) connected(s *session) {
 	l.jobs.Go(func() {
 		select {
 		case <-late:
-			l.tell(l.ctx, func(l *loop) {
+			l.tell(l.ctx, "late", func(l *loop) {
 				if l.session == s && !l.synchronised {
-					l.hangUp(fmt.Errorf("the runtime did not synchronise within %v", registering))
+					l.hangUp(hanging{cause: fmt.Errorf("the runtime did not synchronise within %v", registering), still: func(l *loop) bool { return !l.synchronised }})
 				}
 			})
 		case <-l.ctx.Done():
@@ -123,7 +123,7 @@ func (l *loop) disconnected(s *session) (useful bool) {
 	l.session, l.synchronised, l.owed = nil, false, time.Time{}
 	l.settle(func(*operation) bool { return true }, (*container).doubt)
 	if useful {
-		l.lost = l.config.Now()
+		l.lost = l.lastSure()
 		l.config.Observer.Connected(false)
 	}
 	l.publish()

@@ -13,20 +13,26 @@
 //	StopContainer    nothing is released; the reply contains updates that wait
 //	Synchronize      the desired settings are compared with the cgroups of everything that runs
 //
+// StartContainer and the requests after a creation and a start prove what is known. If they name a
+// container that is not known, it was created without Paddock: see learn.
+//
 // # One event loop
 //
 // One goroutine, the loop, owns everything that is known about the runtime. Its methods are the
 // events: a request of the runtime (enter, create, created, started, resizeContainer, end, leave,
 // pinned, observe, synchronise), the outcome of a job (listed, landed, resized), a timer (tick,
-// overdue, lift), the connection (connected, disconnected). No event waits. Work that may wait runs
-// outside the loop: a request waits for the source of pods and for the disk in its own goroutine,
-// until its deadline, and jobs read cgroups, ask the source of pods and write quotas. No code waits
-// while it has a lock.
+// overdue, lift, pulse), the connection (connected, disconnected). No event waits, and one that
+// takes more than 100 ms is logged and counted by its name. The time of an event grows with the
+// number of containers and not with its square: see Wanted of package converge, crowd and queue.
+// Work that may wait runs outside the loop: a request waits for the source of pods and for the disk
+// in its own goroutine, until its deadline, and jobs read cgroups, ask the source of pods and write
+// quotas. No code waits while it has a lock.
 //
 // # What waits, and for how long
 //
 //	a hook            until Config.Timeout or half of the runtime's own timeout, whichever is less. Then it
-//	                  fails with the reason, and the kubelet tries again. A durable pod needs
+//	                  fails with the reason, and the kubelet tries again. This includes the time until the
+//	                  loop answers: an answer that comes later is taken back (see ask). A durable pod needs
 //	                  neither the disk nor the source of pods: it is answered within milliseconds
 //	the devices of    half of the hook's time, at the same time as the source of pods, and only for a pod that
 //	others            requests devices. Then the kubelet tries again, or, under a policy that admits pods that are
@@ -35,6 +41,13 @@
 //	an unsolicited    as long as the runtime sends no other request, because the update has the runtime's lock. If
 //	update            other requests come, 10 s. Then the connection is closed, and the runtime synchronises the next one
 //	a connection      15 s until the runtime synchronises; then the next attempt, at most 1 s later
+//	the end of a      until the runtime has not asked for 250 ms. After 3 s, creations and resizes fail, so that
+//	connection        the kubelet repeats them on the next connection, and a pause of 25 ms is enough; after 8 s
+//	                  it ends when no request is open, after 15 s in any case (hangup.go)
+//	an update for a   5 s for a reply that takes it, and then for the end of all creations that are under way,
+//	reply             2 minutes at most. Then the connection is closed
+//	a difference      until it was seen in two comparisons, 2 s apart (verify.go). Then the container is reported
+//	                  as unverified; it is updated from the first comparison on
 //
 // # The phases of a container
 //
@@ -127,6 +140,24 @@
 // gets any of them. makeRoom looks for moves when a pod would be rejected. Carry makes the moves
 // that an operator asks for. The loop makes one set of moves at a time, and only with a runtime
 // that takes unsolicited updates.
+//
+// # Containers that the runtime does not report
+//
+// A runtime does not ask about a container that it creates between two connections. containerd
+// delays a synchronisation until no creation is under way, so Synchronize shows the container.
+// CRI-O synchronises while it creates containers, and does not show those. So the table also learns
+// containers from the requests that follow their creation. A container that is learned counts as
+// running everywhere until its cgroup is read.
+//
+// Whatever the table has, inspect compares what runs each Config.Period: the kubelet lists the
+// containers, and the kernel shows their settings. Containers that are unknown or wrong are updated
+// as after a synchronisation. Status.Verified has those that stay wrong.
+//
+// # A process that is stopped
+//
+// The loop expects a pulse each second. One that is late by 2 s or more means that the process did
+// not run. If the connection ends then, the runtime has closed it because no answer came, and the
+// time without Paddock began when the process stopped.
 //
 // # Another manager
 //

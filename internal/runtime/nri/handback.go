@@ -11,8 +11,10 @@ import (
 
 // handingBack makes every container run on all CPUs and all NUMA nodes again, as without Paddock.
 type handingBack struct {
-	// state has no grants: its node shared pool is all CPUs. before is the state until then.
-	state, before *node.State
+	// state has no grants: its node shared pool is all CPUs.
+	state *node.State
+	// before is of the state until then. It belongs to the event loop.
+	before *converge.Wanted
 	// done is closed when no update is left.
 	done chan struct{}
 }
@@ -28,8 +30,8 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	back := &handingBack{state: empty, before: now, done: make(chan struct{})}
-	parents, _ := ask(ctx, p, func(l *loop) map[string][]string {
+	back := &handingBack{state: empty, before: converge.Want(now), done: make(chan struct{})}
+	parents, _ := ask(ctx, p, "hand back", func(l *loop) map[string][]string {
 		l.back = back
 		l.tick()
 		parents := map[string][]string{}
@@ -42,8 +44,8 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 		p.setQuota(ctx, g, g.KubeletPodQuota(now.Policy()), parents[g.Pod.UID])
 	}
 	left := func() error {
-		n, _ := ask(context.WithoutCancel(ctx), p, func(l *loop) int {
-			updates, _ := l.compare(empty, "")
+		n, _ := ask(context.WithoutCancel(ctx), p, "left", func(l *loop) int {
+			updates, _ := l.compare("")
 			return len(updates) + l.table.beingCreated()
 		})
 		return fmt.Errorf("%d containers still run on the CPUs that Paddock gave them: %w", n, context.Cause(ctx))
@@ -69,23 +71,21 @@ func (l *loop) state() *node.State {
 	return l.during(l.config.Engine.State())
 }
 
-// compare is the table's. A container that is handed back gets the quota again that the kubelet
-// wrote.
-func (l *loop) compare(s *node.State, but string) ([]converge.Update, []converge.Observed) {
-	if l.back != nil {
-		return l.table.compare(s, but, l.back.quota)
+// want is what the containers should have in that state.
+func (l *loop) want() *converge.Wanted {
+	if s := l.state(); l.wanted == nil || l.wanted.State() != s {
+		l.wanted = converge.Want(s)
 	}
-	return l.table.compare(s, but, nil)
+	return l.wanted
 }
 
-// quota is the quota that the kubelet wrote for a container.
-func (b *handingBack) quota(pod, name string) node.Quota {
-	if g, known := b.before.Grant(pod); known {
-		if _, i := g.Pod.Container(name); i >= 0 {
-			return g.KubeletQuota(b.before.Policy(), i)
-		}
+// compare is the table's. A container that is handed back gets the quota again that the kubelet
+// wrote.
+func (l *loop) compare(but string) ([]converge.Update, []converge.Observed) {
+	if l.back != nil {
+		return l.table.compare(l.want(), but, l.back.before.KubeletQuota)
 	}
-	return node.KeepQuota
+	return l.table.compare(l.want(), but, nil)
 }
 
 // managed reports whether Paddock manages this node.

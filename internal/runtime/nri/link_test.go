@@ -93,7 +93,7 @@ func (b *bench) connect() {
 	if b.old {
 		release = "2.1.4"
 	}
-	_, err := b.plugin.Configure(b.ctx, "", "containerd", release)
+	_, err := b.plugin.Configure(b.ctx, "", cmp.Or(b.runtime, "containerd"), release)
 	b.broke(err)
 	var boxes []*api.PodSandbox
 	var containers []*api.Container

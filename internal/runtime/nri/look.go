@@ -49,7 +49,7 @@ func (l *loop) sights() []*sight {
 // that the reply need not assume everything that they may have. It waits at most a quarter of the
 // time for the answer; what is not read by then stays open.
 func (s *session) glance(ctx context.Context) {
-	sights, err := ask(ctx, s.Plugin, func(l *loop) (open []*sight) {
+	sights, err := ask(ctx, s.Plugin, "glance", func(l *loop) (open []*sight) {
 		if !l.asked(s) {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (s *session) glance(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, s.timeout/4)
 	defer cancel()
 	sights = s.readWithin(within, sights)
-	s.tell(ctx, func(l *loop) { l.saw(sights) })
+	s.tell(ctx, "saw", func(l *loop) { l.saw(sights) })
 }
 
 // read reads the cgroups. It may wait.
@@ -110,8 +110,17 @@ func (l *loop) saw(sights []*sight) {
 		}
 		if at.err == nil {
 			c.begun = true
-			c.see(at.setting, !c.waits(now))
+			l.sees(c, at.setting, !c.waits(now))
 		}
 		c.absent = errors.Is(at.err, fs.ErrNotExist) && (c.begun || now.Sub(c.since) >= creation)
+	}
+}
+
+// sees notes what a cgroup shows; see container.see. What a learned container owns is known once
+// its setting is.
+func (l *loop) sees(c *container, file converge.Setting, late bool) {
+	learned := c.learned
+	if c.see(file, late); learned && !c.learned {
+		c.own = l.want().Owns(c.pod, c.name)
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -32,9 +30,6 @@ const (
 	// After that the connection is closed, so that the runtime synchronises again. A runtime writes
 	// 64 cgroups in well under a second.
 	landing = 10 * time.Second
-	// calm is how long a runtime must be without a request before the connection is closed: while
-	// it works on one container, its requests are closer together.
-	calm = 250 * time.Millisecond
 	// most is the largest number of containers in an unsolicited update. It limits the time for
 	// which the update has the runtime's lock and no pod can start.
 	most = 64
@@ -44,11 +39,20 @@ const (
 	owing = 5 * time.Second
 	// patience is how often owing doubles for an update that keeps failing: to some five minutes.
 	patience = 6
+	// relisted is how often it is logged that the source of pods still does not answer.
+	relisted = 5 * time.Minute
 	// remembered is how long a rejection answers for a pod that asks again, without planning:
 	// longer than the kubelet's longest back-off, 5 minutes.
 	remembered = 10 * time.Minute
 	// beating is how often Config.Alive is called.
 	beating = 5 * time.Second
+	// slowEvent is the time after which an event is logged and counted. No event waits, so a longer
+	// one computes too much, or the machine has no CPU time for the agent.
+	slowEvent = 100 * time.Millisecond
+	// pulse is how often the loop looks whether the process ran. A pulse that is late by more than
+	// stalled means that it did not: it was stopped, or the machine was suspended. An agent that
+	// only waits for CPU time is late by less.
+	pulse, stalled = time.Second, 2 * time.Second
 )
 
 // loop is the event loop: one goroutine that owns everything below. Its methods are the events.
@@ -81,6 +85,25 @@ type loop struct {
 	// lost is the last answer to the runtime before the present connection. beat is the last call
 	// of Config.Alive.
 	lost, beat time.Time
+	// pulses is the channel of the next pulse, which is due at pulseDue. stopped is the time since
+	// which the process did not run, and resumed when it ran again; zero: it always ran.
+	pulses                     <-chan time.Time
+	pulseDue, stopped, resumed time.Time
+	// hanging is the connection that is to end.
+	hanging hanging
+	// wanted is what containers should have in the state that was asked for last.
+	wanted *converge.Wanted
+	// gone are containers that have ended, by id, and when. differing are containers that did not
+	// have their settings when they were verified last, by id, and checked is when that was.
+	gone      map[string]time.Time
+	differing map[string]differing
+	checked   time.Time
+	// compared is when what runs was last compared with the state, uncompared is why it was not
+	// since then, and comparedLog is when that was logged last.
+	compared, comparedLog time.Time
+	uncompared            error
+	// unlistedAt is when it was logged last that the source of pods does not answer; zero: it does.
+	unlistedAt time.Time
 	// heard is the time of the runtime's last request.
 	heard time.Time
 	// owed is the time since which updates wait for a reply, of a runtime that takes them only
@@ -153,7 +176,7 @@ type foreigner struct {
 func newLoop(p *Plugin) *loop {
 	l := &loop{
 		Plugin: p, fresh: p.config.Fresh, lost: p.config.LastAnswer,
-		foreign: map[string]foreigner{}, rejections: map[string]rejected{}, reported: map[string]bool{},
+		foreign: map[string]foreigner{}, gone: map[string]time.Time{}, differing: map[string]differing{}, rejections: map[string]rejected{}, reported: map[string]bool{},
 		vetoes: map[string]vetoed{}, behind: map[string]unasked{}, lifting: map[string]time.Time{},
 		sizing:    map[string]time.Time{},
 		unplanned: map[string]string{}, running: map[string]bool{}, moves: map[string]*move{}, movedAt: map[string]time.Time{}, failed: map[string]time.Time{},
@@ -174,14 +197,17 @@ func (l *loop) run(ctx context.Context) error {
 	defer close(l.ended)
 	l.ctx = ctx
 	l.within(l.config.Period)
+	l.beats()
 	for {
 		select {
-		case event := <-l.events:
-			l.flow = l.config.Operation(ctx)
-			event(l)
+		case e := <-l.events:
+			l.handle(e.name, e.do)
 		case <-l.timer:
-			l.flow = l.config.Operation(ctx)
-			l.tick()
+			l.handle("tick", (*loop).tick)
+		case <-l.pulses:
+			l.handle("pulse", (*loop).beats)
+		case <-l.hanging.timer:
+			l.handle("hang up", (*loop).hangingUp)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -199,6 +225,18 @@ func (l *loop) run(ctx context.Context) error {
 			}
 			l.quiet = nil
 		}
+	}
+}
+
+// handle handles an event.
+func (l *loop) handle(name string, do func(*loop)) {
+	l.flow = l.config.Operation(l.ctx)
+	begin := l.config.Now()
+	do(l)
+	if took := l.config.Now().Sub(begin); took > slowEvent {
+		l.config.Observer.Slow(name, took)
+		l.config.Log.WarnContext(l.flow, "an event took long: answers to the runtime may come too late", "event", name, "took", took.String(),
+			"containers", len(l.table.containers), "sandboxes", len(l.table.sandboxes))
 	}
 }
 
@@ -223,7 +261,7 @@ func (l *loop) job(name string, work func(ctx context.Context) func(*loop)) {
 	ctx := l.config.Operation(l.ctx)
 	l.jobs.Go(func() {
 		outcome := work(ctx)
-		l.tell(ctx, func(l *loop) {
+		l.tell(ctx, name, func(l *loop) {
 			delete(l.running, name)
 			outcome(l)
 		})
@@ -237,9 +275,9 @@ func (l *loop) begin(creates string, unsolicited bool) *operation {
 }
 
 // reply notes the updates in a reply.
-func (l *loop) reply(by *operation, s *node.State, updates []converge.Update) {
+func (l *loop) reply(by *operation, updates []converge.Update) {
 	for _, u := range updates {
-		l.table.containers[u.ID].send(by, u.After, takes(s, u))
+		l.table.containers[u.ID].send(by, u.After, takes(l.want(), u))
 	}
 	if len(updates) > 0 {
 		l.replies = append(l.replies, by)
@@ -273,22 +311,24 @@ func (l *loop) asked(s *session) bool {
 
 // created is an event: the runtime has a container. The updates in the reply to its creation were
 // made.
-func (l *loop) created(s *session, id string) bool {
+func (l *loop) created(s *session, box *sandbox, made *container) bool {
 	if !l.asked(s) {
 		return false
 	}
-	l.settle(func(by *operation) bool { return by.creates == id }, (*container).made)
+	l.learn(box, made)
+	l.settle(func(by *operation) bool { return by.creates == made.id }, (*container).made)
 	return true
 }
 
 // started is an event: a container runs. What changed since its creation reaches it now.
-func (l *loop) started(s *session, id string) bool {
+func (l *loop) started(s *session, box *sandbox, made *container) bool {
 	if !l.asked(s) {
 		return false
 	}
-	if c := l.table.containers[id]; c != nil {
+	l.learn(box, made)
+	if c := l.table.containers[made.id]; c != nil {
 		c.started()
-		if !c.everything().CPUs.Equal(desired(l.state(), c.pod, c.name).CPUs) {
+		if !c.everything().CPUs.Equal(l.want().Setting(c.pod, c.name).CPUs) {
 			l.shortly()
 		}
 	}
@@ -300,7 +340,7 @@ func (l *loop) enter(s *session, box *sandbox) (managed bool, err error) {
 	if !l.asked(s) {
 		return false, errGone
 	}
-	l.table.sandboxes[box.id] = box
+	l.table.enter(box)
 	l.table.heard[box.pod] = l.config.Now()
 	return l.managed(), nil
 }
@@ -310,8 +350,7 @@ func (l *loop) leave(s *session, id string) bool {
 	if !l.asked(s) {
 		return false
 	}
-	if box := l.table.sandboxes[id]; box != nil {
-		delete(l.table.sandboxes, id)
+	if box := l.table.leave(id); box != nil {
 		l.table.heard[box.pod] = l.config.Now()
 		l.shortly()
 	}
@@ -324,26 +363,46 @@ type placed struct {
 	updates []converge.Update
 	noticed Noticed
 	err     error
+	// by is the reply, made the container that it creates; nil: there is none.
+	by   *operation
+	made *container
+}
+
+// undelivered notes that a reply did not reach the runtime in time: the request has failed, and a
+// container that it would have created is not there. The updates count as open.
+func (p placed) undelivered(l *loop) {
+	if p.by == nil {
+		return
+	}
+	l.settle(func(by *operation) bool { return by == p.by }, (*container).doubt)
+	if p.made != nil && l.table.containers[p.made.id] == p.made {
+		delete(l.table.containers, p.made.id)
+	}
+	l.shortly()
 }
 
 // create is an event: a container is created. The reply has its setting, and the updates of the
 // containers that make room.
-func (l *loop) create(s *session, c *container) placed {
+func (l *loop) create(s *session, box *sandbox, c *container) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
 	}
-	state := l.state()
+	if err := l.outdated(c); err != nil {
+		return placed{err: err}
+	}
+	l.meet(box)
+	w := l.want()
 	if l.grant(c.pod) == nil {
 		return placed{err: errReleased}
 	}
-	setting := desired(state, c.pod, c.name)
-	if setting.CPUs.IsEmpty() && state.Policy().StaticCPU {
+	setting := w.Setting(c.pod, c.name)
+	if setting.CPUs.IsEmpty() && w.State().Policy().StaticCPU {
 		return placed{setting: setting, err: errEmptyPool}
 	}
-	c.own = owns(state, c.pod, c.name)
-	updates, stranded := l.compare(state, c.id)
-	updates, withheld := l.table.safe(state, updates, merged)
-	over := l.table.overstays(state, updates, true)
+	c.own = w.Owns(c.pod, c.name)
+	updates, stranded := l.compare(c.id)
+	updates, withheld := l.table.safe(w, updates, merged)
+	over := l.table.overstays(w, updates, true)
 	if by := l.table.blocker(over, c.id, setting.CPUs, c.own); by != nil {
 		l.soon()
 		return placed{err: fmt.Errorf("its CPUs %s are not free yet: container %s of pod %s is being moved away and may still run on some of them (%s); the kubelet tries again",
@@ -351,14 +410,15 @@ func (l *loop) create(s *session, c *container) placed {
 	}
 	l.config.Engine.ContainerCreated(c.pod, c.name)
 	l.table.heard[c.pod] = l.config.Now()
-	l.reply(l.begin(c.id, false), state, updates)
+	by := l.begin(c.id, false)
+	l.reply(by, updates)
 	c.has, c.phase, c.replied, c.since = setting, creating, l.number, l.config.Now()
 	l.table.containers[c.id] = c
 	l.reportStranded(stranded)
 	if withheld > 0 {
 		l.soon()
 	}
-	return placed{setting: setting, updates: updates, noticed: l.noticed(c, setting)}
+	return placed{setting: setting, updates: updates, noticed: l.noticed(c, setting), by: by, made: c}
 }
 
 // end is an event: a container has ended, or its creation failed. Its pod keeps everything, because
@@ -370,6 +430,7 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	}
 	l.settle(func(by *operation) bool { return by.creates == id }, (*container).doubt)
 	delete(l.table.containers, id)
+	l.gone[id] = l.config.Now()
 	if _, was := l.foreign[id]; was {
 		delete(l.foreign, id)
 		if len(l.foreign) == 0 && l.Status().Unmanaged != nil {
@@ -386,12 +447,12 @@ func (l *loop) end(s *session, id, pod string, replies bool) placed {
 	if !replies || !l.managed() {
 		return placed{}
 	}
-	state := l.state()
-	updates, stranded := l.compare(state, "")
-	updates, _ = l.table.safe(state, updates, merged)
-	l.reply(l.begin("", false), state, updates)
+	updates, stranded := l.compare("")
+	updates, _ = l.table.safe(l.want(), updates, merged)
+	by := l.begin("", false)
+	l.reply(by, updates)
 	l.reportStranded(stranded)
-	return placed{updates: updates}
+	return placed{updates: updates, by: by}
 }
 
 // pinned is an event: a container comes with CPUs that another manager chose. Paddock does not
@@ -403,74 +464,4 @@ func (l *loop) pinned(s *session, id string, f foreigner) bool {
 	l.foreign[id] = f
 	l.publishUnmanaged()
 	return true
-}
-
-// publishUnmanaged publishes, and logs once, that this node is not managed.
-func (l *loop) publishUnmanaged() {
-	first := l.Status().Unmanaged == nil
-	l.publish()
-	if first {
-		l.config.Log.ErrorContext(l.flow, "Paddock does not manage this node", "error", l.Status().Unmanaged)
-	}
-}
-
-// unmanaged is the reason why Paddock does not manage this node; nil: it does.
-func (l *loop) unmanaged() error {
-	if len(l.foreign) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(l.foreign))
-	var one foreigner
-	for _, f := range l.foreign {
-		name := f.pod + "/" + f.name
-		if len(names) == 0 || name < slices.Min(names) {
-			one = f
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	more := ""
-	if len(names) > 1 {
-		more = fmt.Sprintf(" (and %d others: %s)", len(names)-1, strings.Join(names[1:min(len(names), 5)], ", "))
-	}
-	return fmt.Errorf("container %s of pod %s%s has cpuset.cpus %q and cpuset.mems %q, which are not in Paddock's state: the kubelet's own managers or another NRI plugin manage this node, "+
-		"and two managers would overwrite each other's settings. Set cpuManagerPolicy: none and memoryManagerPolicy: None in the kubelet's configuration, remove its "+
-		"cpu_manager_state and memory_manager_state, restart the kubelet, and restart these pods. Paddock then manages this node. If an earlier Paddock left these CPUs, set nri.takeOver: true",
-		one.name, one.pod, more, one.setting.CPUs, memsText(one.setting.Mems))
-}
-
-// publish shows readers the present status.
-func (l *loop) publish() {
-	unenforced := map[string]bool{}
-	for _, uid := range l.adopting {
-		unenforced[uid] = true
-	}
-	s := l.state()
-	for _, c := range l.table.containers {
-		if unenforced[c.pod] || !owns(s, c.pod, c.name) {
-			continue
-		}
-		if _, sizing := l.sizing[c.pod]; sizing && c.own {
-			continue // It runs on CPUs of its pod, and on others of them soon.
-		}
-		want, has := desired(s, c.pod, c.name), c.everything().CPUs
-		if m := l.moves[c.pod]; m != nil && !has.IsEmpty() && m.from.CPUs().Union(m.to.CPUs()).Contains(has) {
-			continue // It has both places.
-		}
-		if !has.Equal(want.CPUs) {
-			unenforced[c.pod] = true
-		}
-	}
-	vetoes := make(map[string]string, len(l.vetoes))
-	for uid, v := range l.vetoes {
-		vetoes[uid] = v.err.Error()
-	}
-	l.status.Store(&Status{Unmanaged: l.unmanaged(), Connected: l.synchronised, Unenforced: unenforced, Vetoes: vetoes, NoVeto: l.noVeto, Moving: l.moving()})
-}
-
-// reportStranded logs the containers for which there are no CPUs.
-func (l *loop) reportStranded(stranded []converge.Observed) {
-	for _, o := range stranded {
-		l.config.Log.ErrorContext(l.flow, "the node shared pool is empty: a container keeps the CPUs that it has", "uid", o.Pod, "container", o.Container, "cpus", o.CPUs.String())
-	}
 }

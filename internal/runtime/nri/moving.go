@@ -177,16 +177,16 @@ func (l *loop) moved(uid string, there bool) {
 
 // advance takes every move as far as it can go now.
 func (l *loop) advance() {
-	s := l.state()
+	w := l.want()
 	if l.back != nil {
 		return
 	}
 	for _, uid := range slices.Sorted(maps.Keys(l.moves)) {
-		l.advanceMove(s, uid, l.moves[uid])
+		l.advanceMove(w, uid, l.moves[uid])
 	}
 }
 
-func (l *loop) advanceMove(s *node.State, uid string, m *move) {
+func (l *loop) advanceMove(w *converge.Wanted, uid string, m *move) {
 	now := l.config.Now()
 	switch {
 	case m.ending: // A state without the other place may be durable at any moment: there is no way back.
@@ -211,7 +211,7 @@ func (l *loop) advanceMove(s *node.State, uid string, m *move) {
 	if now.Before(m.retry) {
 		return
 	}
-	sights := l.placed(s, uid)
+	sights := l.placed(w, uid)
 	if sights == nil {
 		return
 	}
@@ -238,14 +238,14 @@ type proof struct {
 
 // placed are the containers of a pod, if the loop knows that each of them has what it should; nil:
 // it does not. The list is not nil if there are none.
-func (l *loop) placed(s *node.State, uid string) []*proof {
+func (l *loop) placed(w *converge.Wanted, uid string) []*proof {
 	proofs := []*proof{}
 	for _, id := range slices.Sorted(maps.Keys(l.table.containers)) {
 		c := l.table.containers[id]
 		if c.pod != uid || c.absent {
 			continue
 		}
-		want := desired(s, c.pod, c.name)
+		want := w.Setting(c.pod, c.name)
 		if c.phase != settled || !fulfils(c.has, want) {
 			return nil
 		}

@@ -3,6 +3,7 @@ package nri
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -81,6 +82,10 @@ type Observer interface {
 	Vetoes(bool)
 	// Repaired is the number of containers that had wrong CPUs and were updated.
 	Repaired(containers int)
+	// Slow is an event that took the loop longer than an event may take.
+	Slow(event string, took time.Duration)
+	// Unverified is how many running containers do not have the setting that they should have.
+	Unverified(containers int)
 }
 
 // ErrLater is wrapped by errors of Config.Devices after which another try may have an answer.
@@ -129,6 +134,9 @@ type Config struct {
 	Notices Notices
 	// Moves is how running pods are moved.
 	Moves MovesConfig
+	// Seen shows what runs, for the verification that the loop makes each Period; nil: there is
+	// none.
+	Seen func(ctx context.Context, paths map[string]string) ([]Seen, error)
 	// TakeOver manages containers that run on CPUs that are not in the state.
 	TakeOver bool
 	// LastAnswer is the last answer of an earlier process to the runtime; zero: unknown, or never.
@@ -158,13 +166,14 @@ var (
 // Plugin is the node's NRI plugin. It is safe for use by several goroutines.
 type Plugin struct {
 	config Config
-	events chan func(*loop)
+	events chan event
 	ended  chan struct{} // closed when the loop has ended
 	begun  time.Time
 	status atomic.Pointer[Status]
 	jobs   sync.WaitGroup
-	// glances has room for the one read of cgroups that a request may wait for.
-	glances chan struct{}
+	// glances has room for the one read of cgroups that a request may wait for, writes for the one
+	// write of a quota.
+	glances, writes chan struct{}
 }
 
 // Status is what readers see of the plugin.
@@ -184,6 +193,8 @@ type Status struct {
 	NoVeto error
 	// Moving are the moves that are under way, by UID of the pod.
 	Moving []Moving
+	// Unverified are the running containers that do not have the setting that they should have.
+	Unverified []Unverified
 }
 
 // New returns a plugin without a connection. Run connects it.
@@ -191,7 +202,7 @@ func New(c Config) *Plugin {
 	if c.Operation == nil {
 		c.Operation = func(ctx context.Context) context.Context { return ctx }
 	}
-	p := &Plugin{config: c, events: make(chan func(*loop)), ended: make(chan struct{}), begun: c.Now(), glances: make(chan struct{}, 1)}
+	p := &Plugin{config: c, events: make(chan event), ended: make(chan struct{}), begun: c.Now(), glances: make(chan struct{}, 1), writes: make(chan struct{}, 1)}
 	p.status.Store(&Status{})
 	return p
 }
@@ -225,9 +236,12 @@ func (p *Plugin) Ready() error {
 // names them.
 type Running struct{ Who, Pod, Container, Path, Parent string }
 
-// Running are the containers that the loop knows, in no order. It waits for the loop only.
+// Running are the containers that the loop knows, in no order. It waits for the loop only, for
+// Config.Timeout at most; then there are none.
 func (p *Plugin) Running() []Running {
-	list, _ := ask(context.Background(), p, func(l *loop) []Running { //nolint:forbidigo // The loop answers at once, or has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout) //nolint:forbidigo // Its callers have no context.
+	defer cancel()
+	list, _ := ask(ctx, p, "running", func(l *loop) []Running {
 		list := make([]Running, 0, len(l.table.containers))
 		for _, c := range l.table.containers {
 			r := Running{Who: l.table.who(c.pod), Pod: c.pod, Container: c.name, Path: c.path}
@@ -242,12 +256,12 @@ func (p *Plugin) Running() []Running {
 }
 
 // Wake makes the loop compare everything now.
-func (p *Plugin) Wake(ctx context.Context) { p.tell(ctx, (*loop).tick) }
+func (p *Plugin) Wake(ctx context.Context) { p.tell(ctx, "tick", (*loop).tick) }
 
 // Settle makes a round, and waits until all its jobs have ended, or ctx ends.
 func (p *Plugin) Settle(ctx context.Context) {
 	done := make(chan struct{})
-	p.tell(ctx, func(l *loop) {
+	p.tell(ctx, "settle", func(l *loop) {
 		l.quiet = append(l.quiet, done)
 		l.tick()
 	})
@@ -258,27 +272,71 @@ func (p *Plugin) Settle(ctx context.Context) {
 	}
 }
 
+// event is something that the loop handles, with a name for the log and the metrics.
+type event struct {
+	name string
+	do   func(*loop)
+}
+
 // tell passes an event to the loop. It returns when the loop takes it, or ctx or the loop ends.
-func (p *Plugin) tell(ctx context.Context, event func(*loop)) {
+func (p *Plugin) tell(ctx context.Context, name string, do func(*loop)) {
 	select {
-	case p.events <- event:
+	case p.events <- event{name, do}:
 	case <-p.ended:
 	case <-ctx.Done():
 	}
 }
 
-// ask has the loop answer a question. It returns an error if ctx or the loop ends before the loop
-// takes the question. Such a question is never answered, so every answer that the loop gave has
-// reached its caller.
-func ask[A any](ctx context.Context, p *Plugin, question func(*loop) A) (A, error) {
+// surely passes an event to the loop, whatever happens to the caller. It waits until ctx ends at
+// most; then the event comes later.
+func (p *Plugin) surely(ctx context.Context, name string, do func(*loop)) {
+	select {
+	case p.events <- event{name, do}:
+	case <-p.ended:
+	case <-ctx.Done():
+		go p.tell(context.WithoutCancel(ctx), name, do)
+	}
+}
+
+// undeliverable is an answer of the loop that has an effect outside: the loop has to know if it did
+// not reach its caller.
+type undeliverable interface{ undelivered(l *loop) }
+
+// ask has the loop answer a question, until ctx ends. It returns an error if ctx or the loop ends
+// before the answer is there. A question whose caller has given up is not answered. If the caller
+// gives up while the loop answers, the loop gets the answer back: see undeliverable.
+func ask[A any](ctx context.Context, p *Plugin, name string, question func(*loop) A) (A, error) {
 	var none A
 	reply := make(chan A, 1)
+	answer := event{name, func(l *loop) {
+		if ctx.Err() == nil {
+			reply <- question(l)
+		}
+	}}
 	select {
-	case p.events <- func(l *loop) { reply <- question(l) }:
-		return <-reply, nil
+	case p.events <- answer:
 	case <-p.ended:
 		return none, errGone
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
+	select {
+	case a := <-reply:
+		return a, nil
+	case <-ctx.Done():
+	}
+	// The loop handles events in their order: when it takes this one, it has given the answer, or
+	// will not give one.
+	go func() {
+		p.tell(context.WithoutCancel(ctx), name, func(l *loop) {
+			select {
+			case a := <-reply:
+				if u, has := any(a).(undeliverable); has {
+					u.undelivered(l)
+				}
+			default:
+			}
+		})
+	}()
+	return none, fmt.Errorf("the agent is too busy to answer in time: %w", context.Cause(ctx))
 }

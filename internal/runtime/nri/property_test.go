@@ -357,7 +357,7 @@ func (h *history) end(t *rapid.T) {
 		}
 		observed = append(observed, converge.Observed{ID: id, Pod: uid, Container: r.c.GetName(), Setting: r.setting})
 	}
-	if report := converge.Compare(s, observed); len(report.Updates) > 0 {
+	if report := converge.Want(s).Compare(observed); len(report.Updates) > 0 {
 		t.Fatalf("in the end something runs elsewhere: %v\n%s", report.Updates, h.said.String())
 	}
 	for _, g := range s.Grants() {

@@ -87,7 +87,7 @@ func (s *session) resize(ctx context.Context, box *api.PodSandbox, container str
 		return false, nil
 	}
 	if s.config.Engine.PreviewResize(wanted).Rejection != nil {
-		_, _ = ask(ctx, s.Plugin, func(l *loop) bool { return l.release(listed, nil) }) // What is missing may be that of a pod that is gone.
+		_, _ = ask(ctx, s.Plugin, "release", func(l *loop) bool { return l.release(listed, nil) }) // What is missing may be that of a pod that is gone.
 	}
 	return due, s.decide(ctx, wanted, true)
 }
@@ -103,7 +103,7 @@ func pendingText(pending string) string {
 // containers next.
 func (p *Plugin) decide(ctx context.Context, wanted request.Pod, asked bool) error {
 	version := p.config.Engine.Snapshot().Version
-	before, _ := ask(ctx, p, func(l *loop) vetoed { return l.vetoes[wanted.UID] }) // Without an answer it is decided again.
+	before, _ := ask(ctx, p, "vetoed", func(l *loop) vetoed { return l.vetoes[wanted.UID] }) // Without an answer it is decided again.
 	if p.repeats(before, wanted, version) {
 		return before.err // The kubelet tries again, and nothing has changed.
 	}
@@ -114,7 +114,7 @@ func (p *Plugin) decide(ctx context.Context, wanted request.Pod, asked bool) err
 	case plan.Rejection != nil:
 		err = fmt.Errorf("%w %s: %w%s", ErrResizeRejected, wanted.ID(), plan.Rejection, account(plan.Rejection, mostAccount))
 	}
-	p.tell(context.WithoutCancel(ctx), func(l *loop) { l.resized(vetoed{wanted, version, l.config.Now(), err}, asked) })
+	p.surely(ctx, "resized", func(l *loop) { l.resized(vetoed{wanted, version, l.config.Now(), err}, asked) })
 	return err
 }
 
@@ -173,9 +173,10 @@ func (l *loop) await(uid string) {
 // asks notes that the runtime asks about a resize of a pod, as a whole or of a container, after
 // whose answer the kubelet may write the pod's quota. It reports whether Paddock manages the node.
 func (s *session) asks(ctx context.Context, uid string, whole bool) (managed bool, err error) {
-	counts, err := ask(ctx, s.Plugin, func(l *loop) bool {
+	type answer struct{ counts, managed bool }
+	a, err := ask(ctx, s.Plugin, "resize", func(l *loop) answer {
 		if !l.asked(s) {
-			return false
+			return answer{}
 		}
 		if len(l.lifting) == 0 {
 			l.liftLater()
@@ -183,13 +184,12 @@ func (s *session) asks(ctx context.Context, uid string, whole bool) (managed boo
 		l.table.heard[uid] = l.config.Now()
 		l.lifting[uid] = l.config.Now().Add(relifting)
 		l.forwards = l.forwards || whole
-		managed = l.managed()
-		return true
+		return answer{true, l.managed()}
 	})
-	if err == nil && !counts {
+	if err == nil && !a.counts {
 		err = errGone
 	}
-	return managed && counts, err
+	return a.managed, err
 }
 
 // liftLater makes lift come.
@@ -198,7 +198,7 @@ func (l *loop) liftLater() {
 	l.jobs.Go(func() {
 		select {
 		case <-later:
-			l.tell(l.ctx, (*loop).lift)
+			l.tell(l.ctx, "lift", (*loop).lift)
 		case <-l.ctx.Done():
 		}
 	})
@@ -305,28 +305,30 @@ func (l *loop) reportNoVeto(why string) {
 
 // resizeContainer is an event: the kubelet changes the resources of a container. CPUs, memory nodes
 // and quota are Paddock's, in the same write. due is session.resize's.
-func (l *loop) resizeContainer(s *session, id string, due bool) placed {
+func (l *loop) resizeContainer(s *session, box *sandbox, made *container, due bool) placed {
 	if !l.asked(s) {
 		return placed{err: errGone}
 	}
 	l.soon()
+	l.learn(box, made)
+	id := made.id
 	known := l.table.containers[id]
 	if known == nil {
-		return placed{} // It has ended, or the loop never knew it.
+		return placed{} // It has ended.
 	}
 	known.started() // A kubelet resizes what runs.
 	known.awaited = time.Time{}
 	if due {
 		l.reportNoVeto("a container was changed without an UpdatePodSandbox request for its pod")
 	}
-	state := l.state()
-	updates, stranded := l.compare(state, id)
-	own := converge.Update{ID: id, Pod: known.pod, Container: known.name, Before: known.observed(state).Setting, After: desired(state, known.pod, known.name)}
+	w := l.want()
+	updates, stranded := l.compare(id)
+	own := converge.Update{ID: id, Pod: known.pod, Container: known.name, Before: known.observed(w.State()).Setting, After: w.Setting(known.pod, known.name)}
 	own.Before.Quota = node.KeepQuota // The kubelet writes another one with this request.
 	// A runtime makes the updates of the others first, so none of them takes CPUs that this
 	// container only leaves afterwards.
-	updates, _ = l.table.safe(state, updates, merged)
-	all, _ := l.table.safe(state, append(updates[:len(updates):len(updates)], own), merged)
+	updates, _ = l.table.safe(w, updates, merged)
+	all, _ := l.table.safe(w, append(updates[:len(updates):len(updates)], own), merged)
 	waits := true
 	for _, u := range all {
 		if u.ID == id {
@@ -339,7 +341,8 @@ func (l *loop) resizeContainer(s *session, id string, due bool) placed {
 		own.After.CPUs, own.After.Mems = known.has.CPUs, known.has.Mems
 		updates = append(updates, own)
 	}
-	l.reply(l.begin("", false), state, updates)
+	by := l.begin("", false)
+	l.reply(by, updates)
 	l.reportStranded(stranded)
-	return placed{updates: updates}
+	return placed{updates: updates, by: by}
 }

@@ -90,7 +90,7 @@ func (p *Plugin) makeRoom(ctx context.Context, pod request.Pod) error {
 		err  error
 		stay map[string]bool
 	}
-	a, err := ask(ctx, p, func(l *loop) answer {
+	a, err := ask(ctx, p, "make room", func(l *loop) answer {
 		switch {
 		case l.room != nil && l.room.pod != nil && l.room.pod.UID == pod.UID:
 			return answer{err: l.room.underWay()}
@@ -151,7 +151,7 @@ func (p *Plugin) settleInRoom(ctx context.Context, uid string) {
 		return
 	}
 	p.config.Moves.Promises.Drop(uid)
-	p.tell(ctx, func(l *loop) {
+	p.tell(ctx, "admitted", func(l *loop) {
 		if l.promised.uid == uid {
 			l.promised = promised{}
 		}
@@ -221,7 +221,7 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 	}
 	state := p.config.Engine.State()
 	terms := moves.TermsOf(state.Policy().Moves)
-	stay, err := ask(ctx, p, (*loop).staying)
+	stay, err := ask(ctx, p, "staying", (*loop).staying)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
 
 // carry begins a set of moves. The place is that of the pod that waits.
 func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
-	hindered, gone := ask(ctx, p, func(l *loop) error {
+	hindered, gone := ask(ctx, p, "carry", func(l *loop) error {
 		switch {
 		case l.busy():
 			return errBusy
@@ -267,7 +267,7 @@ func (p *Plugin) carry(ctx context.Context, r *room, place *node.Grant) error {
 	}
 	first := r.left[0].To
 	err := p.config.Engine.Move(ctx, first.Pod.UID, func(s *node.State) (*node.State, error) { return provable(s, r.left, r.pod, place) })
-	p.tell(context.WithoutCancel(ctx), func(l *loop) {
+	p.surely(ctx, "carried", func(l *loop) {
 		if l.notBegun(r, first.Pod.UID) {
 			l.leaveRoom(false)
 			return

@@ -55,10 +55,16 @@ func (l *loop) tick() {
 		})
 	}
 	if l.resuming {
-		l.hangUp(errors.New("the connection was closed so that the runtime synchronises and Paddock manages this node again"))
+		l.hangUp(hanging{
+			cause: errors.New("the connection was closed so that the runtime synchronises and Paddock manages this node again"),
+			still: func(l *loop) bool { return l.resuming },
+		})
 	}
 	l.keepNotices()
+	l.keepGone()
 	if len(l.foreign) > 0 || l.resuming {
+		l.differing = map[string]differing{} // Nothing is assigned here now.
+		l.config.Observer.Unverified(0)
 		return
 	}
 	l.overdue()
@@ -70,12 +76,20 @@ func (l *loop) tick() {
 			l.settle(func(by *operation) bool { return by.creates == c.id }, (*container).doubt)
 		}
 	}
-	l.look()
+	inspects := l.back == nil && l.inspect()
+	if !inspects {
+		l.look()
+	}
 	if l.back == nil {
 		l.list()
 		l.adoptLate()
 		l.follow()
 		l.keepQuotas("quotas", nil)
+	}
+	if inspects {
+		l.soon() // What is compared now is not changed meanwhile. The comparison pushes when it ends.
+		l.publish()
+		return
 	}
 	l.push()
 }
@@ -95,9 +109,7 @@ func (l *loop) list() {
 
 // listed is an event: the source of pods answered, or did not.
 func (l *loop) listed(listed map[string]request.Pod, err error) {
-	if err != nil {
-		l.config.Log.WarnContext(l.flow, "the list of pods cannot be read: it is unknown which pods are gone", "error", err)
-	}
+	l.reportList(err)
 	if !l.synchronised {
 		return
 	}
@@ -121,6 +133,20 @@ func (l *loop) listed(listed map[string]request.Pod, err error) {
 			l.reported[uid] = true
 			l.reportPlan(s, g, now)
 		}
+	}
+}
+
+// reportList logs that the source of pods does not answer: once when that begins, and from time to
+// time while it lasts.
+func (l *loop) reportList(err error) {
+	now := l.config.Now()
+	switch {
+	case err != nil && now.Sub(l.unlistedAt) >= relisted:
+		l.unlistedAt = now
+		l.config.Log.WarnContext(l.flow, "the list of pods cannot be read: it is unknown which pods are gone", "error", err)
+	case err == nil && !l.unlistedAt.IsZero():
+		l.unlistedAt = time.Time{}
+		l.config.Log.InfoContext(l.flow, "the list of pods can be read again")
 	}
 }
 
@@ -265,9 +291,9 @@ func (l *loop) push() {
 		return
 	}
 	l.advance()
-	s := l.state()
+	w := l.want()
 	now := l.config.Now()
-	updates, stranded := l.compare(s, "")
+	updates, stranded := l.compare("")
 	if l.back != nil && len(updates)+l.table.beingCreated() == 0 {
 		select {
 		case <-l.back.done:
@@ -281,7 +307,7 @@ func (l *loop) push() {
 		c := l.table.containers[u.ID]
 		return c.waits(now) || now.Before(c.awaited)
 	})
-	updates, withheld := l.table.safe(s, updates, unsolicited)
+	updates, withheld := l.table.safe(w, updates, unsolicited)
 	if withheld > 0 || len(updates) < all {
 		l.soon()
 	}
@@ -298,17 +324,19 @@ func (l *loop) push() {
 	}
 	f := &flight{by: l.begin("", true), session: l.session, updates: updates}
 	for _, u := range updates {
-		l.table.containers[u.ID].send(f.by, u.After, takes(s, u))
+		l.table.containers[u.ID].send(f.by, u.After, takes(w, u))
 	}
 	l.flight = f
 	l.jobs.Go(func() { // It ends with its connection at the latest.
 		failed, err := f.session.link.UpdateContainers(messages)
-		l.tell(l.ctx, func(l *loop) { l.landed(f, failed, err) })
+		l.tell(l.ctx, "landed", func(l *loop) { l.landed(f, failed, err) })
 	})
 }
 
-// owe closes the connection of a runtime that takes updates only in replies and sent no request for
-// a while: it synchronises again, and that reply contains them. If updates are soon needed again,
+// owe closes the connection of a runtime that takes updates only in replies, if none took them for
+// a while: the runtime synchronises again, and that reply contains them. While the runtime creates
+// a sandbox or a container, this waits, for as long as a kubelet waits for a creation: what is
+// created between two connections is created without Paddock. If updates are soon needed again,
 // because they fail or another process writes the cgroups, the wait doubles each time.
 func (l *loop) owe(now time.Time, owes bool) {
 	wait := owing << l.dunned
@@ -321,29 +349,15 @@ func (l *loop) owe(now time.Time, owes bool) {
 		}
 		l.owed = now
 		l.soon()
-	case now.Sub(l.owed) < wait:
+	case now.Sub(l.owed) < wait, now.Sub(l.owed) < wait+creation && l.underWay():
 		l.soon()
 	default:
-		if l.hangUp(errors.New("the connection was closed so that the runtime synchronises and takes the updates that wait")) {
-			l.dunned, l.dunnedAt = min(l.dunned+1, patience), now
-		}
+		l.hangUp(hanging{
+			cause: errors.New("the connection was closed so that the runtime synchronises and takes the updates that wait"),
+			still: func(l *loop) bool { return !l.owed.IsZero() },
+			done:  func(l *loop) { l.dunned, l.dunnedAt = min(l.dunned+1, patience), l.config.Now() },
+		})
 	}
-}
-
-// hangUp ends the connection. The runtime synchronises the next one. hangUp waits until no request
-// is open: a runtime that loses the connection while it waits for an answer continues without
-// Paddock. It reports whether the connection ends now.
-func (l *loop) hangUp(cause error) bool {
-	s := l.session
-	switch {
-	case s == nil:
-	case s.open.Load() > 0 || l.config.Now().Sub(l.heard) < calm:
-		l.within(calm)
-	default:
-		s.cancel(cause)
-		return true
-	}
-	return false
 }
 
 // overdue asks the runtime to synchronise again if an update never landed although other requests
@@ -351,9 +365,13 @@ func (l *loop) hangUp(cause error) bool {
 // meanwhile, and if the connection were closed, the runtime would create its next container without
 // Paddock.
 func (l *loop) overdue() {
-	if f := l.flight; f != nil && l.heard.Sub(f.by.at) >= landing {
+	f := l.flight
+	if f == nil || l.heard.Sub(f.by.at) < landing {
+		return
+	}
+	if l.hanging.session == nil {
 		l.config.Log.ErrorContext(l.flow, "the runtime does not apply an update: the connection is closed so that the runtime synchronises", "containers", len(f.updates), "for", landing.String())
-		l.hangUp(errors.New("the runtime did not apply an update"))
+		l.hangUp(hanging{cause: errors.New("the runtime did not apply an update"), still: func(l *loop) bool { return l.flight == f }})
 	}
 }
 

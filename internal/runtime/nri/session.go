@@ -2,7 +2,6 @@ package nri
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -26,8 +25,15 @@ type session struct {
 	// cancel ends the connection. over is true when it has ended.
 	cancel context.CancelCauseFunc
 	over   atomic.Bool
-	// open are the requests that are not answered yet.
-	open atomic.Int64
+	// open are the requests that are not answered yet, answered is the time of the last answer.
+	open     atomic.Int64
+	answered atomic.Pointer[time.Time]
+	// renewing is true while requests that create or resize something fail, because the connection
+	// is about to end.
+	renewing atomic.Bool
+	// listsLate is true if the runtime synchronises while it creates containers, and does not show
+	// them then.
+	listsLate bool
 }
 
 // answer limits the time of a request. The caller calls the function that it returns with the
@@ -38,8 +44,10 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 	ctx, cancel := context.WithTimeout(s.config.Operation(ctx), s.timeout)
 	return ctx, func(err *error) {
 		cancel()
+		now := s.config.Now()
+		s.answered.Store(&now)
 		s.open.Add(-1)
-		s.config.Observer.Hook(hook, s.config.Now().Sub(begin), *err)
+		s.config.Observer.Hook(hook, now.Sub(begin), *err)
 	}
 }
 
@@ -53,11 +61,11 @@ func (s *session) Configure(ctx context.Context, _, runtime, release string) (ap
 	if theirs := s.link.RequestTimeout(); theirs > 0 {
 		timeout = min(timeout, theirs/2)
 	}
-	counts, err := ask(ctx, s.Plugin, func(l *loop) bool {
+	counts, err := ask(ctx, s.Plugin, "Configure", func(l *loop) bool {
 		if l.session != s {
 			return false
 		}
-		s.mayUpdate, s.timeout = mayUpdate, timeout
+		s.mayUpdate, s.timeout, s.listsLate = mayUpdate, timeout, runtime == "cri-o"
 		return true
 	})
 	if err != nil {
@@ -81,25 +89,41 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	if pod.GetUid() == "" {
 		return nil
 	}
-	var managed bool
-	entered, err := ask(ctx, s.Plugin, func(l *loop) (err error) {
-		managed, err = l.enter(s, sandboxFrom(pod))
-		return err
+	if s.renewing.Load() {
+		return errRenewing
+	}
+	type answer struct {
+		managed bool
+		err     error
+	}
+	entered, err := ask(ctx, s.Plugin, "RunPodSandbox", func(l *loop) (a answer) {
+		a.managed, a.err = l.enter(s, sandboxFrom(pod))
+		return a
 	})
-	if err = errors.Join(err, entered); err != nil || !managed {
+	leave := func(l *loop) { l.leave(s, pod.GetId()) }
+	if err != nil {
+		s.surely(ctx, "leave", leave)
 		return err
+	}
+	if !entered.managed || entered.err != nil {
+		return entered.err
 	}
 	grant, err := s.admit(ctx, pod, s.lookupOrEstimate)
 	if err != nil {
-		s.tell(context.WithoutCancel(ctx), func(l *loop) { l.leave(s, pod.GetId()) })
+		s.surely(ctx, "leave", leave)
 		return err
 	}
-	s.setQuota(ctx, grant, grant.PodQuota(s.config.Engine.State().Policy()), []string{pod.GetLinux().GetCgroupParent()})
+	s.setQuotaWithin(ctx, grant, grant.PodQuota(s.config.Engine.State().Policy()), []string{pod.GetLinux().GetCgroupParent()})
 	return nil
 }
 
 func sandboxFrom(pod *api.PodSandbox) *sandbox {
 	return &sandbox{id: pod.GetId(), pod: pod.GetUid(), who: podName(pod), parent: pod.GetLinux().GetCgroupParent(), grant: handover.TextOf(pod.GetAnnotations())}
+}
+
+// containerFrom is a container without what is known of its setting.
+func containerFrom(pod *api.PodSandbox, c *api.Container) *container {
+	return &container{id: c.GetId(), pod: pod.GetUid(), name: c.GetName(), path: c.GetLinux().GetCgroupsPath()}
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
@@ -110,6 +134,9 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	defer func() { done(&err) }()
 	if pod.GetUid() == "" {
 		return nil, nil, nil
+	}
+	if s.renewing.Load() {
+		return nil, nil, errRenewing
 	}
 	fail := func(err error) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 		return nil, nil, fmt.Errorf("paddock: container %s of pod %s: %w", c.GetName(), podName(pod), err)
@@ -127,9 +154,9 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 			return nil, nil, err
 		}
 	}
-	made := &container{id: c.GetId(), pod: pod.GetUid(), name: c.GetName(), path: c.GetLinux().GetCgroupsPath()}
+	made := containerFrom(pod, c)
 	s.glance(ctx)
-	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.create(s, made) })
+	p, err := ask(ctx, s.Plugin, "CreateContainer", func(l *loop) placed { return l.create(s, sandboxFrom(pod), made) })
 	if err == nil {
 		err = p.err
 	}
@@ -163,9 +190,9 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 // manages this node.
 func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Container, setting converge.Setting, pinned bool) (managed bool, err error) {
 	if !pinned {
-		return ask(ctx, s.Plugin, (*loop).managed)
+		return ask(ctx, s.Plugin, "managed", (*loop).managed)
 	}
-	counts, err := ask(ctx, s.Plugin, func(l *loop) bool { return l.pinned(s, c.GetId(), foreigner{podName(pod), c.GetName(), setting}) })
+	counts, err := ask(ctx, s.Plugin, "pinned", func(l *loop) bool { return l.pinned(s, c.GetId(), foreigner{podName(pod), c.GetName(), setting}) })
 	if err == nil && !counts {
 		err = errGone
 	}
@@ -174,26 +201,26 @@ func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Contain
 
 // PostCreateContainer proves that a container exists, and that the updates in the reply to its
 // creation were made.
-func (s *session) PostCreateContainer(ctx context.Context, _ *api.PodSandbox, c *api.Container) (err error) {
+func (s *session) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostCreateContainer")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, func(l *loop) bool { return l.created(s, c.GetId()) })
+	_, err = ask(ctx, s.Plugin, "created", func(l *loop) bool { return l.created(s, sandboxFrom(pod), containerFrom(pod, c)) })
 	return err
 }
 
 // StartContainer proves the same, for runtimes that do not report the creation.
-func (s *session) StartContainer(ctx context.Context, _ *api.PodSandbox, c *api.Container) (err error) {
+func (s *session) StartContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "StartContainer")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, func(l *loop) bool { return l.created(s, c.GetId()) })
+	_, err = ask(ctx, s.Plugin, "created", func(l *loop) bool { return l.created(s, sandboxFrom(pod), containerFrom(pod, c)) })
 	return err
 }
 
 // PostStartContainer proves that a container runs: from now on updates reach it.
-func (s *session) PostStartContainer(ctx context.Context, _ *api.PodSandbox, c *api.Container) (err error) {
+func (s *session) PostStartContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostStartContainer")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, func(l *loop) bool { return l.started(s, c.GetId()) })
+	_, err = ask(ctx, s.Plugin, "PostStartContainer", func(l *loop) bool { return l.started(s, sandboxFrom(pod), containerFrom(pod, c)) })
 	return err
 }
 
@@ -203,6 +230,9 @@ func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	defer func() { done(&err) }()
 	if pod.GetUid() == "" {
 		return nil, nil
+	}
+	if s.renewing.Load() {
+		return nil, errRenewing
 	}
 	setting, err := settingOf(r)
 	if err != nil {
@@ -220,7 +250,7 @@ func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 		return nil, err
 	}
 	s.glance(ctx)
-	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.resizeContainer(s, c.GetId(), due) })
+	p, err := ask(ctx, s.Plugin, "UpdateContainer", func(l *loop) placed { return l.resizeContainer(s, sandboxFrom(pod), containerFrom(pod, c), due) })
 	if err == nil {
 		err = p.err
 	}
@@ -233,6 +263,9 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 	defer func() { done(&err) }()
 	if pod.GetUid() == "" {
 		return nil
+	}
+	if s.renewing.Load() {
+		return errRenewing
 	}
 	managed, err := s.asks(ctx, pod.GetUid(), true)
 	if err != nil || !managed {
@@ -250,7 +283,7 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
 	ctx, done := s.answer(ctx, "StopContainer")
 	s.glance(ctx)
-	p, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), true) })
+	p, err := ask(ctx, s.Plugin, "StopContainer", func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), true) })
 	done(&err)
 	return updatesOf(p.updates), nil
 }
@@ -258,7 +291,7 @@ func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api
 // RemoveContainer forgets a container.
 func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) error {
 	ctx, done := s.answer(ctx, "RemoveContainer")
-	_, err := ask(ctx, s.Plugin, func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), false) })
+	_, err := ask(ctx, s.Plugin, "RemoveContainer", func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), false) })
 	done(&err)
 	return nil
 }
@@ -266,7 +299,7 @@ func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *a
 // StopPodSandbox forgets a sandbox.
 func (s *session) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	ctx, done := s.answer(ctx, "StopPodSandbox")
-	_, err := ask(ctx, s.Plugin, func(l *loop) bool { return l.leave(s, pod.GetId()) })
+	_, err := ask(ctx, s.Plugin, "leave", func(l *loop) bool { return l.leave(s, pod.GetId()) })
 	done(&err)
 	return nil
 }
@@ -274,7 +307,7 @@ func (s *session) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error
 // RemovePodSandbox forgets a sandbox, as StopPodSandbox does.
 func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	ctx, done := s.answer(ctx, "RemovePodSandbox")
-	_, err := ask(ctx, s.Plugin, func(l *loop) bool { return l.leave(s, pod.GetId()) })
+	_, err := ask(ctx, s.Plugin, "leave", func(l *loop) bool { return l.leave(s, pod.GetId()) })
 	done(&err)
 	return nil
 }
@@ -284,7 +317,7 @@ func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) err
 func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "Synchronize")
 	defer func() { done(&err) }()
-	o, err := ask(ctx, s.Plugin, func(l *loop) observed { return l.observe(s, pods, containers) })
+	o, err := ask(ctx, s.Plugin, "observe", func(l *loop) observed { return l.observe(s, pods, containers) })
 	if err == nil {
 		err = o.err
 	}
@@ -297,7 +330,10 @@ func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, conta
 		_ = s.releaseGone(ctx) // The next round reports it.
 		missed = s.adopt(ctx, o.without, s.timeout)
 	}
-	p, err := ask(context.WithoutCancel(ctx), s.Plugin, func(l *loop) placed { return l.synchronise(s, missed, sights) })
+	// The adoption may have used up the time. The runtime waits for twice as long.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout/2)
+	defer cancel()
+	p, err := ask(ending, s.Plugin, "Synchronize", func(l *loop) placed { return l.synchronise(s, append(o.unasked, missed...), sights) })
 	if err == nil {
 		err = p.err
 	}

@@ -19,7 +19,10 @@ type observed struct {
 	// sights are the containers whose cgroups are to be read: the runtime does not know of lost
 	// updates, or of other processes that write there.
 	sights []*sight
-	err    error
+	// unasked are the pods, by name, of which containers were created since the last answer to the
+	// runtime.
+	unasked []string
+	err     error
 }
 
 // observe is an event: the table becomes what the runtime shows. The loop no longer waits for
@@ -29,13 +32,14 @@ func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Con
 	if s != l.session {
 		return observed{err: errGone}
 	}
-	heard := l.table.heard
+	before := l.table
 	l.table, l.replies, l.flight = newTable(l.config.Now()), nil, nil
-	l.table.heard = heard
+	l.table.heard = before.heard
+	w, unasked := converge.Want(l.config.Engine.State()), map[string]bool{}
 	uids, created := map[string]string{}, map[string]int64{}
 	for _, pod := range pods {
 		if uids[pod.GetId()] = pod.GetUid(); pod.GetUid() != "" {
-			l.table.sandboxes[pod.GetId()] = sandboxFrom(pod)
+			l.table.enter(sandboxFrom(pod))
 		}
 	}
 	for _, c := range containers {
@@ -43,21 +47,54 @@ func (l *loop) observe(s *session, pods []*api.PodSandbox, containers []*api.Con
 		if uid == "" || c.GetState() == api.ContainerState_CONTAINER_STOPPED {
 			continue
 		}
-		l.table.containers[c.GetId()] = l.found(uid, c)
+		l.table.containers[c.GetId()] = l.found(w, uid, c)
+		if l.startedUnasked(w, before, c) {
+			unasked[l.table.who(uid)] = true
+		}
 		if at, there := created[uid]; !there || c.GetCreatedAt() < at {
 			created[uid] = c.GetCreatedAt()
 		}
+	}
+	if s.listsLate {
+		l.keepUnlisted(before, containers)
 	}
 	l.resuming = false
 	l.findForeign()
 	oldest := slices.SortedFunc(maps.Keys(created), func(a, b string) int {
 		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
 	})
-	return observed{managed: l.managed(), without: l.without(oldest), sights: l.sights()}
+	return observed{managed: l.managed(), without: l.without(oldest), sights: l.sights(), unasked: slices.Sorted(maps.Keys(unasked))}
+}
+
+// startedUnasked reports whether a container was created while no runtime asked Paddock. The last
+// answer of an earlier process is known to some seconds, so what was created since then and has its
+// CPUs counts as created by its answer.
+func (l *loop) startedUnasked(w *converge.Wanted, before *table, c *api.Container) bool {
+	if l.shown {
+		return before.containers[c.GetId()] == nil
+	}
+	now := l.table.containers[c.GetId()]
+	return c.GetCreatedAt() >= l.lost.UnixNano() && !now.has.CPUs.Equal(w.Setting(now.pod, now.name).CPUs)
+}
+
+// keepUnlisted keeps the containers that a runtime creates just now and does not show. It shows
+// them only after their creation, and those whose creation failed or that have ended never. It is
+// open whether the reply to the creation was applied.
+func (l *loop) keepUnlisted(before *table, shown []*api.Container) {
+	now, listed := l.config.Now(), map[string]bool{}
+	for _, c := range shown {
+		listed[c.GetId()] = true
+	}
+	for id, c := range before.containers {
+		if c.phase == creating && !listed[id] && now.Sub(c.since) < creation && c.unlisted.IsZero() {
+			c.has, c.sent, c.learned, c.unlisted = c.everything(), nil, true, now
+			l.table.containers[id] = c
+		}
+	}
 }
 
 // found is a container that the runtime shows, with the setting that the runtime shows.
-func (l *loop) found(uid string, c *api.Container) *container {
+func (l *loop) found(w *converge.Wanted, uid string, c *api.Container) *container {
 	setting, err := settingOf(c.GetLinux().GetResources())
 	if err != nil {
 		l.config.Log.ErrorContext(l.flow, "the CPUs of a container cannot be read: Paddock assumes that it runs on all CPUs", "uid", uid, "container", c.GetName(), "error", err)
@@ -68,7 +105,7 @@ func (l *loop) found(uid string, c *api.Container) *container {
 	}
 	return &container{
 		id: c.GetId(), pod: uid, name: c.GetName(), path: c.GetLinux().GetCgroupsPath(), has: setting, phase: phase,
-		own: owns(l.config.Engine.State(), uid, c.GetName()), since: l.config.Now(), begun: c.GetState() == api.ContainerState_CONTAINER_RUNNING,
+		own: w.Owns(uid, c.GetName()), since: l.config.Now(), begun: c.GetState() == api.ContainerState_CONTAINER_RUNNING,
 	}
 }
 
@@ -98,11 +135,8 @@ func (l *loop) without(uids []string) []*sandbox {
 		if l.grant(uid) != nil {
 			continue
 		}
-		for _, id := range slices.Sorted(maps.Keys(l.table.sandboxes)) {
-			if box := l.table.sandboxes[id]; box.pod == uid {
-				boxes = append(boxes, box)
-				break
-			}
+		if box := l.table.sandboxOf(uid); box != nil {
+			boxes = append(boxes, box)
 		}
 	}
 	return boxes
@@ -120,12 +154,13 @@ func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed 
 		l.shown, l.seen = true, followed{} // Moves of an earlier process begin.
 	}
 	var updates []converge.Update
+	var by *operation
 	if len(l.foreign) == 0 {
-		state := l.state()
 		var stranded []converge.Observed
-		updates, stranded = l.compare(state, "")
-		updates, _ = l.table.safe(state, updates, stepwise)
-		l.reply(l.begin("", false), state, updates)
+		updates, stranded = l.compare("")
+		updates, _ = l.table.safe(l.want(), updates, stepwise)
+		by = l.begin("", false)
+		l.reply(by, updates)
 		l.reportStranded(stranded)
 	}
 	now := l.config.Now()
@@ -134,6 +169,8 @@ func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed 
 	l.publish()
 	l.config.Observer.Away(away)
 	l.config.Observer.Connected(true)
+	slices.Sort(missed)
+	missed = slices.Compact(missed)
 	var repaired []string
 	for _, u := range updates {
 		repaired = append(repaired, u.Pod+"/"+u.Container)
@@ -144,5 +181,5 @@ func (l *loop) synchronise(s *session, missed []string, sights []*sight) placed 
 	l.config.Log.InfoContext(l.flow, "synchronised with the runtime", "away", away.String(), "containers", len(l.table.containers),
 		"pods_started_without_paddock", missed, "containers_repaired", repaired)
 	l.shortly()
-	return placed{updates: updates}
+	return placed{updates: updates, by: by}
 }

@@ -3,6 +3,7 @@ package nri
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
@@ -14,6 +15,8 @@ import (
 type table struct {
 	containers map[string]*container // by runtime id
 	sandboxes  map[string]*sandbox   // by runtime id
+	// boxes are the sandboxes of each pod, by UID, the first by id at the front.
+	boxes map[string][]*sandbox
 	// heard is the time of a pod's last event, by UID. since is when the table was made.
 	heard map[string]time.Time
 	since time.Time
@@ -41,6 +44,7 @@ const (
 
 type container struct {
 	id, pod, name string
+	who           string // the pod's namespace/name, if no request has named its sandbox; else empty
 	path          string // of its cgroup, as the runtime names it
 	phase         phase
 	// has is the setting of the container; in phase unknown it includes all that the container may
@@ -50,6 +54,12 @@ type container struct {
 	since time.Time
 	// begun is true once the container was running, or had a cgroup, which it gets when it starts.
 	begun bool
+	// learned is true for a container that the runtime created without asking, until its cgroup is
+	// read: see learn.
+	learned bool
+	// unlisted is when the runtime synchronised while it created the container, and did not show
+	// it; zero: it never did.
+	unlisted time.Time
 	// sent are the settings that were sent for the container and that it may not have yet. sure is
 	// true if there is one, and if the container was settled before it.
 	sent []sending
@@ -105,24 +115,51 @@ type sandbox struct {
 }
 
 func newTable(now time.Time) *table {
-	return &table{containers: map[string]*container{}, sandboxes: map[string]*sandbox{}, heard: map[string]time.Time{}, since: now}
+	return &table{containers: map[string]*container{}, sandboxes: map[string]*sandbox{}, boxes: map[string][]*sandbox{}, heard: map[string]time.Time{}, since: now}
 }
 
-func (t *table) hasSandbox(pod string) bool {
-	for _, s := range t.sandboxes {
-		if s.pod == pod {
-			return true
+// enter adds a sandbox, or replaces it.
+func (t *table) enter(box *sandbox) {
+	t.leave(box.id)
+	t.sandboxes[box.id] = box
+	at, _ := slices.BinarySearchFunc(t.boxes[box.pod], box.id, func(b *sandbox, id string) int { return strings.Compare(b.id, id) })
+	t.boxes[box.pod] = slices.Insert(t.boxes[box.pod], at, box)
+}
+
+// leave takes a sandbox out. It returns nil if it is not there.
+func (t *table) leave(id string) *sandbox {
+	box := t.sandboxes[id]
+	if box == nil {
+		return nil
+	}
+	delete(t.sandboxes, id)
+	t.boxes[box.pod] = slices.DeleteFunc(t.boxes[box.pod], func(b *sandbox) bool { return b == box })
+	if len(t.boxes[box.pod]) == 0 {
+		delete(t.boxes, box.pod)
+	}
+	return box
+}
+
+func (t *table) hasSandbox(pod string) bool { return len(t.boxes[pod]) > 0 }
+
+// sandboxOf is the first sandbox of a pod by id, or one without an id if only a container of the
+// pod is known; nil: neither is.
+func (t *table) sandboxOf(pod string) *sandbox {
+	if boxes := t.boxes[pod]; len(boxes) > 0 {
+		return boxes[0]
+	}
+	for _, c := range t.containers {
+		if c.pod == pod && c.who != "" {
+			return &sandbox{pod: pod, who: c.who}
 		}
 	}
-	return false
+	return nil
 }
 
 // who is the name of a pod, for people.
 func (t *table) who(pod string) string {
-	for _, s := range t.sandboxes {
-		if s.pod == pod {
-			return s.who
-		}
+	if boxes := t.boxes[pod]; len(boxes) > 0 {
+		return boxes[0].who
 	}
 	return pod
 }
@@ -139,8 +176,8 @@ func (t *table) pods() []string {
 // parents are the cgroups of a pod's sandboxes.
 func (t *table) parents(pod string) []string {
 	var parents []string
-	for _, s := range t.sandboxes {
-		if s.pod == pod && s.parent != "" && !slices.Contains(parents, s.parent) {
+	for _, s := range t.boxes[pod] {
+		if s.parent != "" && !slices.Contains(parents, s.parent) {
 			parents = append(parents, s.parent)
 		}
 	}
@@ -166,8 +203,10 @@ func (c *container) send(by *operation, after converge.Setting, own bool) {
 func (c *container) started() {
 	c.begun = true
 	if c.phase == creating {
-		c.phase = settled
 		c.touched++
+		if c.phase = settled; c.learned {
+			c.phase = unknown
+		}
 	}
 }
 
@@ -232,7 +271,7 @@ func (c *container) rest(p phase) {
 func (c *container) see(file converge.Setting, late bool) {
 	switch c.phase {
 	case settled, unknown:
-		c.has, c.phase = file, settled
+		c.has, c.phase, c.learned = file, settled, false
 	case updating:
 		last := c.sent[len(c.sent)-1]
 		there := sameCPUs(last.after, file)
@@ -283,22 +322,6 @@ func (c *container) everything() converge.Setting {
 // waits reports whether a reply that changes the container may still be applied.
 func (c *container) waits(now time.Time) bool {
 	return slices.ContainsFunc(c.sent, func(s sending) bool { return now.Sub(s.by.at) < resend })
-}
-
-// desired is what a container should have. A container belongs on the node shared pool if its pod
-// has no grant, or was admitted without it.
-func desired(s *node.State, pod, name string) converge.Setting {
-	return converge.DesiredFor(s, pod, name)
-}
-
-// owns reports whether a container has CPUs that are not the node's: its own, or its pod's.
-func owns(s *node.State, pod, name string) bool {
-	g, known := s.Grant(pod)
-	if !known {
-		return false
-	}
-	_, i := g.Pod.Container(name)
-	return i >= 0 && g.Isolation(i) != node.HostIsolation
 }
 
 // beingCreated is how many containers no update reaches yet.

@@ -274,6 +274,9 @@ func (o *ordeal) start() {
 		Socket: "in memory", Timeout: answerWithin, Period: 10 * time.Second, Grace: 30 * time.Second, TakeOver: true,
 		Moves: nri.MovesConfig{Notice: 500 * time.Millisecond, Interval: 5 * time.Second, Promises: kept, Observer: a},
 	}
+	if o.verifies {
+		c.Seen = seen(o.runtime)
+	}
 	if o.estimate {
 		c.Estimate = func(err error) bool { return errors.Is(err, sim.ErrUnknownPod) }
 	}

@@ -30,11 +30,12 @@ const answerWithin = time.Second
 // it to end; the storms come at their own times.
 type history struct {
 	// required makes the runtime create no container without the plugin. old is a runtime that
-	// takes no unsolicited updates. estimate lets the plugin read requests from cgroup numbers.
-	// dynamic is a policy that aligns pods, and moves them.
-	required, old, estimate, dynamic bool
-	acts                             []act
-	storms                           []storm
+	// takes no unsolicited updates, crio one that is synchronised while it creates containers.
+	// estimate lets the plugin read requests from cgroup numbers. dynamic is a policy that aligns
+	// pods, and moves them. verifies lets the plugin compare what runs by itself.
+	required, old, crio, estimate, dynamic, verifies bool
+	acts                                             []act
+	storms                                           []storm
 }
 
 // frequent are the kinds of storms as often as it takes for each to strike in one of twenty
@@ -67,6 +68,7 @@ func histories() *rapid.Generator[history] {
 	return rapid.Custom(func(t *rapid.T) history {
 		return history{
 			required: rapid.IntRange(0, 2).Draw(t, "required") == 2, old: rapid.IntRange(0, 4).Draw(t, "old") == 4,
+			crio: rapid.IntRange(0, 3).Draw(t, "CRI-O") == 3, verifies: rapid.Bool().Draw(t, "verifies"),
 			estimate: rapid.IntRange(0, 3).Draw(t, "estimate") == 3, dynamic: rapid.Bool().Draw(t, "dynamic"),
 			acts: rapid.SliceOfN(acts, 10, 40).Draw(t, "acts"), storms: rapid.SliceOfN(storms, 4, 12).Draw(t, "storms"),
 		}
@@ -106,9 +108,9 @@ func TestConcurrentHistories(t *testing.T) {
 
 // mix counts the histories in which each fault struck.
 type mix struct {
-	histories, required, old, estimate, dynamic, events int
-	resized, notResized, moved, notMoved                int
-	struck                                              [calamities]int
+	histories, required, old, crio, estimate, dynamic, verifies, events int
+	resized, notResized, moved, notMoved                                int
+	struck                                                              [calamities]int
 }
 
 func (m *mix) add(o *ordeal) {
@@ -119,7 +121,7 @@ func (m *mix) add(o *ordeal) {
 	for _, n := range []struct {
 		is    bool
 		count *int
-	}{{o.required, &m.required}, {o.old, &m.old}, {o.estimate, &m.estimate}, {o.dynamic, &m.dynamic}} {
+	}{{o.required, &m.required}, {o.old, &m.old}, {o.crio, &m.crio}, {o.estimate, &m.estimate}, {o.dynamic, &m.dynamic}, {o.verifies, &m.verifies}} {
 		if n.is {
 			*n.count++
 		}
@@ -144,6 +146,8 @@ func (m *mix) print(t *testing.T) {
 	t.Logf("%d moves were made, %d given up", m.moved, m.notMoved)
 	line("the plugin is required", m.required)
 	line("the runtime takes no unsolicited updates", m.old)
+	line("the runtime is CRI-O", m.crio)
+	line("the plugin verifies", m.verifies)
 	line("requests are estimated", m.estimate)
 	line("the policy moves pods", m.dynamic)
 	t.Logf("%d histories, %d events; of the histories in which a fault struck:%s", m.histories, m.events, &b)
@@ -199,12 +203,16 @@ func newOrdeal(ctx context.Context, h history) *ordeal {
 		o.disk.state = aligning()
 	}
 	o.checker = simtest.NewChecker(func() *node.State { return o.agent.Load().engine.State() })
+	o.checker.ListsLate = h.crio
 	c := sim.Config{Now: time.Now, After: time.After, Fault: o.fault, Observe: o.observe}
 	if h.required {
 		c.Required = []string{"paddock"}
 	}
 	if h.old {
 		c.Name, c.Version, c.NRIVersion, c.SilentPods = "containerd", "2.1.4", "v0.8.0", true
+	}
+	if h.crio {
+		c = simtest.CRIO(c)
 	}
 	o.runtime = sim.New(o.ctx, c)
 	o.kubelet = o.runtime.NewKubelet(sim.KubeletConfig{Log: o.log})
@@ -236,6 +244,9 @@ func (o *ordeal) live(ctx context.Context) {
 	o.mu.Unlock()
 	acts.Wait()
 	wait(5 * time.Minute)
+	if o.old || o.crio { // Updates that failed again and again wait for some five minutes.
+		wait(6 * time.Minute)
+	}
 }
 
 // act does one thing. It does not wait for its end.
@@ -341,7 +352,7 @@ func (o *ordeal) observe(e sim.Event) {
 		o.struck[runsUnlisted] = true
 	case e.Kind == sim.Replied && e.Hook != "" && e.Setting.CPUs.IsEmpty():
 		broken = "the plugin gave it no CPUs"
-	case e.Hook == "UpdateContainers" && o.old:
+	case e.Hook == "UpdateContainers" && (o.old || o.crio):
 		broken = "the runtime does not stand unsolicited updates"
 	}
 	if broken != "" && o.broken == nil {
@@ -380,6 +391,7 @@ func (o *ordeal) judge() error {
 			errs = append(errs, fmt.Errorf("pod %s is gone and has %s", g.Pod.UID, g.Pool))
 		}
 	}
+	errs = append(errs, o.agent.Load().plugin.Status().Verified())
 	for uid := range o.agent.Load().plugin.Status().Unenforced {
 		errs = append(errs, fmt.Errorf("pod %s is not known to run on its CPUs", uid))
 	}
@@ -410,7 +422,7 @@ func (o *ordeal) judge() error {
 func (o *ordeal) account() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return fmt.Sprintf("required %t, old %t, estimate %t, dynamic %t\nevents:\n%s\nlog:\n%s", o.required, o.old, o.estimate, o.dynamic, strings.Join(o.events, "\n"), o.said.String())
+	return fmt.Sprintf("required %t, old %t, CRI-O %t, estimate %t, dynamic %t, verifies %t\nevents:\n%s\nlog:\n%s", o.required, o.old, o.crio, o.estimate, o.dynamic, o.verifies, strings.Join(o.events, "\n"), o.said.String())
 }
 
 // Write is the log's.

@@ -335,6 +335,30 @@ func (r *Runtime) removed(ctx context.Context, c *container) error {
 	})
 }
 
+// Running is a container that runs, as the kubelet and the kernel show it.
+type Running struct {
+	converge.Observed
+	// Who is the pod's namespace/name, Path the container's cgroup.
+	Who, Path string
+}
+
+// Running are the containers that run, in no order.
+func (r *Runtime) Running() []Running {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []Running
+	for id, c := range r.containers {
+		if c.cgroup != nil && c.state == api.ContainerState_CONTAINER_RUNNING {
+			asked := c.sandbox.asked
+			list = append(list, Running{
+				Observed: converge.Observed{ID: id, Pod: asked.UID, Container: c.name, Setting: c.cgroup.setting()},
+				Who:      asked.Namespace + "/" + asked.Name, Path: c.path(),
+			})
+		}
+	}
+	return list
+}
+
 // Observe returns the settings of all containers' cgroups, by pod, then by container.
 func (r *Runtime) Observe() []converge.Observed {
 	r.mu.Lock()

@@ -21,6 +21,9 @@
 //   - A plugin that connects is registered, configured and synchronised. No request of the kubelet is under way while
 //     it is synchronised.
 //
+// CRIO makes it behave as CRI-O does in the last point and in two others: a plugin is synchronised
+// while containers are in creation, which are not shown then, and an unsolicited update hangs.
+//
 // Kubelet runs the pods that it is given: a sandbox, then the init containers, sidecars and apps in
 // their order. A rejected pod is tried again, soon at first, and when another pod has ended. A pod
 // that should not run any more leaves the list first; then its containers and its sandbox end.

@@ -144,6 +144,17 @@ func (w *world) running() string {
 	return strings.Join(words, ", ")
 }
 
+// seen is nri.Config.Seen.
+func seen(r *sim.Runtime) func(context.Context, map[string]string) ([]nri.Seen, error) {
+	return func(context.Context, map[string]string) ([]nri.Seen, error) {
+		var list []nri.Seen
+		for _, c := range r.Running() {
+			list = append(list, nri.Seen{Who: c.Who, Path: c.Path, Observed: c.Observed})
+		}
+		return list, nil
+	}
+}
+
 // bubble runs a test in a world of its own. In the end everything must run as the state has it.
 func bubble(t *testing.T, test func(*testing.T, *world), change ...func(*sim.Config)) {
 	t.Helper()
@@ -170,6 +181,8 @@ func (ignore) Connected(bool)                    {}
 func (ignore) Away(time.Duration)                {}
 func (ignore) Repaired(int)                      {}
 func (ignore) Vetoes(bool)                       {}
+func (ignore) Slow(string, time.Duration)        {}
+func (ignore) Unverified(int)                    {}
 func (ignore) Decided(engine.Decision)           {}
 func (ignore) Wrote(engine.Write)                {}
 func (ignore) Released(string)                   {}

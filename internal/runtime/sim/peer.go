@@ -145,8 +145,10 @@ func (p *peer) start() error {
 		p.events = api.ValidEvents
 	}
 	p.policy = reply.GetFailurePolicy()
-	r.gate.shut()
-	defer r.gate.open()
+	if !c.ListsLate {
+		r.gate.shut()
+		defer r.gate.open()
+	}
 	return r.locked(p.synchronise)
 }
 
@@ -227,6 +229,13 @@ func (p *peer) UpdateContainers(_ context.Context, request *api.UpdateContainers
 	}
 	var failed []*api.ContainerUpdate
 	err := r.locked(func() (err error) {
+		if r.config.HangsOnUpdates {
+			select {
+			case <-p.gone:
+			case <-r.ctx.Done():
+			}
+			return ttrpc.ErrClosed
+		}
 		failed, err = r.apply(hookUpdateContainers, request.GetUpdate())
 		return err
 	})

@@ -39,6 +39,12 @@ type Config struct {
 	// ListFailed answers unsolicited updates with the list of those that failed, as CRI-O does.
 	// Otherwise the answer is an error without a list, as containerd's is.
 	ListFailed bool
+	// ListsLate lets a plugin synchronise while requests of the kubelet are under way, as CRI-O
+	// does, which does not use NRI's BlockPluginSync. A container in creation is not shown then.
+	ListsLate bool
+	// HangsOnUpdates keeps an unsolicited update, and the lock, until the connection of the plugin
+	// ends, as NRI before 0.12.1 can.
+	HangsOnUpdates bool
 	// SyncChunk limits the sandboxes and containers of one Synchronize message, so that a plugin
 	// gets several messages; 0: one message has all.
 	SyncChunk int

@@ -223,6 +223,7 @@ let running = false, again = false;
 async function refresh() {
   if (running) { again = true; return; }
   running = true;
+  $('picture').setAttribute('aria-busy', 'true');
   try {
     do {
       again = false;
@@ -243,6 +244,7 @@ async function refresh() {
     $('moment').textContent = e.message;
   } finally {
     running = false;
+    $('picture').setAttribute('aria-busy', 'false');
   }
 }
 

@@ -18,8 +18,9 @@ import (
 // requireBrowser is the environment variable that makes a missing browser a failure.
 const requireBrowser = "PADDOCK_REQUIRE_BROWSER"
 
-// Patience is how long anything may take: tests on a busy machine are no benchmark.
-const Patience = time.Minute
+// Patience is how long anything may take: it ends a test that hangs, and is longer than a busy
+// machine takes.
+const Patience = 5 * time.Minute
 
 // Browser is a page in a browser.
 type Browser struct {

@@ -101,9 +101,10 @@ func amount(n machine.Node, kind string) int64 {
 // wrongCgroups are the containers that do not run where their grants are, and those that run on the
 // CPUs of another pod.
 func wrongCgroups(s *node.State, running []converge.Observed) (wrong []string) {
+	wanted := converge.Want(s)
 	for _, o := range running {
 		who := o.Pod + "/" + o.Container
-		if want := converge.DesiredFor(s, o.Pod, o.Container); !want.CPUs.Equal(o.CPUs) || want.Mems != o.Mems {
+		if want := wanted.Setting(o.Pod, o.Container); !want.CPUs.Equal(o.CPUs) || want.Mems != o.Mems {
 			wrong = append(wrong, fmt.Sprintf("container %s runs on CPUs %s and NUMA nodes %s; want %s and %s", who, o.CPUs, o.Mems, want.CPUs, want.Mems))
 		}
 		for _, g := range s.Grants() {

@@ -72,8 +72,8 @@ func TestCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := converge.DesiredFor(s, "a", "c")
-	shared := converge.DesiredFor(s, "b", "c")
+	right := converge.Want(s).Setting("a", "c")
+	shared := converge.Want(s).Setting("b", "c")
 	astray := shared
 	astray.CPUs = right.CPUs.Union(cpuset.Of(5))
 	for _, test := range []struct {

@@ -136,6 +136,12 @@ func (*hooks) Asked(time.Duration) {}
 // Vetoes is nri.Observer's.
 func (*hooks) Vetoes(bool) {}
 
+// Slow is nri.Observer's.
+func (*hooks) Slow(string, time.Duration) {}
+
+// Unverified is nri.Observer's.
+func (*hooks) Unverified(int) {}
+
 // Connected is nri.Observer's.
 func (*hooks) Connected(bool) {}
 

@@ -115,7 +115,7 @@ func (c *cluster) must(err error) {
 // await waits until something is so.
 func (c *cluster) await(what string, is func() bool) {
 	c.Helper()
-	const most = time.Minute
+	const most = 5 * time.Minute
 	for deadline := time.Now().Add(most); !is(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.Fatalf("%s: not after %v; the scheduler: %s", what, most, c.end())

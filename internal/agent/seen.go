@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+
+	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/runtime/nri"
+)
+
+// seen is nri.Config.Seen: the kubelet lists what runs, and the cgroups show where. The cgroups of
+// containers that the loop does not know, or that are not where the runtime has them, are looked
+// for by their ids.
+func seen(source *kubelet.Source, files cgroup.FS, log *slog.Logger) func(context.Context, map[string]string) ([]nri.Seen, error) {
+	return func(ctx context.Context, paths map[string]string) ([]nri.Seen, error) {
+		running, unread, err := source.Running(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, err := range unread {
+			log.DebugContext(ctx, "containers of a pod are not verified: the kubelet's entry for it cannot be read", "error", err)
+		}
+		list, strange := make([]nri.Seen, len(running)), []string(nil)
+		for i, r := range running {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			s := &list[i]
+			*s = nri.Seen{Who: r.Who, Path: paths[r.ID], Observed: converge.Observed{ID: r.ID, Pod: r.Pod, Container: r.Container}}
+			if s.Err = fs.ErrNotExist; s.Path != "" {
+				s.Setting, s.Err = files.Read(cgroup.Path(s.Path))
+			}
+			if errors.Is(s.Err, fs.ErrNotExist) {
+				strange = append(strange, r.ID)
+			}
+		}
+		if len(strange) == 0 {
+			return list, nil
+		}
+		found, missing := files.Find(strange)
+		for i := range list {
+			s := &list[i]
+			switch at, there := found[s.ID]; {
+			case !errors.Is(s.Err, fs.ErrNotExist):
+			case there:
+				s.Path = at
+				s.Setting, s.Err = files.Read(at)
+			case missing != nil:
+				s.Err = missing
+			default:
+				s.Err = &fs.PathError{Op: "find the cgroup of container", Path: s.ID, Err: fs.ErrNotExist}
+			}
+		}
+		return list, nil
+	}
+}

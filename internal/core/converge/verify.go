@@ -1,0 +1,74 @@
+package converge
+
+import (
+	"fmt"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Difference is a running container that does not have the setting that it should have.
+type Difference struct {
+	Observed
+	// Want is what it should have. An empty set and node.KeepQuota are what it has: not compared.
+	Want Setting
+	// Stranded: it should run on the node shared pool, which is empty. Stranger: its pod has no
+	// grant, or its pod's grant does not have it.
+	Stranded, Stranger bool
+}
+
+// Lines describe the difference, one line for CPUs, memory nodes and quota each.
+func (d Difference) Lines() (lines []string) {
+	if d.Stranded {
+		return []string{fmt.Sprintf("it should run on the node shared pool, which is empty; it runs on %q", d.CPUs)}
+	}
+	if d.Want.CPUs.IsEmpty() {
+		d.Want.Quota = node.KeepQuota
+	}
+	switch {
+	case d.Want.CPUs.IsEmpty() || d.Want.CPUs.Equal(d.CPUs):
+	case d.Stranger:
+		lines = append(lines, fmt.Sprintf("it has no assignment, and runs on %q; want the node shared pool %q", d.CPUs, d.Want.CPUs))
+	default:
+		lines = append(lines, fmt.Sprintf("cpuset.cpus is %q, want %q", d.CPUs, d.Want.CPUs))
+	}
+	if !d.Want.Mems.IsEmpty() && d.Want.Mems != d.Mems {
+		lines = append(lines, fmt.Sprintf("cpuset.mems is %s, want %s", d.Mems, d.Want.Mems))
+	}
+	if d.Want.Quota != node.KeepQuota && d.Want.Quota != d.Quota {
+		lines = append(lines, "it has "+QuotaLine(d.Quota, d.Want.Quota))
+	}
+	return lines
+}
+
+// QuotaLine is the text of a difference between two quotas, after "it has ".
+func QuotaLine(has, want node.Quota) string {
+	text := func(q node.Quota) string {
+		return fmt.Sprintf("a CFS quota of %d µs in %d", q, int64(node.QuotaPeriod))
+	}
+	switch {
+	case want == node.NoQuota:
+		return text(has) + ", want none: it throttles exclusive CPUs"
+	case has == node.NoQuota:
+		return "no CFS quota, want " + text(want)
+	}
+	return fmt.Sprintf("%s, want %d", text(has), want)
+}
+
+// Verify compares what runs with what should run. Unlike Compare it takes what was observed as it
+// is, and includes containers of pods without a grant and those that their pod got after its
+// admission.
+func (w *Wanted) Verify(observed []Observed) []Difference {
+	var differences []Difference
+	for _, o := range observed {
+		want := w.Setting(o.Pod, o.Container)
+		d := Difference{Observed: o, Want: want, Stranded: want.CPUs.IsEmpty() && w.State().Policy().StaticCPU, Stranger: true}
+		if g, known := w.State().Grant(o.Pod); known {
+			_, i := g.Pod.Container(o.Container)
+			d.Stranger = i < 0
+		}
+		if len(d.Lines()) > 0 {
+			differences = append(differences, d)
+		}
+	}
+	return differences
+}

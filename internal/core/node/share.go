@@ -1,0 +1,244 @@
+package node
+
+import "github.com/paddock-project/paddock/internal/core/request"
+
+// shares are what the containers that run on the node shared pool may use of what the pod's limit
+// leaves to them; what they are of other containers means nothing. Containers that run at the same
+// time form a phase: a standard init container with the sidecars before it, and in the end all
+// sidecars and apps. Each phase is divided by itself, and a container gets the least of its phases,
+// so that the limit is kept in all of them.
+//
+// Listed one by one, the phases of a pod have as many members as the square of its containers. So
+// only the last one is divided as a list. Of the phase of an init container only its level is
+// computed, with sums over the sidecars so far (see levels): the share of a sidecar follows from
+// the level alone, and grows with it, so the least level of its phases gives the least share.
+func (g *Grant) shares() []Quota {
+	shares := make([]Quota, len(g.Containers))
+	rest := QuotaOf(g.Pod.CPULimit) - Quota(g.Pool.Len())*QuotaPeriod
+	members, parts, sidecars := g.members()
+	of := make([]part, len(sidecars))
+	for k, at := range sidecars {
+		of[k] = parts[at]
+	}
+	l, n := newLevels(of), 0
+	last := rest // what is left in the last phase
+	for i := range g.Pod.Containers {
+		c := &g.Pod.Containers[i]
+		taken, shared := g.takes(i)
+		switch {
+		case c.Type != request.Init:
+			last -= taken
+			if c.Type == request.Sidecar {
+				rest -= taken
+				if shared {
+					n++
+				}
+			}
+		case shared:
+			own := partOf(c)
+			l.phase(rest, n, &own)
+			shares[i] = own.quota
+		default:
+			l.phase(rest-taken, n, nil)
+		}
+	}
+	divide(max(last, 0), parts)
+	for k, i := range members {
+		shares[i] = parts[k].quota
+	}
+	l.least(func(k int, q Quota) {
+		i := members[sidecars[k]]
+		shares[i] = min(shares[i], q)
+	})
+	return shares
+}
+
+// members are the containers that share in the last phase, as positions in the pod and as parts,
+// and the positions of the sidecars among them.
+func (g *Grant) members() (members []int, parts []part, sidecars []int) {
+	for i := range g.Pod.Containers {
+		c := &g.Pod.Containers[i]
+		if _, shared := g.takes(i); !shared || c.Type == request.Init {
+			continue
+		}
+		if c.Type == request.Sidecar {
+			sidecars = append(sidecars, len(members))
+		}
+		members, parts = append(members, i), append(parts, partOf(c))
+	}
+	return members, parts, sidecars
+}
+
+// takes is how much container i takes of the pod's limit for CPUs that it has, or had, alone. One
+// that has none shares in what the others leave.
+func (g *Grant) takes(i int) (taken Quota, shared bool) {
+	c, has := &g.Pod.Containers[i], &g.Containers[i]
+	switch {
+	case has.CPUs.IsEmpty() && (!has.Removed || c.CPUs <= 0):
+		return 0, true
+	case g.Pool.IsEmpty():
+		return Quota(c.CPUs) * QuotaPeriod, false
+	}
+	return 0, false
+}
+
+// part is a container that shares in a division. A limit or request of KeepQuota is not set; a
+// request is at most the limit, as the API server has it.
+type part struct {
+	limit, request Quota
+	// quota is the result.
+	quota Quota
+	// base and weight make what is fair: base, and weight parts of what all bases leave. least and
+	// most bound it.
+	base, weight, least, most Quota
+	done                      bool
+}
+
+func partOf(c *request.Container) part {
+	p := part{limit: QuotaOf(c.CPULimit), request: QuotaOf(c.CPURequest)}
+	if p.limit > 0 {
+		p.request = min(p.request, p.limit)
+	}
+	return p
+}
+
+// rule is by what a phase is divided.
+type rule struct {
+	by weighing
+	// fit: the requests fit into what there is, so that each container gets its own.
+	fit bool
+}
+
+type weighing int
+
+const (
+	evenly weighing = iota // beside the requests, if they fit
+	byLimits
+	byRequests
+)
+
+// phase is what the rule of a phase depends on.
+type phase struct {
+	unlimited, unrequested bool  // a part has no limit, or no request
+	requests               Quota // their sum
+}
+
+// with is the phase with another part.
+func (h phase) with(p *part) phase {
+	h.unlimited, h.unrequested = h.unlimited || p.limit <= 0, h.unrequested || p.request <= 0
+	if p.request > LeastQuota {
+		h.requests += p.request
+	}
+	return h
+}
+
+// rule is how the rest is divided: in proportion to the limits where all have one, else to the
+// requests where all have one, else in equal parts.
+func (h phase) rule(rest Quota) rule {
+	switch fit := h.requests <= rest; {
+	case !h.unlimited:
+		return rule{byLimits, fit}
+	case !h.unrequested:
+		return rule{byRequests, fit}
+	default:
+		return rule{evenly, fit}
+	}
+}
+
+// unbounded is above every quota. A part without a limit needs no bound: what is fair is never more
+// than all there is, or its request.
+const unbounded = 2 * mostQuota
+
+// weigh sets what is fair for a part, and its bounds.
+func (p *part) weigh(r rule) {
+	p.base, p.weight, p.least, p.most = 0, 1, LeastQuota, unbounded
+	if r.fit {
+		p.least = max(p.request, LeastQuota)
+	}
+	switch {
+	case r.by == byLimits:
+		p.weight = p.limit
+	case r.by == byRequests:
+		p.weight = p.request
+	case r.fit:
+		p.base = p.request
+	}
+	if p.limit > 0 {
+		p.most = max(p.limit, p.least)
+	}
+}
+
+// divide splits rest by the rule of the phase. Every container gets its request, which the API
+// server has checked to fit, and at most its limit; what that moves goes to or comes from the
+// others. The sum is at most rest, but for what LeastQuota adds.
+//
+// Each turn ends with the bounds of some parts. How many turns there are depends on the sizes of
+// the quotas and hardly on the number of parts: what a turn moves is shared by all that are left,
+// so after a few dozen turns it is less than a microsecond, or no part is left.
+func divide(rest Quota, parts []part) {
+	var h phase
+	for i := range parts {
+		h = h.with(&parts[i])
+	}
+	for i, r := 0, h.rule(rest); i < len(parts); i++ {
+		parts[i].weigh(r)
+	}
+	for {
+		var weights, surplus Quota
+		left := rest
+		for i := range parts {
+			if p := &parts[i]; p.done {
+				left -= p.quota
+			} else {
+				left -= p.base
+				weights += p.weight
+			}
+		}
+		if weights == 0 {
+			return
+		}
+		for i := range parts {
+			if p := &parts[i]; !p.done {
+				fair := p.fair(level{left, weights})
+				p.quota = min(max(fair, p.least), p.most)
+				surplus += p.quota - fair
+			}
+		}
+		settle(parts, level{left, weights}, surplus)
+	}
+}
+
+// settle ends the turn of the parts whose bounds count: the lower ones where the bounds give out
+// more than there is, the upper ones where they leave some, and all where they do neither.
+func settle(parts []part, l level, surplus Quota) {
+	for i := range parts {
+		p := &parts[i]
+		if p.done {
+			continue
+		}
+		switch fair := p.fair(l); {
+		case surplus == 0:
+			p.quota, p.done = p.at(l), true
+		case surplus > 0:
+			p.done = p.quota > fair
+		default:
+			p.done = p.quota < fair
+		}
+	}
+}
+
+// fair is what the part gets at a level, rounded down, without its bounds.
+func (p *part) fair(l level) Quota { return p.base + l.times(p.weight) }
+
+// at is the share of the part at the level at which a division ends. It is a whole millisecond,
+// which systemd does not round up. A bound is exact: the kubelet would write the same.
+func (p *part) at(l level) Quota {
+	switch fair := p.fair(l); {
+	case fair < p.least:
+		return p.least
+	case fair > p.most:
+		return p.most
+	default:
+		return max(fair/LeastQuota*LeastQuota, p.least)
+	}
+}

@@ -1,0 +1,371 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Largest are the largest Guaranteed pods of one container that a topology policy would admit now,
+// everything else being as it is.
+type Largest struct {
+	Policy string `json:"policy"`
+	// Now is true for the node's own policy.
+	Now bool `json:"now,omitempty"`
+	// CPUs is the most CPUs, with Memory bytes: as little, in whole MiB, as will do. LostCPUs is
+	// how much less that is than without alignment, as LostBytes is of Bytes.
+	CPUs     int   `json:"cpus"`
+	Memory   int64 `json:"withMemory"`
+	LostCPUs int   `json:"lostCPUs"`
+	// Bytes is the most memory of a container without exclusive CPUs.
+	Bytes     int64 `json:"memory"`
+	LostBytes int64 `json:"lostMemory"`
+	// Share is the most CPUs of a pod that takes as much memory for each as the machine has.
+	Share      int   `json:"proportionalCPUs"`
+	ShareBytes int64 `json:"proportionalMemory"`
+	LostShare  int   `json:"lostProportionalCPUs"`
+	// MoreCPUs, MoreBytes and MoreShare are true where the search ended at its bound: CPUs, Bytes
+	// and Share fit, and more may. Without them, nothing larger fits.
+	MoreCPUs  bool `json:"moreCPUsMayFit,omitempty"`
+	MoreBytes bool `json:"moreMemoryMayFit,omitempty"`
+	MoreShare bool `json:"moreInProportionMayFit,omitempty"`
+	// Wrong explains why the policy cannot be looked at.
+	Wrong string `json:"wrong,omitempty"`
+}
+
+func largestPods(ctx context.Context, s *node.State) []Largest {
+	policies := []node.TopologyPolicy{node.TopologyNone, node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode}
+	var out []Largest
+	for _, t := range policies {
+		policy := s.Policy()
+		policy.Topology = t
+		l := Largest{Policy: t.String(), Now: t == s.Policy().Topology}
+		at, err := s, error(nil)
+		if !l.Now {
+			if len(policy.Conflicts(s.Machine())) > 0 {
+				l.Wrong = "not with align-by-socket"
+				out = append(out, l)
+				continue
+			}
+			at, err = under(s, policy)
+		}
+		if err != nil {
+			l.Wrong = err.Error()
+			out = append(out, l)
+			continue
+		}
+		l.measure(ctx, at)
+		if len(out) > 0 && out[0].Wrong == "" {
+			free := out[0]
+			l.LostCPUs, l.LostBytes, l.LostShare = free.CPUs-l.CPUs, free.Bytes-l.Bytes, free.Share-l.Share
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func (l *Largest) measure(ctx context.Context, s *node.State) {
+	p := &prober{ctx: ctx, s: s, memory: s.Policy().StaticMemory}
+	if p.memory {
+		p.thresholds()
+	}
+	if s.Policy().StaticCPU {
+		unit := int64(1)
+		if s.Policy().CPU.FullPCPUsOnly {
+			unit = int64(max(1, s.Machine().CPUsPerCore()))
+		}
+		l.cpus(p, unit)
+		if p.memory {
+			l.share(p, unit)
+		}
+	}
+	if p.memory {
+		try := func(n int64) answer { return p.plan(0, n*mebi) }
+		ends := ended(p.free, p.sizes)
+		most := largest(ends, try)
+		most, l.MoreBytes = p.above(most, ends, p.tops, try)
+		l.Bytes = most * mebi
+	}
+}
+
+// cpus finds the most CPUs, and the least memory beside them.
+func (l *Largest) cpus(p *prober, unit int64) {
+	ends := ended(int64(p.s.AvailableCPUs().Len())/unit, wholes(sums(p.s, request.CPU), unit))
+	most := largest(ends, func(n int64) answer {
+		if p.least(n*unit) > 0 {
+			return fits
+		}
+		return rejects
+	})
+	l.Memory = p.least(most * unit)
+	most, l.MoreCPUs = p.above(most, ends, every(ends[0]), func(n int64) answer {
+		bytes, a := p.with(n * unit)
+		if a == fits {
+			l.Memory = bytes
+		}
+		return a
+	})
+	if l.CPUs = int(most * unit); !p.memory || l.CPUs == 0 {
+		l.Memory = 0
+		return
+	}
+	p.begin()
+	if bytes, a := p.with(int64(l.CPUs)); a == fits {
+		l.Memory = bytes
+	}
+}
+
+// share finds the most CPUs with memory in proportion.
+func (l *Largest) share(p *prober, unit int64) {
+	each := p.perCPU()
+	try := func(n int64) answer { return p.plan(n*unit, n*unit*each) }
+	// The memory that goes with the CPUs may prefer one NUMA node more.
+	changes := append(wholes(sums(p.s, request.CPU), unit), wholes(sums(p.s, machine.Memory), unit*each)...)
+	ends := ended(min(int64(p.s.AvailableCPUs().Len()), p.free*mebi/each)/unit, changes)
+	most := largest(ends, try)
+	most, l.MoreShare = p.above(most, ends, every(ends[0]), try)
+	l.Share, l.ShareBytes = int(most*unit), most*unit*each
+}
+
+const mebi = int64(1) << 20
+
+// answer is what a plan of a pod means for it and for larger ones.
+type answer int
+
+const (
+	rejects answer = iota
+	fits
+	// never: nothing that is larger and prefers as many NUMA nodes fits, either.
+	never
+)
+
+// prober plans pods of one container.
+type prober struct {
+	ctx    context.Context
+	s      *node.State
+	memory bool
+	// sizes are the amounts of memory, in MiB, above which one NUMA node more is preferred, free is
+	// what all NUMA nodes have free together.
+	sizes []int64
+	free  int64
+	// bottoms and tops are where the answer to an amount of memory can change: between a bottom and
+	// the next top it is the same. Coarse: there may be others.
+	bottoms, tops []int64
+	coarse        bool
+	// plans were made since begin. Cut: something was not looked at.
+	plans int
+	cut   bool
+}
+
+// maxLargestPlans bounds, for each measure and policy, the plans that make sure that nothing larger
+// fits. Nodes that are alike need a few.
+const maxLargestPlans = 1000
+
+// begin begins a search that is bounded.
+func (p *prober) begin() { p.plans, p.cut = 0, false }
+
+func (p *prober) spent() bool { return p.plans >= maxLargestPlans || p.ctx.Err() != nil }
+
+// thresholds fills in what the Memory Manager compares amounts with.
+func (p *prober) thresholds() {
+	x := search{state: p.s}
+	a := axis{resource: machine.Memory, complete: true}
+	for _, sum := range x.memorySums(&a) {
+		p.tops, p.bottoms = append(p.tops, sum/mebi), append(p.bottoms, sum/mebi+1)
+	}
+	slices.Sort(p.tops)
+	slices.Sort(p.bottoms)
+	p.coarse, p.free, p.sizes = !a.complete, x.room(machine.Memory)/mebi, wholes(sums(p.s, machine.Memory), mebi)
+}
+
+func (p *prober) plan(cpus, bytes int64) answer {
+	if p.ctx.Err() != nil {
+		return rejects
+	}
+	p.plans++
+	c := request.Container{Name: "c", Type: request.App, CPUs: int(cpus), CPURequest: cpus * 1000, CPULimit: cpus * 1000, Equivalent: true}
+	if cpus == 0 {
+		c.Sharing, c.CPURequest, c.CPULimit = request.FractionalCPU, 500, 500
+	}
+	if p.memory {
+		c.Memory = request.Amounts{{Resource: machine.Memory, Value: bytes}}
+	}
+	pod := request.Pod{UID: "\x00report", Namespace: "default", Name: "report", QoS: request.Guaranteed, Containers: []request.Container{c}}
+	switch plan := p.s.Plan(pod); {
+	case plan.Rejection == nil:
+		return fits
+	case plan.Trace.Cause == node.NotAligned || p.s.Policy().Topology == node.TopologyNone || nowhere(plan):
+		return never // It has no alignment, or no place, and more has no others (R-HINT-32, R-HINT-62).
+	}
+	p.cut = p.cut || p.coarse
+	return rejects
+}
+
+// nowhere reports whether the memory of a pod fits on no set of NUMA nodes.
+func nowhere(plan *node.Plan) bool {
+	return slices.ContainsFunc(plan.Trace.Alignments, func(a node.Alignment) bool {
+		return slices.ContainsFunc(a.HintSets, func(s hint.Set) bool { return s.Resource == request.Memory && s.Kind == hint.Any })
+	})
+}
+
+// with is the least memory with which that many CPUs are admitted. Between two amounts at which
+// another number of NUMA nodes is preferred, what has no alignment has none with more either. What
+// an alignment admits and a manager then rejects can be admitted with more.
+func (p *prober) with(cpus int64) (int64, answer) {
+	if !p.memory {
+		return mebi, p.plan(cpus, mebi)
+	}
+	policy, all := p.s.Policy(), never
+	prefers, _ := slices.BinarySearch(sums(p.s, request.CPU), cpus)
+	ends := ended(p.free, p.sizes)
+	slices.Reverse(ends)
+	for i, end := range ends[1:] {
+		// Strict policies admit only what prefers as many NUMA nodes as the CPUs do, but for CPUs
+		// that prefer whole sockets.
+		if k, _ := slices.BinarySearch(p.sizes, end); policy.Strict() && !policy.CPU.AlignBySocket && k != prefers {
+			continue
+		}
+	within:
+		for _, n := range between(ends[i]+1, end, p.bottoms) {
+			switch p.plan(cpus, n*mebi) {
+			case fits:
+				return n * mebi, fits
+			case never:
+				break within
+			case rejects:
+				all = rejects
+			}
+			if p.spent() {
+				p.cut = true
+				return 0, rejects
+			}
+		}
+	}
+	return 0, all
+}
+
+// above is the most that fits above low, or low, and whether more may fit, as the search ended at
+// its bound. Ends are as of largest, stops are all amounts after which the answer can change.
+func (p *prober) above(low int64, ends, stops []int64, try func(int64) answer) (most int64, cut bool) {
+	p.begin()
+	for i, end := range ends[:len(ends)-1] {
+		if end <= low {
+			break
+		}
+		most = low
+	within:
+		for _, n := range between(max(ends[i+1], low)+1, end, stops) {
+			switch try(n) {
+			case fits:
+				most = n
+			case never:
+				break within
+			case rejects:
+			}
+			if p.spent() {
+				return most, true
+			}
+		}
+		if most > low {
+			return most, p.cut
+		}
+	}
+	return low, p.cut
+}
+
+// between are first, last and the stops between them.
+func between(first, last int64, stops []int64) []int64 {
+	from, _ := slices.BinarySearch(stops, first)
+	to, _ := slices.BinarySearch(stops, last)
+	return slices.Compact(slices.Concat([]int64{first}, stops[from:to], []int64{last}))
+}
+
+// every is every number up to n.
+func every(n int64) []int64 {
+	all := make([]int64, 0, n)
+	for i := range n {
+		all = append(all, i+1)
+	}
+	return all
+}
+
+// wholes are the whole parts of amounts in units.
+func wholes(amounts []int64, unit int64) []int64 {
+	out := make([]int64, len(amounts))
+	for i, n := range amounts {
+		out[i] = n / unit
+	}
+	return out
+}
+
+// least is as little memory as that many CPUs are admitted with, of the amounts at which another
+// number of NUMA nodes is preferred; 0 if they are with none. Restricted admits only what prefers
+// as many NUMA nodes as the CPUs do; best-effort, too, may find room for more memory and not for
+// less where NUMA nodes serve memory together.
+func (p *prober) least(cpus int64) int64 {
+	if p.plan(cpus, mebi) == fits {
+		return mebi
+	}
+	if !p.memory || p.s.Policy().Topology == node.TopologySingleNUMANode {
+		return 0
+	}
+	sizes, amounts := sums(p.s, request.CPU), sums(p.s, machine.Memory)
+	for i, sum := range amounts {
+		same := i+1 < len(sizes) && sizes[i] < cpus && cpus <= sizes[i+1]
+		if bytes := (sum/mebi + 1) * mebi; (same || len(amounts) <= maxAllAmounts) && p.plan(cpus, bytes) == fits {
+			return bytes
+		}
+	}
+	return 0
+}
+
+// maxAllAmounts is how many NUMA nodes a machine has on which all amounts are tried: on larger ones
+// only the one that prefers as many NUMA nodes as the CPUs.
+const maxAllAmounts = 8
+
+// perCPU is how much memory for pods the machine has for each CPU that pods can have, in whole MiB.
+func (p *prober) perCPU() int64 {
+	total := sums(p.s, machine.Memory)
+	return max(1, total[len(total)-1]/int64(max(1, p.s.AllocatableCPUs().Len()))/mebi) * mebi
+}
+
+// ended are the ends of the ranges up to most in which one number of NUMA nodes is preferred, the
+// highest first; the last is 0.
+func ended(most int64, changes []int64) []int64 {
+	ends := []int64{most, 0}
+	for _, n := range changes {
+		if 0 < n && n < most {
+			ends = append(ends, n)
+		}
+	}
+	slices.SortFunc(ends, func(a, b int64) int { return cmp.Compare(b, a) })
+	return slices.Compact(ends)
+}
+
+// largest is a large number that fits: the largest, if what fits is monotone between two ends,
+// which it mostly is.
+func largest(ends []int64, try func(int64) answer) int64 {
+	for i, high := range ends[:len(ends)-1] {
+		low := ends[i+1] + 1
+		switch {
+		case try(high) == fits:
+			return high
+		case high == low || try(low) != fits:
+			continue
+		}
+		for high-low > 1 {
+			if middle := low + (high-low)/2; try(middle) == fits {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		return low
+	}
+	return 0
+}
