@@ -227,10 +227,12 @@ e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 benefit: ## What exclusive CPUs do for a program beside noisy neighbours, as the table of docs/benefit.md.
 	cd test/e2e && $(GO) test -v -count=1 -timeout 30m -run '^TestBenefit$$' . -benefit
 
-# PAGES is a regular expression: make e2e-cluster PAGES=^[1-8] leaves some out. A page begins where those before it end.
+# PAGES is a regular expression: make e2e-cluster PAGES='reboot|upgrade'. LANES is how many clusters run at once; each wants
+# two CPUs and 4 GiB, and leaves most of them idle.
 PAGES ?=
-e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once.
-	cd test/e2e && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m ./cluster
+LANES ?= 2
+e2e-cluster: ## A whole small cluster, as deploy/README.md installs it; building Kubernetes takes minutes, once [PAGES= LANES=2].
+	cd test/e2e && E2E_PAGES='$(PAGES)' $(GO) test -v -count=1 -timeout 60m -parallel $(LANES) ./cluster
 
 # A module of its own, with k8s.io/kubernetes: minutes to compile, once.
 scheduler: ## Build bin/paddock-scheduler, a kube-scheduler with the plugin Paddock.

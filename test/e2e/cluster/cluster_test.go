@@ -32,8 +32,8 @@ const (
 	commandLimit = 4 * time.Minute
 )
 
-// TestCluster plays the pages of testdata in their order on one cluster: each begins where the one
-// before ends.
+// TestCluster plays the pages of testdata, each on a cluster of its own, as many at once as tests may
+// run in parallel: an emulated machine leaves a core idle most of the time.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster is not started in a short run")
@@ -43,37 +43,19 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("no pages: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	found := find(t)
-	c, again := open(ctx, t, found), false
-	for i, name := range names {
-		ok := t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(page *testing.T) {
-			err := c.play(ctx, name)
-			var fault error
-			if err != nil && !again {
-				fault = c.node.fault(ctx)
-			}
-			if fault != nil {
-				say("%v: once more from the beginning on a new machine; the page: %v", fault, err)
-				if err := c.close(); err != nil {
-					page.Fatal(err)
-				}
-				again, c = true, open(ctx, t, found)
-				err = c.play(ctx, names[:i+1]...)
-			}
-			if err != nil {
+	t.Cleanup(cancel) // The pages run on when this function is done.
+	r := newRig(ctx, t, names)
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(page *testing.T) {
+			page.Parallel()
+			if err := r.play(ctx, name, nil); err != nil {
 				page.Fatal(err)
 			}
 		})
-		if !ok {
-			c.saveLogs(t)
-			t.Fatalf("%s failed, and the pages behind it were not played", name)
-		}
 	}
 }
 
-// pages are the pages whose names match a regular expression, in their order. A page needs those
-// before it.
+// pages are the pages whose names match a regular expression, in their order.
 func pages(match string) ([]string, error) {
 	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil {
@@ -84,15 +66,11 @@ func pages(match string) ([]string, error) {
 }
 
 // find finds or makes the parts. Where they are not available the test is skipped.
-func find(t *testing.T) *parts.Parts {
+func find(t *testing.T, kernels []string) *parts.Parts {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
-	}
-	kernels := []string{parts.Stable}
-	if names, err := pages(os.Getenv("E2E_PAGES")); err == nil && slices.Contains(names, filepath.Join("testdata", "9b-kernel.txt")) {
-		kernels = append(kernels, parts.Moves)
 	}
 	found, err := parts.Find(t.Context(), parts.Options{Source: source, Work: t.TempDir(), Kernels: kernels, Cluster: true, Say: say})
 	if errors.Is(err, parts.ErrUnavailable) {
@@ -111,45 +89,14 @@ func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
 
-// whole is a cluster with a shell.
+// whole is a cluster with a shell. It is for one goroutine.
 type whole struct {
+	rig     *rig
 	control *plane
 	node    *node
 	env     []string
 	// dir is short: it has sockets.
 	dir string
-}
-
-// open starts a cluster that ends with the test.
-func open(ctx context.Context, t *testing.T, p *parts.Parts) *whole {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e") // A socket's path must be short.
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &whole{dir: dir}
-	t.Cleanup(func() {
-		if err := errors.Join(w.close(), os.RemoveAll(dir)); err != nil {
-			t.Error(err)
-		}
-	})
-	begin := time.Now()
-	if w.control, err = startControl(ctx, p.Cluster, dir); err != nil {
-		w.saveLogs(t)
-		t.Fatal(err)
-	}
-	say("the control plane is up after %.0f s", time.Since(begin).Seconds())
-	begin = time.Now()
-	machine := filepath.Join("..", "testdata", "machines", "2numa-pci.json")
-	if w.node, err = bootNode(ctx, w.control, p, machine, filepath.Join(dir, "node")); err != nil {
-		w.saveLogs(t)
-		t.Fatal(err)
-	}
-	say("the node's kubelet is up after %.0f s", time.Since(begin).Seconds())
-	if err := w.openShell(ctx, p); err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 // openShell makes the commands of pages.
@@ -160,31 +107,30 @@ func (w *whole) openShell(ctx context.Context, p *parts.Parts) error {
 	}
 	context.AfterFunc(ctx, func() { _ = desk.Close() })
 	go serveDesk(ctx, desk, w.node)
-	// "make build" makes it.
-	plugin, err := filepath.Abs(filepath.Join("..", "..", "..", "bin", "paddock"))
-	if err != nil {
-		return err
-	}
 	bin := filepath.Join(w.dir, "bin")
 	errs := []error{
 		os.Mkdir(bin, 0o755), os.Symlink(filepath.Join(p.Cluster.ControlPlane, "kubectl"), filepath.Join(bin, "kubectl")), os.Symlink(p.Cluster.Helm, filepath.Join(bin, "helm")),
-		os.Symlink(plugin, filepath.Join(bin, "kubectl-paddock")),
+		os.Symlink(w.rig.plugin, filepath.Join(bin, "kubectl-paddock")),
 	}
 	for name := range commands {
 		errs = append(errs, os.Symlink(p.Cluster.SSH, filepath.Join(bin, name)))
 	}
-	// A make of a page is a make of its own, also where "make e2e-cluster" runs the pages.
-	around := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "MAKELEVEL=") || strings.HasPrefix(v, "MFLAGS=")
-	})
-	w.env = slices.Concat(around, []string{
+	w.env = slices.Concat(surroundings(), []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "KUBECACHEDIR=" + filepath.Join(w.dir, "cache"), "HELM_CACHE_HOME=" + filepath.Join(w.dir, "helm"),
 		"HELM_CONFIG_HOME=" + filepath.Join(w.dir, "helm"), "HELM_DATA_HOME=" + filepath.Join(w.dir, "helm"), "KUBECONFIG=" + w.control.config, "PADDOCK_E2E_DESK=" + desk.Addr().String(), "BEFORE=" + p.Cluster.Before,
 	})
 	return errors.Join(errs...)
 }
 
-// close ends what runs. It may be called again.
+// surroundings are the environment of commands. A make of a page is a make of its own, also where
+// "make e2e-cluster" runs the pages.
+func surroundings() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "MAKELEVEL=") || strings.HasPrefix(v, "MFLAGS=")
+	})
+}
+
+// close ends what runs and removes its files. It may be called again.
 func (w *whole) close() error {
 	var errs []error
 	if w.node != nil {
@@ -194,31 +140,20 @@ func (w *whole) close() error {
 		errs = append(errs, w.control.stop())
 	}
 	w.node, w.control = nil, nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
 }
 
-// play runs the commands of pages and compares their answers.
-func (w *whole) play(ctx context.Context, names ...string) error {
-	for _, name := range names {
-		p, err := readPage(name)
-		if err != nil {
-			return err
-		}
-		begin := time.Now()
-		for i := range p {
-			if err := w.playBlock(ctx, name, &p[i]); err != nil {
-				return err
-			}
-		}
-		say("%s took %.0f s", filepath.Base(name), time.Since(begin).Seconds())
-		if !*rewrite {
-			continue
-		}
-		if err := os.WriteFile(name, []byte(p.String()), 0o644); err != nil {
+// play runs the commands of a page and compares their answers.
+func (w *whole) play(ctx context.Context, name string, p *page) error {
+	for i := range p.blocks {
+		if err := w.playBlock(ctx, name, &p.blocks[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !*rewrite {
+		return nil
+	}
+	return os.WriteFile(name, []byte(p.String()), 0o644)
 }
 
 // playBlock runs a command, and puts its answer into the block if it is to be written there.
@@ -282,19 +217,17 @@ func (w *whole) run(ctx context.Context, command string) ([]string, error) {
 	return lines, err
 }
 
-// saveLogs keeps what the cluster can tell, and prints where.
-func (w *whole) saveLogs(t *testing.T) {
-	t.Helper()
-	dir := filepath.Join(*keep, "cluster")
+// saveLogs keeps what the cluster can tell in a directory.
+func (w *whole) saveLogs(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Log(err)
-		return
+		return err
 	}
 	logs, err := filepath.Glob(filepath.Join(w.dir, "*.log"))
 	for _, name := range logs {
 		data, readErr := os.ReadFile(name)
 		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, filepath.Base(name)), data, 0o644))
 	}
+	// Also when the time of the test is over.
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	if w.node != nil {
@@ -304,5 +237,5 @@ func (w *whole) saveLogs(t *testing.T) {
 		lines, runErr := w.run(ctx, "kubectl get pods,daemonsets,nodes -A -o wide; kubectl get events -A --sort-by .lastTimestamp; kubectl -n paddock logs daemonset/paddock; kubectl describe pods -A")
 		err = errors.Join(err, runErr, os.WriteFile(filepath.Join(dir, "kubectl.log"), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	}
-	t.Logf("logs are in %s: %v", dir, err)
+	return err
 }

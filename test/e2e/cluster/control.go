@@ -28,17 +28,21 @@ type plane struct {
 	// api is the port of the API server, kubelet the one that leads to the node's kubelet.
 	api, kubelet int
 	// config is the kubeconfig of an administrator.
-	config   string
-	certs    *control.Authority
-	dir      string
-	programs control.Programs
-	egress   net.Listener
+	config string
+	// certs are those of all clusters of a run: a node that goes on finds a control plane with the
+	// same keys.
+	certs *control.Authority
+	dir   string
+	// apiServerPath is the program.
+	apiServerPath string
+	programs      control.Programs
+	egress        net.Listener
 }
 
 // startControl starts a control plane with its files in dir, a path that is short enough for
-// sockets.
-func startControl(ctx context.Context, p *parts.Cluster, dir string) (c *plane, err error) {
-	c = &plane{dir: dir, programs: control.Programs{Dir: dir}, config: filepath.Join(dir, "admin.conf")}
+// sockets. What dir/etcd has, from a control plane before, it goes on with.
+func startControl(ctx context.Context, p *parts.Cluster, certs *control.Authority, dir string) (c *plane, err error) {
+	c = &plane{dir: dir, certs: certs, apiServerPath: filepath.Join(p.ControlPlane, "kube-apiserver"), programs: control.Programs{Dir: dir}, config: filepath.Join(dir, "admin.conf")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.stop())
@@ -60,7 +64,7 @@ func startControl(ctx context.Context, p *parts.Cluster, dir string) (c *plane, 
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers); err != nil {
 		return c, err
 	}
-	if err := c.programs.Start(ctx, filepath.Join(p.ControlPlane, "kube-apiserver"), c.apiServer(store)...); err != nil {
+	if err := c.programs.Start(ctx, c.apiServerPath, c.apiServer(store)...); err != nil {
 		return c, err
 	}
 	if err := control.AwaitAPI(ctx, c.api, c.dir); err != nil {
@@ -74,23 +78,24 @@ func startControl(ctx context.Context, p *parts.Cluster, dir string) (c *plane, 
 	return c, c.programs.Start(ctx, filepath.Join(p.ControlPlane, "kube-scheduler"), "--kubeconfig", filepath.Join(dir, "scheduler.conf"), "--secure-port=0", "--leader-elect=false")
 }
 
-// makeFiles makes certificates, kubeconfigs, and the way to the node.
-func (c *plane) makeFiles() error {
-	var err error
-	if c.certs, err = control.NewAuthority(c.dir); err != nil {
-		return err
-	}
-	err = errors.Join(
-		c.certs.Server("apiserver", "127.0.0.1", host(apiInside), host(apiService), "kubernetes.default.svc"),
-		c.certs.Client("kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
-		c.certs.Client("admin", "kubernetes-admin", "system:masters"),
-		c.certs.Client("controllers", "system:kube-controller-manager"),
-		c.certs.Client("scheduler", "system:kube-scheduler"),
-		c.certs.Client("kubelet", "system:node:"+nodeName, "system:nodes"),
-	)
+// newCerts makes the certificates of the clusters of a run, in a directory.
+func newCerts(dir string) (*control.Authority, error) {
+	certs, err := control.NewAuthority(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return certs, errors.Join(
+		certs.Server("apiserver", "127.0.0.1", host(apiInside), host(apiService), "kubernetes.default.svc"),
+		certs.Client("kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
+		certs.Client("admin", "kubernetes-admin", "system:masters"),
+		certs.Client("controllers", "system:kube-controller-manager"),
+		certs.Client("scheduler", "system:kube-scheduler"),
+		certs.Client("kubelet", "system:node:"+nodeName, "system:nodes"),
+	)
+}
+
+// makeFiles makes kubeconfigs, and the way to the node.
+func (c *plane) makeFiles() error {
 	for _, name := range []string{"admin", "controllers", "scheduler"} {
 		config, err := c.certs.Kubeconfig(name, control.LocalURL("https", c.api))
 		if err := errors.Join(err, os.WriteFile(filepath.Join(c.dir, name+".conf"), config, 0o600)); err != nil {
@@ -117,11 +122,11 @@ func (c *plane) apiServer(store string) []string {
 
 func host(address string) string { return netip.MustParseAddrPort(address).Addr().String() }
 
-// stop ends everything.
+// stop ends everything. It may be called again.
 func (c *plane) stop() error {
 	var err error
 	if c.egress != nil {
-		err = c.egress.Close()
+		err, c.egress = c.egress.Close(), nil
 	}
 	return errors.Join(err, c.programs.Stop())
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,17 +38,18 @@ func TestDeployPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
-	if err != nil {
+	names, err := pages("")
+	snapshots, snapshotsErr := filepath.Glob(snapshotPage("*"))
+	if err := errors.Join(err, snapshotsErr); err != nil {
 		t.Fatal(err)
 	}
 	var commands []string
-	for _, name := range names {
+	for _, name := range slices.Concat(names, snapshots) {
 		p, err := readPage(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range p {
+		for _, b := range p.blocks {
 			commands = append(commands, b.command)
 		}
 	}

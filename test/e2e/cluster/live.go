@@ -10,24 +10,6 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// kernel takes the machine of the node away and boots another one, with the kernel of a series. Its
-// disk is new: pods that are bound to the node start again.
-func kernel(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {
-	if len(words) != 1 {
-		return wire.Ended{}, fmt.Errorf("want: kernel SERIES")
-	}
-	for _, unit := range []string{"kubelet", "containerd"} {
-		if err := n.stopUnit(ctx, unit); err != nil {
-			return wire.Ended{}, err
-		}
-	}
-	if err := n.vm.Kill(); err != nil {
-		return wire.Ended{}, err
-	}
-	n.machine.Kernel = words[0]
-	return wire.Ended{}, n.boot(ctx)
-}
-
 // numa prints on which NUMA nodes the anonymous memory of containers is, in MiB: a container for
 // each line, as the words of cpus name them. Less than 1 MiB is not printed.
 func numa(ctx context.Context, n *node, words []string, _ []byte) (wire.Ended, error) {

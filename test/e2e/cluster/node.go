@@ -37,23 +37,6 @@ type node struct {
 	ids map[string]string
 }
 
-// bootNode boots the node of a control plane with its files in dir. Its disk has nothing from a run
-// before.
-func bootNode(ctx context.Context, c *plane, p *parts.Parts, machine, dir string) (*node, error) {
-	description, err := vm.ReadMachine(machine)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	n := &node{dir: dir, plane: c, parts: p, machine: description, ids: map[string]string{}}
-	if err := n.boot(ctx); err != nil {
-		return nil, err
-	}
-	return n, nil
-}
-
 // boots is how often a machine is booted whose network does not answer.
 const boots = 3
 
@@ -68,19 +51,48 @@ func (n *node) boot(ctx context.Context) error {
 }
 
 func (n *node) bootOnce(ctx context.Context) error {
-	c := n.plane
-	api, service, kubelet := netip.MustParseAddrPort(apiInside), netip.MustParseAddrPort(apiService), netip.AddrPortFrom(netip.MustParseAddr(nodeIP), 10250)
-	booted, err := vm.Boot(ctx, n.machine, n.parts, n.dir, vm.Options{
-		Reboots: true, Links: []vm.Link{{Inside: api, Port: c.api, Out: true}, {Inside: service, Port: c.api, Out: true}, {Inside: kubelet, Port: c.kubelet}},
-	})
+	if err := copySparse(ctx, n.parts.Root, n.disk()); err != nil {
+		return err
+	}
+	booted, err := vm.Boot(ctx, n.machine, n.parts, n.dir, n.options(""))
 	if err != nil {
 		return err
 	}
 	n.vm = booted
-	if err := n.install(ctx, c); err != nil {
+	if err := n.install(ctx, n.plane); err != nil {
 		return errors.Join(err, booted.Kill())
 	}
 	return nil
+}
+
+// goOn has the machine of a snapshot go on, on a disk of its own.
+func (n *node) goOn(ctx context.Context, s *snapshot) error {
+	if err := copySparse(ctx, s.disk(), n.disk()); err != nil {
+		return err
+	}
+	var err error
+	if n.vm, err = vm.Boot(ctx, n.machine, n.parts, n.dir, n.options(s.memory())); err != nil {
+		return err
+	}
+	return n.reach(ctx)
+}
+
+func (n *node) disk() string { return filepath.Join(n.dir, "disk.img") }
+
+// options are those of a machine with its own disk and the links of a node.
+func (n *node) options(memory string) vm.Options {
+	api, service, kubelet := netip.MustParseAddrPort(apiInside), netip.MustParseAddrPort(apiService), netip.AddrPortFrom(netip.MustParseAddr(nodeIP), 10250)
+	return vm.Options{
+		Reboots: true, Disk: n.disk(), Memory: memory,
+		Links: []vm.Link{{Inside: api, Port: n.plane.api, Out: true}, {Inside: service, Port: n.plane.api, Out: true}, {Inside: kubelet, Port: n.plane.kubelet}},
+	}
+}
+
+// awaitAlone waits until the machine has no connection to the API server, which has ended.
+func (n *node) awaitAlone(ctx context.Context) error {
+	address, _, _ := strings.Cut(apiInside, ":")
+	service, _, _ := strings.Cut(apiService, ":")
+	return n.must(ctx, "for i in $(seq 300); do netstat -tn | grep -E ' ("+address+"|"+service+"):.*ESTABLISHED' > /dev/null || exit 0; usleep 100000; done; netstat -tn; exit 1")
 }
 
 // install installs what outlives a reboot, and starts the node.
@@ -149,16 +161,6 @@ func (n *node) reach(ctx context.Context) error {
 		return errors.Join(errNetwork, err)
 	}
 	return nil
-}
-
-// fault is why a page failed that says nothing of the agent; nil: there is no such reason. An
-// emulator of several CPUs loses one now and then, or runs an instruction that the kernel is just
-// changing, which then crashes, and an emulated network card stops sending.
-func (n *node) fault(ctx context.Context) error {
-	if n.vm.Down() {
-		return vm.ErrDown
-	}
-	return n.reach(ctx)
 }
 
 // reboot ends the node in order, kubelet before containerd, and starts it again. Containers run

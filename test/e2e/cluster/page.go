@@ -8,6 +8,8 @@ import (
 
 // page is a file of commands, each with its answer, and prose between them:
 //
+//	< node
+//
 //	# A line of prose. Prose and commands are apart from answers by an empty line.
 //	$ kubectl label node node1 paddock-node=true
 //	node/node1 labeled
@@ -15,11 +17,16 @@ import (
 //	~ kubectl get pod first -o jsonpath={.status.phase}
 //	Running
 //
-// A command that begins with $ runs once. One that begins with ~ runs until it gives the answer. A
+// The line that begins with < says what the page begins from: a snapshot, which is a cluster at the
+// end of the page testdata/snapshots/NAME.txt, or, as "boot 6.1", a new node with a kernel of that
+// series. A command that begins with $ runs once. One that begins with ~ runs until it gives the answer. A
 // command continues on the next line after a backslash. The answer is what the command writes to
 // both of its outputs, and "exit N" behind it if the exit code is not 0. In an answer, … is any
 // text of a line, and a line … any number of lines.
-type page []block
+type page struct {
+	from   string
+	blocks []block
+}
 
 // block is a command with its answer, or prose.
 type block struct {
@@ -32,7 +39,7 @@ type block struct {
 	line   int
 }
 
-func readPage(name string) (page, error) {
+func readPage(name string) (*page, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
@@ -40,24 +47,27 @@ func readPage(name string) (page, error) {
 	return parsePage(name, string(text))
 }
 
-func parsePage(name, text string) (page, error) {
+func parsePage(name, text string) (*page, error) {
 	var p page
 	var b block
 	inAnswer, continues := false, false
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		from, begins := strings.CutPrefix(line, "< ")
 		switch {
+		case i == 0 && begins:
+			p.from = from
 		case continues:
 			b.command += "\n" + line
 			continues = strings.HasSuffix(line, "\\")
 		case strings.HasPrefix(line, "$ "), strings.HasPrefix(line, "~ "):
 			if b.command != "" {
-				p, b = append(p, b), block{}
+				p.blocks, b = append(p.blocks, b), block{}
 			}
 			b.command, b.again, b.line = line[2:], line[0] == '~', i+1
 			inAnswer, continues = true, strings.HasSuffix(line, "\\")
 		case line == "":
 			if b.command != "" {
-				p, b = append(p, b), block{}
+				p.blocks, b = append(p.blocks, b), block{}
 			} else {
 				b.prose = append(b.prose, line)
 			}
@@ -71,15 +81,19 @@ func parsePage(name, text string) (page, error) {
 		}
 	}
 	if b.command != "" || len(b.prose) > 0 {
-		p = append(p, b)
+		p.blocks = append(p.blocks, b)
 	}
-	return p, nil
+	if p.from == "" {
+		return nil, fmt.Errorf("%s:1: want a line with what it begins from, as \"< node\"", name)
+	}
+	return &p, nil
 }
 
 // String is the text of a page.
-func (p page) String() string {
+func (p *page) String() string {
 	var out strings.Builder
-	for i, b := range p {
+	fmt.Fprintln(&out, "< "+p.from)
+	for i, b := range p.blocks {
 		for _, line := range b.prose {
 			fmt.Fprintln(&out, line)
 		}
@@ -94,7 +108,7 @@ func (p page) String() string {
 		for _, line := range b.answer {
 			fmt.Fprintln(&out, line)
 		}
-		if i < len(p)-1 {
+		if i < len(p.blocks)-1 {
 			fmt.Fprintln(&out)
 		}
 	}

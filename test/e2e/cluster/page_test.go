@@ -6,7 +6,9 @@ import (
 )
 
 func TestPage(t *testing.T) {
-	const text = `# A page.
+	const text = `< node
+
+# A page.
 
 $ kubectl apply -f a \
     -f b
@@ -22,14 +24,21 @@ exit 1
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p) != 3 || p[0].command != "kubectl apply -f a \\\n    -f b" || p[0].again || !p[1].again || len(p[1].answer) != 2 || p[2].command != "" {
+	b := p.blocks
+	if p.from != "node" || len(b) != 3 || b[0].command != "kubectl apply -f a \\\n    -f b" || b[0].again || !b[1].again || len(b[1].answer) != 2 || b[2].command != "" {
 		t.Errorf("parsed as %#v", p)
 	}
 	if want := strings.Replace(text, "…\n~", "…\n\n~", 1); p.String() != want {
 		t.Errorf("printed as\n%s", p)
 	}
-	if _, err := parsePage("b.txt", "kubectl get a\n"); err == nil || !strings.Contains(err.Error(), "b.txt:1: want a command") {
-		t.Errorf("a line that is nothing: %v", err)
+	for text, want := range map[string]string{
+		"kubectl get a\n":            "b.txt:1: want a command",
+		"< node\n\n$ a\n\n< churn\n": "b.txt:5: want a command",
+		"$ kubectl get a\n":          "b.txt:1: want a line with what it begins from",
+	} {
+		if _, err := parsePage("b.txt", text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %s", text, err, want)
+		}
 	}
 }
 

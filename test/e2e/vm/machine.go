@@ -41,6 +41,12 @@ type Options struct {
 	// Reboots lets the machine start again on request, or when its kernel panics. Other machines
 	// end.
 	Reboots bool
+	// Disk is the machine's own root disk, a file that it changes. Without one the machine has a
+	// copy of the parts' that is gone with it.
+	Disk string
+	// Memory is the file that Save wrote, of a machine with the same input, links and CPUs, and
+	// with the disk as it was then: the machine goes on from there.
+	Memory string
 }
 
 // Link is a way through the network between the machine and loopback of this one.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -56,7 +57,9 @@ var (
 type VM struct {
 	cmd  *exec.Cmd
 	conn net.Conn
-	done chan struct{}
+	// short is a directory with a short path, for sockets.
+	short string
+	done  chan struct{}
 	// ended is why it ended; to be read when done is closed.
 	ended error
 	// hangs is set before a machine that hangs is ended.
@@ -71,7 +74,7 @@ type VM struct {
 }
 
 // Boot boots a machine with its files in dir, where its console is kept as console.log, and waits
-// for the guest program.
+// for the guest program; or has a machine go on that was saved (Options.Memory).
 func Boot(ctx context.Context, m Machine, p *parts.Parts, dir string, o Options) (*VM, error) {
 	for n := 1; ; n++ {
 		v, err := bootOnce(ctx, m, p, dir, o)
@@ -94,9 +97,9 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 	if err != nil {
 		return nil, err
 	}
-	socket := filepath.Join(short, "port")
-	v := &VM{done: make(chan struct{}), calls: map[uint64]chan wire.Reply{}}
-	v.cmd = exec.CommandContext(ctx, p.QEMU, arguments(m, p, input, socket, o)...)
+	// A machine that goes on may still answer a call of whoever saved it: calls have other numbers.
+	v := &VM{short: short, done: make(chan struct{}), calls: map[uint64]chan wire.Reply{}, next: uint64(time.Now().UnixNano())}
+	v.cmd = exec.CommandContext(ctx, p.QEMU, arguments(m, p, input, short, o)...)
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	v.cmd.WaitDelay = 5 * time.Second
 	console, err := os.Create(filepath.Join(dir, "console.log"))
@@ -107,7 +110,10 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 	if err := v.cmd.Start(); err != nil {
 		return nil, errors.Join(err, console.Close(), os.RemoveAll(short))
 	}
-	hello := v.expect(0)
+	var hello chan wire.Reply
+	if o.Memory == "" { // One that goes on has said it.
+		hello = v.expect(0)
+	}
 	go func() {
 		err := v.cmd.Wait()
 		if v.hangs.Load() {
@@ -119,10 +125,15 @@ func bootOnce(ctx context.Context, m Machine, p *parts.Parts, dir string, o Opti
 		v.ended = errors.Join(fmt.Errorf("%w: see %s", ErrDown, console.Name()), err, console.Close(), os.RemoveAll(short), os.Remove(input))
 		close(v.done)
 	}()
-	if err := v.connect(ctx, socket); err != nil {
-		return nil, errors.Join(err, v.Kill())
+	err = v.connect(ctx, filepath.Join(short, portName))
+	switch {
+	case err != nil:
+	case o.Memory != "":
+		err = v.wake(ctx)
+	default:
+		_, err = v.wait(ctx, hello, bootTimeout)
 	}
-	if _, err := v.wait(ctx, hello, bootTimeout); err != nil {
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("boot: %w", err), v.Kill())
 	}
 	v.preferDisks()
@@ -151,7 +162,9 @@ func (v *VM) preferDisks() {
 	_ = unix.SchedSetAttr(v.cmd.Process.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 }
 
-func arguments(m Machine, p *parts.Parts, input, socket string, o Options) []string {
+const portName = "port"
+
+func arguments(m Machine, p *parts.Parts, input, short string, o Options) []string {
 	// An emulator takes a string instruction apart byte by byte: without erms and rep_good the
 	// kernel clears and copies pages in another way, ten times as fast. That counts where a
 	// container gets cpuset.mems, since then the kernel moves its pages, and those of its program,
@@ -164,6 +177,15 @@ func arguments(m Machine, p *parts.Parts, input, socket string, o Options) []str
 	if o.Reboots {
 		reboot = "reset"
 	}
+	// What a machine without a disk of its own writes is gone with it.
+	disk := "file=" + p.Root + ",snapshot=on"
+	if o.Disk != "" {
+		disk = "file=" + o.Disk
+	}
+	var memory []string
+	if o.Memory != "" {
+		memory = []string{"-incoming", "exec:cat " + o.Memory}
+	}
 	return slices.Concat([]string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-action", "reboot=" + reboot, "-serial", "stdio",
 		// Another CPU than max of this vendor has no SMT siblings under TCG. An emulated mwait does
@@ -172,12 +194,13 @@ func arguments(m Machine, p *parts.Parts, input, socket string, o Options) []str
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel,-erms,-monitor",
 		"-kernel", p.Kernels[m.Kernel].Image, "-initrd", p.Kernels[m.Kernel].Initramfs, "-append", kernel,
 		// Devices without a bus go to any: pcie.0 is the one that every machine has.
-		"-drive", "id=root,file=" + p.Root + ",if=none,format=raw,snapshot=on", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
+		"-drive", "id=root," + disk + ",if=none,format=raw", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-drive", "id=input,file=" + input + ",if=none,format=raw,readonly=on", "-device", "virtio-blk-pci,drive=input,bus=pcie.0",
-		"-device", "virtio-serial-pci,bus=pcie.0", "-chardev", "socket,id=port,server=on,wait=off,path=" + socket,
+		"-device", "virtio-serial-pci,bus=pcie.0", "-chardev", "socket,id=port,server=on,wait=off,path=" + filepath.Join(short, portName),
 		"-device", "virtserialport,chardev=port,name=" + wire.Port,
 		"-netdev", "user,id=n0,restrict=on" + netdev(o.Links), "-device", "virtio-net-pci,netdev=n0,bus=pcie.0,romfile=",
-	}, m.args())
+		"-qmp", "unix:" + filepath.Join(short, monitorName) + ",server=on,wait=off",
+	}, m.args(), memory)
 }
 
 // writeInput makes the disk that comes up as /in.
@@ -187,8 +210,9 @@ func writeInput(name string, files map[string]string) error {
 		return err
 	}
 	w := tar.NewWriter(out)
-	for inside, outside := range files {
-		if err := addFile(w, inside, outside); err != nil {
+	// Sorted: a machine that goes on finds the disk that it had.
+	for _, inside := range slices.Sorted(maps.Keys(files)) {
+		if err := addFile(w, inside, files[inside]); err != nil {
 			return errors.Join(err, out.Close())
 		}
 	}
