@@ -85,9 +85,9 @@ generated:
 	    { echo "lint: generated files are not as 'make generate' makes them: commit what it made"; exit 1; }
 
 # What is linked into the command and never called: what only tests use is in a test file or in a package for
-# tests (internal/arch has the list). The second run finds what not even a test uses. FOR_SCHEDULERS is called by the
+# tests (internal/testing). The second run finds what not even a test uses. FOR_SCHEDULERS is called by the
 # module scheduler.
-FOR_SCHEDULERS := ^internal/(fleet/memo/memo|fleetsource/(source|pod)|handover/text)\.go:
+FOR_SCHEDULERS := ^internal/(cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	@for what in "./cmd/paddock" "-test ./..."; do \
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_SCHEDULERS)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
@@ -112,7 +112,7 @@ format: $(LINT) ## Format all Go files and group their imports.
 # are those that import one of ours which starts some. internal/arch makes sure of both. A property has rapid's own number of
 # checks: some tests demand that enough of them reach a case.
 RACING   := sync sync/atomic context time testing/synctest net net/http net/http/httptest os/exec os/signal
-RACE_TOO := internal/clusterstate
+RACE_TOO := internal/cluster/clusterstate
 IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
 race: export CGO_ENABLED = 1
 race: ## The tests of packages that can race, under the race detector; needs a C compiler [RACE_CHECKS=100].
@@ -140,7 +140,7 @@ prop: ## Property tests at N checks each: make prop N=100000 [PKG=./internal/cor
 	done; \
 	[ -z "$$failed" ] || { echo "property tests failed in:$$failed"; exit 1; }
 
-fuzz: ## Every fuzz target for T: make fuzz T=20s [PKG=./internal/podspec].
+fuzz: ## Every fuzz target for T: make fuzz T=20s [PKG=./internal/codec/podspec].
 	@set -e; failed=; \
 	for dir in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG)); do \
 	    grep -qs '^func Fuzz' $$dir/*_test.go || continue; \
@@ -156,7 +156,7 @@ bench: ## All benchmarks: make bench COUNT=10 > new.txt, for benchstat.
 
 # The second is the real binary: kill -9 at random moments while manifests come and go.
 crash: build ## 10,000 histories with a crash after every operation; KILLS kills of a real agent.
-	$(GO) test -count=1 -v -run '^TestCrash$$' ./internal/engine -rapid.checks=1000
+	$(GO) test -count=1 -v -run '^TestCrash$$' ./internal/node/engine -rapid.checks=1000
 	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestKill$$' ./cmd/paddock -kills=$(KILLS)
 
 # Freezes a real file system, on a loop device: as root. Elsewhere the test says that it was skipped.
@@ -170,7 +170,7 @@ idle: build ## Memory and CPU of an agent that holds 250 pods of four containers
 FIGURE ?= .
 figures: build ## paddock fleet on whole fleets, beside its targets: make figures [FIGURE=fill|place|cluster|size|page].
 	@PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFigures$$/$(FIGURE)' ./cmd/paddock -figures
-	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/fleetpage ;; esac
+	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/ui/fleetpage ;; esac
 
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.

@@ -2,7 +2,7 @@
 //
 // A PaddockMachine is the hardware of a kind of node, and a PaddockNode what one node decides by and
 // has assigned. Agents write both; a scheduler, and people, read them. Together with the grants in the
-// annotations of pods (internal/handover) they are everything that a decision about a node depends on.
+// annotations of pods (internal/codec/handover) they are everything that a decision about a node depends on.
 //
 // Readers do not trust what they read: the name of a PaddockMachine is the digest of its description,
 // and the digest of a PaddockNode's policy is beside the policy.

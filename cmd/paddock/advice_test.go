@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/paddock-project/paddock/internal/stateview"
+	"github.com/paddock-project/paddock/internal/cli/stateview"
 )
 
 // kubelets are some that differ in their files, by what --kubelet, --to and the configuration of

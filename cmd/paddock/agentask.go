@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-project/paddock/internal/agent"
-	"github.com/paddock-project/paddock/internal/bounded"
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/web"
+	"github.com/paddock-project/paddock/internal/base/bounded"
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // maxAnswer bounds what is read of an agent's answer, in bytes. Those of the largest machines have

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/kubeletcfg"
-	"github.com/paddock-project/paddock/internal/quirk"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // checkConfigCommand is one call of paddock check-config.

@@ -8,14 +8,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/agent"
-	"github.com/paddock-project/paddock/internal/claims"
-	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/codec/claims"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/quirk"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // kubelet136 is the kubelet whose quirks are known.

@@ -20,7 +20,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/paddock-project/paddock/internal/clusterstate/clustertest"
+	"github.com/paddock-project/paddock/internal/testing/clustertest"
 )
 
 // figures makes TestFigures judge what it measures. `make figures` sets it.
@@ -147,7 +147,7 @@ func writeFigureFiles(t *testing.T, dir string) {
 		}
 	}
 	nodes := "nodes:\n"
-	for i, row := range csvRows(t, "../../internal/fleet/testdata/openb-2023-nodes.csv") {
+	for i, row := range csvRows(t, "../../internal/cluster/fleet/testdata/openb-2023-nodes.csv") {
 		cpus, memory, count := whole(t, row["cpu_milli"])/1000, whole(t, row["memory_mib"])<<20, whole(t, row["count"])
 		name := fmt.Sprintf("k%02d", i)
 		write(name+".json", machineOf(cpus, memory))

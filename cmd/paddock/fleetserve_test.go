@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/clusterstate/clustertest"
-	"github.com/paddock-project/paddock/internal/objects/objectstest"
+	"github.com/paddock-project/paddock/internal/testing/clustertest"
+	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
 
 // TestFleetServe: the page is there until the command is ended, places what is pasted, and is no

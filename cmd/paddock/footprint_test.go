@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/node/podres"
 )
 
 var idle = flag.Duration("idle", time.Second, "how long TestFootprint watches an idle agent; from 20s on it fails above 1 % of a core")

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/podres"
-	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/node/podres"
 )
 
 var (

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/kubectl"
-	"github.com/paddock-project/paddock/internal/terminal"
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/kubectl"
 )
 
 // isPlugin reports whether the program was started by the name that makes it a plugin of kubectl.

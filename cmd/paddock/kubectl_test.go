@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/kubectl/kubectltest"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/testing/kubectltest"
 )
 
 // TestPlugin plays the scenarios of testdata/kubectl. Their commands are

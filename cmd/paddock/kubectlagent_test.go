@@ -14,8 +14,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/kubectl/kubectltest"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/testing/kubectltest"
 )
 
 // TestPluginAsksAnAgent: an agent runs, and what the plugin runs in its container is the program

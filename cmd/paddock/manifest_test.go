@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/inputs"
-	"github.com/paddock-project/paddock/internal/kubeletcfg"
-	"github.com/paddock-project/paddock/internal/podspec"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
 // TestProposedManifestsAreAdmitted: the example pods, made too large for the example machine, are

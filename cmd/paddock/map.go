@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/inputs"
-	"github.com/paddock-project/paddock/internal/nodemap"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/web"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // mapCommand is one call of paddock map.

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cli/stateview"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/inputs"
-	"github.com/paddock-project/paddock/internal/kubeletcfg"
-	"github.com/paddock-project/paddock/internal/statefile"
-	"github.com/paddock-project/paddock/internal/stateview"
-	"github.com/paddock-project/paddock/internal/terminal"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
 // TestCheckConfigWithOfflineCPUs: a reserved CPU that is offline stops a kubelet, and not Paddock.

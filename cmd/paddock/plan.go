@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/inputs"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/replacement"
-	"github.com/paddock-project/paddock/internal/statefile"
-	"github.com/paddock-project/paddock/internal/store"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/node/replacement"
+	"github.com/paddock-project/paddock/internal/node/store"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // planCommand is one call of paddock plan.

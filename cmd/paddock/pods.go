@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
-	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/podres"
+	"github.com/paddock-project/paddock/internal/node/podres"
 )
 
 const (

@@ -9,15 +9,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/kubeletcfg"
-	"github.com/paddock-project/paddock/internal/podres"
-	"github.com/paddock-project/paddock/internal/podspec"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/node/podres"
 )
 
 // TestPodsScripts runs testdata/pods. $SOCKET is of a server with the pods of

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/agent"
-	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/cli/console"
 )
 
 // patience is for what is waited for and must come: it ends a test that hangs, and is longer than a

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-project/paddock/docs/rules"
-	"github.com/paddock-project/paddock/internal/console"
+	"github.com/paddock-project/paddock/internal/cli/console"
 )
 
 // ruleCommand is one call of paddock rule.

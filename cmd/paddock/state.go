@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/replacement"
-	"github.com/paddock-project/paddock/internal/store"
-	"github.com/paddock-project/paddock/internal/treatment"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/node/replacement"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 // stateCommand is paddock state: its commands do the work.

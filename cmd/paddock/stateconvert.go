@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/doctor"
-	"github.com/paddock-project/paddock/internal/stateview"
-	"github.com/paddock-project/paddock/internal/treatment"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/stateview"
+	"github.com/paddock-project/paddock/internal/cli/treatment"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
 )
 
 // stateConvertCommand is one call of paddock state convert.

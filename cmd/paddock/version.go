@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 // versionCommand is one call of paddock version.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/paddock-project/paddock/internal/spelling"
+	"github.com/paddock-project/paddock/internal/base/spelling"
 )
 
 //go:embed *.md

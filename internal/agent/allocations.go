@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/paddock-project/paddock/internal/claims"
+	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 

@@ -15,9 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/paddock-project/paddock/internal/claims"
+	"github.com/paddock-project/paddock/internal/codec/claims"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
 // api is an API server with claims. It counts how often it is asked.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
 const (

@@ -5,12 +5,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/engine"
-	"github.com/paddock-project/paddock/internal/handover"
-	"github.com/paddock-project/paddock/internal/intake"
-	"github.com/paddock-project/paddock/internal/publication"
-	"github.com/paddock-project/paddock/internal/zones"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/intake"
+	"github.com/paddock-project/paddock/internal/node/publication"
+	"github.com/paddock-project/paddock/internal/node/zones"
 )
 
 // joinCluster makes what a node needs in a cluster whose scheduler plans for it: the intake of

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/objects/objectstest"
+	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
 
 // TestJoinCluster: what an agent has of a cluster follows from its configuration.

@@ -13,13 +13,13 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/paddock-project/paddock/internal/apiserver"
-	"github.com/paddock-project/paddock/internal/cgroup"
-	"github.com/paddock-project/paddock/internal/podres"
-	"github.com/paddock-project/paddock/internal/podsource/devicemetadata"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
-	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/apiserver"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podres"
+	"github.com/paddock-project/paddock/internal/node/podsource/devicemetadata"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 // Runtimes of the agent: the simulated one, and containerd or CRI-O through NRI.

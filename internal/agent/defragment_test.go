@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/podsource/manifests"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/statefile"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // movable is a pod of one CPU that may go anywhere.

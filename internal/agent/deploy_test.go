@@ -18,12 +18,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/kubeletcfg"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 const (
@@ -310,7 +310,7 @@ func TestRiskyFieldsAreDocumented(t *testing.T) {
 }
 
 // TestDeployedAnnotations: the files that let the runtime require the plugin agree on names. What
-// NRI's validator makes of them is tested in internal/runtime/nri.
+// NRI's validator makes of them is tested in internal/node/runtime/nri.
 func TestDeployedAnnotations(t *testing.T) {
 	const required, tolerates = "required-plugins.noderesource.dev", "tolerate-missing-nri-plugins.noderesource.dev"
 	name := deployedConfig(t).NRI.PluginName

@@ -11,8 +11,8 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
 // silence is how long the kubelet's PodResources socket is not asked after it did not answer in

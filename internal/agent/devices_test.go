@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podsource/devicemetadata"
-	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/podsource/devicemetadata"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
 )
 
 // claiming is a pod as the kubelet lists it: one container with one claim.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/paddock-project/paddock/internal/access"
+	"github.com/paddock-project/paddock/internal/base/access"
 )
 
 // handler serves everything on the listen address, behind one guard. Streams end with ctx.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
-	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 // suffixAlive is the suffix of a file beside the state. Its modification time is the last answer to

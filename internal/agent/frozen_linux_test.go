@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 var freeze = flag.Duration("freeze", 2*time.Second, "for how long TestFrozenDisk freezes the file system of the state")

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/journal"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/journal"
-	"github.com/paddock-project/paddock/internal/store"
-	"github.com/paddock-project/paddock/internal/web"
+	"github.com/paddock-project/paddock/internal/node/store"
+	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // historyEvery is the least time between two writes of the history. No answer waits for them, and

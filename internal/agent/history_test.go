@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/journal"
-	"github.com/paddock-project/paddock/internal/store"
-	"github.com/paddock-project/paddock/internal/store/crashfs"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/web"
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/codec/journal"
+	"github.com/paddock-project/paddock/internal/node/store"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
+	"github.com/paddock-project/paddock/internal/ui/web"
 )
 
 // explained is what `paddock explain --agent` gets about a pod.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 const (

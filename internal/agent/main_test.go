@@ -16,10 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/podsource/manifests"
-	"github.com/paddock-project/paddock/internal/store"
-	"github.com/paddock-project/paddock/internal/store/crashfs"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/node/store"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,14 +12,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/notice"
-	"github.com/paddock-project/paddock/internal/promise"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/notice"
+	"github.com/paddock-project/paddock/internal/node/promise"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 // MovesConfig is how running pods are moved. Which ones may be is in the policy file

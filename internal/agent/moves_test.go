@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/statefile"
 )
 
 // TestKernels: memory moves from Linux 6.18 on, or if the operator insists.

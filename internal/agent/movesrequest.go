@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/statefile"
-	"github.com/paddock-project/paddock/internal/webui"
+	"github.com/paddock-project/paddock/internal/ui/webui"
 )
 
 // movesPath is where a client asks for moves.

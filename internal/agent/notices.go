@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/notice"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/node/notice"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 // newNotices returns the writer of notices to containers; nil: the configuration has no directory

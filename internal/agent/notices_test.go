@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/notice"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/notice"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 // TestNotices: the agent of a node writes what the control loop passes on, where the configuration

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 var errNotStarted = errors.New("the agent is starting")

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
 // TestNodeWithoutRuntime: an agent whose runtime and kubelet are not there says so, is not ready,

@@ -8,16 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/bounded"
-	"github.com/paddock-project/paddock/internal/claims"
+	"github.com/paddock-project/paddock/internal/base/bounded"
+	"github.com/paddock-project/paddock/internal/codec/claims"
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/kubeletstate"
-	"github.com/paddock-project/paddock/internal/podsource/devicemetadata"
-	"github.com/paddock-project/paddock/internal/podsource/kubeletdevices"
-	"github.com/paddock-project/paddock/internal/podsource/resourceclaims"
-	"github.com/paddock-project/paddock/internal/podsource/resourceslices"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/node/podsource/devicemetadata"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubeletdevices"
+	"github.com/paddock-project/paddock/internal/node/podsource/resourceslices"
 )
 
 const (
@@ -59,8 +58,8 @@ func newPlaces(ctx context.Context, c Config, log *slog.Logger) *places {
 	}
 	config, err := c.APIServer.address().Config(os.Getenv)
 	if err == nil {
-		var client *resourceclaims.Client
-		if client, err = resourceclaims.New(config); err == nil {
+		var client *resourceslices.Claims
+		if client, err = resourceslices.NewClaims(config); err == nil {
 			p.allocations = newAllocations(client.Allocation, time.Now)
 			p.slices, err = resourceslices.New(config, resourceslices.Options{Node: c.NodeName, PCI: pci, Log: log})
 		}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 // Reload makes a running agent read the log level and the manifests of pods again, as SIGHUP does

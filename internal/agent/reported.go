@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/engine"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
 // reported has the assignments that are in force, for the PodResources API and the gauges. It never

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
 // TestReported: what is not in force is not reported, neither while another manager is there, nor

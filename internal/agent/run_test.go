@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/podres"
-	"github.com/paddock-project/paddock/internal/store/crashfs"
+	"github.com/paddock-project/paddock/internal/node/podres"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
 // patience is for what is waited for and must come: it ends a test that hangs, and is longer than a

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"log/slog"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
 // seen is nri.Config.Seen: the kubelet lists what runs, and the cgroups show where. The cgroups of

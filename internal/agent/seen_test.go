@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
 // kubeletWith is the source of a kubelet that answers with that list.

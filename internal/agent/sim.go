@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podsource/manifests"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/runtime/sim"
+	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
 // errPartial is the reason why no pod ends while manifests are missing from the set.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/podsource/manifests"
-	"github.com/paddock-project/paddock/internal/store/crashfs"
+	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
 // TestRejectedPodIsAdmittedWhenThereIsRoom within moments, and is not planned again before

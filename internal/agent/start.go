@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/engine"
-	"github.com/paddock-project/paddock/internal/inputs"
-	"github.com/paddock-project/paddock/internal/statefile"
-	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 // ErrStrict is wrapped when Config.Strict keeps the agent from starting.

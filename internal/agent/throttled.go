@@ -4,9 +4,9 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 // runningCgroup is a container that runs.

@@ -12,14 +12,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/podres"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/store"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podres"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 // Verified is the result: how much was compared, and a line for each difference.

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/apiserver"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/statefile"
-	"github.com/paddock-project/paddock/internal/telemetry"
+	"github.com/paddock-project/paddock/internal/node/apiserver"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
 const listedPods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"db","namespace":"default","uid":"u1"},"status":{"containerStatuses":[

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
 )
 
 // watchTime is how long Verify watches whether containers are throttled: 20 periods of the kernel.

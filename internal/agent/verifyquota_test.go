@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/cgroup"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 )
 
 // TestVerifyThrottling counts the periods of the exclusive container and of its pod while it

@@ -3,9 +3,9 @@
 // in docs/rules.
 // There is nothing to import here.
 //
-// A failure names the file, what it does, the rule, and the place where the thing belongs.
-// A package that is new gets its row in rooms (rooms_test.go). An exception to a limit is
-// a line in exceptions_test.go with its reason.
+// A failure names the file, what it does, the rule, and the place where the thing belongs. A new
+// package is on the floor that its path names; one of the core gets a row (rooms_test.go). An exception to
+// a limit is a line in exceptions_test.go with its reason.
 package arch
 
 import (

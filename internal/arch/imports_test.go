@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"go/ast"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,16 +33,15 @@ func TestOnlyCommandsPrint(t *testing.T) {
 // package of ours, since a test is where parts meet; the libraries have their places for
 // tests too.
 func checkImports(dir string, test bool, imports []string) []string {
-	r, ok := roomOf(dir)
-	if !ok {
-		return []string{"is in " + dir + ", which has no row in internal/arch/rooms_test.go: say there what it may import"}
-	}
 	name := strings.TrimPrefix(dir, "internal/")
+	if floorOf(name) < 0 && dir != "internal/arch" {
+		return []string{"is in " + dir + ", which is on no floor of internal/arch/rooms_test.go: put it on one"}
+	}
 	var bad []string
 	for _, imported := range imports {
 		var why string
 		if own, isOwn := strings.CutPrefix(imported, modulePath+"/"); isOwn {
-			why = checkOwn(r, name, strings.TrimPrefix(own, "internal/"), test)
+			why = checkOwn(name, strings.TrimPrefix(own, "internal/"), test)
 		} else {
 			why = checkLibrary(name, imported, test)
 		}
@@ -52,27 +52,115 @@ func checkImports(dir string, test bool, imports []string) []string {
 	return bad
 }
 
-func checkOwn(r room, name, own string, test bool) string {
-	if own == "arch" || strings.HasPrefix(own, "cmd/") {
+func checkOwn(name, own string, test bool) string {
+	if own == "arch" || covers("cmd", own) {
 		return "nobody imports " + own
 	}
-	if !test && slices.Contains(testOnly, own) && !slices.Contains(testOnly, r.name) {
+	here, there := floorOf(name), floorOf(own)
+	first, second := within(edges, name), within(edges, own)
+	switch {
+	case there < 0:
+		return own + " is on no floor"
+	case test, here == 0:
+		return ""
+	case there == 0:
 		return "only tests import " + own
+	case covers("core", name):
+		return checkCore(name, own)
+	case there < here:
+		return fmt.Sprintf("%s is above %s: %s", own, name, floors[here].what)
+	case first != "" && second != "" && first != second:
+		return adviceEdge
 	}
-	if test || covers(name, own) || slices.ContainsFunc(r.may, func(p string) bool { return matches(p, own) }) {
+	return ""
+}
+
+func checkCore(name, own string) string {
+	i := slices.IndexFunc(rooms, func(r room) bool { return r.name == name })
+	if i < 0 {
+		return "has no row in internal/arch/rooms_test.go: say there what it may import"
+	}
+	if slices.Contains(rooms[i].may, own) || covers(name, own) {
 		return ""
 	}
 	allowed := "no package of ours"
-	if len(r.may) > 0 {
-		allowed = "only " + strings.Join(r.may, ", ")
+	if len(rooms[i].may) > 0 {
+		allowed = "only " + strings.Join(rooms[i].may, ", ")
 	}
-	return fmt.Sprintf("%s may import %s: %s", name, allowed, r.right)
+	return fmt.Sprintf("%s may import %s: %s", name, allowed, adviceCore)
+}
+
+// TestFloorsHaveNoCircles: of the rooms of a floor, each with what is inside, none imports another
+// one that imports it, be it through others.
+func TestFloorsHaveNoCircles(t *testing.T) {
+	arrows := map[string]map[string]bool{}
+	for _, f := range load(t).goFiles {
+		from := roomOf(strings.TrimPrefix(f.dir(), "internal/"))
+		if f.test || from == "" {
+			continue
+		}
+		if arrows[from] == nil {
+			arrows[from] = map[string]bool{}
+		}
+		for _, imported := range f.imports {
+			to, own := strings.CutPrefix(imported, modulePath+"/internal/")
+			if to = roomOf(to); own && to != "" && to != from && floorOf(to) == floorOf(from) {
+				arrows[from][to] = true
+			}
+		}
+	}
+	if circle := findCircle(arrows); circle != nil {
+		t.Errorf("packages import each other: %s", strings.Join(circle, " > "))
+	}
+	arrows["base/terminal"]["base/access"], arrows["base/access"]["base/terminal"] = true, true
+	if findCircle(arrows) == nil {
+		t.Error("a circle is not seen")
+	}
+}
+
+// roomOf is the room of a package on its floor: "node/runtime" for node/runtime/nri. "" is for
+// those of the core, which have their own rules, and of floors that are one room.
+func roomOf(name string) string {
+	words := strings.SplitN(name, "/", 3)
+	if len(words) < 2 || words[0] == "core" {
+		return ""
+	}
+	return words[0] + "/" + words[1]
+}
+
+// findCircle is a way along the arrows that comes back to where it began; nil: there is none.
+func findCircle(arrows map[string]map[string]bool) []string {
+	done := map[string]bool{}
+	var way []string
+	var walk func(from string) []string
+	walk = func(from string) []string {
+		if i := slices.Index(way, from); i >= 0 {
+			return append(slices.Clone(way[i:]), from)
+		}
+		if done[from] {
+			return nil
+		}
+		done[from], way = true, append(way, from)
+		for _, to := range slices.Sorted(maps.Keys(arrows[from])) {
+			if circle := walk(to); circle != nil {
+				return circle
+			}
+		}
+		way = way[:len(way)-1]
+		return nil
+	}
+	for _, from := range slices.Sorted(maps.Keys(arrows)) {
+		if circle := walk(from); circle != nil {
+			return circle
+		}
+	}
+	return nil
 }
 
 func checkLibrary(name, imported string, test bool) string {
 	if strings.HasPrefix(name, "core/") && !test {
 		if !isStandard(imported) {
-			return "the core uses the standard library only: let a codec (internal/podspec, internal/discover, …) translate, and hand in a value of the core"
+			return "the core uses the standard library only: let a codec (internal/codec/podspec, internal/codec/discover, …) translate, and hand in a value of the core"
 		}
 		for _, l := range impure {
 			if covers(l.prefix, imported) {
@@ -152,31 +240,40 @@ func TestImportRulesBite(t *testing.T) {
 		{"internal/core/cpu", own("core/memory"), false, "arrows point one way"},
 		{"internal/core/cpu", own("core/node"), false, "arrows point one way"},
 		{"internal/core/mask", own("core/cpuset"), false, "no package of ours"},
-		{"internal/core/node", own("podspec"), false, "only core/cpu"},
-		{"internal/core/node", own("podspec"), true, ""},
-		{"internal/core/node", "os", false, "internal/discover"},
+		{"internal/core/node", own("codec/podspec"), false, "only core/cpu"},
+		{"internal/core/node", own("codec/podspec"), true, ""},
+		{"internal/core/attic", own("core/mask"), false, "has no row"},
+		{"internal/core/node", "os", false, "internal/codec/discover"},
 		{"internal/core/node", "os", true, ""},
 		{"internal/core/node", "sync/atomic", false, "single writer"},
 		{"internal/core/node", "math/rand/v2", false, "same answer"},
 		{"internal/core/node", "math/bits", false, ""},
 		{"internal/core/node", "golang.org/x/exp/maps", false, "standard library only"},
-		{"internal/podspec", own("core/request"), false, ""},
-		{"internal/podspec", own("kubeletcfg"), false, "know the core and nothing else"},
-		{"internal/podspec", "log/slog", false, "the edges log"},
-		{"internal/web", own("telemetry"), false, "edges never know each other"},
-		{"internal/runtime/nri", own("runtime/sim"), false, "edges never know each other"},
-		{"internal/runtime/nri", "github.com/containerd/nri/pkg/stub", false, ""},
-		{"internal/agent", "github.com/containerd/nri/pkg/stub", false, "internal/runtime/nri"},
-		{"internal/agent", own("runtime/nri"), false, ""},
+		{"internal/codec/podspec", own("core/request"), false, ""},
+		{"internal/codec/podspec", own("codec/discover"), false, ""},
+		{"internal/codec/podspec", own("kubelet/config"), false, "kubelet/config is above codec/podspec: codecs know"},
+		{"internal/codec/podspec", "log/slog", false, "the edges log"},
+		{"internal/explain", own("base/terminal"), false, ""},
+		{"internal/explain", own("kubelet/quirk"), false, "is above explain"},
+		{"internal/node/engine", own("ui/view"), false, "is above node/engine"},
+		{"internal/cluster/fleet", own("node/engine"), false, ""},
+		{"internal/cli/inputs", own("agent"), false, "internal/agent"},
+		{"internal/ui/web", own("node/telemetry"), false, "edges never know each other"},
+		{"internal/node/runtime/nri", own("node/runtime/sim"), false, "edges never know each other"},
+		{"internal/node/runtime/nri", own("node/runtime"), false, ""},
+		{"internal/node/runtime/nri", "github.com/containerd/nri/pkg/stub", false, ""},
+		{"internal/agent", "github.com/containerd/nri/pkg/stub", false, "internal/node/runtime/nri"},
+		{"internal/agent", own("node/runtime/nri"), false, ""},
 		{"internal/agent", "log", false, "log/slog"},
-		{"internal/engine", "github.com/prometheus/client_golang/prometheus", true, "internal/telemetry"},
-		{"internal/engine", "k8s.io/kubelet/pkg/apis/podresources/v1", false, "internal/podres"},
-		{"internal/engine", "k8s.io/kubernetes/pkg/kubelet", true, "docs/rules"},
-		{"internal/view", modulePath + "/cmd/paddock", true, "nobody imports"},
-		{"internal/engine", own("store/crashfs"), true, ""},
-		{"internal/agent", own("store/crashfs"), false, "only tests"},
-		{"internal/store/crashfs", own("store"), false, ""},
-		{"internal/attic", "fmt", false, "has no row"},
+		{"internal/node/engine", "github.com/prometheus/client_golang/prometheus", true, "internal/node/telemetry"},
+		{"internal/node/engine", "k8s.io/kubelet/pkg/apis/podresources/v1", false, "internal/node/podres"},
+		{"internal/node/engine", "k8s.io/kubernetes/pkg/kubelet", true, "docs/rules"},
+		{"internal/ui/view", modulePath + "/cmd/paddock", true, "nobody imports"},
+		{"internal/node/engine", own("testing/crashfs"), true, ""},
+		{"internal/agent", own("testing/crashfs"), false, "only tests"},
+		{"internal/testing/crashfs", own("node/store"), false, ""},
+		{"internal/attic", "fmt", false, "is on no floor"},
+		{"internal/agent", own("attic"), false, "is on no floor"},
 	}
 	for _, c := range cases {
 		got := strings.Join(checkImports(c.dir, c.test, []string{c.imported}), "; ")

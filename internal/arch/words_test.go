@@ -115,9 +115,9 @@ func TestDocumentationIsPlain(t *testing.T) {
 // plainPackages are the packages of which the test files are checked as well. Comments of the
 // product are checked everywhere.
 var plainPackages = []string{
-	"cmd/paddock", "internal/arch", "internal/devicefile", "internal/discover", "internal/doctor", "internal/explain",
-	"internal/inputs", "internal/kubeletcfg", "internal/kubeletstate", "internal/podspec", "internal/replacement",
-	"internal/stateview", "internal/treatment", "test/e2e",
+	"cmd/paddock", "internal/arch", "internal/codec/devicefile", "internal/codec/discover", "internal/kubelet/doctor", "internal/explain",
+	"internal/cli/inputs", "internal/kubelet/config", "internal/kubelet/state", "internal/codec/podspec", "internal/node/replacement",
+	"internal/cli/stateview", "internal/cli/treatment", "test/e2e",
 }
 
 // inComments is for comments, beside plain. People who change Paddock read them.

@@ -5,13 +5,13 @@ import (
 	"io"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/nodemap"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // BenchmarkSearchContainers is the search for remedies for a pod with many containers, on a machine

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/golden"
-	"github.com/paddock-project/paddock/internal/scenario"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/testing/golden"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// TestGolden plays the files in testdata: the language of internal/scenario and three commands
-// more.
+// TestGolden plays the files in testdata: the language of internal/testing/scenario and three
+// commands more.
 //
 //	priority POD N        what spare has to weigh
 //	explain POD [-v]      the explanation, and after it whether every proposal admits the pod

@@ -11,13 +11,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/scenario"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // drawn is a random node on which some pods are, and the script that makes it.

@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/scenario"
-	"github.com/paddock-project/paddock/internal/terminal"
-	"github.com/paddock-project/paddock/internal/view"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
 // TestTheVerdictIsThePlans: an explanation of one pod has one verdict, and it is the plan's.

@@ -12,13 +12,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/fleet"
-	"github.com/paddock-project/paddock/internal/fleet/memo"
-	"github.com/paddock-project/paddock/internal/fleetsource"
-	"github.com/paddock-project/paddock/internal/handover"
-	"github.com/paddock-project/paddock/internal/podspec"
 )
 
 // origin is where a grant comes from.

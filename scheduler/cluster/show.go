@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 )
 
 // Shown is what is known of a node, for people.

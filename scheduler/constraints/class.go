@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 
-	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
 // class is the pods that the plugins cannot distinguish. As a fleet.Rule it judges them at the

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 
-	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
 // Explain is fleet.Rule. The plugins are asked about each constraint alone, and about the pod with

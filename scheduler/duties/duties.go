@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/paddock-project/paddock/internal/objects"
+	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/scheduler/eviction"
 	"github.com/paddock-project/paddock/scheduler/machines"
 )

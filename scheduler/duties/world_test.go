@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/objects"
-	"github.com/paddock-project/paddock/internal/objects/objectstest"
+	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/testing/objectstest"
 	"github.com/paddock-project/paddock/scheduler/machines"
 )
 

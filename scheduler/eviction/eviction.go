@@ -34,7 +34,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/fleetsource"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
 )
 
 const (

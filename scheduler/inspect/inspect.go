@@ -21,8 +21,8 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/paddock-project/paddock/internal/access"
-	"github.com/paddock-project/paddock/internal/webui"
+	"github.com/paddock-project/paddock/internal/base/access"
+	"github.com/paddock-project/paddock/internal/ui/webui"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

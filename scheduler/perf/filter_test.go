@@ -17,9 +17,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/fleetsource"
-	"github.com/paddock-project/paddock/internal/objects"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 	"github.com/paddock-project/paddock/scheduler/plugin"
 )

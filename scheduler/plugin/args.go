@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
 // Args are the settings of the plugin: `args` of its entry in `pluginConfig` of a

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/fleet"
-	"github.com/paddock-project/paddock/internal/fleet/memo"
-	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

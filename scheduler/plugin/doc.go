@@ -1,7 +1,7 @@
 // Package plugin is the plugin Paddock of the scheduling framework: with it a kube-scheduler binds
 // a pod only to a node whose managers have CPUs, memory and devices for it.
 //
-// The plugin is thin. It reads pods and nodes, asks package cluster for views of internal/fleet,
+// The plugin is thin. It reads pods and nodes, asks package cluster for views of internal/cluster/fleet,
 // and says what they answer. What is decided is decided by the node's own planner.
 //
 //	PreFilter    the question: what the pod asks for; pods that ask for nothing of their own are skipped

@@ -8,8 +8,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/paddock-project/paddock/internal/fleetsource"
-	"github.com/paddock-project/paddock/internal/objects"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

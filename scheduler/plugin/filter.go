@@ -7,10 +7,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet/memo"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/fleet"
-	"github.com/paddock-project/paddock/internal/fleet/memo"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 	"github.com/paddock-project/paddock/scheduler/inspect"
 )

@@ -15,13 +15,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/fleet"
-	"github.com/paddock-project/paddock/internal/fleetsource"
-	"github.com/paddock-project/paddock/internal/handover"
-	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

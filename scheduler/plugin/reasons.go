@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/fleet"
 )
 
 // reasons are the sentences of a cycle. Thousands of nodes give the same reason, and the scheduler

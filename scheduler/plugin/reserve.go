@@ -12,10 +12,10 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/paddock-project/paddock/internal/claims"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/claims"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/fleet"
-	"github.com/paddock-project/paddock/internal/handover"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

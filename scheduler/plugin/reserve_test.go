@@ -14,7 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 )
 
 // devices is a scheduler whose plugin DynamicResources has allocated device gpu-1, near NUMA node

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/paddock-project/paddock/internal/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
 // PreScore ranks the nodes that take the pod by the cost of its plan there.

@@ -29,13 +29,13 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/fleetsource"
-	"github.com/paddock-project/paddock/internal/handover"
-	"github.com/paddock-project/paddock/internal/podspec"
 	"github.com/paddock-project/paddock/scheduler/cluster"
 )
 

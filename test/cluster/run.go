@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/paddock-project/paddock/internal/objects"
+	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/test/cluster/chaos"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/load"

@@ -12,7 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/test/e2e/vm"
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/test/e2e/vm"
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/test/e2e/vm"
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // The machines run beside each other, as many as the host has CPUs for: what a machine does most of

@@ -8,7 +8,7 @@
 // What is nearest is inputs.prometheus, which reads the metrics that the agent has in common with
 // the kubelet, those of the PodResources API among them.
 //
-// Two servers answer: the agent as it is built, with a simulated runtime, and internal/podres by
+// Two servers answer: the agent as it is built, with a simulated runtime, and internal/node/podres by
 // itself, in the binary of its tests, with 500 ResourceClaims, which a simulated runtime does not
 // have. Both listen in a temporary directory and on loopback, and end with the test.
 package podresources

@@ -25,7 +25,7 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	for _, args := range [][]string{
 		{"build", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock"},
-		{"test", "-c", "-o", filepath.Join(dir, "podres"), "./internal/podres"},
+		{"test", "-c", "-o", filepath.Join(dir, "podres"), "./internal/node/podres"},
 	} {
 		command := exec.Command("go", args...)
 		command.Dir = "../.."
@@ -81,7 +81,7 @@ func agent(t *testing.T, flags ...string) server {
 	return s
 }
 
-// claims starts internal/podres with 250 pods of 4 containers and 500 ResourceClaims.
+// claims starts internal/node/podres with 250 pods of 4 containers and 500 ResourceClaims.
 func claims(t *testing.T) server {
 	t.Helper()
 	s := server{socket: filepath.Join(t.TempDir(), "s")}

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // searches are for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // probe is a pod of so many CPUs, planned; nil if it is not on one NUMA node.

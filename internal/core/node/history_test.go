@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // history is a node and everything that was done with it, so that a failure prints as a scenario.

@@ -9,11 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/scenario"
-	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // TestHotplugHistories runs random histories in which CPUs go offline and come back, with restarts

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // histories is how many histories a test run makes; ask for more with -rapid.checks.

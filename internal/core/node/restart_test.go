@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/explain"
-	"github.com/paddock-project/paddock/internal/statefile"
 )
 
 // restarted is the state that a start makes of what is on disk: of the bytes of the state file and

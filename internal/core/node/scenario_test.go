@@ -7,14 +7,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/paddock-project/paddock/internal/codec/discover"
 	"github.com/paddock-project/paddock/internal/core/machine"
-	"github.com/paddock-project/paddock/internal/discover"
-	"github.com/paddock-project/paddock/internal/golden"
-	"github.com/paddock-project/paddock/internal/scenario"
+	"github.com/paddock-project/paddock/internal/testing/golden"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestScenarios plays the files in testdata, in the language of internal/scenario. Their names are
-// the list of behaviours. After a change of behaviour: go test -rewrite, and read the diff.
+// TestScenarios plays the files in testdata, in the language of internal/testing/scenario. Their
+// names are the list of behaviours. After a change of behaviour: go test -rewrite, and read the
+// diff.
 func TestScenarios(t *testing.T) {
 	golden.Scenarios(t, "testdata/*.txt", func(_ *testing.T, script golden.Script) {
 		n := scenario.New(recorded)

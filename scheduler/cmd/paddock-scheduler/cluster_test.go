@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/paddock-project/paddock/internal/clusterstate/clustertest"
+	"github.com/paddock-project/paddock/internal/testing/clustertest"
 )
 
 // writeCluster writes cluster.json, as kubectl get -o json prints it. Lines are

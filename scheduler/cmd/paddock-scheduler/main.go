@@ -17,8 +17,8 @@ import (
 	"k8s.io/component-base/cli"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
-	"github.com/paddock-project/paddock/internal/console"
-	"github.com/paddock-project/paddock/internal/fleetcommand"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/fleetcommand"
 	"github.com/paddock-project/paddock/scheduler/constraints"
 	"github.com/paddock-project/paddock/scheduler/duties"
 	"github.com/paddock-project/paddock/scheduler/plugin"

@@ -8,15 +8,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/engine"
-	"github.com/paddock-project/paddock/internal/intake"
-	"github.com/paddock-project/paddock/internal/podsource/kubelet"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/publication"
-	"github.com/paddock-project/paddock/internal/runtime/nri"
-	"github.com/paddock-project/paddock/internal/runtime/sim"
-	"github.com/paddock-project/paddock/internal/statefile"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/intake"
+	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
+	"github.com/paddock-project/paddock/internal/node/publication"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
 const (

@@ -4,7 +4,7 @@
 // with NRI's stub, and the source that reads the kubelet's list of pods. What is outside of the
 // agent is imitated:
 //
-//	runtime    internal/runtime/sim, over NRI in memory
+//	runtime    internal/node/runtime/sim, over NRI in memory
 //	kubelet    Kubelet: registers the Node, serves /pods, runs what is bound, reports the status, ends what is deleted
 //	disk       Disk: what was written last, in memory; it survives the agent
 //

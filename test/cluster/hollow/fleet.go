@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/publication"
+	"github.com/paddock-project/paddock/internal/node/publication"
 )
 
 // Fleet is the nodes of one process.

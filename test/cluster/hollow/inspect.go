@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/statefile"
 )
 
 // inspect is the node's state, judged by its own check, by a count that shares no code with it, and

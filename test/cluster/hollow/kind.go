@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/fleet"
-	"github.com/paddock-project/paddock/internal/inputs"
 )
 
 // Kind is what equal nodes share.

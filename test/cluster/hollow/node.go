@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/runtime/sim"
+	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
 // Node is one hollow node: a kubelet, a runtime, a disk, and an agent that may be away.

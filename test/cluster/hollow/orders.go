@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 )
 
 // changePolicy gives a node the next topology policy. Its agent starts again with it, and has shown

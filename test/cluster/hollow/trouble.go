@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/engine"
-	"github.com/paddock-project/paddock/internal/handover"
+	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
 // Trouble is one hook that failed: the try of a pod that did not start.

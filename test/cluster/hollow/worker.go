@@ -9,9 +9,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/request"
-	"github.com/paddock-project/paddock/internal/podspec"
-	"github.com/paddock-project/paddock/internal/runtime/sim"
+	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 )
 
 // Duration is the annotation of a pod that ends by itself: the time for which it runs, as

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/paddock-project/paddock/api/v1alpha1"
-	"github.com/paddock-project/paddock/internal/objects"
+	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/test/cluster/hollow"
 	"github.com/paddock-project/paddock/test/cluster/plane"
 	"github.com/paddock-project/paddock/test/e2e/control"

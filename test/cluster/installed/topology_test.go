@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/reconcile"
-	"github.com/paddock-project/paddock/internal/scenario"
-	"github.com/paddock-project/paddock/internal/zones"
+	"github.com/paddock-project/paddock/internal/node/reconcile"
+	"github.com/paddock-project/paddock/internal/node/zones"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // tries counts those without the definition, and the others.

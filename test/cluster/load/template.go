@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/paddock-project/paddock/internal/shapes"
+	"github.com/paddock-project/paddock/internal/codec/shapes"
 )
 
 // Templates are shapes of pods with their frequencies.

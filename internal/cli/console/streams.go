@@ -1,0 +1,134 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+)
+
+// Streams are what a command reads from and prints to.
+type Streams struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Program is the name that messages begin with.
+	Program string
+}
+
+// StreamsOf are those of a command.
+func StreamsOf(cmd *cobra.Command) Streams {
+	return Streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), program(cmd.Root())}
+}
+
+// Reader reads the files that flags name.
+func (s Streams) Reader() inputs.Reader { return inputs.Reader{Names: inputs.Flags, Stdin: s.Stdin} }
+
+// Notes prints what a user should know, a line each.
+func (s Streams) Notes(notes []string) {
+	for _, n := range notes {
+		fmt.Fprintf(s.Stderr, "%s: note: %s\n", s.Program, OneLine(n))
+	}
+}
+
+// Pods reads manifests and prints the notes about them.
+func (s Streams) Pods(files inputs.PodFiles) (inputs.Pods, error) {
+	read, err := s.Reader().Pods(files)
+	s.Notes(read.Notes)
+	return read, err
+}
+
+// Style has colours if the output is a terminal and the user did not switch them off
+// (https://no-color.org), and lines of the output's width.
+func (s Streams) Style() terminal.Style {
+	return terminal.Style{
+		Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.IsTerminal(),
+		Width: s.Width(),
+	}
+}
+
+// IsTerminal reports whether the output is one.
+func (s Streams) IsTerminal() bool {
+	file := FileOf(s.Stdout)
+	return file != nil && term.IsTerminal(int(file.Fd()))
+}
+
+const (
+	// leastWidth is the narrowest terminal for which tables are made.
+	leastWidth = 80
+	// PageWidth is the width where there is no terminal: what is read in a ticket, in a log or
+	// through ssh fits there, and tables of usual pods are not wrapped.
+	PageWidth = 120
+)
+
+// Width is how many columns a line of the output has: COLUMNS, the terminal's width, or PageWidth.
+// With COLUMNS=0 no line is broken, which is 0 here too.
+func (s Streams) Width() int {
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns >= 0 {
+		if columns == 0 {
+			return 0
+		}
+		return max(columns, leastWidth)
+	}
+	if file := FileOf(s.Stdout); file != nil {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return max(width, leastWidth)
+		}
+	}
+	return PageWidth
+}
+
+// FileOf is the file that is written to, nil if it is none. Control characters of the program's own
+// go there, past the writer that replaces all others.
+func FileOf(w io.Writer) *os.File {
+	if cleaned, ok := w.(*terminal.Writer); ok {
+		return cleaned.File()
+	}
+	file, _ := w.(*os.File)
+	return file
+}
+
+// Print prints a document as json, yaml or, in every other form, as text.
+func (s Streams) Print(form string, document any, text func() string) error {
+	var data []byte
+	var err error
+	switch form {
+	case "json":
+		data, err = json.MarshalIndent(document, "", "  ")
+		data = append(data, '\n')
+	case "yaml":
+		data, err = yaml.Marshal(document)
+	default:
+		data = []byte(text())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.Stdout.Write(data)
+	return err
+}
+
+// Progress prints how far a long question is, on standard error where that is a terminal.
+func (s Streams) Progress(what string) func(tried, total int64) {
+	file := FileOf(s.Stderr)
+	if file == nil || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	return func(tried, total int64) {
+		of := ""
+		if total > 0 {
+			of = " of " + strconv.FormatInt(total, 10)
+		}
+		_, _ = fmt.Fprintf(file, "\r\x1b[K%d%s %s", tried, of, what)
+		if tried == total {
+			_, _ = fmt.Fprint(file, "\r\x1b[K")
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package fleetcommand
+
+import (
+	"time"
+
+	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
+	"github.com/paddock-project/paddock/internal/cluster/fleetwatch"
+	"github.com/paddock-project/paddock/internal/ui/fleetpage"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// beside adds what a cluster shows beside its nodes: what nodes rejected, and which nodes are left
+// out. hour is how much was rejected in the last hour, as far as it is known.
+func beside(f *fleetpage.Fleet, m *clusterstate.Moment, hour map[fleetwatch.Row]int64) {
+	for _, r := range m.Rejections {
+		f.Counters = append(f.Counters, fleetpage.Counter{
+			FleetRejections: view.FleetRejections{Kind: r.Group, Class: r.Class, Cause: r.Cause, Count: r.Pods, Nodes: r.Nodes},
+			LastHour:        hour[fleetwatch.Row{Group: r.Group, Class: r.Class, Cause: r.Cause}],
+		})
+	}
+	for _, r := range m.Last {
+		when := ""
+		if !r.Time.IsZero() {
+			when = r.Time.UTC().Format(time.RFC3339)
+		}
+		f.Lately = append(f.Lately, fleetpage.Lately{Time: when, Node: r.Node, Pod: r.Pod, Class: r.Class, Cause: r.Cause, Message: r.Message})
+	}
+	for _, p := range m.Problems {
+		f.LeftOut = append(f.LeftOut, fleetpage.Note{Node: p.Node, Text: p.Text})
+	}
+	if m.Strange > 0 {
+		f.LeftOut = append(f.LeftOut, fleetpage.Note{Text: view.Count(m.Strange, "node") + " without a PaddockNode"})
+	}
+	for _, p := range m.Notes {
+		f.Notes = append(f.Notes, fleetpage.Note{Node: p.Node, Text: p.Text})
+	}
+}
+
+// sum adds the kinds of nodes and the summary.
+func sum(f *fleetpage.Fleet, m *clusterstate.Moment) {
+	at := map[string]int{}
+	a := &f.Answer
+	for _, n := range m.Nodes {
+		i, known := at[n.Group]
+		if !known {
+			i = len(a.Kinds)
+			at[n.Group] = i
+			a.Kinds = append(a.Kinds, view.FleetKind{Name: n.Group, Policy: n.Policy})
+		}
+		k := &a.Kinds[i]
+		k.Nodes++
+		k.Pods += n.Used.Pods
+		k.CPUs.Allocatable += float64(n.Allocatable.Milli) / 1000
+		k.CPUs.Placed += float64(n.Used.Milli) / 1000
+	}
+	for _, k := range a.Kinds {
+		a.Nodes += k.Nodes
+		a.Pods.Placed += k.Pods
+		a.CPUs.Allocatable += k.CPUs.Allocatable
+		a.CPUs.Placed += k.CPUs.Placed
+	}
+	f.Summary = a.Now()
+}

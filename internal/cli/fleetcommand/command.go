@@ -1,0 +1,245 @@
+// Package fleetcommand is the command fleet, with its subcommands: it reads nodes and pods, asks
+// package capacity, and prints what package view makes of the answer. It decides nothing.
+//
+// # The page of a cluster that changes
+//
+// Live is a fleetpage.Source over a fleetwatch.Watch. It takes the present moment once a second at
+// most, and makes the view of a node again only if the node has changed. What is typical, and so
+// what counts as stranded, are the pods that the cluster has; they are counted again every ten
+// minutes.
+//
+// Pods that no node has are placed on a copy, as "paddock fleet" places them, to show which of them
+// every node rejects. This runs beside the rest, for at most a tenth of the time.
+package fleetcommand
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/kubectl"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// fleetCommand is one call of paddock fleet.
+type fleetCommand struct {
+	nodes, pods         []string
+	columns, gpu        string
+	whole, keep, strict bool
+	placements          bool
+	scoring             string
+	fill                int64
+	seed                uint64
+	most                int
+	output              console.Form
+	cluster             kubectl.Access
+	program             Program
+}
+
+// scorings are the words of --scoring.
+var scorings = []fleet.Scoring{fleet.LeastStranded, fleet.LeastAllocated, fleet.MostAllocated}
+
+// New is the command. What watches a cluster is a part of it only in a program without Rules.
+func New(p Program) *cobra.Command {
+	c := &fleetCommand{program: p}
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Show whether pods fit on a fleet of nodes, and why some would be rejected everywhere",
+		Long: `Fleet places pods on many nodes, one after the other, in the order given. Every node decides as
+"paddock plan" does for this node alone. A pod goes to the node where it strands the fewest CPUs, or
+to the one that --scoring prefers. Fleet changes no node.
+
+NODES is a file with a list of {name, count, machine, kubeletConfig, devices, labels, taints, price}; files in
+it are relative to it. NODES can also be the output of
+  kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
+or "live": fleet then reads these objects from the cluster that kubectl is configured for. In both cases,
+the nodes have the pods that are bound to them, and without --pods, fleet places the pods that are not
+bound. PODS are manifests as for "paddock plan", or a CSV file of shapes with the columns
+cpu or cpu_milli; memory, memory_mib or memory_gib; gpu; count; name. ` + p.constraints() + `
+
+With --fill, fleet draws pods from PODS at random, weighted by their counts, until no shape fits anywhere or
+N pods are placed.
+
+Exit codes: 0 all pods are placed, 1 error, 2 some are rejected by every node.`,
+		Example: `  paddock fleet --nodes nodes.yaml --pods pods/
+  paddock fleet --nodes nodes.yaml --pods trace.csv --whole-cpus --fill 0 --seed 7
+  kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json | paddock fleet --nodes -
+  paddock fleet size --nodes nodes.yaml --pods pods/
+  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv`,
+		Args: console.NoArguments,
+		RunE: c.fit,
+	}
+	c.register(cmd)
+	flags := cmd.Flags()
+	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
+	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	flags.BoolVar(&c.placements, "placements", false, "list the node of every pod")
+	c.output.Register(cmd, "table", "json", "yaml", "csv", "html")
+	with := func() *fleetCommand { return &fleetCommand{program: p} }
+	cmd.AddCommand(with().sizeCommand(), with().tryCommand())
+	if p.Rules == nil {
+		cmd.AddCommand(with().serveCommand(), with().rejectionsCommand())
+	}
+	for _, c := range append(cmd.Commands(), cmd) {
+		c.Long, c.Example = p.named(c.Long), p.named(c.Example)
+	}
+	return cmd
+}
+
+// register are the flags that all questions share.
+func (c *fleetCommand) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	c.registerNodes(cmd)
+	flags.StringArrayVar(&c.pods, "pods", nil, "the pods: a `FILE` or directory of manifests, a CSV file of shapes, or \"-\" for manifests on standard input; can be repeated")
+	flags.StringVar(&c.columns, "columns", "", "names of CSV columns: a YAML `FILE` such as {vcpus: cpu, owner: \"-\"}")
+	flags.StringVar(&c.gpu, "gpu", "", "the `RESOURCE` of CSV column gpu (default nvidia.com/gpu)")
+	flags.BoolVar(&c.whole, "whole-cpus", false, "round the CPUs of CSV shapes up, so that all qualify for exclusive CPUs")
+	flags.BoolVar(&c.keep, "keep-going", false, "report kinds of nodes, CSV columns and CSV rows that cannot be read, and go on without them")
+	var words []string
+	for _, s := range scorings {
+		words = append(words, s.String())
+	}
+	flags.StringVar(&c.scoring, "scoring", words[0], "how a node is chosen: "+strings.Join(words, ", "))
+	console.StrictFlag(cmd, &c.strict)
+}
+
+// registerNodes are the flags about where nodes are from.
+func (c *fleetCommand) registerNodes(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&c.nodes, "nodes", nil, "the nodes: a `FILE`, \"-\" for standard input, or \"live\" for the cluster of kubectl")
+	if err := cmd.MarkFlagRequired("nodes"); err != nil {
+		panic(err) // The flag was defined above.
+	}
+	c.cluster.RegisterContext(cmd.Flags())
+}
+
+func (c *fleetCommand) fit(cmd *cobra.Command, _ []string) error {
+	s := console.StreamsOf(cmd)
+	q, err := c.one(cmd.Context(), s, false)
+	if err != nil {
+		return err
+	}
+	if len(q.items) == 0 && len(c.pods) > 0 {
+		return fmt.Errorf("%s: there are no pods to place", strings.Join(c.pods, ", "))
+	}
+	if len(q.items) == 0 {
+		return errors.New("there are no pods to place: name some with --pods, or ask for the page of the cluster with paddock fleet serve")
+	}
+	q.options.Placements = c.placements || c.output.Value == "html"
+	r, answer, err := c.place(cmd, s, q)
+	if err != nil {
+		return err
+	}
+	if err := c.print(s, q, answer, r); err != nil || answer.Question == "fill" {
+		return err
+	}
+	return rejected(r)
+}
+
+// place places the pods, or fills the fleet with them.
+func (c *fleetCommand) place(cmd *cobra.Command, s console.Streams, q *fleetQuestion) (r *capacity.Result, answer *view.Fleet, err error) {
+	q.options.Progress = s.Progress("pods tried")
+	filling := cmd.Flags().Changed("fill")
+	if c.fill < 0 {
+		return nil, nil, fmt.Errorf("--fill: %d: want a number of pods, or 0 to go on until no shape fits", c.fill)
+	}
+	if filling {
+		r, err = capacity.Fill(cmd.Context(), q.nodes.Kinds, q.items, c.fill, c.seed, q.options)
+	} else {
+		r, err = capacity.Fit(cmd.Context(), q.nodes.Kinds, q.items, q.options)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.nodes[0], err)
+	}
+	found := view.FleetOf("fit", c.scoring, r, q.nodes.Policies)
+	if filling {
+		found.Question, found.Seed = "fill", &c.seed
+	}
+	return r, &found, found.Explain(cmd.Context(), r)
+}
+
+func rejected(r *capacity.Result) error {
+	if r.Rejected > 0 {
+		return &console.ExitError{Code: 2}
+	}
+	return nil
+}
+
+func (c *fleetCommand) print(s console.Streams, q *fleetQuestion, answer *view.Fleet, r *capacity.Result) error {
+	switch c.output.Value {
+	case "csv":
+		return answer.CSV(s.Stdout)
+	case "html":
+		var page bytes.Buffer
+		if err := c.page(s, q, answer, r).WriteHTML(&page); err != nil {
+			return err
+		}
+		_, err := s.Stdout.Write(page.Bytes())
+		return err
+	}
+	return s.Print(c.output.Value, answer, func() string { return answer.Text(s.Style()) })
+}
+
+// answer prints in the form that is asked for; rows are the answer as CSV.
+func (c *fleetCommand) answer(s console.Streams, v any, text func() string, rows func() [][]string) error {
+	if c.output.Value == "csv" {
+		return csv.NewWriter(s.Stdout).WriteAll(rows())
+	}
+	return s.Print(c.output.Value, v, text)
+}
+
+func (c *fleetCommand) tryCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "try",
+		Short: "Compare Topology Manager policies, options and scorings on a fleet",
+		Long: `Try asks the same question under other settings: every Topology Manager policy that aligns, in both
+scopes; then, under the best of these, every option of the CPU and Topology Managers, switched one at
+a time; and the other scorings. It also compares several files of nodes, such as one for each NPS or
+SNC mode of the same hardware. The best setting places the most CPUs. The nodes of a cluster are taken
+without their pods, and these pods are placed first.`,
+		Example: `  paddock fleet try --nodes nps1.yaml --nodes nps4.yaml --pods trace.csv --whole-cpus --fill 0`,
+		Args:    console.NoArguments,
+		RunE:    c.try,
+	}
+	c.register(cmd)
+	cmd.Flags().Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
+	cmd.Flags().Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	c.output.Register(cmd, "table", "json", "yaml", "csv")
+	return cmd
+}
+
+func (c *fleetCommand) try(cmd *cobra.Command, _ []string) error {
+	s := console.StreamsOf(cmd)
+	if c.fill < 0 {
+		return fmt.Errorf("--fill: %d: want a number of pods, or 0 to go on until no shape fits", c.fill)
+	}
+	var answers []view.Trial
+	for _, name := range c.nodes {
+		q, err := c.question(cmd.Context(), s, name, true)
+		if err != nil {
+			return err
+		}
+		q.options.Progress = s.Progress("pods tried")
+		trials, err := capacity.Try(cmd.Context(), q.nodes.Kinds, q.options.Scoring, func(ctx context.Context, kinds []capacity.Kind, scoring fleet.Scoring) (*capacity.Result, error) {
+			o := q.options
+			o.Scoring = scoring
+			if cmd.Flags().Changed("fill") {
+				return capacity.Fill(ctx, kinds, q.items, c.fill, c.seed, o)
+			}
+			return capacity.Fit(ctx, kinds, q.items, o)
+		})
+		if err != nil {
+			return err
+		}
+		answers = append(answers, view.TrialsOf(name, trials)...)
+	}
+	view.MarkBest(answers)
+	return c.answer(s, answers, func() string { return view.TrialsText(answers, s.Style()) }, func() [][]string { return view.TrialsRows(answers) })
+}

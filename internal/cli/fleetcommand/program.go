@@ -1,0 +1,74 @@
+package fleetcommand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// Program is the program whose command it is.
+type Program struct {
+	// Name is what a user calls it.
+	Name string
+	// Check is what is wrong with the constraints of a pod that Rules judge.
+	Check func(pod *v1.Pod) error
+	// Rules judge pods by the pods that all nodes have, of a fleet that begins with these places;
+	// nil: topology spread and pod affinity do not count, and a note has the number of pods that
+	// have them. Namespaces have labels by name.
+	Rules func(ctx context.Context, places []inputs.Place, namespaces map[string]map[string]string) (fleet.Rules, error)
+}
+
+// named is text about paddock fleet for the program.
+func (p Program) named(text string) string {
+	return strings.ReplaceAll(text, "paddock fleet", p.Name+" fleet")
+}
+
+// constraints describe which constraints of pods count.
+func (p Program) constraints() string {
+	if p.Rules == nil {
+		return `Node selectors, required node
+affinity and taints count. Topology spread and pod affinity do not: a note shows how many pods have them.
+"paddock-scheduler fleet" is the same command, and there they count.`
+	}
+	return `Node selectors, required node
+affinity and taints count. So do topology spread (DoNotSchedule) and required pod affinity and anti-affinity,
+as in kube-scheduler, also those of the pods on the nodes. Preferences do not count. If a pod has to wait for
+another pod, fleet tries it again after it has placed others.`
+}
+
+// unseen is a note about the constraints of pods of a file that do not count.
+func (c *fleetCommand) unseen(name string, d inputs.Depending) []string {
+	switch {
+	case c.program.Rules == nil && d.Any > 0:
+		return []string{fmt.Sprintf("%s: topology spread constraints and pod affinity of %s do not count here; paddock-scheduler fleet counts them", name, view.Count(d.Any, "pod"))}
+	case c.program.Rules != nil && d.Preferred > 0:
+		return []string{fmt.Sprintf("%s: preferred topology spread (ScheduleAnyway) and preferred pod affinity of %s do not count", name, view.Count(d.Preferred, "pod"))}
+	}
+	return nil
+}
+
+// obey makes the question one under rules, if a pod depends on others.
+func (c *fleetCommand) obey(ctx context.Context, q *fleetQuestion) {
+	if c.program.Rules == nil {
+		return
+	}
+	depends := slices.ContainsFunc(q.items, func(i capacity.Item) bool {
+		pod, ok := i.Pod.Origin.(*v1.Pod)
+		return ok && inputs.DependenceOf(pod).Required
+	})
+	q.options.Rules = func(nodes []fleet.Node) (fleet.Rules, error) {
+		places := q.nodes.Places(nodes)
+		if !depends && !slices.ContainsFunc(places, inputs.Place.KeepsAway) {
+			return nil, nil
+		}
+		return c.program.Rules(ctx, places, q.nodes.Namespaces)
+	}
+}

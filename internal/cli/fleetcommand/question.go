@@ -1,0 +1,236 @@
+package fleetcommand
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/codec/shapes"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// fleetQuestion is what is asked about, as read.
+type fleetQuestion struct {
+	nodes   *inputs.FleetNodes
+	items   []capacity.Item
+	options capacity.Options
+}
+
+func (c *fleetCommand) scoringOf() (fleet.Scoring, error) {
+	for _, known := range scorings {
+		if known.String() == c.scoring {
+			return known, nil
+		}
+	}
+	return 0, fmt.Errorf("--scoring: %q is unknown; want least-stranded, least-allocated or most-allocated", c.scoring)
+}
+
+// reader reads the files of a question.
+func (c *fleetCommand) reader(s console.Streams) inputs.Reader {
+	r := s.Reader()
+	r.KeepGoing, r.Peers = c.keep, c.program.Rules != nil
+	return r
+}
+
+// read reads nodes: of a file, or of the cluster.
+func (c *fleetCommand) read(ctx context.Context, s console.Streams, nodes string) (*inputs.FleetNodes, error) {
+	if nodes == discover.LiveName {
+		return c.once(ctx, s)
+	}
+	return c.reader(s).Fleet(nodes)
+}
+
+// question reads a question. Of a cluster, empty makes it one about its nodes without pods: the
+// pods that they have come, too, before the others.
+func (c *fleetCommand) question(ctx context.Context, s console.Streams, nodes string, empty bool) (*fleetQuestion, error) {
+	q := &fleetQuestion{}
+	var err error
+	if q.options.Scoring, err = c.scoringOf(); err != nil {
+		return nil, err
+	}
+	if q.nodes, err = c.read(ctx, s, nodes); err != nil {
+		return nil, err
+	}
+	s.Notes(q.nodes.Notes)
+	gates, err := q.nodes.Gates()
+	if err != nil {
+		return nil, err
+	}
+	if empty && q.nodes.Running {
+		if _, err := q.nodes.Empty(); err != nil {
+			return nil, err
+		}
+		bound, err := q.nodes.Bound(gates)
+		if err != nil {
+			return nil, err
+		}
+		q.items = itemsOf(bound)
+	}
+	for _, name := range c.pods {
+		read := c.manifests
+		if strings.HasSuffix(strings.ToLower(name), ".csv") {
+			read = c.shapes
+		}
+		items, err := read(s, q.nodes, gates, name)
+		if err != nil {
+			return nil, err
+		}
+		q.items = append(q.items, items...)
+	}
+	if len(c.pods) == 0 {
+		if !q.nodes.Running {
+			return nil, errors.New("--pods is missing: the pods to place, as manifests or as a CSV file of shapes")
+		}
+		waiting, err := q.nodes.Waiting(gates)
+		if err != nil {
+			return nil, err
+		}
+		q.items = append(q.items, itemsOf(waiting)...)
+	}
+	if q.nodes.Running {
+		s.Notes(c.unseen(nodes, q.nodes.Depending()))
+	}
+	c.obey(ctx, q)
+	q.options.Placements = c.placements
+	return q, unique(q.items)
+}
+
+// unique is an error about a pod that is listed twice, in one file or in two: a node would take it
+// for one pod.
+func unique(items []capacity.Item) error {
+	seen := make(map[string]bool, len(items))
+	for _, i := range items {
+		if seen[i.Pod.UID] {
+			return fmt.Errorf("--pods: pod %s is listed twice", i.Pod.ID())
+		}
+		seen[i.Pod.UID] = true
+	}
+	return nil
+}
+
+func itemsOf(pods []fleet.Pod) []capacity.Item {
+	items := make([]capacity.Item, len(pods))
+	for i, p := range pods {
+		items[i] = capacity.Item{Name: p.ID(), Pod: p, Count: 1}
+	}
+	return items
+}
+
+// manifests reads pods. Pods of one controller differ in nothing and are one item.
+func (c *fleetCommand) manifests(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, name string) ([]capacity.Item, error) {
+	files := inputs.PodFiles{Paths: []string{name}, Most: maxPods}
+	pods, notes, err := c.fleetPods(c.reader(s), nodes, gates, files)
+	s.Notes(notes)
+	if err != nil {
+		return nil, err
+	}
+	return itemsOf(pods), nil
+}
+
+// maxPods is how many pods of manifests are placed: a fleet of 10,000 nodes has some 200,000.
+const maxPods = 1_000_000
+
+// fleetPods reads the pods of one file, with notes about what does not count.
+func (c *fleetCommand) fleetPods(r inputs.Reader, nodes *inputs.FleetNodes, gates podspec.Gates, files inputs.PodFiles) (pods []fleet.Pod, notes []string, err error) {
+	name := files.Paths[0]
+	files.Gates, files.Machine, files.Strict, files.Slim = gates, nodes.Kinds[0].State.Machine(), c.strict, true
+	read, err := r.Pods(files)
+	if err != nil {
+		return nil, read.Notes, err
+	}
+	if len(read.Namespaces) > 0 && nodes.Namespaces == nil {
+		nodes.Namespaces = map[string]map[string]string{}
+	}
+	maps.Copy(nodes.Namespaces, read.Namespaces)
+	depending, claiming, wrong := inputs.Depending{}, 0, inputs.PodErrors(nil)
+	for _, pod := range read.Pods {
+		if len(pod.Spec.ResourceClaims) > 0 {
+			claiming++
+		}
+		depending.Add(pod)
+		if c.program.Check != nil {
+			if err := c.program.Check(pod); err != nil {
+				wrong = append(wrong, fmt.Errorf("%s: pod %s/%s: %w", name, pod.Namespace, pod.Name, err))
+			}
+		}
+		p, err := nodes.FleetPod(pod, gates)
+		if err != nil {
+			return nil, read.Notes, err
+		}
+		pods = append(pods, p)
+	}
+	if len(wrong) > 0 {
+		return nil, read.Notes, wrong
+	}
+	read.Notes = append(read.Notes, c.unseen(name, depending)...)
+	if claiming > 0 {
+		read.Notes = append(read.Notes, fmt.Sprintf("%s: resource claims of %s do not count here", name, view.Count(claiming, "pod")))
+	}
+	return pods, read.Notes, nil
+}
+
+// shapes reads a CSV file.
+func (c *fleetCommand) shapes(s console.Streams, nodes *inputs.FleetNodes, gates podspec.Gates, name string) ([]capacity.Item, error) {
+	data, err := s.Reader().File(name)
+	if err != nil {
+		return nil, fmt.Errorf("--pods: %w", err)
+	}
+	o := shapes.Options{GPU: c.gpu, WholeCPUs: c.whole, KeepGoing: c.keep}
+	if len(c.pods) > 1 { // Lines of several files have the same numbers.
+		o.Prefix = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + "-"
+	}
+	if c.columns != "" {
+		text, err := s.Reader().File(c.columns)
+		if err != nil {
+			return nil, fmt.Errorf("--columns: %w", err)
+		}
+		if err := yaml.UnmarshalStrict(text, &o.Columns); err != nil {
+			return nil, fmt.Errorf("--columns: %s: %w", c.columns, err)
+		}
+	}
+	all, bad, err := shapes.Read(name, bytes.NewReader(data), o)
+	if err != nil {
+		return nil, err
+	}
+	if len(bad) > 0 && !c.keep {
+		return nil, fmt.Errorf("%w (%s cannot be read; --keep-going leaves them out)", bad[0], view.Count(len(bad), "row"))
+	}
+	for _, b := range bad {
+		s.Notes([]string{fmt.Sprintf("left out: %v", b)})
+	}
+	var items []capacity.Item
+	for _, shape := range all {
+		pod := podspec.Default(shape.Pod, gates)
+		pod.UID = types.UID(podspec.UID(pod))
+		if wrong := podspec.Validate(pod, gates); len(wrong) > 0 {
+			return nil, fmt.Errorf("%s: %s: %w", name, shape.Name, wrong.ToAggregate())
+		}
+		p, err := nodes.FleetPod(pod, gates)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, capacity.Item{Name: shape.Name, Pod: p, Count: shape.Count})
+	}
+	return items, nil
+}
+
+// one reads a question about one file of nodes.
+func (c *fleetCommand) one(ctx context.Context, s console.Streams, empty bool) (*fleetQuestion, error) {
+	if len(c.nodes) != 1 {
+		return nil, fmt.Errorf("--nodes is given %d times: give it once; \"%s fleet try\" compares several", len(c.nodes), c.program.Name)
+	}
+	return c.question(ctx, s, c.nodes[0], empty)
+}

@@ -1,0 +1,120 @@
+package fleetcommand
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/base/access"
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/ui/fleetpage"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+func (c *fleetCommand) serveCommand() *cobra.Command {
+	listen, everywhere := "", false
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a page of the fleet: its nodes, what is stranded, and where a pod would go",
+		Long: `Serve places the pods as "paddock fleet" does, and serves a page with the answer until Ctrl-C: every node
+with its NUMA nodes, a search, the map of each node, and a box for manifests. If you paste the manifest of
+a pod into the box, the page shows where the pod would go, and why not elsewhere. It places 20 pods at a time, and
+reads up to 1,000 pods with 10,000 containers: for more, use "paddock fleet --pods FILE".
+
+With --nodes live, the page shows the cluster that kubectl is configured for, and follows its changes. In a
+pod, it shows the pod's cluster. It needs permission to list and watch nodes, pods, paddocknodes and
+paddockmachines, and changes nothing; deploy/fleet has a role. While the API server does not answer, the page
+shows since when.
+
+The page names pods. It is served on the loopback interface unless --everywhere is given.
+"paddock fleet -o html" writes the same page, without the box, as one file.`,
+		Example: `  paddock fleet serve --nodes examples/fleet/nodes.yaml --pods examples/pods
+  paddock fleet serve --nodes live --context production`,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd, listen, everywhere) },
+	}
+	c.register(cmd)
+	flags := cmd.Flags()
+	flags.Int64Var(&c.fill, "fill", 0, "draw pods until `N` are placed; 0: until no shape fits anywhere")
+	flags.Uint64Var(&c.seed, "seed", 1, "the random seed of --fill")
+	flags.StringVar(&listen, "listen", "127.0.0.1:9927", "the `ADDR` to serve the page on")
+	flags.BoolVar(&everywhere, "everywhere", false, "serve clients on every interface")
+	return cmd
+}
+
+func (c *fleetCommand) serve(cmd *cobra.Command, listen string, everywhere bool) error {
+	s := console.StreamsOf(cmd)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", listen) // Before the work: an address in use is an error at once.
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer listener.Close()
+	if slices.Equal(c.nodes, []string{discover.LiveName}) {
+		return c.serveLive(ctx, s, listener, everywhere)
+	}
+	q, err := c.one(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	q.options.Placements = true
+	r, answer, err := c.place(cmd, s, q)
+	if err != nil {
+		return err
+	}
+	return serveFleet(ctx, s, listener, everywhere, answer.Summary(), fleetpage.Static{Fleet: c.page(s, q, answer, r)})
+}
+
+// serveFleet serves a page until ctx ends.
+func serveFleet(ctx context.Context, s console.Streams, listener net.Listener, everywhere bool, summary string, source fleetpage.Source) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // It is one of the names that a browser may use.
+	}
+	guard := access.Guard{Everywhere: everywhere, Name: host}
+	if _, err := fmt.Fprintf(s.Stdout, "%s\nThe page: http://%s/\nCtrl-C ends it.\n", summary, listener.Addr()); err != nil {
+		return err
+	}
+	return telemetry.Serve(ctx, listener, guard.Handler(fleetpage.New(source, pageClock).Handler()), slog.New(slog.DiscardHandler))
+}
+
+var pageClock = fleetpage.Clock{Now: time.Now, After: time.After}
+
+// page is the answer as a page.
+func (c *fleetCommand) page(s console.Streams, q *fleetQuestion, answer *view.Fleet, r *capacity.Result) *fleetpage.Fleet {
+	title := strings.TrimSuffix(filepath.Base(c.nodes[0]), filepath.Ext(c.nodes[0]))
+	f := &fleetpage.Fleet{Title: "Fleet " + title, Summary: answer.Summary(), Answer: *answer, Views: r.Fleet.Views(), Zones: q.nodes.Zones()}
+	for _, p := range r.Placements {
+		if p.Node == "" {
+			f.Rejected = append(f.Rejected, fleetpage.Rejected{Pod: p.Pod, Reason: p.Reason})
+		}
+	}
+	f.Answer.Placements = nil // The page asks the nodes.
+	if m := q.nodes.Cluster(); m != nil {
+		beside(f, m, nil)
+	}
+	f.Read = func(ctx context.Context, manifests []byte) (pods []fleet.Pod, notes []string, err error) {
+		gates, err := q.nodes.Gates()
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.pasted(ctx, s, q.nodes, gates, manifests)
+	}
+	return f
+}

@@ -1,0 +1,114 @@
+package fleetcommand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-project/paddock/internal/cli/console"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+func (c *fleetCommand) sizeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "size",
+		Short: "Find how many nodes of a kind take all pods",
+		Long: `Size finds, for each kind of node in NODES, how many nodes of this kind alone take all pods, while one
+node less does not, with the same placement. The lower bound is what the sums of the requests allow.
+Without --scoring, the answer is that of least-stranded or most-allocated, whichever needs fewer nodes:
+"paddock fleet --scoring" with that many nodes places all pods. Counts in NODES do not matter. In a
+cluster, each group of nodes with the same instance type, machine and policy is a kind, and the pods on
+its nodes are placed first.
+
+If all kinds have a price in NODES, it also looks for a cheap mix of them. This is a heuristic: it begins
+with the mix of parts of nodes that is cheapest by the sums of the requests, and with each kind alone. It
+adds nodes until all pods fit. Then it removes nodes, the expensive ones first, until the pods no longer
+fit with one node less of any kind. The lower bound is the price of the parts: no mix costs less.
+
+Exit codes: 0 done, 1 error, 2 no number of nodes up to --most takes all pods, for some kind.`,
+		Example: `  paddock fleet size --nodes nodes.yaml --pods pods/`,
+		Args:    console.NoArguments,
+		RunE:    c.size,
+	}
+	c.register(cmd)
+	cmd.Flags().Lookup("scoring").Usage = "how a node is chosen: least-stranded, least-allocated, most-allocated (default the best of the first and the last)"
+	cmd.Flags().Lookup("scoring").DefValue = ""
+	cmd.Flags().IntVar(&c.most, "most", 10_000, "the most nodes to try")
+	c.output.Register(cmd, "table", "json", "yaml", "csv")
+	return cmd
+}
+
+func (c *fleetCommand) size(cmd *cobra.Command, _ []string) error {
+	s := console.StreamsOf(cmd)
+	q, err := c.one(cmd.Context(), s, true)
+	if err != nil {
+		return err
+	}
+	if c.most < 1 {
+		return fmt.Errorf("--most: %d: want a number of nodes above 0", c.most)
+	}
+	q.options.Progress = s.Progress("pods tried")
+	scorings := []fleet.Scoring{fleet.LeastStranded, fleet.MostAllocated}
+	if cmd.Flags().Changed("scoring") {
+		scorings = []fleet.Scoring{q.options.Scoring}
+	}
+	q.options.Scoring = scorings[len(scorings)-1] // Of the mix.
+	answers := make([]view.Fleet, 0, len(q.nodes.Kinds))
+	code := 0
+	for _, kind := range q.nodes.Kinds {
+		r, scoring, err := capacity.Fewest(cmd.Context(), kind, q.items, c.most, scorings, q.options)
+		switch {
+		case errors.Is(err, capacity.ErrTooFew), errors.Is(err, capacity.ErrNever):
+			code = 2
+		case err != nil:
+			return err
+		}
+		answer := view.FleetOf("size", scoring.String(), r, q.nodes.Policies)
+		if err := answer.Explain(cmd.Context(), r); err != nil {
+			return err
+		}
+		answer.LowerBound = capacity.LowerBound(kind, q.items)
+		if price, has := q.nodes.Prices[kind.Name]; has && r.Rejected == 0 {
+			answer.Price = &view.FleetPrice{Price: price * float64(r.Nodes)}
+		}
+		answers = append(answers, answer)
+	}
+	mix, err := c.mix(cmd.Context(), q)
+	if err != nil {
+		return err
+	}
+	answers = append(answers, mix...)
+	if err := c.answer(s, answers, func() string { return view.SizesText(answers, s.Style()) }, func() [][]string { return view.SizesRows(answers) }); err != nil {
+		return err
+	}
+	if code != 0 {
+		return &console.ExitError{Code: code}
+	}
+	return nil
+}
+
+// mix looks for a mix of the kinds, if there are several and all have a price. It is empty where no
+// mix takes all pods.
+func (c *fleetCommand) mix(ctx context.Context, q *fleetQuestion) ([]view.Fleet, error) {
+	if len(q.nodes.Kinds) < 2 || len(q.nodes.Prices) < len(q.nodes.Kinds) {
+		return nil, nil
+	}
+	prices := make([]float64, len(q.nodes.Kinds))
+	for i, k := range q.nodes.Kinds {
+		prices[i] = q.nodes.Prices[k.Name]
+	}
+	m, err := capacity.SizeMix(ctx, q.nodes.Kinds, prices, q.items, c.most, q.options)
+	if errors.Is(err, capacity.ErrNever) || errors.Is(err, capacity.ErrTooFew) {
+		return nil, nil // The answers about the kinds have the reasons.
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := view.FleetOf("mix", q.options.Scoring.String(), m.Result, q.nodes.Policies)
+	answer.Price = &view.FleetPrice{Price: m.Price, LowerBound: m.LowerBound, Gap: m.Price/m.LowerBound - 1, Tried: m.Tried}
+	return []view.Fleet{answer}, nil
+}

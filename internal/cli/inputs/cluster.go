@@ -1,0 +1,231 @@
+package inputs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// objectFile matches a file of Kubernetes objects, in contrast to one that lists kinds of nodes.
+var objectFile = regexp.MustCompile(`(?m)^(?:kind:|\s*"kind"\s*:)|^\s*\{.{0,200}"(?:kind|apiVersion)"`)
+
+// clusterFile takes the objects of a cluster: what
+//
+//	kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json
+//
+// prints.
+type clusterFile struct {
+	*clusterstate.Cluster
+	machines   map[string]*v1alpha1.PaddockMachine
+	made       map[string]*machine.Machine
+	namespaces map[string]map[string]string // nil: they are not read
+}
+
+func newClusterFile() *clusterFile {
+	c := &clusterFile{machines: map[string]*v1alpha1.PaddockMachine{}, made: map[string]*machine.Machine{}}
+	c.Cluster = clusterstate.New(c.machine)
+	return c
+}
+
+// take is podspec.Options.Others.
+func (c *clusterFile) take(kind, apiVersion string, data []byte) (bool, error) {
+	switch {
+	case kind == "Node" && apiVersion == "v1":
+		o := new(v1.Node)
+		err := decode(data, o, &o.Name)
+		if err == nil {
+			c.SetNode(o.Name, o)
+		}
+		return true, err
+	case kind == "Namespace" && apiVersion == "v1" && c.namespaces != nil:
+		o := new(v1.Namespace)
+		err := decode(data, o, &o.Name)
+		if err == nil {
+			c.namespaces[o.Name] = o.Labels
+		}
+		return true, err
+	case apiVersion != v1alpha1.GroupVersion.String():
+		return false, nil
+	case kind == "PaddockNode":
+		o := new(v1alpha1.PaddockNode)
+		err := decode(data, o, &o.Name)
+		if err == nil {
+			o.ManagedFields = nil
+			c.SetPaddock(o.Name, o)
+		}
+		return true, err
+	case kind == "PaddockMachine":
+		o := new(v1alpha1.PaddockMachine)
+		err := decode(data, o, &o.Name)
+		if err == nil {
+			c.machines[o.Name] = o
+		}
+		return true, err
+	}
+	return false, nil
+}
+
+func decode(data []byte, o any, name *string) error {
+	if err := json.Unmarshal(data, o); err != nil {
+		return err
+	}
+	if *name == "" {
+		return errors.New("metadata.name is missing")
+	}
+	return nil
+}
+
+// machine is the machine of a digest, shared by its nodes.
+func (c *clusterFile) machine(digest string) (*machine.Machine, error) {
+	if m := c.made[digest]; m != nil {
+		return m, nil
+	}
+	o := c.machines[digest]
+	if o == nil {
+		return nil, fmt.Errorf("PaddockMachine %s is missing: kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json prints all that is needed", digest)
+	}
+	m, err := objects.ReadMachine(o)
+	if err == nil {
+		c.made[digest] = m
+	}
+	return m, err
+}
+
+// maxClusterPods is how many pods of a cluster are read: Kubernetes supports 150,000.
+const maxClusterPods = 2_000_000
+
+// cluster reads the objects of a cluster. Each node is a kind of its own, with the pods that it
+// has; nodes with the same instance type, machine and policy form a group.
+func (r Reader) cluster(name string, from io.Reader) (*FleetNodes, error) {
+	c := newClusterFile()
+	if r.Peers {
+		c.KeepPeers()
+		c.namespaces = map[string]map[string]string{}
+	}
+	workloads := 0
+	each := func(s podspec.Source) error {
+		if !strings.HasPrefix(s.Object, "Pod ") {
+			workloads++
+			return nil
+		}
+		return c.SetPod(s.Pod.Namespace+"/"+s.Pod.Name, s.Pod)
+	}
+	_, notes, err := podspec.Options{Others: c.take, MaxPods: maxClusterPods, Slim: true, Each: each}.ReadFrom(name, from)
+	if err != nil {
+		return nil, err
+	}
+	out := ClusterNodes(c.Moment())
+	out.Peers, out.Namespaces = r.Peers, c.namespaces
+	for i, n := range out.Notes {
+		out.Notes[i] = name + ": " + n
+	}
+	for _, n := range notes {
+		out.Notes = append(out.Notes, n.String())
+	}
+	if workloads > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%s: %d pods of workloads are left out: a cluster shows its pods themselves; name manifests with --pods", name, workloads))
+	}
+	if len(out.Kinds) == 0 {
+		return nil, fmt.Errorf("%s: no node there has a PaddockNode that can be planned for: want the output of kubectl get nodes,paddocknodes,paddockmachines,pods -A -o json", name)
+	}
+	return out, nil
+}
+
+// ClusterNodes are the nodes of a cluster with their pods. Notes are about those that are left out.
+func ClusterNodes(m *clusterstate.Moment) *FleetNodes {
+	out := &FleetNodes{Policies: map[string]string{}, objects: make(map[string]*v1.Node, len(m.Nodes)), Running: true, cluster: m, Pending: m.Waiting, Rejections: m.Rejections}
+	for _, n := range m.Nodes {
+		out.Kinds = append(out.Kinds, n.Kind)
+		out.Policies[n.Group] = n.Policy
+		out.objects[n.Name] = n.Object
+	}
+	for _, p := range m.Notes {
+		out.Notes = append(out.Notes, fmt.Sprintf("node %s: %s", p.Node, p.Text))
+	}
+	for _, p := range m.Problems {
+		out.Notes = append(out.Notes, fmt.Sprintf("node %s is left out: %s", p.Node, p.Text))
+	}
+	if m.Strange > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d nodes without a PaddockNode are left out", m.Strange))
+	}
+	return out
+}
+
+// Empty are the kinds without pods, but for those that belong to their nodes: static ones and those
+// of DaemonSets. Nodes of a group are one kind: the node of the group that has most of these pods.
+// Pods that are read afterwards are for these kinds.
+func (f *FleetNodes) Empty() ([]capacity.Kind, error) {
+	if !f.Running {
+		return f.Kinds, nil
+	}
+	var out []capacity.Kind
+	at, own, seen := map[string]int{}, map[string]int{}, map[string]*v1.Node{}
+	for _, n := range f.cluster.Nodes {
+		i, known := at[n.Group]
+		if known {
+			out[i].Count++
+			if n.Own() <= own[n.Group] {
+				continue
+			}
+		}
+		k, err := n.Empty()
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		k.Name = n.Group
+		own[n.Group] = n.Own()
+		if known {
+			k.Count = out[i].Count
+			out[i] = k
+		} else {
+			at[n.Group] = len(out)
+			out = append(out, k)
+		}
+		seen[n.Group] = n.Object // By selectors and tolerations.
+	}
+	f.Kinds, f.objects, f.memo, f.emptied = out, seen, nil, true
+	return out, nil
+}
+
+// Cluster is what the objects showed; nil: the nodes are not those of a cluster.
+func (f *FleetNodes) Cluster() *clusterstate.Moment { return f.cluster }
+
+// Bound are the pods that the nodes have, as pods that come, without those that belong to their
+// nodes.
+func (f *FleetNodes) Bound(gates podspec.Gates) ([]fleet.Pod, error) {
+	var bound []*v1.Pod
+	for _, n := range f.cluster.Nodes {
+		bound = append(bound, n.Bound()...)
+	}
+	return f.fleetPods(bound, gates)
+}
+
+// Waiting are the pods of the cluster that no node has.
+func (f *FleetNodes) Waiting(gates podspec.Gates) ([]fleet.Pod, error) {
+	return f.fleetPods(f.Pending, gates)
+}
+
+func (f *FleetNodes) fleetPods(from []*v1.Pod, gates podspec.Gates) ([]fleet.Pod, error) {
+	pods := make([]fleet.Pod, 0, len(from))
+	for _, pod := range from {
+		p, err := f.FleetPod(podspec.Default(pod, gates), gates)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, p)
+	}
+	return pods, nil
+}

@@ -1,0 +1,406 @@
+package inputs
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/base/bounded"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/clusterstate"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/request"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+)
+
+// FleetNodes are the nodes of a file:
+//
+//	nodes:
+//	- name: gpu
+//	  count: 12
+//	  machine: gpu-server.json        # as "paddock topology -o json" writes it
+//	  kubeletConfig: gpu-kubelet.yaml # without it a usual policy
+//	  devices: gpu-devices.yaml
+//	  labels: {pool: gpu}
+//	  taints: [{key: gpu, effect: NoSchedule}]
+//	  price: 3.2 # of a node, in any unit
+//
+// Paths are relative to the file. A kind of one node has its name alone; others are numbered.
+type FleetNodes struct {
+	Kinds []capacity.Kind
+	// Policies describe the policy of each kind in a line, by name.
+	Policies map[string]string
+	// Prices are those of the kinds that have one, by name.
+	Prices map[string]float64
+	Notes  []string
+	// Running is true if the nodes are those of a cluster: each is a kind, with its pods. Pending
+	// are then the pods that have no node yet.
+	Running bool
+	Pending []*v1.Pod
+	// Rejections are what the nodes of a cluster rejected since their agents started to count, the
+	// most frequent first.
+	Rejections []clusterstate.Rejections
+	// Namespaces are the labels of the Namespaces that were read, by name.
+	Namespaces map[string]map[string]string
+	// Peers makes FleetPod keep what a pod is to others, a *v1.Pod as a Peer has it
+	// (fleet.Pod.Origin).
+	Peers   bool
+	peers   map[string]*v1.Pod // by what they are
+	emptied bool
+	cluster *clusterstate.Moment
+	objects map[string]*v1.Node // what selectors and tolerations see, by kind
+	memo    map[string]allowance
+}
+
+// allowance is where pods with some constraints may run.
+type allowance struct {
+	names map[string]bool // of kinds
+	text  string          // the same for the same names; empty: everywhere
+	// excluded is fleet.Pod.Excluded.
+	excluded func(n *fleet.Node) (why, remedy string)
+}
+
+// fleetFile is the form of the file.
+type fleetFile struct {
+	Nodes []fleetEntry `json:"nodes"`
+}
+
+type fleetEntry struct {
+	Name          string            `json:"name"`
+	Count         *int              `json:"count,omitempty"`
+	Machine       string            `json:"machine"`
+	KubeletConfig string            `json:"kubeletConfig,omitempty"`
+	Devices       string            `json:"devices,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Taints        []v1.Taint        `json:"taints,omitempty"`
+	Price         *float64          `json:"price,omitempty"`
+}
+
+// maxPrice bounds the price of a node, so that sums of prices stay exact enough.
+const maxPrice = 1e9
+
+// maxNodes bounds the nodes of a fleet: Kubernetes supports 5,000 in a cluster.
+const maxNodes = 100_000
+
+// Fleet reads a file of nodes, or the objects of a cluster. An error names the file, the entry and
+// the field.
+func (r Reader) Fleet(name string) (*FleetNodes, error) {
+	from, err := r.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--nodes: %w", err)
+	}
+	defer from.Close()
+	first, all, err := bounded.Begin(from, MaxFile)
+	if err == nil && objectFile.Match(first) { // Objects have any size.
+		return r.cluster(name, all)
+	}
+	var data []byte
+	if err == nil {
+		data, err = bounded.Read(name, all, MaxFile)
+	}
+	if err == nil {
+		err = bounded.Unpacked(name, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--nodes: %w", err)
+	}
+	var file fleetFile
+	if err := decodeFleet(data, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(file.Nodes) == 0 {
+		return nil, fmt.Errorf("%s: nodes is empty: want a list of {name, count, machine, kubeletConfig, devices}", name)
+	}
+	out := &FleetNodes{Policies: map[string]string{}, Prices: map[string]float64{}, objects: map[string]*v1.Node{}, Peers: r.Peers}
+	total := 0
+	var wrong error
+	for i, e := range file.Nodes {
+		err := r.entry(out, e, &total, filepath.Dir(name))
+		if err == nil {
+			continue
+		}
+		if err = fmt.Errorf("%s: nodes[%d]%w", name, i, err); !r.KeepGoing {
+			return nil, err
+		}
+		wrong = cmp.Or(wrong, err)
+		out.Notes = append(out.Notes, fmt.Sprintf("left out: %v", err))
+	}
+	if len(out.Kinds) == 0 {
+		return nil, wrong
+	}
+	return out, nil
+}
+
+// entry reads an entry. An error begins with its field: ".count: …".
+func (r Reader) entry(out *FleetNodes, e fleetEntry, total *int, dir string) error {
+	count := 1
+	if e.Count != nil {
+		count = *e.Count
+	}
+	switch wrong := validation.IsDNS1123Subdomain(e.Name); {
+	case e.Name == "":
+		return errors.New(".name is missing")
+	case len(wrong) > 0:
+		return fmt.Errorf(".name: %q: %s", e.Name, wrong[0])
+	case out.objects[e.Name] != nil:
+		return fmt.Errorf(".name: %q is listed twice", e.Name)
+	case count < 0 || count > maxNodes-*total:
+		return fmt.Errorf(".count: %d: want 0 to %d nodes in all", count, maxNodes)
+	case e.Price != nil && !(*e.Price > 0 && *e.Price <= maxPrice):
+		return fmt.Errorf(".price: %v: want a number above 0, at most %v", *e.Price, maxPrice)
+	case e.Machine == "":
+		return errors.New(".machine is missing: want a file that \"paddock topology -o json\" wrote")
+	}
+	if err := r.kind(out, e, count, dir); err != nil {
+		return fmt.Errorf(" (%s): %w", e.Name, err)
+	}
+	*total += count
+	return nil
+}
+
+// errNoList is about a file that is not one of nodes.
+var errNoList = errors.New("it has no list of nodes: want nodes: [{name, count, machine, kubeletConfig, devices}], or the objects of a cluster")
+
+// decodeFleet decodes a file of nodes. An error names the field.
+func decodeFleet(data []byte, file *fleetFile) error {
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		if strings.Contains(err.Error(), "unsupported value") { // JSON has no such numbers.
+			return errors.New("a number there is not finite (.nan or .inf)")
+		}
+		return err
+	}
+	strict, err := kjson.UnmarshalStrict(text, file)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch) && mismatch.Field == "":
+		return errNoList
+	case errors.As(err, &mismatch):
+		want := mismatch.Type.Kind().String()
+		if words, known := map[string]string{"slice": "a list", "struct": "an object with fields"}[want]; known {
+			want = words
+		}
+		return fmt.Errorf("%s: it is a %s, want %s", mismatch.Field, mismatch.Value, want)
+	case err != nil:
+		return err
+	case len(strict) > 0 && len(file.Nodes) == 0:
+		return errNoList
+	}
+	return errors.Join(strict...)
+}
+
+// kind reads the files of an entry.
+func (r Reader) kind(out *FleetNodes, e fleetEntry, count int, dir string) error {
+	relative := func(name string) string {
+		if name == "" || filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(dir, name)
+	}
+	from := Reader{Names: Fields}
+	n, err := from.Node(NodeFiles{Machine: relative(e.Machine), Policy: relative(e.KubeletConfig), Devices: relative(e.Devices)})
+	if err != nil {
+		return err
+	}
+	out.Notes = append(out.Notes, n.Policy.Warnings...)
+	state, err := from.State("", n)
+	if err != nil {
+		return err
+	}
+	amounts, err := from.allocatable(relative(e.KubeletConfig), n)
+	if err != nil {
+		return err
+	}
+	out.Kinds = append(out.Kinds, capacity.Kind{Name: e.Name, Count: count, State: state, Allocatable: amounts})
+	out.Policies[e.Name] = n.Policy.Text
+	if e.Price != nil {
+		out.Prices[e.Name] = *e.Price
+	}
+	labels := maps.Clone(e.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for key, value := range map[string]string{v1.LabelOSStable: "linux", v1.LabelHostname: e.Name} {
+		labels[key] = cmp.Or(labels[key], value)
+	}
+	out.objects[e.Name] = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.Name, Labels: labels}, Spec: v1.NodeSpec{Taints: e.Taints}}
+	return nil
+}
+
+// allocatable is what the scheduler counts of a node: what the kubelet reports, and the devices.
+// Without a KubeletConfiguration the reserved CPUs and memory of the policy are taken off.
+func (r Reader) allocatable(config string, n *Node) (fleet.Amounts, error) {
+	c := &kubeletcfg.Config{}
+	if config != "" {
+		var err error
+		if c, err = r.KubeletConfig(config); err != nil {
+			return fleet.Amounts{}, err
+		}
+	}
+	a := c.Allocatable(n.Found.Machine)
+	if config == "" {
+		a.Milli -= int64(n.Policy.ReservedCPUs.Len()) * 1000
+		for _, reserved := range n.Policy.ReservedMemory {
+			for name, bytes := range reserved {
+				a.Memory[name] -= bytes
+			}
+		}
+	}
+	out := fleet.Amounts{Milli: a.Milli, Memory: a.Memory[request.Memory], Pods: a.Pods}
+	for name, bytes := range a.Memory {
+		if name != request.Memory {
+			out.Others = out.Others.With(name, bytes)
+		}
+	}
+	for _, name := range n.Devices.Resources() {
+		healthy := int64(0)
+		for _, d := range n.Devices.Devices(name) {
+			if d.Healthy {
+				healthy++
+			}
+		}
+		out.Others = out.Others.With(name, healthy)
+	}
+	return out, nil
+}
+
+// FleetPod is a pod as a fleet sees it. Pods that may run everywhere have no constraint.
+func (f *FleetNodes) FleetPod(pod *v1.Pod, gates podspec.Gates) (fleet.Pod, error) {
+	asked, err := podspec.Request(pod, gates)
+	if err != nil {
+		return fleet.Pod{}, err
+	}
+	out := fleet.Pod{Pod: asked, Asks: clusterstate.Asks(pod, gates)}
+	if f.Peers {
+		out.Origin = f.peer(pod)
+	}
+	allowed, err := f.allowance(pod)
+	if err != nil {
+		return fleet.Pod{}, fmt.Errorf("pod %s: node affinity: %w", asked.ID(), err)
+	}
+	if allowed.text != "" {
+		out.Constraint = allowed.text
+		out.Allowed = func(n *fleet.Node) bool {
+			if f.objects[n.Name] != nil {
+				return allowed.names[n.Name]
+			}
+			return allowed.names[n.Kind]
+		}
+		out.Excluded = allowed.excluded
+	}
+	return out, nil
+}
+
+// allowance is where a pod may run by its node selector, its required node affinity and the taints
+// that it tolerates. Pods of one controller have the same.
+func (f *FleetNodes) allowance(pod *v1.Pod) (allowance, error) {
+	var required *v1.NodeSelector
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	key, err := json.Marshal([]any{pod.Spec.NodeSelector, required, pod.Spec.Tolerations})
+	if err != nil {
+		return allowance{}, err
+	}
+	if known, ok := f.memo[string(key)]; ok {
+		return known, nil
+	}
+	out := allowance{names: map[string]bool{}}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	digest := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(f.objects)) {
+		object := f.objects[name]
+		match, err := affinity.Match(object)
+		if err != nil {
+			return out, err
+		}
+		if _, is := untolerated(object, pod.Spec.Tolerations); match && !is {
+			out.names[name] = true
+			_, _ = fmt.Fprintln(digest, name) // A hash takes everything.
+		}
+	}
+	if len(out.names) < len(f.objects) {
+		out.text = fmt.Sprintf("%x", digest.Sum(nil))
+		spec := v1.PodSpec{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}
+		out.excluded = func(n *fleet.Node) (why, remedy string) {
+			object := cmp.Or(f.objects[n.Name], f.objects[n.Kind])
+			if object == nil {
+				return "", ""
+			}
+			return excluded(&spec, object)
+		}
+	}
+	if f.memo == nil {
+		f.memo = map[string]allowance{}
+	}
+	f.memo[string(key)] = out
+	return out, nil
+}
+
+// untolerated is the first taint of a node that keeps pods with these tolerations away.
+func untolerated(n *v1.Node, tolerations []v1.Toleration) (v1.Taint, bool) {
+	return corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, tolerations, func(t *v1.Taint) bool {
+		return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
+	}, false)
+}
+
+// excluded explains why a pod may not run on a node, and what would change that.
+func excluded(spec *v1.PodSpec, n *v1.Node) (why, remedy string) {
+	var whys, remedies []string
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if has, ok := n.Labels[key]; !ok || has != spec.NodeSelector[key] {
+			whys = append(whys, fmt.Sprintf("the node does not have the label %s=%s of the pod's node selector", key, spec.NodeSelector[key]))
+			remedies = append(remedies, fmt.Sprintf("give the node the label %s=%s", key, spec.NodeSelector[key]))
+		}
+	}
+	alone := &v1.Pod{Spec: v1.PodSpec{Affinity: spec.Affinity}}
+	if match, err := nodeaffinity.GetRequiredNodeAffinity(alone).Match(n); err == nil && !match {
+		whys, remedies = append(whys, "the node does not match the pod's required node affinity"), append(remedies, "change the pod's node affinity, or the labels of the node")
+	}
+	if t, is := untolerated(n, spec.Tolerations); is {
+		whys, remedies = append(whys, fmt.Sprintf("the pod does not tolerate the taint %s", t.ToString())), append(remedies, fmt.Sprintf("let the pod tolerate the taint %s", t.ToString()))
+	}
+	return strings.Join(whys, "; "), strings.Join(remedies, "; ")
+}
+
+// Zones are the zones of the kinds that have one (label topology.kubernetes.io/zone), by name of
+// the kind.
+func (f *FleetNodes) Zones() map[string]string {
+	zones := map[string]string{}
+	for kind, object := range f.objects {
+		if zone := object.Labels[v1.LabelTopologyZone]; zone != "" {
+			zones[kind] = zone
+		}
+	}
+	return zones
+}
+
+// Gates are the feature gates of all kinds, which must be the same: under other gates a manifest is
+// another request.
+func (f *FleetNodes) Gates() (podspec.Gates, error) {
+	var gates podspec.Gates
+	for i, k := range f.Kinds {
+		g := podspec.GatesOf(k.State.Policy())
+		if i > 0 && g != gates {
+			return gates, fmt.Errorf("%s and %s have different feature gates for pod-level resources: ask about them one at a time", f.Kinds[0].Name, k.Name)
+		}
+		gates = g
+	}
+	return gates, nil
+}

@@ -1,0 +1,79 @@
+package inputs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// NodeFiles name what describes a node. All but the machine may be empty.
+type NodeFiles struct {
+	Machine, Policy, Devices string
+	Quota                    node.QuotaPolicy
+	MaxContainers            int
+}
+
+// Node is a node without its pods.
+type Node struct {
+	Found   *discover.Found
+	Policy  Policy
+	Devices *device.Inventory
+}
+
+// Node reads a node.
+func (r Reader) Node(files NodeFiles) (*Node, error) {
+	found, err := r.Machine(files.Machine)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := r.Policy(files.Policy, found)
+	if err != nil {
+		return nil, err
+	}
+	policy.Quota, policy.MaxContainers = files.Quota, files.MaxContainers
+	devices, err := r.Devices(files.Devices, found.Machine)
+	if err != nil {
+		return nil, err
+	}
+	return &Node{Found: found, Policy: policy, Devices: devices}, nil
+}
+
+// State is the node with the pods of a saved state; without a name it has no pods. CPUs of the pods
+// may be offline on the node. Everything else in the state must be valid there.
+func (r Reader) State(name string, n *Node) (*node.State, error) {
+	m, policy := n.Found.Machine, n.Policy.Policy
+	if name == "" {
+		state, err := node.New(m, policy)
+		if err != nil {
+			return nil, err
+		}
+		return state.WithDevices(n.Devices)
+	}
+	data, err := r.named(r.Names.State, name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := statefile.Decode(name, data)
+	if err != nil {
+		return nil, err
+	}
+	state, invalid := node.Restore(m, policy, file.Grants)
+	if invalid != nil && !n.Found.Offline.IsEmpty() {
+		none, err := device.NewInventory(m, nil)
+		if err != nil {
+			return nil, err
+		}
+		adopted, findings, err := node.Adopt(m, policy, none, file.Grants)
+		if err == nil && len(findings) == len(adopted.Degraded()) && n.Found.Offline.Contains(adopted.Offline()) {
+			state, invalid = adopted, nil // Only the CPUs that are offline are missing.
+		}
+	}
+	if invalid != nil {
+		return nil, fmt.Errorf("%s is not valid here: %w; since it was saved: %s", name, invalid, strings.Join(file.Changes(m, policy), "; "))
+	}
+	return state.Resume(file.Generation).WithDevices(n.Devices)
+}

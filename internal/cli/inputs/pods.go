@@ -1,0 +1,152 @@
+package inputs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/codec/claims"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// PodFiles name manifests, and what their pods are for.
+type PodFiles struct {
+	Paths   []string
+	Gates   podspec.Gates
+	Machine *machine.Machine
+	// Node is the name of the Kubernetes node; pods of other nodes are left out. Without a name it
+	// is the one that all pods, or else all ResourceSlices, are of.
+	Node string
+	// Strict makes every unknown field and kind an error.
+	Strict bool
+	// Ended selects pods that have ended, which else are left out; only is true if there is no
+	// other pod.
+	Ended func(pod *v1.Pod, only bool) bool
+	// Most is how many pods can be read, podspec.MaxPods where it is 0. Slim keeps of pods what
+	// decides.
+	Most int
+	Slim bool
+	// MaxContainers and MaxValues are as podspec.Options has them.
+	MaxContainers, MaxValues int
+}
+
+// Pods are pods that can be planned, as the API server would have defaulted them.
+type Pods struct {
+	Pods []*v1.Pod
+	// Notes are about objects, pods and amounts that have no effect.
+	Notes []string
+	// Namespaces are the labels of the Namespaces there, by name, if the reader keeps Peers.
+	Namespaces map[string]map[string]string
+	// Claims finds the devices of the pods' ResourceClaims.
+	Claims *claims.Resolver
+}
+
+// PodErrors are several things that are wrong with manifests, each a line for the user.
+type PodErrors []error
+
+func (p PodErrors) Error() string   { return errors.Join(p...).Error() }
+func (p PodErrors) Unwrap() []error { return p }
+
+// Pods reads, defaults and validates pods. The notes are there even if there is an error, which can
+// be PodErrors.
+func (r Reader) Pods(files PodFiles) (Pods, error) {
+	var read Pods
+	var objects claims.Objects
+	others := func(kind, apiVersion string, data []byte) (bool, error) {
+		if r.Peers && kind == "Namespace" && apiVersion == "v1" {
+			return true, read.namespace(data)
+		}
+		if !claims.Takes(kind, apiVersion) {
+			return false, nil
+		}
+		return true, objects.Add(kind, apiVersion, data)
+	}
+	sources, notes, err := podspec.Options{
+		Strict: files.Strict, Others: others, MaxPods: files.Most, Slim: files.Slim, MaxContainers: files.MaxContainers, MaxValues: files.MaxValues,
+	}.ReadFiles(files.Paths, r.Stdin)
+	if err != nil {
+		return read, err
+	}
+	for _, n := range notes {
+		read.Notes = append(read.Notes, n.String())
+	}
+	name, elsewhere := files.Node, 0
+	if name == "" {
+		name = nodeOf(sources, &objects)
+	}
+	read.Claims = objects.On(name)
+	var problems PodErrors
+	for _, s := range sources {
+		if at := s.Pod.Spec.NodeName; files.Node != "" && at != "" && at != files.Node {
+			elsewhere++
+			continue
+		}
+		if podspec.Ended(s.Pod) {
+			if files.Ended == nil || !files.Ended(s.Pod, len(sources) == 1) {
+				read.Notes = append(read.Notes, fmt.Sprintf("%s: ignored, because its phase is %s", s.Origin, s.Pod.Status.Phase))
+				continue
+			}
+			reason := ""
+			if s.Pod.Status.Reason != "" {
+				reason = " (" + s.Pod.Status.Reason + ")"
+			}
+			read.Notes = append(read.Notes, fmt.Sprintf("%s: its phase is %s%s; it is planned as if it came now", s.Origin, s.Pod.Status.Phase, reason))
+		}
+		pod := podspec.Default(s.Pod, files.Gates)
+		impossible, odd := suspect(s.Pod, files.Machine)
+		for _, e := range append(podspec.Validate(pod, files.Gates), impossible...) {
+			problems = append(problems, fmt.Errorf("%s: %w", s.Origin, e))
+		}
+		for _, text := range odd {
+			read.Notes = append(read.Notes, fmt.Sprintf("%s: %s", s.Origin, text))
+		}
+		read.Pods = append(read.Pods, pod)
+	}
+	if elsewhere > 0 {
+		read.Notes = append(read.Notes, fmt.Sprintf("%d pods are passed over, they are on other Kubernetes nodes than %s", elsewhere, files.Node))
+	}
+	if len(problems) > 0 {
+		return read, problems
+	}
+	switch paths := strings.Join(files.Paths, ", "); {
+	case len(read.Pods) == 0 && elsewhere > 0 && elsewhere == len(sources):
+		return read, fmt.Errorf("%s: no pods there of node %s; --node wants the name of a Kubernetes node, as in spec.nodeName", paths, files.Node)
+	case len(read.Pods) == 0 && len(sources) > 0:
+		return read, fmt.Errorf("%s: no pods there that have not ended; paddock explain explains one of them, also one that has ended", paths)
+	case len(read.Pods) == 0:
+		return read, fmt.Errorf("%s: no pods there", paths)
+	}
+	return read, nil
+}
+
+// namespace takes a Namespace.
+func (p *Pods) namespace(data []byte) error {
+	o := new(v1.Namespace)
+	if err := decode(data, o, &o.Name); err != nil {
+		return err
+	}
+	if p.Namespaces == nil {
+		p.Namespaces = map[string]map[string]string{}
+	}
+	p.Namespaces[o.Name] = o.Labels
+	return nil
+}
+
+// nodeOf is the Kubernetes node that all pods are of, or else all ResourceSlices, or "".
+func nodeOf(sources []podspec.Source, objects *claims.Objects) string {
+	name := ""
+	for _, s := range sources {
+		switch at := s.Pod.Spec.NodeName; {
+		case at == "" || at == name:
+		case name != "":
+			return ""
+		default:
+			name = at
+		}
+	}
+	return cmp.Or(name, objects.NodeName())
+}

@@ -1,0 +1,75 @@
+package inputs
+
+import (
+	"time"
+
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+)
+
+// Policy is how a node decides, with what a user should know about it.
+type Policy struct {
+	node.Policy
+	// Text describes the policy in a line.
+	Text string
+	// Warnings are about settings without effect, or with one that surprises. Each names the file
+	// and the field.
+	Warnings []string
+	// Counted is true if the policy reserves a number of CPUs and does not name them.
+	Counted bool
+	// Period is cpuManagerReconcilePeriod.
+	Period time.Duration
+}
+
+// KubeletConfig reads a KubeletConfiguration.
+func (r Reader) KubeletConfig(name string) (*kubeletcfg.Config, error) {
+	data, err := r.named(r.Names.Policy, name)
+	if err != nil {
+		return nil, err
+	}
+	return kubeletcfg.Read(name, data)
+}
+
+// Policy is what a KubeletConfiguration means on a machine, of which CPUs may be offline. Without a
+// name it is kubeletcfg.Default. Quotas are as in the kubelet.
+func (r Reader) Policy(name string, found *discover.Found) (Policy, error) {
+	if name == "" {
+		policy, text := kubeletcfg.Default(found.Machine)
+		return Policy{Policy: policy, Text: text, Counted: true, Period: (&kubeletcfg.Config{}).ReconcilePeriod()}, nil
+	}
+	config, err := r.KubeletConfig(name)
+	if err != nil {
+		return Policy{}, err
+	}
+	policy, err := config.ResolveOffline(found.Machine, found.Offline)
+	if err != nil {
+		return Policy{}, err
+	}
+	p := Policy{Policy: policy, Text: kubeletcfg.Describe(policy), Counted: !config.NamesReserved(), Period: config.ReconcilePeriod()}
+	for _, w := range config.Warnings(found.Machine) {
+		p.Warnings = append(p.Warnings, name+": "+w.String())
+	}
+	return p, nil
+}
+
+// KubeletPolicy is what a kubelet's own configuration means on a machine; nil without a name. The
+// error is a *kubeletcfg.RejectedError if that kubelet would not start with it.
+func (r Reader) KubeletPolicy(name string, m *machine.Machine) (*node.Policy, error) {
+	if name == "" {
+		return nil, nil
+	}
+	config, err := r.KubeletConfig(name)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := config.Resolve(m)
+	if err != nil {
+		return nil, err
+	}
+	if more := config.KubeletRejects(m); len(more) > 0 {
+		return nil, &kubeletcfg.RejectedError{Name: name, Problems: more}
+	}
+	return &policy, nil
+}

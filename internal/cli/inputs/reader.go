@@ -1,0 +1,101 @@
+package inputs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/paddock-project/paddock/internal/base/bounded"
+	"github.com/paddock-project/paddock/internal/codec/devicefile"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// MaxFile is the largest file that is read, in bytes. The MachineInfo of the largest machines is
+// below 1 MiB.
+const MaxFile = 64 << 20
+
+// Names are what a user calls the inputs. An error begins with the name, if there is one.
+type Names struct{ Machine, Policy, Devices, State, Pods string }
+
+// Flags are the names on the command line, Fields those in the agent's configuration.
+var (
+	Flags  = Names{Machine: "--machine", Policy: "--kubelet-config", Devices: "--devices", State: "--state", Pods: "--pods"}
+	Fields = Names{Machine: "machine", Policy: "kubeletConfig", Devices: "devices", State: "state"}
+)
+
+// Reader reads inputs.
+type Reader struct {
+	Names Names
+	// Stdin is the file "-"; without it, that file cannot be read.
+	Stdin io.Reader
+	// KeepGoing leaves kinds of nodes out that cannot be read, with a note.
+	KeepGoing bool
+	// Peers keeps what pods and nodes of a fleet are to other pods: labels, affinity, namespaces.
+	Peers bool
+}
+
+// File reads a file, at most MaxFile bytes.
+func (r Reader) File(name string) ([]byte, error) {
+	from, err := r.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	data, err := bounded.Read(name, from, MaxFile)
+	if err == nil {
+		err = bounded.Unpacked(name, data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+func (r Reader) open(name string) (io.ReadCloser, error) {
+	switch {
+	case name != "-":
+		return os.Open(name)
+	case r.Stdin == nil:
+		return nil, errors.New("-: standard input cannot be read here; name a file")
+	}
+	return io.NopCloser(r.Stdin), nil
+}
+
+// named is File for an input that the user calls what.
+func (r Reader) named(what, name string) ([]byte, error) {
+	data, err := r.File(name)
+	if err != nil && what != "" {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return data, err
+}
+
+// Machine reads a recorded machine, or this one if the name is discover.LiveName.
+func (r Reader) Machine(name string) (*discover.Found, error) {
+	switch name {
+	case discover.LiveName:
+		return discover.Live(os.DirFS("/"))
+	case "":
+		return nil, fmt.Errorf(`%s is empty; want "live" or the name of a file`, r.Names.Machine)
+	}
+	data, err := r.named(r.Names.Machine, name)
+	if err != nil {
+		return nil, err
+	}
+	return discover.Read(name, data)
+}
+
+// Devices reads an inventory of devices. Without a name it is empty.
+func (r Reader) Devices(name string, m *machine.Machine) (*device.Inventory, error) {
+	if name == "" {
+		return device.NewInventory(m, nil)
+	}
+	data, err := r.named(r.Names.Devices, name)
+	if err != nil {
+		return nil, err
+	}
+	return devicefile.Inventory(m, name, data)
+}

@@ -1,0 +1,82 @@
+package inputs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Roster is the pods of a node by podspec.UID, which is that of the kubelet's files. Nil means that
+// the pods are not known.
+type Roster map[string]*v1.Pod
+
+// Roster reads pods as they are, also those that have ended; nil without paths.
+func (r Reader) Roster(paths []string) (Roster, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	sources, _, err := podspec.ReadFiles(paths, r.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Names.Pods, err)
+	}
+	pods := Roster{}
+	for _, s := range sources {
+		pods[podspec.UID(s.Pod)] = s.Pod
+	}
+	return pods, nil
+}
+
+// Name is the namespace and name of a pod that is known, else its UID.
+func (r Roster) Name(uid string) string {
+	if p := r[uid]; p != nil {
+		return p.Namespace + "/" + p.Name
+	}
+	return uid
+}
+
+// Alive reports whether the pod is on the node and has not ended.
+func (r Roster) Alive(uid string) bool { return r[uid] != nil && !podspec.Ended(r[uid]) }
+
+// IsInit reports whether the container is an init container that ends before the next one starts.
+func (r Roster) IsInit(uid, container string) bool {
+	return r[uid] != nil && slices.ContainsFunc(r[uid].Spec.InitContainers, func(c v1.Container) bool {
+		return c.Name == container && (c.RestartPolicy == nil || *c.RestartPolicy != v1.ContainerRestartPolicyAlways)
+	})
+}
+
+// InOrder sorts names of containers of a pod as they are in the pod. Unknown ones come last, by
+// name.
+func (r Roster) InOrder(uid string, names []string) {
+	at := map[string]int{}
+	if pod := r[uid]; pod != nil {
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			at[c.Name] = len(at) - len(pod.Spec.InitContainers) - len(pod.Spec.Containers)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
+}
+
+// Requests are what the pods that have not ended ask for, in the order in which they were created.
+func (r Roster) Requests(gates podspec.Gates) ([]request.Pod, error) {
+	uids := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
+		return cmp.Or(r[a].CreationTimestamp.Compare(r[b].CreationTimestamp.Time), cmp.Compare(a, b))
+	})
+	var asked []request.Pod
+	for _, uid := range uids {
+		if !r.Alive(uid) {
+			continue
+		}
+		pod, err := podspec.Request(podspec.Default(r[uid], gates), gates)
+		if err != nil {
+			return nil, err
+		}
+		asked = append(asked, pod)
+	}
+	return asked, nil
+}

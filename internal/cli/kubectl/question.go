@@ -1,0 +1,143 @@
+package kubectl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/base/bounded"
+)
+
+// Question is a command that an agent's container runs.
+type Question struct {
+	// Name is the command's: explain, map, pods, report or verify.
+	Name string
+	// Pod is NAMESPACE/NAME, for explain.
+	Pod string
+	// Flags are passed on.
+	Flags []string
+}
+
+// config are the fields of the agent's configuration that its commands need.
+type config struct {
+	Machine, KubeletConfig, Devices, State, Listen string
+	PodResources                                   struct{ Socket string }
+}
+
+// command is the question as arguments of the program, for an agent with this configuration.
+func (q Question) command(c config) ([]string, error) {
+	args := []string{q.Name}
+	switch q.Name {
+	case "explain":
+		if c.Listen == "" {
+			return nil, errors.New("its agent listens on no address, so it cannot be asked about a pod: set listen in its configuration")
+		}
+		args = append(args, q.Pod, "--agent="+c.Listen)
+	case "pods":
+		if c.PodResources.Socket == "" {
+			return nil, errors.New("its agent does not serve the PodResources API: set podResources.socket in its configuration")
+		}
+		args = append(args, "--socket", c.PodResources.Socket)
+	default:
+		args = append(args, "--machine", c.Machine, "--kubelet-config", c.KubeletConfig, "--state", c.State)
+		if c.Devices != "" {
+			args = append(args, "--devices", c.Devices)
+		}
+	}
+	return append(args, q.Flags...), nil
+}
+
+// maxConfig bounds what an agent prints as its configuration, in bytes: some hundred lines at most.
+const maxConfig = 1 << 20
+
+// Ask runs a question in an agent's container. What the command prints goes to stdout and stderr;
+// that it ended with another code than 0 is an *ExitError.
+func (c *Cluster) Ask(ctx context.Context, a Agent, q Question, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	if q.Name == "verify" { // It has the flags of the agent.
+		args := append([]string{a.program, q.Name}, a.args...)
+		return c.run(ctx, a, append(args, q.Flags...), stdout, stderr)
+	}
+	var printed, complaint limited
+	printed.limit, complaint.limit = maxConfig, maxConfig
+	args := append([]string{a.program, "agent"}, a.args...)
+	if err := c.run(ctx, a, append(args, "--print-config"), &printed, &complaint); err != nil {
+		if exit := (*ExitError)(nil); errors.As(err, &exit) {
+			return fmt.Errorf("the agent's configuration cannot be read: %s", bytes.TrimSpace(complaint.Bytes()))
+		}
+		return err
+	}
+	var of config
+	if err := yaml.Unmarshal(printed.Bytes(), &of); err != nil {
+		return fmt.Errorf("the agent's configuration cannot be read: %w", err)
+	}
+	command, err := q.command(of)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, a, append([]string{a.program}, command...), stdout, stderr)
+}
+
+// limited keeps what is written, up to a limit.
+type limited struct {
+	bytes.Buffer
+	limit int
+}
+
+func (l *limited) Write(data []byte) (int, error) {
+	if l.Len()+len(data) > l.limit {
+		return 0, fmt.Errorf("%w: more than %d bytes", bounded.ErrTooLarge, l.limit)
+	}
+	return l.Buffer.Write(data)
+}
+
+// Answer is what one of several agents printed.
+type Answer struct {
+	Agent          Agent
+	Stdout, Stderr []byte
+	Err            error // as Ask returns it
+}
+
+const (
+	// atOnce bounds the connections to the API server, which proxies each to a kubelet.
+	atOnce = 8
+	// maxAnswer bounds what is kept of an answer, in bytes. Those of the largest machines have some
+	// 100 KiB.
+	maxAnswer = 8 << 20
+)
+
+// AskAll asks several agents. The answers come in the agents' order, each as soon as those before
+// it are there.
+func (c *Cluster) AskAll(ctx context.Context, agents []Agent, q Question, each func(Answer) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	answers := make([]chan Answer, len(agents))
+	for i := range agents {
+		answers[i] = make(chan Answer, 1)
+	}
+	go func() {
+		for i, a := range agents {
+			group.Go(func() error {
+				var stdout, stderr limited
+				stdout.limit, stderr.limit = maxAnswer, maxAnswer
+				err := c.Ask(ctx, a, q, &stdout, &stderr)
+				answers[i] <- Answer{a, stdout.Bytes(), stderr.Bytes(), err}
+				return nil
+			})
+		}
+	}()
+	for _, answer := range answers {
+		if err := each(<-answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/internal/codec/devicefile"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+)
+
+// Player runs scenarios.
+type Player struct {
+	// Machine finds the machine of "@name".
+	Machine func(name string) (*machine.Machine, error)
+	// Now is the clock for elapsed_ns.
+	Now func() time.Time
+	// Quirks asks for what a kubelet 1.36 answers otherwise: Result.Quirks and Answer.Quirks.
+	Quirks bool
+}
+
+// run is one scenario under way.
+type run struct {
+	player    *Player
+	config    *kubeletcfg.Config
+	gates     podspec.Gates
+	pods      map[string]*v1.Pod
+	m         *machine.Machine
+	inventory *device.Inventory
+	state     *node.State
+	kubelet   quirk.Kubelet
+}
+
+// Run answers a scenario. The error is about a machine that cannot be found or read; a
+// configuration that is rejected is a result.
+func (p *Player) Run(s *Scenario) (Result, error) {
+	return p.Follow(s, &Result{})
+}
+
+// Follow is Run beside recorded answers, so that as many events as possible begin with the same
+// state. Where the recorded answer rejects a pod that Paddock admits, the pod is released after the
+// event. It ends where the recording ends, with a restart that was rejected or a panic.
+//
+// This is the only case in which Paddock takes over the recorded state. Other states after a fault
+// of the reference break the invariants: they have a CPU assigned twice, or memory that is assigned
+// and not accounted for.
+func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
+	r := &run{player: p, pods: map[string]*v1.Pod{}}
+	var err error
+	if r.m, err = p.machine(s.Machine); err != nil {
+		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	for _, pod := range s.Pods {
+		r.pods[string(pod.UID)] = pod
+	}
+	result := Result{Name: s.Name}
+	if r.inventory, err = inventory(r.m, s.Devices); err != nil {
+		return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	if err := r.start(s.KubeletConfig); err != nil {
+		result.StartError = err.Error()
+		return result, nil //nolint:nilerr // a configuration that is rejected is a result
+	}
+	view := viewOf(r.state)
+	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
+	if p.Quirks {
+		result.Quirks = quirk.Start(r.m, r.state.Policy(), quirk.Setup{
+			ByNumber: !r.config.NamesReserved(), TooManyNodes: len(r.config.KubeletRejects(r.m)) > 0,
+		})
+	}
+	for i, e := range s.Events {
+		answer, err := r.answer(e)
+		if err != nil {
+			return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+		result.Answers = append(result.Answers, answer)
+		if answer.ends() {
+			break
+		}
+		if i >= len(recorded.Answers) {
+			continue
+		}
+		want := &recorded.Answers[i]
+		if want.ends() {
+			break
+		}
+		if answer.admitted() && !want.admitted() {
+			r.state = r.state.Release(e.Pod)
+		}
+	}
+	return result, nil
+}
+
+func (p *Player) machine(raw json.RawMessage) (*machine.Machine, error) {
+	var name string
+	if err := json.Unmarshal(raw, &name); err == nil {
+		bare, ok := strings.CutPrefix(name, "@")
+		if !ok {
+			return nil, fmt.Errorf("machine %q: want \"@name\" or a MachineInfo", name)
+		}
+		return p.Machine(bare)
+	}
+	found, err := discover.Read("machine", raw)
+	if err != nil {
+		return nil, err
+	}
+	return found.Machine, nil
+}
+
+func (r *run) start(config json.RawMessage) error {
+	var err error
+	if r.config, err = kubeletcfg.FromJSON(config); err != nil {
+		return err
+	}
+	policy, err := r.policy(r.config)
+	if err != nil {
+		return err
+	}
+	if r.state, err = node.New(r.m, policy); err != nil {
+		return err
+	}
+	r.state, err = r.state.WithDevices(r.inventory)
+	return err
+}
+
+// inventory reads the scenario's devices.
+func inventory(m *machine.Machine, raw json.RawMessage) (*device.Inventory, error) {
+	if len(raw) == 0 {
+		return device.NewInventory(m, nil)
+	}
+	return devicefile.Inventory(m, "devices", raw)
+}
+
+// policy resolves a configuration. Scenarios show what the managers decide, so a pod-level pod
+// is not turned away before them when its gate is off (R-DEM-2).
+func (r *run) policy(c *kubeletcfg.Config) (node.Policy, error) {
+	policy, err := c.Resolve(r.m)
+	if err != nil {
+		return policy, err
+	}
+	r.gates = podspec.GatesOf(policy)
+	policy.PodLevelResources = true
+	return policy, nil
+}
+
+func (r *run) answer(e Event) (Answer, error) {
+	a := Answer{Op: e.Op, Pod: e.Pod, Container: e.Container}
+	switch e.Op {
+	case Admit:
+		r.admit(r.pods[e.Pod], &a)
+	case RemovePod:
+		if r.player.Quirks {
+			a.Quirks, r.kubelet = r.kubelet.Remove(r.state, e.Pod)
+		}
+		r.state = r.state.Release(e.Pod)
+	case RemoveContainer:
+		r.state = r.state.RemoveContainer(e.Pod, e.Container)
+	case Restart:
+		if err := r.restart(e, &a); err != nil {
+			a.StartError = err.Error()
+			return a, nil //nolint:nilerr // a restart that is rejected is a result
+		}
+	case StopContainer, Reconcile, DropStale:
+		// A container that stops may start again, nothing drifts here, and no pod is stale.
+	}
+	if err := r.state.Check(); err != nil {
+		return a, fmt.Errorf("after %s %s: %w", e.Op, e.Pod, err)
+	}
+	a.watch(r.state)
+	return a, nil
+}
+
+// restart rebuilds the state from the grants alone, under a configuration that may have changed.
+func (r *run) restart(e Event, a *Answer) error {
+	config, err := r.config.Patch(e.ConfigPatch, e.FeatureGates)
+	if err != nil {
+		return err
+	}
+	policy, err := r.policy(config)
+	if err != nil {
+		return err
+	}
+	if r.player.Quirks {
+		a.Quirks, r.kubelet = r.kubelet.Restart(r.state, policy)
+	}
+	state, err := node.Restore(r.m, policy, r.state.Grants())
+	if err != nil {
+		return err
+	}
+	if state, err = state.WithDevices(r.inventory); err != nil {
+		return err
+	}
+	r.config, r.state = config, state
+	return nil
+}
+
+// admit plans a pod and, if it is admitted, creates and starts its containers in their order.
+func (r *run) admit(pod *v1.Pod, a *Answer) {
+	admitted := false
+	a.Admitted = &admitted
+	asked, err := podspec.Request(pod, r.gates)
+	a.QoS = asked.QoS.String()
+	if err != nil {
+		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
+		return
+	}
+	before := r.player.Now()
+	plan := r.state.Plan(asked)
+	if r.player.Quirks {
+		a.Quirks, r.kubelet = r.kubelet.Admit(r.state, quirk.Request{Pod: asked, Fractions: podspec.Fractions(pod)}, plan)
+	}
+	next, err := r.state.Apply(plan)
+	a.ElapsedNS = r.player.Now().Sub(before).Nanoseconds()
+	switch {
+	case err != nil:
+		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
+		return
+	case plan.Rejection != nil:
+		a.Reason, a.Message = string(plan.Rejection.Reason), plan.Rejection.Error()
+		return
+	}
+	admitted = true
+	r.state = next
+	r.create(plan.Grant, a)
+}
+
+func (r *run) create(g *node.Grant, a *Answer) {
+	a.Affinity, a.Cgroup = map[string]Affinity{}, map[string]Cgroup{}
+	for _, c := range g.Pod.Containers {
+		if c.Type != request.App && a.AtAdmit == nil {
+			view := viewOf(r.state)
+			a.AtAdmit = &view
+		}
+	}
+	for i, c := range g.Pod.Containers {
+		choice := g.Containers[i].Affinity
+		affinity := Affinity{Preferred: choice.Preferred}
+		if choice.HasMask {
+			affinity.NUMA = choice.Mask.Nodes()
+		}
+		a.Affinity[c.Name] = affinity
+		cpus, mems := r.state.Cgroup(g, i)
+		a.Cgroup[c.Name] = Cgroup{CPUs: cpus.String(), Mems: memsText(mems)}
+		r.state = r.state.ContainerCreated(g.Pod.UID, c.Name)
+	}
+}

@@ -1,0 +1,84 @@
+package treatment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+)
+
+// Repair is what to repair the files of a node for, and where to write them.
+type Repair struct {
+	Kubelet Kubelet
+	// Pods name manifests of all pods of the node; others have ended. Without, every pod is taken
+	// to be there.
+	Pods []string
+	// Save is a directory; without it the files are replaced.
+	Save string
+}
+
+// Plan plans a repair. It has no files if the kubelet starts on them as they are, nothing in them
+// is worth a repair, and all their pods are there. The error wraps doctor.ErrUnmendable or
+// doctor.ErrRejected if they cannot be repaired.
+func (c Repair) Plan(r inputs.Reader, names []string) (*Plan, error) {
+	if err := notStdin(names); err != nil {
+		return nil, err
+	}
+	texts, err := Read(r, names)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := c.Kubelet.Setup(r)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := r.Roster(c.Pods)
+	if err != nil {
+		return nil, err
+	}
+	texts, devices := split(texts)
+	sound := true // The kubelet starts on the files, and no finding recommends a command.
+	old, err := stateOf(texts, func(t Text, f *kubeletstate.File, err error) error {
+		if f == nil {
+			return fmt.Errorf("%w; there is nothing to repair it from: drain the node and delete it", err)
+		}
+		d := doctor.Verify(t.Manager, t.Data, setup)
+		sound = sound && d.Answer() == doctor.Starts && !slices.ContainsFunc(d.Findings, func(f doctor.Finding) bool { return f.Command != "" })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{Kubelet: setup.Kubelet, Pods: pods, Unprotected: old.Unprotected}
+	known := doctor.Pods{Owners: owners(pods)}
+	if pods != nil {
+		known.Alive, known.Init = pods.Alive, pods.IsInit
+		sound = sound && !slices.ContainsFunc(old.Pods(), func(uid string) bool { return !pods.Alive(uid) })
+	}
+	for _, t := range devices {
+		now, remarks, err := doctor.RepairDevices(t.Manager, t.Data, known)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if now != nil {
+			plan.Remarks = append(plan.Remarks, remarks...)
+			plan.Files = append(plan.Files, toKubelet(map[kubeletstate.Manager][]byte{t.Manager: now}, c.Save, devices)...)
+		}
+	}
+	if sound {
+		return plan, nil
+	}
+	now, remarks, err := doctor.Repair(old, setup, known)
+	if err != nil {
+		return nil, err
+	}
+	files, err := now.Encode(setup.Kubelet)
+	if err != nil {
+		return nil, err
+	}
+	plan.Remarks = append(remarks, plan.Remarks...)
+	plan.Files = append(toKubelet(files, c.Save, texts), plan.Files...)
+	return plan, doctor.Check(files, setup)
+}

@@ -1,0 +1,57 @@
+package treatment
+
+import (
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+)
+
+// Verified is a file with its diagnosis for a kubelet.
+type Verified struct {
+	Name      string
+	Kubelet   kubeletstate.Kubelet
+	Diagnosis *doctor.Diagnosis
+}
+
+// Verify diagnoses files, each by itself and with the others. If the configuration of the kubelet
+// is not known, the gate PodLevelResourceManagers is taken to be as it was when the file was
+// written. Pods are nil if they are not known; else others are taken for gone.
+func Verify(texts []Text, s doctor.Setup, pods inputs.Roster) []Verified {
+	var verified []Verified
+	var diagnoses []*doctor.Diagnosis
+	for _, t := range texts {
+		if s.Policy == nil && !t.Manager.HasDevices() {
+			f, err := kubeletstate.Recognise(t.Data)
+			s.Kubelet.PodLevelManagers = s.Kubelet.Minor >= 36 && err == nil && f.Version >= t.Manager.PoolsSince()
+		}
+		d := doctor.Verify(t.Manager, t.Data, s)
+		verified = append(verified, Verified{t.Name, s.Kubelet, d})
+		diagnoses = append(diagnoses, d)
+	}
+	known := doctor.Pods{}
+	if pods != nil {
+		known.Alive = pods.Alive
+	}
+	doctor.Compare(diagnoses, s, known)
+	return verified
+}
+
+// Answer reports whether the kubelet starts on all files: not if it rejects one, without what one
+// has if it starts without that one, and unsure if of one it is not known.
+func Answer(all []Verified) doctor.Answer {
+	answer := doctor.Starts
+	for _, v := range all {
+		switch v.Diagnosis.Answer() {
+		case doctor.Rejects:
+			return doctor.Rejects
+		case doctor.StartsWithout:
+			answer = doctor.StartsWithout
+		case doctor.Unsure:
+			if answer == doctor.Starts {
+				answer = doctor.Unsure
+			}
+		case doctor.Starts:
+		}
+	}
+	return answer
+}

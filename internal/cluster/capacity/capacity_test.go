@@ -1,0 +1,168 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+)
+
+const gib = 1 << 30
+
+// failer is a *testing.T or a *rapid.T.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// kind is nodes of two NUMA nodes with 8 CPUs and 32 GiB each, of which CPU 0 and 1 GiB are
+// reserved.
+func kind(t failer, count int) Kind {
+	t.Helper()
+	m := scenario.Machine("sockets=2 cores=8 uncore=8 memory=32Gi")
+	s, err := node.New(m, node.Policy{
+		Topology: node.TopologySingleNUMANode, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0),
+		StaticMemory: true, ReservedMemory: map[int]map[string]int64{0: {request.Memory: gib}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Kind{Name: "n", Count: count, State: s, Allocatable: fleet.Amounts{Milli: 15_000, Memory: 63 * gib, Pods: fleet.DefaultPods}}
+}
+
+func item(name string, cpus int, count int64) Item {
+	milli := int64(cpus) * 1000
+	return Item{Name: name, Count: count, Pod: fleet.Pod{
+		Pod: request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+			Name: "c", Type: request.App, CPUs: cpus, Equivalent: true, CPURequest: milli, CPULimit: milli,
+			Memory: request.Amounts{{Resource: request.Memory, Value: gib}},
+		}}},
+		Asks: fleet.Amounts{Milli: milli, Memory: gib, Pods: 1},
+	}}
+}
+
+// TestOneNodeIsAPlan: with one node the answer is that of planning pod after pod.
+func TestOneNodeIsAPlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := kind(t, 1)
+		var items []Item
+		for i := range rapid.IntRange(1, 8).Draw(t, "pods") {
+			items = append(items, item(fmt.Sprint("p", i), rapid.IntRange(1, 8).Draw(t, "cpus"), 1))
+		}
+		r, err := Fit(t.Context(), []Kind{k}, items, Options{Placements: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, milli := k.State, int64(0)
+		for i, it := range items {
+			plan := state.Plan(it.Pod.Pod)
+			admitted := plan.Grant != nil && milli+it.Pod.Asks.Milli <= k.Allocatable.Milli
+			got := r.Placements[i]
+			if got.Pod != it.Pod.ID() || (got.Node == "n") != admitted {
+				t.Fatalf("pod %d is on %q, admitted by the plan: %t", i, got.Node, admitted)
+			}
+			if !admitted {
+				continue
+			}
+			milli += it.Pod.Asks.Milli
+			if !got.Grant.CPUs().Equal(plan.Grant.CPUs()) {
+				t.Fatalf("pod %d has CPUs %s, the plan gives %s", i, got.Grant.CPUs(), plan.Grant.CPUs())
+			}
+			if state, err = state.Apply(plan); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestSize: the number of nodes takes all pods, one less does not, and the sums allow no fewer than
+// the lower bound.
+func TestSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var items []Item
+		for i := range rapid.IntRange(1, 4).Draw(t, "shapes") {
+			items = append(items, item(fmt.Sprint("p", i), rapid.IntRange(1, 8).Draw(t, "cpus"), rapid.Int64Range(1, 12).Draw(t, "count")))
+		}
+		r, err := Size(t.Context(), kind(t, 0), items, 200, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least := LowerBound(kind(t, 0), items); r.Rejected != 0 || r.Nodes < least {
+			t.Fatalf("%d nodes, %d rejected, lower bound %d", r.Nodes, r.Rejected, least)
+		}
+		if r.Nodes == 1 {
+			return
+		}
+		if less, err := Fit(t.Context(), []Kind{kind(t, r.Nodes-1)}, items, Options{}); err != nil || less.Rejected == 0 {
+			t.Fatalf("%d nodes do as well: %v", r.Nodes-1, err)
+		}
+	})
+}
+
+// TestSizeOfWhatNeverFits: a pod that is larger than a NUMA node needs another kind of node, not
+// more of them. The answer comes before any number is tried.
+func TestSizeOfWhatNeverFits(t *testing.T) {
+	r, err := Size(t.Context(), kind(t, 0), []Item{item("small", 1, 1), item("large", 12, 3)}, 10, Options{})
+	if !errors.Is(err, ErrNever) || r.Rejected != 3 || r.Nodes != 0 || len(r.Causes) != 1 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	if got := Text(r.Causes[0].Nearest); got != "TopologyAffinityError (cpu)" || r.Causes[0].Pods != 3 {
+		t.Errorf("%d pods: %s", r.Causes[0].Pods, got)
+	}
+	r, err = Size(t.Context(), kind(t, 0), []Item{item("many", 8, 30)}, 10, Options{})
+	if !errors.Is(err, ErrTooFew) || r.Nodes != 10 || r.Placed != 10 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+}
+
+// TestFill: until nothing fits, the same for a seed, and another for another.
+func TestFill(t *testing.T) {
+	fill := func(seed uint64) *Result {
+		r, err := Fill(t.Context(), []Kind{kind(t, 5)}, []Item{item("a", 2, 3), item("b", 5, 1)}, 0, seed, Options{Placements: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Fleet = nil
+		return r
+	}
+	one, two := fill(1), fill(1)
+	if !reflect.DeepEqual(one, two) {
+		t.Error("the same seed gives another answer")
+	}
+	if reflect.DeepEqual(one.Placements, fill(2).Placements) {
+		t.Error("another seed gives the same pods")
+	}
+	if one.Rejected != 2 || one.PlacedMilli < 65_000 {
+		t.Errorf("%d rejected, %d placed; each shape is tried until it fits nowhere", one.Rejected, one.PlacedMilli)
+	}
+	if r, err := Fill(t.Context(), []Kind{kind(t, 5)}, []Item{item("a", 2, 1)}, 7, 1, Options{}); err != nil || r.Placed != 7 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestNothing: a fleet without nodes and a question without pods are errors.
+func TestNothing(t *testing.T) {
+	if _, err := Fit(t.Context(), nil, []Item{item("a", 1, 1)}, Options{}); !errors.Is(err, ErrNoNodes) {
+		t.Error(err)
+	}
+	if r, err := Fit(t.Context(), []Kind{kind(t, 1)}, nil, Options{}); err != nil || r.Nodes != 1 || r.Asked != 0 {
+		t.Errorf("without pods: %+v, %v", r, err)
+	}
+	if _, err := Size(t.Context(), kind(t, 1), nil, 1, Options{}); !errors.Is(err, ErrNoPods) {
+		t.Error(err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Fit(cancelled, []Kind{kind(t, 1)}, []Item{item("a", 1, 1)}, Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,140 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+)
+
+// Size finds a number of nodes of a kind that takes all pods while one node less does not, at most
+// most. Under the same placement a smaller number may do as well, where a larger one between does
+// not; that is rare. The result is of that number. The error wraps ErrTooFew where most nodes do
+// not take them, with the result of most nodes; it wraps ErrNever where a pod does not fit on a
+// node without pods, with a result of 0 nodes that has the causes of all such pods.
+func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*Result, error) {
+	if len(items) == 0 {
+		return nil, ErrNoPods
+	}
+	if r, err := never(kind, items, o); err != nil {
+		return r, err
+	}
+	try := func(n int) (*Result, error) {
+		kind.Count = n
+		// The last number is the answer, so that its result is a whole one.
+		o.hasty = n < most
+		return Fit(ctx, []Kind{kind}, items, o)
+	}
+	bound := max(1, LowerBound(kind, items))
+	fails, enough := bound-1, min(bound, most)
+	result, err := try(enough)
+	// Most often little more than the bound is enough.
+	for step := max(1, bound/16); err == nil && result.Rejected > 0 && enough < most; step *= 2 {
+		fails, enough = enough, min(enough+step, most)
+		result, err = try(enough)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case result.Rejected > 0:
+		return result, fmt.Errorf("%d nodes: %w", most, ErrTooFew)
+	}
+	for enough-fails > 1 {
+		middle := fails + (enough-fails)/2
+		r, err := try(middle)
+		if err != nil {
+			return nil, err
+		}
+		if r.Rejected > 0 {
+			fails = middle
+		} else {
+			enough, result = middle, r
+		}
+	}
+	return result, nil
+}
+
+// Fewest is Size under the scoring, of several, with which the fewest nodes are enough; of equal
+// ones the first is the answer. A scoring that leaves the fewest CPUs stranded may use every node
+// that there is, and then a pod that needs a node of its own finds none, however many there are.
+func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []fleet.Scoring, o Options) (best *Result, scoring fleet.Scoring, err error) {
+	for _, s := range slices.Backward(scorings) {
+		o.Scoring = s
+		r, wrong := Size(ctx, kind, items, most, o)
+		switch {
+		case wrong == nil:
+			best, scoring, err, most = r, s, nil, r.Nodes
+		case best == nil:
+			best, scoring, err = r, s, wrong
+		case !errors.Is(wrong, ErrTooFew):
+			return nil, s, wrong
+		}
+		if errors.Is(err, ErrNever) { // No scoring changes that.
+			return best, scorings[0], err
+		}
+	}
+	return best, scoring, err
+}
+
+// never looks for pods that do not fit on a node without pods.
+func never(kind Kind, items []Item, o Options) (*Result, error) {
+	kind.Count, o.Rules = 1, nil // Rules are about many nodes, and the pods on them.
+	r, err := begin([]Kind{kind}, items, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		_, found, why, err := r.Fleet.Best(item.Pod)
+		if err == nil && !found && item.Count > 0 {
+			r.Rejected += item.Count
+			_, err = r.reject(item.Pod, why, item.Count)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if r.Rejected == 0 {
+		return nil, nil
+	}
+	r.Asked, r.Nodes = r.Rejected, 0
+	result, err := r.end()
+	if err != nil {
+		return nil, err
+	}
+	return result, fmt.Errorf("%d pods: %w", r.Rejected, ErrNever)
+}
+
+// ErrNever is wrapped by the error of Size for pods that no number of nodes takes.
+var ErrNever = errors.New("no node of the kind takes them, however empty")
+
+// ErrTooFew is wrapped by the error of Size when the most nodes that it may try are not enough.
+var ErrTooFew = errors.New("not all pods fit")
+
+// LowerBound is the number of nodes of a kind below which the sums of the pods' requests cannot
+// fit, whatever the placement.
+func LowerBound(kind Kind, items []Item) int {
+	var milli, mib, pods float64
+	for _, i := range items {
+		n := float64(i.Count)
+		milli += n * float64(i.Pod.Asks.Milli)
+		mib += n * float64(i.Pod.Asks.Memory) / (1 << 20)
+		pods += n
+	}
+	least := 0.0
+	for _, x := range [][2]float64{
+		{milli, float64(kind.Allocatable.Milli - kind.Used.Milli)},
+		{mib, float64(kind.Allocatable.Memory-kind.Used.Memory) / (1 << 20)},
+		{pods, float64(kind.Allocatable.Pods - kind.Used.Pods)},
+	} {
+		if x[0] > 0 && x[1] > 0 {
+			least = max(least, x[0]/x[1])
+		}
+	}
+	n := int(least)
+	if float64(n) < least {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,75 @@
+package capacity
+
+import (
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+)
+
+// waiter is a pod that a node would take but for a rule: it may fit when other pods were placed.
+type waiter struct {
+	class *fleet.Class
+	pod   fleet.Pod
+	at    int // of its placement, -1 if these are not asked for
+	// placed is how many pods were placed when no node took it, for these reasons.
+	placed int64
+	why    []fleet.Count
+}
+
+// fit places a pod, files its rejection, or lets it wait.
+func (r *run) fit(w waiter) error {
+	p, err := r.Fleet.FitOf(w.class, w.pod)
+	switch {
+	case err != nil:
+		return err
+	case p.Node == "" && r.patient && slices.ContainsFunc(p.Why, func(c fleet.Count) bool { return c.Rule != "" }):
+		w.placed, w.why = r.Placed, p.Why
+		r.waiting = append(r.waiting, w)
+		return nil
+	case p.Node == "":
+		return r.rejected(w, p.Why)
+	}
+	if w.at >= 0 {
+		r.Placements[w.at].Node, r.Placements[w.at].Grant = p.Node, p.Grant
+	}
+	r.Placed++
+	r.PlacedMilli += w.pod.Asks.Milli
+	k := r.kindOf[p.Node]
+	k.Pods++
+	k.PlacedMilli += w.pod.Asks.Milli
+	return nil
+}
+
+// rejected files the rejection of one pod.
+func (r *run) rejected(w waiter, why []fleet.Count) error {
+	r.Rejected++
+	text, err := r.reject(w.pod, why, 1)
+	if err == nil && w.at >= 0 {
+		r.Placements[w.at].Reason = text
+	}
+	return err
+}
+
+// again tries the pods that wait for others, in their order, as long as that places any. The rest
+// is rejected.
+func (r *run) again() error {
+	for before := int64(-1); before != r.Placed; {
+		before = r.Placed
+		waiting := r.waiting
+		r.waiting = nil
+		for _, w := range waiting {
+			if w.placed == r.Placed {
+				r.waiting = append(r.waiting, w)
+			} else if err := r.fit(w); err != nil {
+				return err
+			}
+		}
+	}
+	for _, w := range r.waiting {
+		if err := r.rejected(w, w.why); err != nil {
+			return err
+		}
+	}
+	r.waiting = nil
+	return nil
+}

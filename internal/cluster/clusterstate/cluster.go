@@ -1,0 +1,244 @@
+package clusterstate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Cluster is what the objects show so far. It is for one goroutine at a time.
+type Cluster struct {
+	machines func(digest string) (*machine.Machine, error)
+	nodes    map[string]*node
+	pods     map[string]*pod // by namespace/name
+	specs    *specs
+	groups   groupNames
+	changed  map[string]bool // nodes
+	sequence int
+	last     *Moment
+	// waits and counted are whether these parts of the last moment are right.
+	waits, counted bool
+}
+
+// New is a cluster without objects. machines returns the machine of a digest; nodes that show the
+// same one share it.
+func New(machines func(digest string) (*machine.Machine, error)) *Cluster {
+	return &Cluster{
+		machines: machines, nodes: map[string]*node{}, pods: map[string]*pod{}, specs: newSpecs(), groups: groupNames{},
+		changed: map[string]bool{}, last: &Moment{},
+	}
+}
+
+// KeepPeers keeps of pods also what they are to other pods: labels, and whether they end. It is for
+// before the first pod, and for a cluster that is read once: what no pod has any more stays.
+func (c *Cluster) KeepPeers() { c.specs.peers = map[string]*metav1.ObjectMeta{} }
+
+// at is the node of that name, which has changed.
+func (c *Cluster) at(name string) *node {
+	n := c.nodes[name]
+	if n == nil {
+		n = &node{pods: map[string]*pod{}}
+		c.nodes[name] = n
+	}
+	c.changed[name] = true
+	return n
+}
+
+// SetNode sets the Node of that name; nil: it is gone. Of the object is kept what decides.
+func (c *Cluster) SetNode(name string, o *v1.Node) {
+	n := c.at(name)
+	n.object = nil
+	if o != nil {
+		n.object = &v1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, Labels: o.Labels},
+			Spec:       v1.NodeSpec{Taints: o.Spec.Taints, Unschedulable: o.Spec.Unschedulable},
+			Status:     v1.NodeStatus{Allocatable: o.Status.Allocatable},
+		}
+	}
+	c.counted = false
+}
+
+// SetPaddock sets the PaddockNode of that name; nil: it is gone. It must not be changed afterwards.
+// It is to be set again when its machine arrives. The answer is what the node has rejected since it
+// was set before.
+func (c *Cluster) SetPaddock(name string, o *v1alpha1.PaddockNode) []v1alpha1.RejectionCount {
+	n := c.at(name)
+	before := n.paddock
+	n.paddock, n.read = o, false
+	if o == nil || before == nil {
+		c.counted = false
+		return nil
+	}
+	if slices.Equal(before.Status.Rejections.Counts, o.Status.Rejections.Counts) && slices.EqualFunc(before.Status.Rejections.Last, o.Status.Rejections.Last, sameRejection) {
+		return nil
+	}
+	c.counted = false
+	if before.UID != o.UID {
+		return nil
+	}
+	return Grown(before.Status.Rejections.Counts, o.Status.Rejections.Counts)
+}
+
+// SetPod sets the pod namespace/name; nil: it is gone. A pod that has ended is gone. The error is
+// about an object that cannot be kept; it counts as gone.
+func (c *Cluster) SetPod(key string, o *v1.Pod) error {
+	old := c.pods[key]
+	if old != nil {
+		delete(c.pods, key)
+		c.specs.drop(old)
+		if old.node == "" {
+			c.waits = false
+		} else {
+			delete(c.at(old.node).pods, key)
+		}
+	}
+	if o == nil || podspec.Ended(o) || o.Spec.NodeName == "" && o.DeletionTimestamp != nil {
+		return nil
+	}
+	p, err := c.specs.take(o)
+	if err != nil {
+		return err
+	}
+	if c.sequence++; old != nil && old.uid == p.uid {
+		p.sequence = old.sequence
+	} else {
+		p.sequence = c.sequence
+	}
+	c.pods[key] = p
+	if p.node == "" {
+		c.waits = false
+	} else {
+		c.at(p.node).pods[key] = p
+	}
+	return nil
+}
+
+// Keys are the names of all objects of a kind: "Node", "PaddockNode" or "Pod".
+func (c *Cluster) Keys(kind string) []string {
+	if kind == "Pod" {
+		return slices.Collect(maps.Keys(c.pods))
+	}
+	var out []string
+	for name, n := range c.nodes {
+		if kind == "Node" && n.object != nil || kind == "PaddockNode" && n.paddock != nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Moment is the cluster at one moment. It does not change.
+type Moment struct {
+	// Nodes are those that can be planned for, ascending by name.
+	Nodes []*Node
+	// Problems are about nodes with a PaddockNode that cannot be planned for, ascending by node.
+	// Strange is how many nodes have none.
+	Problems []Problem
+	Strange  int
+	// Notes are about pods, ascending by node.
+	Notes []Problem
+	// Rejections are what nodes rejected since their agents started to count, the most frequent
+	// first. Last are the last ones, the newest first.
+	Rejections []Rejections
+	Last       []Rejection
+	counters   map[string]counters
+	// Pods is how many pods have a node. Waiting are the ones that have none, the oldest first.
+	Pods    int
+	Waiting []*v1.Pod
+}
+
+// Problem is something to know about a node.
+type Problem struct{ Node, Text string }
+
+// Moment is what the objects show now. It is the same value as before if nothing has changed.
+func (c *Cluster) Moment() *Moment {
+	if len(c.changed) == 0 && c.waits && c.counted {
+		return c.last
+	}
+	m := *c.last
+	for _, name := range slices.Sorted(maps.Keys(c.changed)) { // In order, so that groups have the same names for the same objects.
+		n := c.nodes[name]
+		if n.object == nil && n.paddock == nil && len(n.pods) == 0 {
+			delete(c.nodes, name)
+			continue
+		}
+		c.build(name, n)
+	}
+	if len(c.changed) > 0 {
+		c.list(&m)
+	}
+	if !c.counted {
+		c.count(&m)
+	}
+	if !c.waits {
+		m.Waiting = nil
+		var waiting []*pod
+		for _, p := range c.pods {
+			if p.node == "" {
+				waiting = append(waiting, p)
+			}
+		}
+		slices.SortFunc(waiting, older)
+		for _, p := range waiting {
+			m.Waiting = append(m.Waiting, p.object())
+		}
+	}
+	clear(c.changed)
+	c.waits, c.counted, c.last = true, true, &m
+	return &m
+}
+
+// list lists the nodes and what is to be known of them.
+func (c *Cluster) list(m *Moment) {
+	m.Nodes, m.Problems, m.Notes, m.Strange, m.Pods = make([]*Node, 0, len(c.nodes)), nil, nil, 0, 0
+	for name, n := range c.nodes {
+		m.Pods += len(n.pods)
+		switch {
+		case n.object != nil && n.paddock == nil:
+			m.Strange++
+		case n.built == nil && n.problem != "":
+			m.Problems = append(m.Problems, Problem{name, n.problem})
+		case n.built != nil:
+			m.Nodes = append(m.Nodes, n.built)
+			if n.note != "" {
+				m.Notes = append(m.Notes, Problem{name, n.note})
+			}
+		}
+	}
+	slices.SortFunc(m.Nodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, list := range [][]Problem{m.Problems, m.Notes} {
+		slices.SortFunc(list, func(a, b Problem) int { return strings.Compare(a.Node, b.Node) })
+	}
+}
+
+// Group is the group of a node; empty: it has not both objects.
+func (c *Cluster) Group(name string) string {
+	n := c.nodes[name]
+	if n == nil || n.object == nil || n.paddock == nil {
+		return ""
+	}
+	return c.groups.of(n.object, n.paddock)
+}
+
+// Shapes are the requests of the pods that would have CPUs of their own, and how many pods have
+// each, in no order.
+func (c *Cluster) Shapes() []fleet.Shape {
+	var out []fleet.Shape
+	for _, s := range c.specs.known {
+		for _, a := range s.asked {
+			if a.err == nil && slices.ContainsFunc(a.request.Containers, func(c request.Container) bool { return c.CPUs > 0 }) {
+				out = append(out, fleet.Shape{Pod: fleet.Pod{Pod: a.request, Asks: a.asks}, Count: int64(s.pods)})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package clusterstate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/cluster/fleetsource"
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+	corenode "github.com/paddock-project/paddock/internal/core/node"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+)
+
+// node is what the objects show of one node.
+type node struct {
+	object  *v1.Node              // nil: none
+	paddock *v1alpha1.PaddockNode // nil: none
+	pods    map[string]*pod
+
+	// shown is what the PaddockNode shows, if it was read.
+	shown *fleetsource.Node
+	wrong error
+	read  bool
+
+	// built is the node; nil: problem is why it cannot be planned for.
+	built         *Node
+	problem, note string
+}
+
+// Node is a node that can be planned for. It does not change. Bound and Empty are for the goroutine
+// that changes the Cluster.
+type Node struct {
+	// Kind is this one node, with its pods.
+	capacity.Kind
+	// Object has what selectors and tolerations see.
+	Object *v1.Node
+	// Policy describes how the node decides.
+	Policy string
+
+	own, others []*pod
+}
+
+// build makes the node of its objects.
+func (c *Cluster) build(name string, n *node) {
+	n.built, n.problem, n.note = nil, "", ""
+	if n.paddock == nil {
+		return
+	}
+	if !n.read {
+		n.shown, n.wrong = fleetsource.Read(n.paddock, c.machines)
+		n.read = true
+	}
+	if n.problem = n.unusable(); n.problem == "" {
+		if err := c.make(name, n); err != nil {
+			n.built, n.problem = nil, err.Error()
+		}
+	}
+}
+
+// unusable is why nothing is planned for the node; empty: it can be.
+func (n *node) unusable() string {
+	switch {
+	case n.object == nil:
+		return "there is no Node of that name"
+	case n.stale():
+		return "its PaddockNode is of an earlier Node of that name; the agent of the new one has not published yet"
+	case n.wrong != nil:
+		return n.wrong.Error()
+	case !n.shown.Managing:
+		return fmt.Sprintf("its agent does not decide about pods (%s)", cmp.Or(n.paddock.Status.Summary.Condition, "condition Managing is not true"))
+	case !n.shown.Complete:
+		return "its PaddockNode has not everything that is assigned there"
+	}
+	return ""
+}
+
+// stale reports whether the PaddockNode belongs to another Node of the same name. The garbage
+// collector will remove it.
+func (n *node) stale() bool {
+	for _, o := range n.paddock.OwnerReferences {
+		if o.Kind == "Node" && n.object.UID != "" && o.UID != n.object.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// make makes the node with its pods. The error is about the node.
+func (c *Cluster) make(name string, n *node) error {
+	out := &Node{
+		Kind:   capacity.Kind{Name: name, Count: 1, Group: c.groups.of(n.object, n.paddock), Allocatable: amountsOf(n.object.Status.Allocatable)},
+		Object: n.object, Policy: kubeletcfg.Describe(n.shown.Policy),
+	}
+	gates := podspec.GatesOf(n.shown.Policy)
+	pods := slices.SortedFunc(maps.Values(n.pods), older)
+	bound := make([]fleetsource.Bound, 0, len(pods))
+	var notes []string
+	for _, p := range pods {
+		out.Used = plus(out.Used, p.spec.under(gates).asks)
+		if p.own {
+			out.own = append(out.own, p)
+		} else {
+			out.others = append(out.others, p)
+		}
+		b, err := p.bound(gates)
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("pod %s/%s counts as one that requests nothing: %v", p.namespace, p.name, err))
+			continue
+		}
+		bound = append(bound, b)
+	}
+	built, err := n.shown.State(bound)
+	if err != nil {
+		return err
+	}
+	if len(built.Missing) > 0 {
+		notes = append(notes, fmt.Sprintf("%d of its pods do not fit there by its policy; it rejects them, or they wait for its agent", len(built.Missing)))
+	}
+	out.State, n.built, n.note = built.State, out, strings.Join(notes, "; ")
+	return nil
+}
+
+// Bound are the pods of the node that are not its own, as pods that come.
+func (n *Node) Bound() []*v1.Pod {
+	out := make([]*v1.Pod, 0, len(n.others))
+	for _, p := range n.others {
+		out = append(out, p.object())
+	}
+	return out
+}
+
+// Pods are the pods that belong to the node, or all that it has.
+func (n *Node) Pods(all bool) []*v1.Pod {
+	var out []*v1.Pod
+	for _, p := range n.own {
+		out = append(out, p.object())
+	}
+	if all {
+		out = append(out, n.Bound()...)
+	}
+	return out
+}
+
+// Own is how many pods belong to the node: static ones, and those of DaemonSets.
+func (n *Node) Own() int { return len(n.own) }
+
+// Empty is the node with only the pods that belong to it.
+func (n *Node) Empty() (capacity.Kind, error) {
+	k := n.Kind
+	k.Used = fleet.Amounts{}
+	s, err := corenode.New(k.State.Machine(), k.State.Policy())
+	if err != nil {
+		return k, err
+	}
+	if s, err = s.WithDevices(k.State.Devices().Inventory()); err != nil {
+		return k, err
+	}
+	gates := podspec.GatesOf(s.Policy())
+	for _, p := range n.own {
+		k.Used = plus(k.Used, p.spec.under(gates).asks)
+		b, err := p.bound(gates)
+		if err != nil {
+			continue // It has a note.
+		}
+		if s, err = s.Apply(s.Plan(b.Pod)); err != nil { // Without a grant it changes nothing.
+			return k, err
+		}
+	}
+	k.State = s
+	return k, nil
+}
+
+// groupNames are the names of groups: the instance type, or the machine, and a number where nodes
+// of one differ in machine or policy.
+type groupNames map[string][]string
+
+func (g groupNames) of(o *v1.Node, p *v1alpha1.PaddockNode) string {
+	base := cmp.Or(o.Labels[v1.LabelInstanceTypeStable], "machine-"+p.Status.Machine[:min(8, len(p.Status.Machine))])
+	key := p.Status.Machine + p.Status.PolicyDigest + strconv.Itoa(int(p.Status.MaxContainersPerPod))
+	i := slices.Index(g[base], key)
+	if i < 0 {
+		i = len(g[base])
+		g[base] = append(g[base], key)
+	}
+	if i == 0 {
+		return base
+	}
+	return fmt.Sprintf("%s-%d", base, i+1)
+}

@@ -1,0 +1,137 @@
+package fleetsource
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Node is what a PaddockNode shows. It is immutable.
+type Node struct {
+	// Here is what the texts of annotations are compared with and written for: the node's name and
+	// the digests of its machine and policy.
+	Here      handover.Here
+	Machine   *machine.Machine
+	Policy    node.Policy
+	Inventory *device.Inventory
+	// Revision is that of the node's state.
+	Revision uint64
+	// Published are the grants that the node published, by UID.
+	Published map[string]*node.Grant
+	// Managing: the agent decides about pods. Complete: Published has everything that no annotation
+	// has. No pod that needs CPUs, memory or devices of its own fits on a node that is not both.
+	Managing, Complete bool
+}
+
+// Read reads a PaddockNode. machines returns the machine of a digest. The error names the object
+// and what is not usable; no pod that needs anything of its own fits on such a node.
+func Read(o *v1alpha1.PaddockNode, machines func(digest string) (*machine.Machine, error)) (*Node, error) {
+	m, err := machines(o.Status.Machine)
+	if err != nil {
+		return nil, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
+	}
+	policy, err := objects.ReadPolicy(o)
+	if err != nil {
+		return nil, err
+	}
+	inventory, err := objects.ReadDevices(m, o)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		Here:    handover.Here{Node: o.Name, Machine: o.Status.Machine, Policy: o.Status.PolicyDigest},
+		Machine: m, Policy: policy, Inventory: inventory, Revision: uint64(max(0, o.Status.Revision)),
+		Published: make(map[string]*node.Grant, len(o.Status.Grants)),
+		Managing:  is(o, v1alpha1.ConditionManaging), Complete: is(o, v1alpha1.ConditionComplete),
+	}
+	for _, p := range o.Status.Grants {
+		g, err := objects.ReadGrant(p)
+		if err != nil {
+			return nil, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
+		}
+		n.Published[p.UID] = g
+	}
+	return n, nil
+}
+
+func is(o *v1alpha1.PaddockNode, condition string) bool {
+	c := meta.FindStatusCondition(o.Status.Conditions, condition)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// Bound is a pod that is bound to a node and has not ended.
+type Bound = handover.Bound
+
+// Built is a state that was made of what a cluster shows.
+type Built struct {
+	State *node.State
+	// Provisional are the UIDs of the pods that are planned here until the node shows what they
+	// have: they have no usable annotation, or their grant is against what other pods have.
+	Provisional []string
+	// Missing are those of them that do not fit: the node will reject them, or knows more.
+	Missing []string
+	// Findings are about published grants and annotations that could not be kept as they are.
+	Findings []node.Finding
+}
+
+// State is the state of the node with the pods that are bound to it. The error is about the node's
+// machine, policy and devices, never about a pod.
+func (n *Node) State(bound []Bound) (*Built, error) {
+	grants := make([]*node.Grant, 0, len(n.Published)+len(bound))
+	for _, g := range n.Published {
+		grants = append(grants, g)
+	}
+	for _, b := range bound {
+		if g := n.grant(b); g != nil {
+			grants = append(grants, g)
+		}
+	}
+	state, findings, err := node.Adopt(n.Machine, n.Policy, n.Inventory, grants)
+	if err != nil {
+		return nil, err
+	}
+	out := &Built{State: state.Resume(n.Revision), Findings: findings}
+	for _, b := range bound {
+		if _, known := out.State.Grant(b.Pod.UID); known {
+			continue
+		}
+		plan := out.State.Plan(b.Pod)
+		next, err := out.State.Apply(plan)
+		if err != nil || plan.Grant == nil {
+			out.Missing = append(out.Missing, b.Pod.UID)
+			continue
+		}
+		out.State = next
+		if plan.Grant.OwnsAnything() {
+			out.Provisional = append(out.Provisional, b.Pod.UID)
+		}
+	}
+	return out, nil
+}
+
+// grant is that of a pod's annotation; nil if the node has published one, or if there is none that
+// the node would apply. What the node published is the older: the sequence of the others follows
+// it.
+func (n *Node) grant(b Bound) *node.Grant {
+	if b.Annotation == "" || n.Published[b.Pod.UID] != nil {
+		return nil
+	}
+	t, err := handover.Decode(b.Annotation)
+	if err != nil || t.Node != n.Here.Node {
+		return nil
+	}
+	g, err := t.For(b.Pod)
+	if err != nil {
+		return nil
+	}
+	g.Sequence = min(n.Revision+1, node.MaxGeneration)
+	return g
+}

@@ -1,0 +1,121 @@
+package fleetwatch
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+)
+
+// store takes what a reflector brings: it is a cache.TransformingStore.
+type store struct {
+	*Watch
+	resource string
+	example  runtime.Object
+	selector fields.Selector
+	slim     cache.TransformFunc
+}
+
+// Transformer makes objects small before the reflector keeps all of a list.
+func (s store) Transformer() cache.TransformFunc { return s.slim }
+
+func slimNode(o any) (any, error) {
+	n, is := o.(*v1.Node)
+	if !is {
+		return o, nil
+	}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, ResourceVersion: n.ResourceVersion},
+		Spec:       v1.NodeSpec{Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable}, Status: v1.NodeStatus{Allocatable: n.Status.Allocatable},
+	}, nil
+}
+
+func slimPod(o any) (any, error) {
+	if p, is := o.(*v1.Pod); is {
+		slim := podspec.Slim(p)
+		slim.ResourceVersion = p.ResourceVersion
+		return slim, nil
+	}
+	return o, nil
+}
+
+// Add is cache.ReflectorStore's.
+func (s store) Add(o any) error { return s.Update(o) }
+
+// Update is cache.ReflectorStore's.
+func (s store) Update(o any) error { return s.change(o, o) }
+
+// Delete is cache.ReflectorStore's.
+func (s store) Delete(o any) error { return s.change(o, nil) }
+
+// change sets the object that has the name of another one.
+func (s store) change(named, to any) error {
+	key, err := cache.MetaNamespaceKeyFunc(named)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.wakeLocked()
+	return s.set(key, to)
+}
+
+// Replace is cache.ReflectorStore's.
+func (s store) Replace(all []any, _ string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := map[string]bool{}
+	kind := map[string]string{"nodes": "Node", "pods": "Pod"}[s.resource]
+	for _, key := range s.cluster.Keys(kind) {
+		gone[key] = true
+	}
+	for _, o := range all {
+		key, err := cache.MetaNamespaceKeyFunc(o)
+		if err == nil {
+			err = s.set(key, o)
+		}
+		if err != nil {
+			return err
+		}
+		delete(gone, key)
+	}
+	for key := range gone {
+		if err := s.set(key, nil); err != nil {
+			return err
+		}
+	}
+	s.listed[s.resource] = true
+	s.wakeLocked()
+	return nil
+}
+
+// Resync is cache.ReflectorStore's.
+func (store) Resync() error { return nil }
+
+// set sets an object; nil: it is gone. The caller has locked mu.
+func (s store) set(key string, o any) error {
+	switch o := o.(type) {
+	case *v1.Node:
+		s.cluster.SetNode(key, o)
+	case *v1.Pod:
+		delete(s.problems, key)
+		if err := s.cluster.SetPod(key, o); err != nil {
+			s.problems[key] = err
+		}
+	case nil:
+		if s.resource == "nodes" {
+			s.cluster.SetNode(key, nil)
+			return nil
+		}
+		delete(s.problems, key)
+		return s.cluster.SetPod(key, nil)
+	default:
+		return fmt.Errorf("%s: want %T, is %T", key, s.example, o)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package objects
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Machine is the object of a machine. Its name is the digest of its description.
+func Machine(m *machine.Machine) (*v1alpha1.PaddockMachine, error) {
+	text, err := discover.Describe(m)
+	if err != nil {
+		return nil, err
+	}
+	var memory int64
+	for _, n := range m.Nodes() {
+		memory += n.Memory
+	}
+	return &v1alpha1.PaddockMachine{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PaddockMachine"},
+		ObjectMeta: metav1.ObjectMeta{Name: handover.Digest(text)},
+		Spec: v1alpha1.PaddockMachineSpec{
+			Description: string(text), Sockets: int32(len(m.Sockets())), NUMANodes: int32(len(m.Nodes())),
+			CPUs: int32(len(m.CPUs())), Memory: request.RoundedBytes(memory),
+		},
+	}, nil
+}
+
+// ReadMachine is the machine of an object. The error names the object: its description is not that
+// of its name, or is not usable.
+func ReadMachine(o *v1alpha1.PaddockMachine) (*machine.Machine, error) {
+	if digest := handover.Digest([]byte(o.Spec.Description)); digest != o.Name {
+		return nil, fmt.Errorf("PaddockMachine %s: its description has the digest %s: it was changed; delete the object, and the agents create it again", o.Name, digest)
+	}
+	found, err := discover.Read("PaddockMachine "+o.Name, []byte(o.Spec.Description))
+	if err != nil {
+		return nil, err
+	}
+	return found.Machine, nil
+}

@@ -1,0 +1,101 @@
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Policy is a policy and its digest.
+func Policy(p node.Policy) (out v1alpha1.Policy, digest string, err error) {
+	text, err := statefile.EncodePolicy(p)
+	if err != nil {
+		return out, "", err
+	}
+	// The fields have the names of the state file, so that there is one list of names.
+	if err := json.Unmarshal(text, &out); err != nil {
+		return out, "", err
+	}
+	return out, handover.Digest(text), nil
+}
+
+// ReadPolicy is the policy of a PaddockNode, with its bound on containers. The error is about a
+// digest that is another one: the policy has something that this version, or the CRD of the
+// cluster, does not know.
+func ReadPolicy(o *v1alpha1.PaddockNode) (node.Policy, error) {
+	text, err := json.Marshal(&o.Status.Policy)
+	if err != nil {
+		return node.Policy{}, err
+	}
+	p, err := statefile.DecodePolicy(text)
+	if err != nil {
+		return p, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
+	}
+	if digest := handover.Digest(text); digest != o.Status.PolicyDigest {
+		return p, fmt.Errorf("PaddockNode %s: its policy has the digest %s, and the agent wrote %s: update the CRD and this program to the version of the agent", o.Name, digest, o.Status.PolicyDigest)
+	}
+	p.MaxContainers = int(max(0, o.Status.MaxContainersPerPod))
+	return p, nil
+}
+
+// Devices is an inventory.
+func Devices(inv *device.Inventory) []v1alpha1.DeviceResource {
+	var out []v1alpha1.DeviceResource
+	for _, name := range inv.Resources() {
+		r := v1alpha1.DeviceResource{Resource: name}
+		for _, d := range inv.Devices(name) {
+			r.Devices = append(r.Devices, v1alpha1.Device{ID: d.ID, Unhealthy: !d.Healthy, NUMANodes: cpuset.Of(d.Nodes.Nodes()...).String()})
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// ReadDevices are the devices of a PaddockNode, on its machine.
+func ReadDevices(m *machine.Machine, o *v1alpha1.PaddockNode) (*device.Inventory, error) {
+	out := map[string][]device.Device{}
+	for _, r := range o.Status.Devices {
+		out[r.Resource] = []device.Device{}
+		for _, d := range r.Devices {
+			ids, err := cpuset.Parse(d.NUMANodes)
+			if err == nil && ids.Highest() > mask.MaxNode {
+				err = fmt.Errorf("NUMA node %d is outside 0..%d", ids.Highest(), mask.MaxNode)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("PaddockNode %s: device %s of %s: %w", o.Name, d.ID, r.Resource, err)
+			}
+			out[r.Resource] = append(out[r.Resource], device.Device{ID: d.ID, Healthy: !d.Unhealthy, Nodes: mask.Of(ids.IDs()...)})
+		}
+	}
+	inv, err := device.NewInventory(m, out)
+	if err != nil {
+		return nil, fmt.Errorf("PaddockNode %s: %w", o.Name, err)
+	}
+	return inv, nil
+}
+
+// Grant is a grant as a PaddockNode has it.
+func Grant(g *node.Grant) (v1alpha1.PublishedGrant, error) {
+	text, err := statefile.EncodeGrant(g)
+	return v1alpha1.PublishedGrant{UID: g.Pod.UID, Namespace: g.Pod.Namespace, Name: g.Pod.Name, Grant: string(text)}, err
+}
+
+// ReadGrant is a grant of a PaddockNode.
+func ReadGrant(p v1alpha1.PublishedGrant) (*node.Grant, error) {
+	g, err := statefile.DecodeGrant([]byte(p.Grant))
+	if err == nil && g.Pod.UID != p.UID {
+		err = fmt.Errorf("the grant is that of the pod with UID %s", g.Pod.UID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("grant of pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+	}
+	return g, nil
+}

@@ -1,0 +1,419 @@
+package podspec
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/paddock-project/paddock/internal/base/bounded"
+)
+
+// MaxFileSize is the largest file that is read, in bytes; a YAML document takes ten times its size
+// while it is parsed. JSON can be larger: it is read object by object then, and a list item by
+// item.
+const MaxFileSize = 64 << 20
+
+// maxErrors is how many errors are reported at once: a file that is no manifest at all can
+// have one in each line.
+const maxErrors = 20
+
+// Read returns the pods of a file, in the order of the file: YAML or JSON, any number
+// of documents, of pods, of controllers (one pod for each replica that runs at once,
+// one for a DaemonSet), and of lists of these. What can have no pods is left out with a
+// note. A file whose name ends in .json is JSON; else the name is for messages.
+//
+// An unknown field that can decide (see unknownFields) is an error, as it may be a mistyped one,
+// unless the API server stored the object: it knows the field, so the field is of a newer
+// Kubernetes. Every other unknown field is a note. An object of an unknown kind is a note too; its
+// pods are those of the pod templates in it, each as often as the nearest field "replicas" around
+// it. A repeated field is an error.
+//
+// Errors name the file, the document, the object and the field; all documents are looked at unless
+// the syntax is wrong, and if there is an error there are no pods. Two pods with one UID, and two
+// manifests of one pod, are an error, and so is asking for more than MaxPods pods.
+func Read(name string, data []byte) ([]Source, []Note, error) {
+	var r reader
+	r.read(name, data)
+	return r.result()
+}
+
+// ReadFiles is Read for files: it returns the pods of all of them, in the order of
+// paths. Of a directory the files *.yaml, *.yml and *.json are read, by name; its
+// subdirectories, of which there is a note, and hidden files are not. "-" is stdin.
+func ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
+	return Options{}.ReadFiles(paths, stdin)
+}
+
+// Options are how manifests are read.
+type Options struct {
+	// Strict makes every unknown field and kind an error.
+	Strict bool
+	// Others is called with objects that are no workloads, in JSON. It reports whether it takes the
+	// object. What it does not take is left out with a note, or searched for templates of pods.
+	Others func(kind, apiVersion string, data []byte) (bool, error)
+	// MaxPods is how many pods can be read; 0: the constant MaxPods.
+	MaxPods int
+	// MaxContainers is how many containers the pods can have in all, and MaxValues how many fields
+	// and list items the manifests, where a text of 64 bytes is another one; 0: no limit. They are
+	// for manifests of somebody who is not trusted. Beyond them, and beyond MaxPods, the error is a
+	// LimitError.
+	MaxContainers, MaxValues int
+	// Slim keeps of pods what decides, see Slim.
+	Slim bool
+	// Each takes the pods, in order, which are then not kept. Pods are taken also where there is an
+	// error later.
+	Each func(Source) error
+}
+
+// ReadFrom is ReadFiles for a file that is open; name is for messages and, if it ends in .json, for
+// the form.
+func (o Options) ReadFrom(name string, from io.Reader) ([]Source, []Note, error) {
+	r := reader{Options: o, budget: newBudget(o.MaxValues)}
+	r.readFrom(name, from)
+	return r.result()
+}
+
+// ReadFiles is the function ReadFiles with options.
+func (o Options) ReadFiles(paths []string, stdin io.Reader) ([]Source, []Note, error) {
+	r := reader{Options: o, budget: newBudget(o.MaxValues)}
+	for _, path := range paths {
+		if path == "-" && stdin != nil {
+			r.readFrom(path, stdin)
+			stdin = nil // it can be read but once
+			continue
+		} else if path == "-" {
+			r.fail(errors.New("-: the standard input is not there, or named twice"))
+			continue
+		}
+		switch info, err := os.Stat(path); {
+		case err != nil:
+			r.fail(err)
+		case info.IsDir():
+			r.readDir(path)
+		default:
+			r.readFile(path)
+		}
+	}
+	return r.result()
+}
+
+// reader gathers what was found.
+type reader struct {
+	Options
+	sources []Source
+	notes   []Note
+	errs    []error
+	// repeated are notes that are made once, with how often they apply.
+	repeated []repeated
+	// unrepeated is how many notes of other kinds there are.
+	unrepeated int
+	// containers are those of all pods so far, and budget is what MaxValues leaves.
+	containers int
+	budget     *budget
+	// taken is how many pods Each took, seen their UIDs and names.
+	taken int
+	seen  map[string]bool
+}
+
+func (r *reader) result() ([]Source, []Note, error) {
+	for i, n := range r.repeated {
+		if i == maxRepeated {
+			r.notes = append(r.notes, Note{Origin: n.first, Text: fmt.Sprintf("and %d more notes of this kind", len(r.repeated)-maxRepeated+r.unrepeated)})
+			break
+		}
+		if n.times > 1 {
+			n.text += fmt.Sprintf("; so %d times", n.times)
+		}
+		r.notes = append(r.notes, Note{Origin: n.first, Text: n.text})
+	}
+	if len(r.errs) == 0 {
+		r.checkUnique()
+	}
+	if more := len(r.errs) - maxErrors; more > 0 {
+		r.errs = append(r.errs[:maxErrors], fmt.Errorf("and %d errors more", more))
+	}
+	if len(r.errs) > 0 {
+		return nil, nil, errors.Join(r.errs...)
+	}
+	return r.sources, r.notes, nil
+}
+
+func (r *reader) fail(err error) { r.errs = append(r.errs, err) }
+
+func (r *reader) readDir(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	var subdirectories []string
+	for _, e := range entries { // sorted by name
+		ext := strings.ToLower(filepath.Ext(e.Name()))
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			subdirectories = append(subdirectories, e.Name())
+		}
+		if strings.HasPrefix(e.Name(), ".") || !slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(path); err != nil || info.IsDir() { // a link may point anywhere
+			if err != nil {
+				r.fail(err)
+			}
+			continue
+		}
+		r.readFile(path)
+	}
+	if n := len(subdirectories); n > 0 {
+		const few = 5 // fit in a line
+		r.notes = append(r.notes, Note{Origin: Origin{File: dir}, Text: fmt.Sprintf("subdirectories are not read, %d in all: %s; name those that have manifests",
+			n, strings.Join(subdirectories[:min(few, n)], ", "))})
+	}
+}
+
+func (r *reader) readFile(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.readFrom(path, f)
+	_ = f.Close() // it was only read
+}
+
+func (r *reader) readFrom(name string, from io.Reader) {
+	first, all, err := bounded.Begin(from, MaxFileSize+1)
+	if len(first) > MaxFileSize && (isJSON(name) || bytes.HasPrefix(bytes.TrimSpace(first[:1<<10]), []byte("{"))) {
+		if bytes.HasPrefix(first, byteOrderMark) {
+			_, err = io.CopyN(io.Discard, all, int64(len(byteOrderMark)))
+		}
+		if err == nil {
+			err = r.budget.take(MaxFileSize / valueBytes)
+		}
+		if err == nil {
+			r.stream(name, all)
+			return
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = bounded.Read("it", all, MaxFileSize)
+	}
+	if err == nil {
+		err = bounded.Unpacked("it", data)
+	}
+	if err != nil {
+		r.fail(fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	r.read(name, data)
+}
+
+func (r *reader) read(name string, data []byte) {
+	docs, err := split(name, data, r.budget)
+	if err != nil {
+		r.fail(fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	for i, d := range docs {
+		r.object(Origin{File: name, Document: i + 1, Line: d.line}, d.json, identity{})
+	}
+}
+
+// identity is as much of an object as is needed to decide what it is.
+type identity struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name         string `json:"name"`
+		Namespace    string `json:"namespace"`
+		GenerateName string `json:"generateName"`
+		UID          string `json:"uid"`
+		// ResourceVersion and ConfigSource tell that the API server or the kubelet has the object.
+		ResourceVersion string `json:"resourceVersion"`
+		Annotations     struct {
+			ConfigSource string `json:"kubernetes.io/config.source"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	HasItems present `json:"items"`
+	HasSpec  present `json:"spec"`
+}
+
+// present is whether a field is there, whatever its value.
+type present bool
+
+// UnmarshalJSON takes any value but null.
+func (p *present) UnmarshalJSON(data []byte) error {
+	*p = string(data) != "null"
+	return nil
+}
+
+func (id identity) String() string {
+	name := cmp.Or(id.Metadata.Name, id.Metadata.GenerateName)
+	if name == "" {
+		return id.Kind
+	}
+	return fmt.Sprintf("%s %s/%s", id.Kind, orDefault(id.Metadata.Namespace), name)
+}
+
+// object reads one object. assumed is the kind that an item of a list has without
+// its own.
+func (r *reader) object(at Origin, raw []byte, assumed identity) {
+	var id identity
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &id) // A field of the wrong type is an error when all is decoded.
+	id.Kind, id.APIVersion = cmp.Or(id.Kind, assumed.Kind), cmp.Or(id.APIVersion, assumed.APIVersion)
+	at.Object = id.String()
+	if strings.HasSuffix(id.Kind, "List") && bool(id.HasItems || !id.HasSpec) {
+		r.list(at, id, raw)
+		return
+	}
+	if err := findQuantity(raw, textOutOfRange); err != nil {
+		r.fail(fmt.Errorf("%s: %w", at, err))
+		return
+	}
+	d := decoder{raw: raw}
+	w, err := decodeWorkload(id, &d)
+	switch {
+	case err != nil:
+	case w != nil:
+		if err = r.unknownFields(at, id, "", d.unknown); err == nil {
+			err = w.check()
+		}
+	default:
+		err = r.other(at, id, raw)
+	}
+	if err != nil {
+		r.fail(fmt.Errorf("%s: %w", at, err))
+		return
+	}
+	if w != nil {
+		r.add(at, id, w)
+	}
+}
+
+// other reads an object that is no workload.
+func (r *reader) other(at Origin, id identity, raw []byte) error {
+	if r.Others != nil {
+		if taken, err := r.Others(id.Kind, id.APIVersion, raw); taken || err != nil {
+			return err
+		}
+	}
+	if hasNoPods(id) {
+		r.notes = append(r.notes, Note{Origin: at, Text: "left out, it has no pods"})
+		return nil
+	}
+	return r.unknownKind(at, id, raw)
+}
+
+func (r *reader) add(at Origin, id identity, w *workload) {
+	if err := r.room(at, w, cmp.Or(r.MaxPods, MaxPods)); err != nil {
+		r.fail(err)
+		return
+	}
+	pods := w.pods(id.Kind)
+	if len(pods) == 0 {
+		r.notes = append(r.notes, Note{Origin: at, Text: "it asks for no pods"})
+	}
+	if r.Slim && len(pods) > 0 { // Pods of a controller share one.
+		slim := Slim(pods[0])
+		for _, pod := range pods {
+			pod.Spec, pod.Status, pod.Annotations, pod.ManagedFields = slim.Spec, slim.Status, slim.Annotations, nil
+		}
+	}
+	for _, pod := range pods {
+		source := Source{Origin: at, Pod: pod}
+		if r.Each == nil {
+			r.sources = append(r.sources, source)
+			continue
+		}
+		r.taken++
+		var err error
+		if strings.HasPrefix(source.Object, "Pod ") { // As checkUnique has it.
+			err = r.unique(source)
+		}
+		if err == nil {
+			err = r.Each(source)
+		}
+		if err != nil {
+			r.fail(fmt.Errorf("%s: %w", at, err))
+			return
+		}
+	}
+}
+
+// unique rejects a pod that was taken before.
+func (r *reader) unique(s Source) error {
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	for _, key := range []string{string(s.Pod.UID), s.Pod.Namespace + "/" + s.Pod.Name} {
+		if r.seen[key] {
+			return fmt.Errorf("the pod %s/%s is there already, or another one with its uid %s", s.Pod.Namespace, s.Pod.Name, s.Pod.UID)
+		}
+		r.seen[key] = true
+	}
+	return nil
+}
+
+// list reads the items of a v1 List, which have their kind, or of the list of one
+// kind, as the API returns it, which need not.
+func (r *reader) list(at Origin, id identity, raw []byte) {
+	var l struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	if at.Item > 0 {
+		r.fail(fmt.Errorf("%s: a list within a list is not read, put its items in the outer one", at))
+		return
+	}
+	d := decoder{raw: raw}
+	err := d.into(&l)
+	if err == nil {
+		err = r.unknownFields(at, id, "", d.unknown)
+	}
+	if err != nil {
+		r.fail(fmt.Errorf("%s: %w", at, err))
+		return
+	}
+	assumed := identity{}
+	if id.Kind != "List" {
+		assumed.TypeMeta = metav1.TypeMeta{APIVersion: id.APIVersion, Kind: strings.TrimSuffix(id.Kind, "List")}
+	}
+	for i, item := range l.Items {
+		at.Item, at.Object = i+1, ""
+		r.object(at, item, assumed)
+	}
+}
+
+// checkUnique rejects a pod that is listed twice: the second would be taken for the first.
+func (r *reader) checkUnique() {
+	uids, names := map[string]Origin{}, map[string]Origin{}
+	for _, s := range r.sources {
+		uid := string(s.Pod.UID)
+		if first, ok := uids[uid]; ok {
+			r.fail(fmt.Errorf("%s: the pod %s/%s is there already, with the same uid %s: %s",
+				s.Origin, s.Pod.Namespace, s.Pod.Name, uid, first))
+			return
+		}
+		uids[uid] = s.Origin
+		if !strings.HasPrefix(s.Object, "Pod ") {
+			continue // "web-0" of two controllers that are both named web are two pods
+		}
+		id := s.Pod.Namespace + "/" + s.Pod.Name
+		if first, ok := names[id]; ok {
+			r.fail(fmt.Errorf("%s: a pod %s is there already: %s", s.Origin, id, first))
+			return
+		}
+		names[id] = s.Origin
+	}
+}

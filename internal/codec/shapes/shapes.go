@@ -1,0 +1,307 @@
+// Package shapes reads how often each shape of pod occurs in a fleet: a CSV file with a header, one
+// shape a row.
+//
+// # Columns
+//
+//	cpu          CPUs as a manifest has them: 4, 2500m
+//	cpu_milli    thousandths of a CPU
+//	memory       memory as a manifest has it: 16Gi
+//	memory_mib   MiB
+//	memory_gib   GiB
+//	gpu          whole devices of the resource that Options.GPU names
+//	count        how many pods have this shape; 1 where the column is missing
+//	name         a name for the shape, which no other row has; its line where the column is missing
+//	-            a column that is not read
+//
+// A file whose header has other names is read with Options.Columns, which maps them to these.
+// Of CPUs and of memory a file has one column each.
+//
+// # What becomes of a row
+//
+// A row is a pod of one container whose requests are its limits. A trace has how much a pod
+// requests and seldom whether it would get CPUs of its own. With Options.WholeCPUs, CPUs are
+// rounded up to whole ones, so that every pod qualifies for exclusive CPUs; without it a pod with a
+// part of a CPU shares.
+package shapes
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/internal/codec/podspec"
+)
+
+// Options say how a file is read.
+type Options struct {
+	// Columns maps names of the header to the names of the package comment.
+	Columns map[string]string
+	// GPU is the resource of column gpu; empty: nvidia.com/gpu.
+	GPU string
+	// WholeCPUs rounds CPUs up.
+	WholeCPUs bool
+	// Prefix begins the names of shapes without a name: PREFIXline-7.
+	Prefix string
+	// KeepGoing reports columns that are not known beside the rows that are left out, and does not
+	// read them.
+	KeepGoing bool
+}
+
+// Shape is a pod and how many of it there are.
+type Shape struct {
+	Name  string
+	Pod   *v1.Pod
+	Count int64
+}
+
+// RowError is a row that is not read, and why.
+type RowError struct {
+	File   string
+	Line   int // from 1, the header's line is 1 where nothing is before it
+	Column string
+	Err    error
+}
+
+func (e *RowError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %s: %v", e.File, e.Line, e.Column, e.Err)
+}
+
+// Unwrap is the problem without its place.
+func (e *RowError) Unwrap() error { return e.Err }
+
+const (
+	defaultGPU = "nvidia.com/gpu"
+	ignored    = "-"
+	// maxCount bounds for how many pods one row is: more are a mistake in the file, and a fleet of
+	// a million pods of one shape can be given as many rows.
+	maxCount = 1_000_000
+)
+
+// columns are the names that a header may have.
+var columns = []string{"cpu", "cpu_milli", "memory", "memory_mib", "memory_gib", "gpu", "count", "name", ignored}
+
+// together are columns of which a file has one at most.
+var together = [][]string{{"cpu", "cpu_milli"}, {"memory", "memory_mib", "memory_gib"}}
+
+// Read reads a file. Rows that cannot be read are left out and returned as RowErrors, in order. The
+// error is about the file as a whole: its header, or text that is not CSV.
+func Read(name string, r io.Reader, o Options) ([]Shape, []*RowError, error) {
+	reader := csv.NewReader(r)
+	reader.TrimLeadingSpace = true
+	reader.Comment = '#'
+	header, err := reader.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("%s is empty: want a header with columns such as cpu, memory_gib, count", name)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	first, _ := reader.FieldPos(0)
+	at, unknown, err := positions(header, o.Columns)
+	if err == nil && len(unknown) > 0 && !o.KeepGoing {
+		err = unknown[0]
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s:%d: %w", name, first, err)
+	}
+	var out []Shape
+	var bad []*RowError
+	lines := map[string]int{} // by name
+	for _, u := range unknown {
+		bad = append(bad, &RowError{File: name, Line: first, Err: u})
+	}
+	for {
+		row, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return out, bad, nil
+		}
+		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := reader.FieldPos(0)
+		if err != nil {
+			bad = append(bad, &RowError{File: name, Line: line, Err: fmt.Errorf("the row has %d fields, the header %d", len(row), len(header))})
+			continue
+		}
+		shape, problem := read(row, at, o)
+		if problem != nil {
+			problem.File, problem.Line = name, line
+			bad = append(bad, problem)
+			continue
+		}
+		if shape.Name == "" {
+			shape.Name = fmt.Sprintf("%sline-%d", o.Prefix, line)
+		}
+		if first, twice := lines[shape.Name]; twice {
+			bad = append(bad, &RowError{File: name, Line: line, Column: "name", Err: fmt.Errorf("%q is listed twice, first in line %d: of equal pods write a count", shape.Name, first)})
+			continue
+		}
+		lines[shape.Name] = line
+		shape.Pod.Name, shape.Pod.Namespace = shape.Name, "default"
+		out = append(out, shape)
+	}
+}
+
+// positions maps the names of columns to positions in a row. A column that is not known is not
+// read.
+func positions(header []string, names map[string]string) (at map[string]int, unknown []error, err error) {
+	at = map[string]int{}
+	for i, h := range header {
+		h = strings.TrimSpace(strings.TrimPrefix(h, "\ufeff"))
+		column := h
+		if mapped, ok := names[h]; ok {
+			column = mapped
+		}
+		if !slices.Contains(columns, column) {
+			unknown = append(unknown, fmt.Errorf("column %q is not known: want %s, or a mapping to one of them", h, strings.Join(columns, ", ")))
+			column = ignored
+		}
+		if _, twice := at[column]; twice && column != ignored {
+			return nil, nil, fmt.Errorf("column %s is listed twice", column)
+		}
+		at[column] = i
+	}
+	for _, group := range together {
+		var have []string
+		for _, c := range group {
+			if _, ok := at[c]; ok {
+				have = append(have, c)
+			}
+		}
+		if len(have) > 1 {
+			return nil, nil, fmt.Errorf("columns %s have the same meaning: keep one, and map the others to %q", strings.Join(have, " and "), ignored)
+		}
+	}
+	if len(unknown) == 0 && (len(at) == 0 || len(at) == 1 && has(at, ignored)) {
+		return nil, nil, errors.New("no column is read")
+	}
+	return at, unknown, nil
+}
+
+func has(at map[string]int, column string) bool {
+	_, ok := at[column]
+	return ok
+}
+
+// read reads a row.
+func read(row []string, at map[string]int, o Options) (Shape, *RowError) {
+	r := &reading{row: row, at: at}
+	list := v1.ResourceList{}
+	cpu := r.quantity("cpu", 1)
+	if has(at, "cpu_milli") {
+		cpu = *resource.NewMilliQuantity(r.number("cpu_milli", maxAmount), resource.DecimalSI)
+	}
+	if o.WholeCPUs {
+		cpu = *resource.NewQuantity(cpu.Value(), resource.DecimalSI) // Value rounds up.
+	}
+	memory := r.quantity("memory", 1)
+	switch {
+	case has(at, "memory_mib"):
+		memory = r.quantity("memory_mib", 1<<20)
+	case has(at, "memory_gib"):
+		memory = r.quantity("memory_gib", 1<<30)
+	}
+	for name, q := range map[v1.ResourceName]resource.Quantity{v1.ResourceCPU: cpu, v1.ResourceMemory: memory} {
+		if !q.IsZero() {
+			list[name] = q
+		}
+	}
+	if n := r.number("gpu", maxCount); n > 0 {
+		name := v1.ResourceName(defaultGPU)
+		if o.GPU != "" {
+			name = v1.ResourceName(o.GPU)
+		}
+		list[name] = *resource.NewQuantity(n, resource.DecimalSI)
+	}
+	shape := Shape{Name: r.text("name"), Count: 1}
+	if has(at, "count") {
+		shape.Count = r.number("count", maxCount)
+	}
+	if r.problem == nil && len(list) == 0 {
+		r.problem = &RowError{Err: errors.New("the row requests nothing")}
+	}
+	if r.problem != nil {
+		return Shape{}, r.problem
+	}
+	shape.Pod = &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name: "c", Resources: v1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()},
+		}}},
+	}
+	return shape, nil
+}
+
+// reading is a row; it keeps the first problem.
+type reading struct {
+	row     []string
+	at      map[string]int
+	problem *RowError
+}
+
+func (r *reading) text(column string) string {
+	i, ok := r.at[column]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(r.row[i])
+}
+
+func (r *reading) fail(column string, err error) {
+	if r.problem == nil {
+		r.problem = &RowError{Column: column, Err: err}
+	}
+}
+
+// number reads a whole number from 0 to most; a column that is not there, or an empty field, is 0.
+func (r *reading) number(column string, most int64) int64 {
+	text := r.text(column)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > most {
+		r.fail(column, fmt.Errorf("%q is not a whole number from 0 to %d", text, most))
+		return 0
+	}
+	return n
+}
+
+// maxAmount bounds an amount of CPUs or bytes: 2^53, the largest number below which JSON keeps all
+// of them exact. No node has so much.
+const maxAmount = 1 << 53
+
+// quantity reads an amount of so many bytes, or CPUs, each. Parts of a byte and of a thousandth of
+// a CPU are rounded up, as Kubernetes does.
+func (r *reading) quantity(column string, each int64) resource.Quantity {
+	text := r.text(column)
+	if text == "" {
+		return resource.Quantity{}
+	}
+	q, err := podspec.ParseQuantity(text)
+	if err != nil || q.Sign() < 0 {
+		r.fail(column, fmt.Errorf("%q is not an amount", text))
+		return resource.Quantity{}
+	}
+	amount := q.AsApproximateFloat64() * float64(each)
+	switch {
+	case amount > maxAmount:
+		r.fail(column, fmt.Errorf("%q is more than any node has", text))
+		return resource.Quantity{}
+	case each > 1:
+		return *resource.NewQuantity(int64(math.Ceil(amount)), resource.BinarySI)
+	}
+	return q
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+)
+
+// Allocatable is what the pods of a node may request together, as the kubelet reports it to the API
+// server: the machine less kubeReserved, systemReserved and the hard eviction threshold of memory.
+// Huge pages are not memory.
+type Allocatable struct {
+	// Milli is CPU time in thousandths of a CPU.
+	Milli int64
+	// Memory is "memory" and all types of huge pages, in bytes.
+	Memory map[string]int64
+	// Pods is the most pods that the node may have.
+	Pods int64
+}
+
+// defaultMaxPods is the kubelet's default of maxPods.
+const defaultMaxPods = 110
+
+// Allocatable returns the allocatable amounts of a machine. It is for configurations that Resolve
+// accepts. reservedSystemCPUs takes the place of the CPUs of both reservations, as in the kubelet.
+func (c *Config) Allocatable(m *machine.Machine) Allocatable {
+	r := c.resolve(m, cpuset.Set{})
+	reserved := r.reservation()
+	a := Allocatable{Milli: int64(m.AllCPUs().Len()) * 1000, Memory: map[string]int64{}, Pods: defaultMaxPods}
+	if c.spec.MaxPods > 0 {
+		a.Pods = int64(c.spec.MaxPods)
+	}
+	if named := r.policy.ReservedCPUs; c.NamesReserved() && !named.IsEmpty() {
+		a.Milli -= int64(named.Len()) * 1000
+	} else {
+		kube, system := reserved.kube["cpu"], reserved.system["cpu"]
+		a.Milli -= kube.MilliValue() + system.MilliValue()
+	}
+	for _, n := range m.Nodes() {
+		for name, bytes := range capacities(n) {
+			a.Memory[name] += bytes
+		}
+	}
+	kube, system := reserved.kube[machine.Memory], reserved.system[machine.Memory]
+	a.Memory[machine.Memory] -= kube.Value() + system.Value() + reserved.eviction.Value()
+	a.Milli, a.Memory[machine.Memory] = max(0, a.Milli), max(0, a.Memory[machine.Memory])
+	return a
+}

@@ -1,0 +1,256 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	"k8s.io/kubelet/config/v1beta1"
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-project/paddock/internal/base/spelling"
+)
+
+// toJSON returns the one document of a YAML or JSON text as JSON. JSON is taken as it
+// is, so that a tab, which YAML forbids, does no harm.
+func toJSON(data []byte) ([]byte, error) {
+	if json.Valid(data) {
+		return data, nil
+	}
+	documents := 0
+	for decoder := yamlv2.NewDecoder(bytes.NewReader(data)); ; {
+		var document any
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("neither YAML nor JSON: %w", err)
+		}
+		if documents++; documents > 1 {
+			return nil, errors.New("more than one YAML document; keep the KubeletConfiguration alone in the file")
+		}
+	}
+	object, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// decode makes a Config of one JSON object. With wantKind, apiVersion and kind must be
+// in it; they may never name anything else.
+func decode(name string, object []byte, wantKind bool) (*Config, error) {
+	c := &Config{name: name}
+	if trimmed := bytes.TrimSpace(object); len(trimmed) == 0 || trimmed[0] != '{' {
+		return nil, syntax(name, errors.New("want an object with fields such as kind and cpuManagerPolicy"))
+	}
+	if err := json.Unmarshal(object, &c.fields); err != nil {
+		return nil, syntax(name, err)
+	}
+	if err := c.checkKind(wantKind); err != nil {
+		return nil, syntax(name, err)
+	}
+	if err := checkNumbers(object); err != nil {
+		return nil, syntax(name, err)
+	}
+	unknown, err := strictjson.UnmarshalStrict(object, &c.spec)
+	if err != nil {
+		return nil, syntax(name, c.explainValues(err))
+	}
+	if len(unknown) > 0 {
+		problems := make([]error, len(unknown))
+		for i, e := range unknown {
+			problems[i] = explainField(e)
+		}
+		return nil, syntax(name, errors.Join(problems...))
+	}
+	return c, nil
+}
+
+func (c *Config) checkKind(want bool) error {
+	text := func(field string) string {
+		var s string
+		if json.Unmarshal(c.fields[field], &s) != nil {
+			return string(c.fields[field])
+		}
+		return s
+	}
+	version, kind := text("apiVersion"), text("kind")
+	switch {
+	case version == APIVersion && kind == Kind:
+		return nil
+	case version == "" && kind == "" && !want:
+		return nil
+	case version == "" && kind == "":
+		return fmt.Errorf("apiVersion and kind are missing: begin with apiVersion: %s and kind: %s", APIVersion, Kind)
+	case kind == Kind && version == "":
+		return fmt.Errorf("apiVersion is missing: add apiVersion: %s", APIVersion)
+	case kind == Kind:
+		return fmt.Errorf("apiVersion is %q: only %s is supported", version, APIVersion)
+	case version == APIVersion && kind == "":
+		return fmt.Errorf("kind is missing: add kind: %s", Kind)
+	}
+	return fmt.Errorf("the object is of kind %q (apiVersion %q): want kind %s of %s", kind, version, Kind, APIVersion)
+}
+
+// endless is an amount that would keep a resource.Quantity busy for hours: comparing and adding,
+// and parsing the smallest ones, write out every digit of 1e999999999. No amount that means
+// anything is rejected, since all between the smallest and the largest of a Quantity need two
+// digits of exponent.
+var endless = regexp.MustCompile(`^\s*[+-]?(?:[0-9.]{100}|[0-9.]+[eE][+-]?0*[1-9][0-9]{2})`)
+
+// checkNumbers rejects endless amounts wherever they are, before anything parses them.
+func checkNumbers(object []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprint(token)
+		if endless.MatchString(text) {
+			return fmt.Errorf("the amount %.40s… is out of all bounds", text)
+		}
+	}
+}
+
+// explainValues finds the fields whose values cannot be decoded, with what is wanted and what was
+// there: the decoder stops at the first, and does not always report where that is.
+func (c *Config) explainValues(err error) error {
+	var problems []error
+	for _, field := range slices.Sorted(maps.Keys(c.fields)) {
+		one, marshalErr := json.Marshal(map[string]json.RawMessage{field: c.fields[field]})
+		if marshalErr != nil {
+			return err
+		}
+		var spec v1beta1.KubeletConfiguration
+		err := strictjson.UnmarshalCaseSensitivePreserveInts(one, &spec)
+		if err == nil {
+			continue
+		}
+		m := typeError.FindStringSubmatch(err.Error())
+		if m == nil {
+			problems = append(problems, fmt.Errorf("field %s: %w", field, err))
+			continue
+		}
+		found, path, wanted := m[1], m[2], m[3]
+		at, hint := "field "+path, ""
+		if t := fieldType(path); t != nil && t.Kind() == reflect.Map && t.String() != wanted {
+			at = "a value of field " + path
+		}
+		if wanted == "string" && (found == "number" || found == "bool") {
+			hint = ": put quotes around it"
+		}
+		problems = append(problems, fmt.Errorf("%s is a %s and must be %s%s", at, found, goType(wanted), hint))
+	}
+	if len(problems) == 0 {
+		return err
+	}
+	return errors.Join(problems...)
+}
+
+var typeError = regexp.MustCompile(`^json: cannot unmarshal (\S+).* into Go struct field [^. ]*\.(\S+) of type (.+)$`)
+
+// goType names a Go type as a person writing YAML would.
+func goType(name string) string {
+	switch {
+	case strings.HasPrefix(name, "[]"):
+		return "a list"
+	case strings.HasPrefix(name, "map["), strings.Contains(name, "."):
+		return "an object"
+	case name == "bool":
+		return "true or false"
+	case name == "string":
+		return "a string"
+	case strings.HasPrefix(name, "int"):
+		return "a whole number of " + strings.TrimPrefix(name, "int") + " bits"
+	}
+	return "a " + name
+}
+
+// explainField adds the nearest known field to an unknown one.
+func explainField(err error) error {
+	var at interface{ FieldPath() string }
+	if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), "unknown field") {
+		return err
+	}
+	path := at.FieldPath()
+	parent, field := "", path
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		parent, field = path[:i], path[i+1:]
+	}
+	var known []string
+	if t := fieldType(parent); t != nil && element(t).Kind() == reflect.Struct {
+		known = fieldNames(element(t))
+	}
+	if near := spelling.Nearest(field, known); near != "" {
+		if parent != "" {
+			near = parent + "." + near
+		}
+		return fmt.Errorf("unknown field %q: did you mean %q?", path, near)
+	}
+	return fmt.Errorf("unknown field %q: KubeletConfiguration has no such field; remove it", path)
+}
+
+// fieldType is the Go type of the field at a path such as "reservedMemory[0]", nil where there is
+// no such field. The empty path is the configuration itself.
+func fieldType(path string) reflect.Type {
+	t := reflect.TypeFor[v1beta1.KubeletConfiguration]()
+	if path == "" {
+		return t
+	}
+	for segment := range strings.SplitSeq(path, ".") {
+		name, _, _ := strings.Cut(segment, "[")
+		object := element(t)
+		if t = nil; object.Kind() != reflect.Struct || name == "" {
+			return nil
+		}
+		for f := range object.Fields() {
+			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+				t = f.Type
+				break
+			}
+		}
+		if t == nil {
+			return nil
+		}
+	}
+	return t
+}
+
+// element is what a pointer, list or map is made of.
+func element(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for f := range t.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case tag != "" && tag != "-":
+			names = append(names, tag)
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			names = append(names, fieldNames(f.Type)...)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,265 @@
+package doctor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/request"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+)
+
+// ErrUnmendable is wrapped by the errors about a state of which no file can be made that the
+// kubelet would start on, without touching a running pod.
+var ErrUnmendable = errors.New("cannot be done without touching a running pod")
+
+// State is the content of the files of a node. A manager whose file is not there is nil.
+type State struct {
+	CPU    *kubeletstate.CPU
+	Memory *kubeletstate.Memory
+	// Unprotected has, for a file, why nothing would have shown a change of its content: its
+	// checksum is broken, or it has none. A file that is not in it was whole.
+	Unprotected map[kubeletstate.Manager]string
+}
+
+// Add puts a file to the others. It is the file of another manager than those that are there.
+func (s *State) Add(f *kubeletstate.File) {
+	if why := f.Unprotected(); why != "" {
+		if s.Unprotected == nil {
+			s.Unprotected = map[kubeletstate.Manager]string{}
+		}
+		s.Unprotected[f.Manager] = why
+	}
+	if f.Manager == kubeletstate.MemoryManager {
+		s.Memory = f.Memory
+	} else {
+		s.CPU = f.CPU
+	}
+}
+
+// Pods are the UIDs of all pods that have anything, ascending.
+func (s *State) Pods() []string {
+	uids := map[string]bool{}
+	if s.CPU != nil {
+		addKeys(uids, s.CPU.Entries)
+		addKeys(uids, s.CPU.Pools)
+	}
+	if s.Memory != nil {
+		addKeys(uids, s.Memory.Entries)
+		addKeys(uids, s.Memory.Pools)
+	}
+	return slices.Sorted(maps.Keys(uids))
+}
+
+func addKeys[V any](set map[string]bool, m map[string]V) {
+	for k := range m {
+		set[k] = true
+	}
+}
+
+// Encode writes the files that a kubelet writes.
+func (s *State) Encode(k kubeletstate.Kubelet) (map[kubeletstate.Manager][]byte, error) {
+	files := map[kubeletstate.Manager][]byte{}
+	var err error
+	if s.CPU != nil {
+		if files[kubeletstate.CPUManager], err = kubeletstate.EncodeCPU(s.CPU, k.Writes(kubeletstate.CPUManager)); err != nil {
+			return nil, err
+		}
+	}
+	if s.Memory != nil {
+		if files[kubeletstate.MemoryManager], err = kubeletstate.EncodeMemory(s.Memory, k.Writes(kubeletstate.MemoryManager)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Remark is something that a conversion or a repair does, about one pod or, without UID, the
+// node.
+type Remark struct {
+	UID string
+	// Lost is true if something of the old state is not in the new one.
+	Lost bool
+	// Check is true if nothing was changed, and a person must compare it with what runs before the
+	// kubelet starts.
+	Check bool
+	What  string
+}
+
+// Owner is the container that a V1 file knows by its id.
+type Owner struct{ UID, Container string }
+
+// Convert makes the state of the files of another kubelet, and returns what is different in
+// it. owners are the containers by id, for files of V1. What is in the old state stays as it
+// is; the remarks are about all that the new one has no place for.
+func Convert(old *State, to kubeletstate.Kubelet, owners map[string]Owner) (*State, []Remark, error) {
+	c := conversion{pools: to.CountsPools()}
+	s := &State{}
+	if old.CPU != nil {
+		cpu, err := c.byPod(old.CPU, owners)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.CPU = c.cpu(cpu)
+	}
+	if old.Memory != nil {
+		s.Memory = c.memory(old.Memory)
+	}
+	slices.SortStableFunc(c.remarks, func(a, b Remark) int { return cmp.Compare(a.UID, b.UID) })
+	return s, c.remarks, nil
+}
+
+// conversion collects the remarks.
+type conversion struct {
+	// pools is true if the new files have a place for them.
+	pools   bool
+	remarks []Remark
+}
+
+func (c *conversion) lose(uid, format string, args ...any) {
+	c.remarks = append(c.remarks, Remark{UID: uid, Lost: true, What: fmt.Sprintf(format, args...)})
+}
+
+func (c *conversion) remark(uid, format string, args ...any) {
+	c.remarks = append(c.remarks, Remark{UID: uid, What: fmt.Sprintf(format, args...)})
+}
+
+// byPod gives the entries of a V1 file to their pods (R-ST-32).
+func (c *conversion) byPod(old *kubeletstate.CPU, owners map[string]Owner) (*kubeletstate.CPU, error) {
+	if len(old.ByID) == 0 {
+		return old, nil
+	}
+	out := &kubeletstate.CPU{Policy: old.Policy, Default: old.Default, Entries: map[string]map[string]string{}}
+	var missing []string
+	for _, id := range slices.Sorted(maps.Keys(old.ByID)) {
+		owner, known := owners[id]
+		if !known {
+			missing = append(missing, id)
+			continue
+		}
+		if out.Entries[owner.UID] == nil {
+			out.Entries[owner.UID] = map[string]string{}
+		}
+		out.Entries[owner.UID][owner.Container] = old.ByID[id]
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("the CPU file is of V1, which knows containers by id, and no pod is known that has %s: name the running pods, with their status, as --pods",
+			strings.Join(missing, ", "))
+	}
+	return out, nil
+}
+
+// cpu drops the pools where the new file has no place for them: what containers have of a pool
+// stays theirs, the rest goes back.
+func (c *conversion) cpu(old *kubeletstate.CPU) *kubeletstate.CPU {
+	out := &kubeletstate.CPU{Policy: old.Policy, Default: old.Default, Entries: old.Entries, Pools: old.Pools}
+	if c.pools || len(old.Pools) == 0 {
+		return out
+	}
+	out.Pools = nil
+	b, err := readLists(old)
+	if err != nil { // the list is text like any other here; the new kubelet's Verify reports what to do about it
+		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
+			c.lose(uid, "its pool %s is no longer known; the node shared pool is left as it is, since %v", old.Pools[uid], err)
+		}
+		return out
+	}
+	shared := b.shared
+	for _, p := range b.pools {
+		var own cpuset.Builder
+		for _, e := range b.entries {
+			if e.uid == p.uid {
+				own.AddSet(e.cpus)
+			}
+		}
+		c.remark(p.uid, "its pool %s is no longer known; its containers keep their CPUs of it", p.cpus)
+		if rest := p.cpus.Difference(own.Set()); !rest.IsEmpty() {
+			shared = shared.Union(rest)
+			c.lose(p.uid, "of its pool %s no container's: back to the node shared pool", are(rest))
+		}
+	}
+	out.Default = shared.String()
+	return out
+}
+
+// memory drops the pools where the new file has no place for them. The new kubelet adds up the
+// blocks of all containers, so that what containers share must not count twice: a block is cut
+// to what is left of the pool, down to nothing, and keeps its NUMA nodes (R-MEM-80).
+func (c *conversion) memory(old *kubeletstate.Memory) *kubeletstate.Memory {
+	out := &kubeletstate.Memory{Policy: old.Policy, Nodes: old.Nodes, Entries: old.Entries, Pools: old.Pools}
+	if !c.pools && len(old.Pools) > 0 {
+		out.Pools, out.Entries = nil, maps.Clone(old.Entries)
+		for _, uid := range slices.Sorted(maps.Keys(old.Pools)) {
+			if len(old.Entries[uid]) == 0 {
+				c.lose(uid, "its pool of memory is no container's: it is free again")
+				continue
+			}
+			out.Entries[uid] = c.withinPool(uid, old.Entries[uid], old.Pools[uid])
+		}
+	}
+	fresh := accounting(old.Nodes).emptied()
+	if err := fresh.chargeAll(out, c.pools); err != nil {
+		return out // it is wrong on its own machine; the target's Verify reports that
+	}
+	if len(old.Nodes) == 0 || len(accounting(old.Nodes).differences(fresh)) == 0 {
+		return out
+	}
+	if c.pools || len(old.Pools) == 0 {
+		c.remark("", "the memory accounting did not agree with the pods' entries; it is rebuilt from them")
+	}
+	out.Nodes = fresh
+	return out
+}
+
+// withinPool cuts the blocks of a pod's containers to what its pool has.
+func (c *conversion) withinPool(uid string, containers map[string][]kubeletstate.Block, pool []kubeletstate.Block) map[string][]kubeletstate.Block {
+	left := map[string]uint64{}
+	for _, b := range pool {
+		left[b.Type] += b.Size
+	}
+	out := map[string][]kubeletstate.Block{}
+	for _, name := range slices.Sorted(maps.Keys(containers)) {
+		blocks := slices.Clone(containers[name])
+		for i := range blocks {
+			b := &blocks[i]
+			if b.Size > left[b.Type] {
+				c.lose(uid, "container %s shares %s of %s with others of its pod, which can only be counted once: it keeps %s and its NUMA nodes %s",
+					name, request.Bytes(b.Size), b.Type, request.Bytes(left[b.Type]), numbers(b.Nodes))
+				b.Size = left[b.Type]
+			}
+			left[b.Type] -= b.Size
+		}
+		out[name] = blocks
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if left[name] > 0 {
+			c.lose(uid, "%s of %s of its pool are no container's: they are free again", request.Bytes(left[name]), name)
+		}
+	}
+	return out
+}
+
+// Fate describes what the new kubelet does with a running pod when it starts on the converted state
+// old became.
+func Fate(old *State, uid string, to kubeletstate.Kubelet) string {
+	cpu, memory := false, false
+	if old.CPU != nil {
+		_, cpu = old.CPU.Pools[uid]
+	}
+	if old.Memory != nil {
+		_, memory = old.Memory.Pools[uid]
+	}
+	switch {
+	case !cpu && !memory:
+		return "keeps what it has"
+	case to.Minor >= 37:
+		return "keeps its pool, and its containers what they have of it"
+	case to.PodLevelManagers:
+		return "is admitted again when the kubelet starts, and gets another pool or is rejected (kubernetes#140989): restart it when that is acceptable, or go on to 1.37"
+	}
+	return "keeps the CPUs and memory of its containers; created again, it gets none of its own, because this kubelet makes no pools"
+}

@@ -1,0 +1,309 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+)
+
+func hasPools(f *kubeletstate.File) bool {
+	return (f.CPU != nil && len(f.CPU.Pools) > 0) || (f.Memory != nil && len(f.Memory.Pools) > 0)
+}
+
+// assignment is what one container, or a pod as a pod, has of the CPUs.
+type assignment struct {
+	uid, container string // no container: the pod's pool
+	cpus           cpuset.Set
+}
+
+func (h assignment) String() string {
+	switch {
+	case h.uid == "":
+		return "container " + h.container
+	case h.container == "":
+		return "the pool of pod " + h.uid
+	}
+	return fmt.Sprintf("container %s of pod %s", h.container, h.uid)
+}
+
+// cpuLists is a CPU file with its lists read.
+type cpuLists struct {
+	policy  string
+	shared  cpuset.Set
+	entries []assignment // ascending by pod and container
+	pools   []assignment // ascending by pod
+}
+
+// all are the entries and the pools.
+func (b *cpuLists) all() []assignment { return append(slices.Clone(b.entries), b.pools...) }
+
+// readLists reads the lists. The error is the kubelet's own (R-ST-11).
+func readLists(c *kubeletstate.CPU) (*cpuLists, error) {
+	b := &cpuLists{policy: c.Policy}
+	var err error
+	if b.shared, err = cpuset.Parse(c.Default); err != nil {
+		return nil, &listError{fmt.Sprintf("could not parse default cpu set %q", c.Default), c.Default, err}
+	}
+	add := func(uid, name, list string) error {
+		set, err := cpuset.Parse(list)
+		if err != nil {
+			return &listError{fmt.Sprintf("could not parse cpuset %q for container %q in pod %q", list, name, uid), list, err}
+		}
+		b.entries = append(b.entries, assignment{uid, name, set})
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.ByID)) {
+		if err := add("", id, c.ByID[id]); err != nil {
+			return nil, err
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.Entries)) {
+		for _, name := range slices.Sorted(maps.Keys(c.Entries[uid])) {
+			if err := add(uid, name, c.Entries[uid][name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.Pools)) {
+		b.pools = append(b.pools, assignment{uid: uid, cpus: c.Pools[uid]})
+	}
+	return b, nil
+}
+
+// listError is a list of CPUs that does not parse: as text, the kubelet's message about it, and
+// within, what we do.
+type listError struct {
+	what, list string
+	err        error
+}
+
+func (e *listError) Error() string {
+	for element := range strings.SplitSeq(e.list, ",") {
+		for part := range strings.SplitSeq(element, "-") {
+			if _, err := strconv.Atoi(part); err != nil {
+				return e.what + ": " + err.Error()
+			}
+		}
+	}
+	return e.what + ": " + e.err.Error()
+}
+
+func (e *listError) Unwrap() error { return e.err }
+
+// cpus is "CPU 3" or "CPUs 3-4", are the same with its verb.
+func cpus(set cpuset.Set) string {
+	if set.Len() == 1 {
+		return "CPU " + set.String()
+	}
+	return "CPUs " + set.String()
+}
+
+func are(set cpuset.Set) string {
+	if set.Len() == 1 {
+		return cpus(set) + " is"
+	}
+	return cpus(set) + " are"
+}
+
+func union(list []assignment) cpuset.Set {
+	var b cpuset.Builder
+	for _, h := range list {
+		b.AddSet(h.cpus)
+	}
+	return b.Set()
+}
+
+// has lists who of list has any of the CPUs, as "CPUs 3 assigned to …".
+func has(list []assignment, cpus cpuset.Set) string {
+	var parts []string
+	for _, h := range list {
+		if part := h.cpus.Intersection(cpus); !part.IsEmpty() {
+			parts = append(parts, fmt.Sprintf("%s assigned to %s", part, h))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d *Diagnosis) verifyCPU(c *kubeletstate.CPU, s Setup) {
+	if s.Policy != nil {
+		want := "none"
+		if s.Policy.StaticCPU {
+			want = "static"
+		}
+		if !d.samePolicy(want, c.Policy, "", s) {
+			return
+		}
+	}
+	if len(c.ByID) > 0 {
+		d.doubt("R-ST-32", fmt.Sprintf("it is of version V1, which names containers by id; the kubelet does not accept it unless the runtime has each of %s",
+			strings.Join(slices.Sorted(maps.Keys(c.ByID)), ", ")), plain(`compare with "crictl ps -a"`))
+	}
+	b, err := readLists(c)
+	if err != nil {
+		d.fault("R-ST-11", d.restoring(err.Error()), "a list of CPUs is not one: "+errors.Unwrap(err).Error(), d.repair())
+		return
+	}
+	if c.Policy != "static" {
+		return
+	}
+	for _, h := range b.entries {
+		if both := h.cpus.Intersection(b.shared); !both.IsEmpty() {
+			d.fault("R-CPU-112", fmt.Sprintf("pod: %s, container: %s cpuset: %q overlaps with default cpuset %q", h.uid, h.container, h.cpus, b.shared),
+				fmt.Sprintf("%s assigned to %s and in the node shared pool as well", are(both), h), d.repair())
+		}
+	}
+	d.crossings(b)
+	if b.shared.IsEmpty() && len(b.entries) > 0 {
+		d.fault("R-CPU-110", "default cpuset cannot be empty",
+			fmt.Sprintf("the node shared pool is empty: containers have %s, and the kubelet does not start on a node without shared CPUs", union(b.entries)),
+			d.repair().after("delete a pod with CPUs of its own, and then "))
+	}
+	if s.Policy == nil || s.Machine == nil {
+		d.doubt("R-CPU-111", "which CPUs are reserved and which there are is not known, so that leaked CPUs were not looked for",
+			plain("name the kubelet's own configuration with --kubelet-config, and its machine with --machine"))
+		return
+	}
+	if !b.shared.IsEmpty() || len(b.entries) > 0 {
+		d.reserved(b, s)
+		d.complete(b, s)
+	}
+}
+
+// samePolicy is R-ST-35.
+func (d *Diagnosis) samePolicy(want, have, prefix string, s Setup) bool {
+	if want == have {
+		return true
+	}
+	d.fault("R-ST-35", d.restoring(fmt.Sprintf("%sconfigured policy %q differs from state checkpoint policy %q", prefix, want, have)),
+		fmt.Sprintf("the %s policy is %q in the configuration and was %q when the file was written (%s)", d.Manager, want, have, s.Kubelet), d.repair().after("set the policy back, or "))
+	return false
+}
+
+// reserved is R-CPU-111.
+func (d *Diagnosis) reserved(b *cpuLists, s Setup) {
+	reserved := s.Policy.ReservedCPUs
+	if !s.Policy.CPU.StrictReservation {
+		missing := reserved.Difference(b.shared)
+		if missing.IsEmpty() {
+			return
+		}
+		who, do := has(b.all(), missing), d.repair()
+		if who == "" {
+			who = "no pod has them"
+		}
+		if union(b.entries).Intersects(missing) {
+			do = do.after("reserve the CPUs that were reserved before; or delete these pods, and then ")
+		}
+		d.fault("R-CPU-111", fmt.Sprintf("not all reserved cpus: %q are present in defaultCpuSet: %q", reserved, b.shared),
+			fmt.Sprintf("%s reserved and not in the node shared pool: %s", are(missing), who), do)
+		return
+	}
+	if shared := reserved.Intersection(b.shared); !shared.IsEmpty() {
+		d.fault("R-CPU-111", fmt.Sprintf("some of strictly reserved cpus: %q are present in defaultCpuSet: %q", shared, b.shared),
+			fmt.Sprintf("%s reserved strictly and in the node shared pool: strict-cpu-reservation or the reserved CPUs were changed", are(shared)), d.repair())
+	}
+}
+
+// complete is R-CPU-113.
+func (d *Diagnosis) complete(b *cpuLists, s Setup) {
+	all := sharable(s)
+	known := b.shared.Union(union(b.entries))
+	if s.Kubelet.CountsPools() {
+		known = known.Union(union(b.pools))
+	}
+	if known.Equal(all) {
+		return
+	}
+	sentence := fmt.Sprintf("current set of available CPUs %q doesn't match with CPUs in state %q", all, known)
+	if extra := known.Difference(all); !extra.IsEmpty() {
+		d.extra(b, s, extra, sentence)
+	}
+	if leaked := all.Difference(known); !leaked.IsEmpty() {
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s leaked: neither in the node shared pool nor any container's%s", are(leaked), d.lost(b, s, leaked)), d.repair())
+	}
+}
+
+// extra is about CPUs in the file that pods and the node shared pool cannot have.
+func (d *Diagnosis) extra(b *cpuLists, s Setup, extra cpuset.Set, sentence string) {
+	who := has(b.all(), extra)
+	switch shared := extra.Intersection(b.shared); {
+	case who == "":
+		who = " (in the node shared pool)"
+	case shared.IsEmpty():
+		who = " (" + who + ")"
+	default:
+		who = fmt.Sprintf(" (%s in the node shared pool, %s)", shared, who)
+	}
+	absent, reserved := extra.Difference(s.Machine.AllCPUs()), extra.Intersection(s.Machine.AllCPUs())
+	if !absent.IsEmpty() {
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s in the file and not on the machine, which has %s%s", are(absent), s.Machine.AllCPUs(), who),
+			d.repair().after("bring them online if they are offline; else "))
+	}
+	if !reserved.IsEmpty() {
+		d.fault("R-CPU-113", sentence, fmt.Sprintf("%s reserved strictly and in use%s", are(reserved), who),
+			d.repair().after("reserve the CPUs that were reserved before; or delete these pods, and then "))
+	}
+}
+
+// lost names the pods to which leaked CPUs belong, as far as the file shows: to pools that this
+// kubelet does not see.
+func (d *Diagnosis) lost(b *cpuLists, s Setup, leaked cpuset.Set) string {
+	pools := b.pools
+	if d.File != nil && d.File.CPU != nil && len(pools) == 0 {
+		if whole, err := readLists(d.File.CPU); err == nil {
+			pools = whole.pools
+		}
+	}
+	who := has(pools, leaked)
+	switch {
+	case who == "":
+		return "; the file does not tell whose they were: most likely those of a pod that is gone"
+	case s.Kubelet.CountsPools():
+		return "; " + who
+	}
+	return fmt.Sprintf("; %s, and this kubelet (%s) does not count pools", who, s.Kubelet)
+}
+
+// crossings finds what the kubelet does not look for.
+func (d *Diagnosis) crossings(b *cpuLists) {
+	for _, p := range b.pools {
+		if both := p.cpus.Intersection(b.shared); !both.IsEmpty() {
+			d.note("R-CPU-112", fmt.Sprintf("%s in %s and in the node shared pool; the kubelet does not notice", are(both), p), d.repair())
+		}
+	}
+	byPod := byPod(b)
+	uids := slices.Sorted(maps.Keys(byPod))
+	for i, uid := range uids {
+		for _, other := range uids[i+1:] {
+			if both := byPod[uid].Intersection(byPod[other]); !both.IsEmpty() {
+				d.note("R-CPU-112", fmt.Sprintf("%s assigned to pod %s and to pod %s; the kubelet does not notice, and neither has them alone", are(both), uid, other),
+					plain("delete one of the two pods, so that it is created again"))
+			}
+		}
+	}
+}
+
+// byPod are all CPUs that a pod has, by UID.
+func byPod(b *cpuLists) map[string]cpuset.Set {
+	sets := map[string]cpuset.Set{}
+	for _, h := range b.all() {
+		if h.uid != "" {
+			sets[h.uid] = sets[h.uid].Union(h.cpus)
+		}
+	}
+	return sets
+}
+
+// sharable is the shared pool of a node without pods (R-CPU-30).
+func sharable(s Setup) cpuset.Set {
+	if s.Policy.CPU.StrictReservation {
+		return s.Machine.AllCPUs().Difference(s.Policy.ReservedCPUs)
+	}
+	return s.Machine.AllCPUs()
+}

@@ -1,0 +1,104 @@
+package doctor_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
+	"github.com/paddock-project/paddock/internal/kubelet/doctor"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+	"github.com/paddock-project/paddock/internal/testing/golden/recording"
+)
+
+const golden = "../../../testdata/golden"
+
+// verdict is a line of state-verdicts.jsonl.gz.
+type verdict struct {
+	Name, Machine, File, Content string
+	KubeletConfig                json.RawMessage
+	Accepted                     bool
+	Error                        string
+}
+
+func verdicts(t *testing.T) []verdict {
+	t.Helper()
+	var all []verdict
+	for v := range recording.Values[verdict](t, filepath.Join(golden, "state-verdicts.jsonl.gz")) {
+		all = append(all, *v)
+	}
+	return all
+}
+
+// setups makes setups, and reads each machine once.
+type setups map[string]*machine.Machine
+
+func (s setups) machine(t *testing.T, name string) *machine.Machine {
+	t.Helper()
+	if s[name] == nil {
+		path := filepath.Join(golden, "machines", strings.TrimPrefix(name, "@")+".json")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := discover.Read(path, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s[name] = found.Machine
+	}
+	return s[name]
+}
+
+// of is the setup of a verdict: a kubelet 1.36 with its configuration.
+func (s setups) of(t *testing.T, v *verdict) doctor.Setup {
+	t.Helper()
+	m := s.machine(t, v.Machine)
+	config, err := kubeletcfg.FromJSON(v.KubeletConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := config.Resolve(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Setup{Kubelet: kubeletstate.Kubelet{Minor: 36, PodLevelManagers: policy.PodLevelManagers}, Machine: m, Policy: &policy}
+}
+
+func managerOf(v *verdict) kubeletstate.Manager {
+	if v.File == "memory_manager_state" {
+		return kubeletstate.MemoryManager
+	}
+	return kubeletstate.CPUManager
+}
+
+// TestVerdicts: on every file the verdict is that of the reference, and where it rejects the fault
+// is in its words.
+func TestVerdicts(t *testing.T) {
+	equal, words := 0, 0
+	all, machines := verdicts(t), setups{}
+	for i := range all {
+		v := &all[i]
+		d := doctor.Verify(managerOf(v), []byte(v.Content), machines.of(t, v))
+		if (d.Answer() == doctor.Starts) != v.Accepted || d.Answer() == doctor.Unsure {
+			t.Errorf("%s: %s, the reference: %v %s; findings %+v", v.Name, d.Answer(), v.Accepted, v.Error, d.Findings)
+			continue
+		}
+		equal++
+		if v.Accepted || d.Findings[0].Kubelet == v.Error {
+			words++
+		} else {
+			t.Logf("%s:\n  we  %s\n  ref %s", v.Name, d.Findings[0].Kubelet, v.Error)
+		}
+		for _, f := range d.Findings {
+			if f.What == "" || f.Do == "" || f.Rule == "" || (f.Level == doctor.Fault) != (f.Kubelet != "") {
+				t.Errorf("%s: a finding says too little: %+v", v.Name, f)
+			}
+		}
+	}
+	t.Logf("%d of %d verdicts equal, %d in the same words", equal, len(all), words)
+}

@@ -1,0 +1,186 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/codec/statefile"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
+)
+
+// FromPaddock makes the state that kubelets have out of a file of Paddock, on its machine. The
+// remarks name what no kubelet's file has a place for.
+func FromPaddock(f *statefile.File, m *machine.Machine) (*State, []Remark, error) {
+	state, err := node.Restore(m, f.Policy, f.Grants)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the state is not valid on this machine: %w", err)
+	}
+	s := &State{
+		CPU:    &kubeletstate.CPU{Policy: "none"},
+		Memory: &kubeletstate.Memory{Policy: "None"},
+	}
+	if f.Policy.StaticCPU {
+		s.CPU = &kubeletstate.CPU{Policy: "static", Default: state.SharedCPUs().String(), Entries: map[string]map[string]string{}, Pools: map[string]cpuset.Set{}}
+	}
+	if f.Policy.StaticMemory {
+		s.Memory = &kubeletstate.Memory{Policy: "Static", Entries: map[string]map[string][]kubeletstate.Block{}, Pools: map[string][]kubeletstate.Block{}}
+	}
+	var c conversion
+	for _, g := range f.Grants {
+		s.addGrant(g)
+		if g.Pod.Estimated && g.HasPool() {
+			c.lose(g.Pod.UID, "its containers are not known, because its request was estimated from cgroup numbers: the kubelet gives its pool back for container %q, and runs its containers elsewhere", request.AnyContainer)
+		}
+		for _, h := range g.Devices() {
+			c.lose(g.Pod.UID, "its devices %s of %s have no place: the kubelet keeps them in kubelet_internal_checkpoint", strings.Join(h.IDs, ", "), h.Resource)
+		}
+	}
+	if f.Policy.StaticMemory {
+		fresh := newAccounting(state.Memory().Capacity())
+		if err := fresh.chargeAll(s.Memory, true); err != nil {
+			return nil, nil, err
+		}
+		s.Memory.Nodes = fresh
+	}
+	return s, c.remarks, nil
+}
+
+func (s *State) addGrant(g *node.Grant) {
+	uid := g.Pod.UID
+	cpus, blocks := map[string]string{}, map[string][]kubeletstate.Block{}
+	for i, c := range g.Containers {
+		name := g.Pod.Containers[i].Name
+		if !c.CPUs.IsEmpty() {
+			cpus[name] = c.CPUs.String()
+		}
+		if len(c.Memory) > 0 {
+			blocks[name] = toBlocks(c.Memory)
+		}
+	}
+	if len(cpus) > 0 && s.CPU.Entries != nil {
+		s.CPU.Entries[uid] = cpus
+		if !g.Pool.IsEmpty() {
+			s.CPU.Pools[uid] = g.Pool
+		}
+	}
+	if len(blocks) > 0 && s.Memory.Entries != nil {
+		s.Memory.Entries[uid] = blocks
+		if len(g.PoolMemory) > 0 {
+			s.Memory.Pools[uid] = toBlocks(g.PoolMemory)
+		}
+	}
+}
+
+func toBlocks(list []memory.Block) []kubeletstate.Block {
+	out := make([]kubeletstate.Block, len(list))
+	for i, b := range list {
+		out[i] = kubeletstate.Block{Nodes: b.Nodes.Nodes(), Type: b.Type, Size: uint64(b.Size)}
+	}
+	return out
+}
+
+// ToPaddock makes Paddock's state out of a kubelet's, for a machine and a policy. pods are the
+// running pods, in the order of their admission. A pod that has something and is not among
+// them, or a container that its pod does not have, is an error: its CPUs would be given to others.
+func ToPaddock(s *State, m *machine.Machine, p node.Policy, pods []request.Pod) (*node.State, error) {
+	known := map[string]bool{}
+	var grants []*node.Grant
+	for i, pod := range pods {
+		known[pod.UID] = true
+		g, err := s.grant(pod)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", pod.ID(), err)
+		}
+		if g != nil {
+			g.Sequence = uint64(i + 1)
+			grants = append(grants, g)
+		}
+	}
+	var strangers []string
+	for _, uid := range s.Pods() {
+		if !known[uid] {
+			strangers = append(strangers, uid)
+		}
+	}
+	if len(strangers) > 0 {
+		return nil, fmt.Errorf(`pods %s have assignments and are not among those named with --pods: name them too, or, if they are gone, run "paddock state repair" first`,
+			strings.Join(strangers, ", "))
+	}
+	state, err := node.Restore(m, p, grants)
+	if err != nil {
+		return nil, err
+	}
+	return state.Resume(uint64(len(pods))), nil
+}
+
+// grant is what a pod has; nil if that is nothing.
+func (s *State) grant(pod request.Pod) (*node.Grant, error) {
+	g := &node.Grant{Pod: pod, Containers: make([]node.ContainerGrant, len(pod.Containers))}
+	assigned := false
+	if s.CPU != nil {
+		g.Pool = s.CPU.Pools[pod.UID]
+		for name, list := range s.CPU.Entries[pod.UID] {
+			_, i := pod.Container(name)
+			set, err := cpuset.Parse(list)
+			if i < 0 || err != nil {
+				return nil, fmt.Errorf("the CPU file has %q for container %s, which the pod does not have, or which is not a list", list, name)
+			}
+			g.Containers[i].CPUs, assigned = set, true
+		}
+	}
+	if s.Memory != nil {
+		var err error
+		if g.PoolMemory, _, err = fromBlocks(s.Memory.Pools[pod.UID]); err != nil {
+			return nil, err
+		}
+		for name, list := range s.Memory.Entries[pod.UID] {
+			_, i := pod.Container(name)
+			if i < 0 {
+				return nil, fmt.Errorf("the memory file has blocks of container %s, which the pod does not have", name)
+			}
+			c := &g.Containers[i]
+			if c.Memory, c.MemoryNodes, err = fromBlocks(list); err != nil {
+				return nil, err
+			}
+			assigned = true
+		}
+	}
+	if !assigned && !g.HasPool() {
+		return nil, nil
+	}
+	for i, c := range pod.Containers {
+		has := &g.Containers[i]
+		has.Removed = (c.Exclusive() || !g.Pool.IsEmpty()) && has.CPUs.IsEmpty() && len(has.Memory) == 0 && s.CPU != nil && s.CPU.Policy == "static"
+	}
+	return g, nil
+}
+
+func fromBlocks(list []kubeletstate.Block) ([]memory.Block, mask.Mask, error) {
+	var out []memory.Block
+	var nodes mask.Mask
+	for _, b := range list {
+		var on mask.Mask
+		for _, id := range b.Nodes {
+			if id < 0 || id > mask.MaxNode {
+				return nil, 0, fmt.Errorf("the memory file has NUMA node %d", id)
+			}
+			on = on.With(id)
+		}
+		if b.Size > math.MaxInt64 {
+			return nil, 0, fmt.Errorf("the memory file has a block of %d bytes", b.Size)
+		}
+		nodes |= on
+		out = append(out, memory.Block{Type: b.Type, Size: int64(b.Size), Nodes: on})
+	}
+	slices.SortStableFunc(out, func(a, b memory.Block) int { return cmp.Compare(a.Type, b.Type) })
+	return out, nodes, nil
+}

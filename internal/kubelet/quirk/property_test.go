@@ -1,0 +1,112 @@
+package quirk_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+)
+
+// TestEveryChangeIsNamed: on random nodes, the kubelet's answer is another one only if its decision
+// went through a fault. So the second decision is the planner's but for the faults.
+func TestEveryChangeIsNamed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawNode(t)
+		var k quirk.Kubelet
+		for i := range rapid.IntRange(1, 12).Draw(t, "pods") {
+			r := quirk.Request{Pod: drawPod(t, fmt.Sprint("p", i))}
+			plan := s.Plan(r.Pod)
+			if quirk.Unnamed(s, r, k, plan) {
+				t.Fatalf("%s: the answer changes, and no fault is named: %+v", r.Pod.ID(), plan.Rejection)
+			}
+			_, k = k.Admit(s, r, plan)
+			next, err := s.Apply(plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = next
+		}
+		for _, changed := range quirk.Again(s) {
+			if len(changed.Quirks) == 0 {
+				t.Fatalf("%s: changed, and nothing is named", changed.Pod)
+			}
+		}
+	})
+}
+
+func drawNode(t *rapid.T) *node.State {
+	d := machine.Description{}
+	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
+	thread := 0
+	for n := range nodes {
+		at := machine.NodeDescription{ID: n, Memory: rapid.Int64Range(4, 12).Draw(t, "memory") << 30}
+		for range rapid.IntRange(2, 6).Draw(t, "cores") {
+			core := machine.CoreDescription{Socket: n % 2, Uncore: machine.NoUncore}
+			for range rapid.SampledFrom([]int{2, 2, 2, 1}).Draw(t, "threads") {
+				core.Threads = append(core.Threads, thread)
+				thread++
+			}
+			at.Cores = append(at.Cores, core)
+		}
+		d.Nodes = append(d.Nodes, at)
+	}
+	m, err := machine.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := node.Policy{
+		Topology:  rapid.SampledFrom([]node.TopologyPolicy{node.TopologyNone, node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode}).Draw(t, "topology"),
+		Scope:     rapid.SampledFrom([]node.Scope{node.PodScope, node.ContainerScope}).Draw(t, "scope"),
+		StaticCPU: true, ReservedCPUs: cpuset.Of(0), StaticMemory: rapid.Bool().Draw(t, "static memory"),
+		PodLevelResources: true, PodLevelManagers: true, LiftQuota: true,
+	}
+	p.CPU = cpu.Options{DistributeAcrossNUMA: rapid.Bool().Draw(t, "distribute"), FullPCPUsOnly: rapid.Bool().Draw(t, "full")}
+	if p.StaticMemory {
+		p.ReservedMemory = map[int]map[string]int64{0: {request.Memory: 1 << 30}}
+	}
+	s, err := node.New(m, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func drawPod(t *rapid.T, name string) request.Pod {
+	pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
+	podLevel := rapid.Bool().Draw(t, "pod-level")
+	var cpus int
+	var bytes int64
+	for i := range rapid.IntRange(1, 4).Draw(t, "containers") {
+		c := request.Container{Name: fmt.Sprint("c", i), Type: request.App, Equivalent: true}
+		if i < 2 && rapid.Bool().Draw(t, "init") {
+			c.Type = rapid.SampledFrom([]request.ContainerType{request.Init, request.Sidecar}).Draw(t, "type")
+		}
+		if podLevel && rapid.Bool().Draw(t, "shares") {
+			c.Equivalent, c.Sharing = false, request.NotEquivalent
+		} else {
+			c.CPUs = rapid.IntRange(0, 6).Draw(t, "cpus")
+			c.Memory = request.Amounts{{Resource: request.Memory, Value: rapid.Int64Range(1, 40).Draw(t, "memory") << 28}}
+		}
+		cpus += c.CPUs
+		for _, a := range c.Memory {
+			bytes += a.Value
+		}
+		pod.Containers = append(pod.Containers, c)
+	}
+	if podLevel {
+		pod.Kind = request.PodLevel
+		pod.BudgetCPUs = cpus + rapid.IntRange(0, 2).Draw(t, "more cpus")
+		pod.BudgetCPUMilli = int64(pod.BudgetCPUs) * 1000
+		if more := rapid.Int64Range(0, 2).Draw(t, "more memory") << 28; bytes+more > 0 {
+			pod.BudgetMemory = request.Amounts{{Resource: request.Memory, Value: bytes + more}}
+		}
+	}
+	return pod
+}

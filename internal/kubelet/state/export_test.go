@@ -1,0 +1,9 @@
+package state
+
+// Encode writes the content of a file in a version; see EncodeCPU and EncodeMemory.
+func (f *File) Encode(v Version) ([]byte, error) {
+	if f.Manager == MemoryManager {
+		return EncodeMemory(f.Memory, v)
+	}
+	return EncodeCPU(f.CPU, v)
+}

@@ -1,0 +1,233 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// ErrCorrupted is the kubelet's own sentence for a checksum that is wrong.
+var ErrCorrupted = errors.New("checkpoint is corrupted")
+
+// Kubelet is a kubelet as far as it decides which files can be read.
+type Kubelet struct {
+	// Minor is the release: 36 is Kubernetes 1.36.
+	Minor int
+	// PodLevelManagers is its gate PodLevelResourceManagers, which releases before 1.36 do not
+	// have.
+	PodLevelManagers bool
+}
+
+// The releases whose files are known. The newest memory file of 1.21 is the one of 1.35.
+const (
+	oldestRelease  = 21
+	firstWithPools = 36
+	firstWithData  = 37
+	newestRelease  = firstWithData
+)
+
+// ParseMinor reads a kubelet's version, such as 1.36, v1.36.3 or v1.36.3+k3s1, and returns its
+// minor release. The error gives the versions whose files are known.
+func ParseMinor(text string) (int, error) {
+	v, err := version.ParseSemantic(text)
+	if err != nil {
+		v, err = version.ParseSemantic(text + ".0")
+	}
+	switch {
+	case err != nil || v.Major() != 1:
+		return 0, fmt.Errorf("%q: want a version of the kubelet, such as 1.36 or v1.36.3", text)
+	case v.Minor() < oldestRelease || v.Minor() > newestRelease:
+		return 0, fmt.Errorf("%s: the files of 1.%d to 1.%d are known", text, oldestRelease, newestRelease)
+	}
+	return int(v.Minor()), nil
+}
+
+func (k Kubelet) String() string {
+	switch {
+	case k.Minor < firstWithPools:
+		return fmt.Sprintf("1.%d", k.Minor)
+	case k.PodLevelManagers:
+		return fmt.Sprintf("1.%d with the gate PodLevelResourceManagers", k.Minor)
+	}
+	return fmt.Sprintf("1.%d without the gate PodLevelResourceManagers", k.Minor)
+}
+
+// Writes is the version that the kubelet writes (R-ST-2, R-37-5).
+func (k Kubelet) Writes(m Manager) Version {
+	switch {
+	case k.Minor >= firstWithData:
+		return m.newest()
+	case k.CountsPools():
+		return m.PoolsSince()
+	}
+	return m.PoolsSince() - 1
+}
+
+// CountsPools reports whether the kubelet counts what pods have as pods: from 1.36, with its gate
+// on. 1.37 writes a version with a place for pools with its gate on and off (R-37-5), and without
+// the gate it passes over them.
+func (k Kubelet) CountsPools() bool { return k.Minor >= firstWithPools && k.PodLevelManagers }
+
+// Undocumented reports whether it is unknown if the kubelet reads a file. What 1.37 does with a
+// file of a 1.36 that had pools while its own gate is off is not documented.
+func (k Kubelet) Undocumented(m Manager, v Version) bool {
+	return k.Minor >= firstWithData && !k.PodLevelManagers && v == m.PoolsSince()
+}
+
+// Attempt is one version that a kubelet tried and gave up, with the error in its own words. It
+// reports only the last.
+type Attempt struct {
+	Version Version
+	Err     error
+	// Checksum is true if the file is of this version's form, and only the checksum is wrong.
+	Checksum bool
+}
+
+// Loaded is a file as a kubelet has it in memory after reading. One of CPU and Memory is set.
+type Loaded struct {
+	Version Version
+	CPU     *CPU
+	Memory  *Memory
+}
+
+// Load reads a file of a manager as the kubelet does at its start. If it does not succeed Loaded
+// is nil, and every attempt is there with its reason; otherwise the attempts are those before
+// the one that succeeded. Whether the kubelet would go on with what it read is another question.
+func (k Kubelet) Load(m Manager, data []byte) (*Loaded, []Attempt) {
+	var failed []Attempt
+	rest, read, typ := &leftover{}, k.readCPU, cpuType // The kubelet's errors name the type with the version.
+	if m == MemoryManager {
+		read, typ = k.readMemory, memoryType
+	}
+	for v := k.Writes(m); v >= 1; v-- { // The kubelet's order (R-ST-31, R-ST-33, R-37-5).
+		loaded, err := read(v, data, rest)
+		if err == nil {
+			loaded.Version = v
+			return loaded, failed
+		}
+		failed = append(failed, Attempt{Version: v, Err: inKubeletsWords(err, typ+v.String()), Checksum: errors.Is(err, ErrCorrupted)})
+	}
+	return nil, failed
+}
+
+// leftover is what an attempt that failed leaves behind for the ones after it: podEntries that
+// were read are kept although their version was given up (R-ST-39).
+type leftover struct {
+	cpu    map[string]cpuPool
+	memory map[string]memoryPool
+}
+
+func (k Kubelet) readCPU(v Version, data []byte, rest *leftover) (*Loaded, error) {
+	switch v {
+	case 1:
+		c := newCPUV1()
+		if err := json.Unmarshal(data, c); err != nil {
+			return nil, err
+		}
+		return &Loaded{CPU: &CPU{Policy: c.PolicyName, Default: c.DefaultCPUSet, ByID: c.Entries, Pools: pools(rest.cpu)}},
+			k.legacy(c.Checksum, c.sum, cpuType, v)
+	case 2:
+		c := newCPUV2()
+		if err := json.Unmarshal(data, c); err != nil {
+			return nil, err
+		}
+		return &Loaded{CPU: &CPU{Policy: c.PolicyName, Default: c.DefaultCPUSet, Entries: c.Entries, Pools: pools(rest.cpu)}},
+			k.legacy(c.Checksum, c.sum, cpuType, v)
+	case 3:
+		c := newCPUV3()
+		err := json.Unmarshal(data, c)
+		rest.cpu = c.PodEntries
+		if err == nil && c.Checksum != c.sum(cpuType) {
+			err = ErrCorrupted
+		}
+		return &Loaded{CPU: c.content()}, err
+	}
+	c := newCPUV4()
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, err
+	}
+	inner := newCPUV3()
+	if err := c.content(inner); err != nil {
+		return nil, err
+	}
+	return &Loaded{CPU: inner.content()}, nil
+}
+
+func (k Kubelet) readMemory(v Version, data []byte, rest *leftover) (*Loaded, error) {
+	switch v {
+	case 1:
+		m := newMemoryV1()
+		if err := json.Unmarshal(data, m); err != nil {
+			return nil, err
+		}
+		return &Loaded{Memory: &Memory{Policy: m.PolicyName, Nodes: m.MachineState, Entries: m.Entries, Pools: blocks(rest.memory)}},
+			k.legacy(m.Checksum, m.sum, memoryType, v)
+	case 2:
+		m := newMemoryV2()
+		err := json.Unmarshal(data, m)
+		rest.memory = m.PodEntries
+		if err == nil && m.Checksum != m.sum(memoryType) {
+			err = ErrCorrupted
+		}
+		return &Loaded{Memory: m.content()}, err
+	}
+	m := newMemoryV3()
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, err
+	}
+	inner := newMemoryV2()
+	if err := m.content(inner); err != nil {
+		return nil, err
+	}
+	return &Loaded{Memory: inner.content()}, nil
+}
+
+// legacy checks the checksum of the versions that take 0 for none (R-ST-25). Kubernetes 1.36
+// without its gate also takes the checksum under the name of the version.
+func (k Kubelet) legacy(stated uint64, sum func(string) uint64, typeName string, v Version) error {
+	if stated == 0 || stated == sum(typeName) {
+		return nil
+	}
+	versioned := v == 2 || typeName == memoryType
+	if versioned && k.Minor == firstWithPools && !k.PodLevelManagers && stated == sum(typeName+v.String()) {
+		return nil
+	}
+	return ErrCorrupted
+}
+
+// errNoData is given for a file that has no field data: it is of an older version.
+var errNoData = errors.New(`there is no field "data"`)
+
+// content reads the text in the last version, into the object that is handed in.
+func (l *last) content(into any) error {
+	switch {
+	case l.Data == nil:
+		return errNoData
+	case l.DataChecksum != dataSum(*l.Data):
+		return ErrCorrupted
+	}
+	return json.Unmarshal([]byte(*l.Data), into)
+}
+
+func (c *cpuV3) content() *CPU {
+	return &CPU{Policy: c.PolicyName, Default: c.DefaultCPUSet, Entries: c.Entries, Pools: pools(c.PodEntries)}
+}
+
+func (m *memoryV2) content() *Memory {
+	return &Memory{Policy: m.PolicyName, Nodes: m.MachineState, Entries: m.Entries, Pools: blocks(m.PodEntries)}
+}
+
+// inKubeletsWords gives an error of encoding/json the name that the kubelet has for the type: it is
+// the sentence that people search for.
+func inKubeletsWords(err error, typeName string) error {
+	mismatch := (*json.UnmarshalTypeError)(nil)
+	if !errors.As(err, &mismatch) {
+		return err
+	}
+	if mismatch.Field == "" {
+		return fmt.Errorf("json: cannot unmarshal %s into Go value of type state.%s", mismatch.Value, typeName)
+	}
+	return fmt.Errorf("json: cannot unmarshal %s into Go struct field %s.%s of type %v", mismatch.Value, typeName, mismatch.Field, mismatch.Type)
+}

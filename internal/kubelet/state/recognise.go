@@ -1,0 +1,304 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MaxSize is the largest file that is read, in bytes. 500 pods of four containers need a tenth.
+const MaxSize = 4 << 20
+
+// What is wrong with a text that Recognise rejects; every error of it wraps one of them.
+var (
+	// ErrDamaged: it is a file of the kubelet, or was one, and cannot be read.
+	ErrDamaged = errors.New("damaged")
+	// ErrForeign: it is something else.
+	ErrForeign = errors.New("not a CPU or memory state of the kubelet")
+)
+
+// Checksum is one checksum of a file.
+type Checksum struct {
+	// Stated is the number in the file, Computed the one that it should be. A version that takes 0
+	// for "not checked" has it in Stated.
+	Stated, Computed uint64
+	// Unchecked is true if the file has no checksum and its version does not ask for one.
+	Unchecked bool
+}
+
+// Valid reports whether a reader finds no fault in it.
+func (c Checksum) Valid() bool { return c.Unchecked || c.Stated == c.Computed }
+
+func (c Checksum) String() string {
+	switch {
+	case c.Unchecked:
+		return "absent, and not asked for"
+	case c.Stated == c.Computed:
+		return fmt.Sprintf("%d, valid", c.Stated)
+	}
+	return fmt.Sprintf("%d, but the content has %d", c.Stated, c.Computed)
+}
+
+// File is what a text is, whoever could read it. One of CPU and Memory is set.
+type File struct {
+	Manager Manager
+	Version Version
+	CPU     *CPU
+	Memory  *Memory
+	// Checksum is that of the fields themselves; of the last version, that for older readers.
+	Checksum Checksum
+	// Data is that of the text within the last version, the truth for its readers; nil for
+	// others.
+	Data *Checksum
+	// Unknown are fields that no version has.
+	Unknown []UnknownField
+}
+
+// UnknownField is a field that no known version has, with its value as JSON.
+type UnknownField struct{ Path, Value string }
+
+// Valid reports whether every checksum that counts for the content does.
+func (f *File) Valid() bool {
+	if f.Data != nil {
+		return f.Data.Valid()
+	}
+	return f.Checksum.Valid()
+}
+
+// Unprotected explains why nothing would have shown a change of the content: its checksum is
+// broken, or it has none. It is empty for a file whose content a checksum covers.
+func (f *File) Unprotected() string {
+	switch {
+	case f.Data != nil && !f.Data.Valid():
+		return fmt.Sprintf("its dataChecksum is %s", *f.Data)
+	case f.Data != nil:
+		return ""
+	case f.Checksum.Stated == 0:
+		return "it has no checksum"
+	case !f.Checksum.Valid():
+		return fmt.Sprintf("its checksum is %s", f.Checksum)
+	}
+	return ""
+}
+
+// Recognise finds out what a text is. Its checksum may be wrong, but it must be readable: the
+// errors wrap ErrDamaged or ErrForeign. Two versions without entries differ only in the checksum;
+// where that is right for none, the older one is assumed.
+func Recognise(data []byte) (*File, error) {
+	m, fields, err := identify(data)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Manager: m}
+	if m == CPUManager {
+		err = f.recogniseCPU(data, fields)
+	} else {
+		err = f.recogniseMemory(data, fields)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	f.Unknown = unknownFields(f, data)
+	return f, nil
+}
+
+// identify finds the manager by the fields that it alone has.
+func identify(data []byte) (Manager, map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	switch trimmed := bytes.TrimSpace(data); {
+	case len(data) > MaxSize:
+		return 0, nil, fmt.Errorf("%w: it has %d bytes, a state has at most %d", ErrForeign, len(data), MaxSize)
+	case len(trimmed) == 0:
+		return 0, nil, fmt.Errorf("%w: it is empty", ErrDamaged)
+	case trimmed[0] != '{':
+		return 0, nil, fmt.Errorf("%w: it is no JSON object", ErrForeign)
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		// The first bytes show whether a text that is not whole was a state.
+		head := string(data[:min(len(data), 256)])
+		if strings.Contains(head, `"defaultCpuSet"`) || strings.Contains(head, `"machineState"`) {
+			return 0, nil, fmt.Errorf("%w: %w", ErrDamaged, explain(err, len(data)))
+		}
+		return 0, nil, fmt.Errorf("%w: %w", ErrForeign, explain(err, len(data)))
+	}
+	for name := range fields {
+		switch strings.ToLower(name) {
+		case "defaultcpuset":
+			return CPUManager, fields, nil
+		case "machinestate":
+			return MemoryManager, fields, nil
+		}
+	}
+	// It has neither CPUs nor NUMA nodes.
+	what := "it is some other JSON"
+	switch {
+	case has(fields, "Data"):
+		what = "it is the kubelet's list of devices (kubelet_internal_checkpoint or dra_manager_state)"
+	case string(fields["format"]) == `"paddock-state"`:
+		what = "it is a state of Paddock"
+	case has(fields, "kind"):
+		what = "it is a Kubernetes object of kind " + string(fields["kind"])
+	case has(fields, "policyName"):
+		what = `it has neither "defaultCpuSet" nor "machineState"`
+	}
+	return 0, nil, fmt.Errorf("%w: %s", ErrForeign, what)
+}
+
+func explain(err error, size int) error {
+	syntax := (*json.SyntaxError)(nil)
+	switch {
+	case errors.As(err, &syntax) && int(syntax.Offset) >= size:
+		return fmt.Errorf("it is cut off after %d bytes", size)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("JSON syntax error at byte %d: %w", syntax.Offset, syntax)
+	}
+	return err
+}
+
+func (f *File) recogniseCPU(data []byte, fields map[string]json.RawMessage) error {
+	if has(fields, "data") {
+		c := newCPUV4()
+		if err := json.Unmarshal(data, c); err != nil {
+			return err
+		}
+		inner := newCPUV3()
+		f.Version = 4
+		f.Checksum = checksum(c.Checksum, c.cpuV2.sum(cpuType), true)
+		err := f.data(&c.last, inner)
+		f.CPU = inner.content()
+		return err
+	}
+	// Entries of V1 are each a text and not an object.
+	var entries map[string]json.RawMessage
+	isText := json.Unmarshal(fields["entries"], &entries) == nil && len(entries) > 0
+	for _, value := range entries {
+		isText = isText && bytes.HasPrefix(value, []byte(`"`))
+	}
+	if v1 := newCPUV1(); isText {
+		if err := json.Unmarshal(data, v1); err != nil {
+			return err
+		}
+		f.Version, f.CPU = 1, &CPU{Policy: v1.PolicyName, Default: v1.DefaultCPUSet, ByID: v1.Entries}
+		f.Checksum = checksum(v1.Checksum, v1.sum(cpuType), true)
+		return nil
+	}
+	v3, v2 := newCPUV3(), newCPUV2()
+	if err := json.Unmarshal(data, v3); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v2); err != nil {
+		return err
+	}
+	f.CPU = v3.content()
+	if f.withoutData(fields, 4, checksum(v2.Checksum, v2.sum(cpuType), true)) {
+		return nil
+	}
+	f.Version, f.Checksum = 2, legacyChecksum(v2.Checksum, v2.sum, cpuType, 2)
+	if sum := v3.sum(cpuType); v3.Checksum == sum || (has(fields, "podEntries") && (v2.Checksum == 0 || !f.Checksum.Valid())) {
+		f.Version, f.Checksum = 3, checksum(v3.Checksum, sum, false)
+	}
+	if v1 := newCPUV1(); f.Version == 2 && !f.Checksum.Valid() && json.Unmarshal(data, v1) == nil && v1.Checksum == v1.sum(cpuType) {
+		f.Version, f.Checksum = 1, checksum(v1.Checksum, v1.sum(cpuType), true)
+	}
+	return nil
+}
+
+func (f *File) recogniseMemory(data []byte, fields map[string]json.RawMessage) error {
+	if has(fields, "data") {
+		m := newMemoryV3()
+		if err := json.Unmarshal(data, m); err != nil {
+			return err
+		}
+		inner := newMemoryV2()
+		f.Version = 3
+		f.Checksum = checksum(m.Checksum, m.memoryV1.sum(memoryType), true)
+		err := f.data(&m.last, inner)
+		f.Memory = inner.content()
+		return err
+	}
+	v2, v1 := newMemoryV2(), newMemoryV1()
+	if err := json.Unmarshal(data, v2); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v1); err != nil {
+		return err
+	}
+	f.Memory = v2.content()
+	if f.withoutData(fields, 3, checksum(v1.Checksum, v1.sum(memoryType), true)) {
+		return nil
+	}
+	f.Version, f.Checksum = 1, legacyChecksum(v1.Checksum, v1.sum, memoryType, 1)
+	if sum := v2.sum(memoryType); v2.Checksum == sum || (has(fields, "podEntries") && (v1.Checksum == 0 || !f.Checksum.Valid())) {
+		f.Version, f.Checksum = 2, checksum(v2.Checksum, sum, false)
+	}
+	return nil
+}
+
+// withoutData takes a file that has the checksum of the field data and not the field for one of the
+// last version whose data is lost: what is left is the part for older readers, without pools.
+func (f *File) withoutData(fields map[string]json.RawMessage, v Version, older Checksum) bool {
+	var stated uint64
+	if !has(fields, "dataChecksum") || json.Unmarshal(fields["dataChecksum"], &stated) != nil {
+		return false
+	}
+	missing := checksum(stated, dataSum(""), false)
+	f.Version, f.Checksum, f.Data = v, older, &missing
+	return true
+}
+
+// data reads the text of the last version, also when its checksum is wrong.
+func (f *File) data(l *last, into any) error {
+	if l.Data == nil {
+		return errors.New(`its field "data" is null`)
+	}
+	sum := checksum(l.DataChecksum, dataSum(*l.Data), false)
+	f.Data = &sum
+	if err := json.Unmarshal([]byte(*l.Data), into); err != nil {
+		return fmt.Errorf(`its field "data": %w`, explain(err, len(*l.Data)))
+	}
+	return nil
+}
+
+func checksum(stated, computed uint64, zeroIsNone bool) Checksum {
+	return Checksum{Stated: stated, Computed: computed, Unchecked: zeroIsNone && stated == 0}
+}
+
+// legacyChecksum takes the checksum under the name of the version for the right one too, if it
+// is that (R-ST-25).
+func legacyChecksum(stated uint64, sum func(string) uint64, typeName string, v Version) Checksum {
+	if versioned := sum(typeName + v.String()); stated == versioned {
+		return Checksum{Stated: stated, Computed: versioned}
+	}
+	return checksum(stated, sum(typeName), true)
+}
+
+func has(fields map[string]json.RawMessage, name string) bool {
+	_, is := fields[name]
+	return is
+}
+
+// Readers are the kubelets that read the text, out of those that differ in it: 1.35 and older,
+// 1.36 and 1.37 with and without their gate. It is about reading alone: whether such a kubelet
+// goes on depends on its machine and configuration.
+func Readers(m Manager, data []byte) []Kubelet {
+	var readers []Kubelet
+	for _, k := range Kubelets() {
+		if loaded, _ := k.Load(m, data); loaded != nil && !k.Undocumented(m, loaded.Version) {
+			readers = append(readers, k)
+		}
+	}
+	return readers
+}
+
+// Kubelets are the kubelets that differ in what they read. The first represents all before it.
+func Kubelets() []Kubelet {
+	return []Kubelet{
+		{Minor: firstWithPools - 1},
+		{Minor: firstWithPools},
+		{Minor: firstWithPools, PodLevelManagers: true},
+		{Minor: firstWithData},
+		{Minor: firstWithData, PodLevelManagers: true},
+	}
+}

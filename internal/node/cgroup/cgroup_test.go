@@ -1,0 +1,191 @@
+package cgroup_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/node/cgroup"
+)
+
+// put writes files, names relative to a new root, which it returns.
+func put(t *testing.T, files map[string]string) cgroup.FS {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cgroup.FS{Root: root}
+}
+
+func v2(t *testing.T) cgroup.FS {
+	t.Helper()
+	return put(t, map[string]string{
+		"cgroup.controllers":            "cpuset cpu\n",
+		"kubepods/podp/abc/cpuset.cpus": "2-3,7\n", "kubepods/podp/abc/cpuset.mems": "0-1\n", "kubepods/podp/abc/cpu.max": "max 100000\n",
+		"kubepods/podp/def/cpuset.cpus": "\n", "kubepods/podp/def/cpuset.mems": "\n", "kubepods/podp/def/cpu.max": "300000 100000\n",
+		"kubepods/podp/bad/cpuset.cpus": "2-\n", "kubepods/podp/bad/cpuset.mems": "\n", "kubepods/podp/bad/cpu.max": "max 100000\n",
+		"kubepods/podp/odd/cpuset.cpus": "2\n", "kubepods/podp/odd/cpuset.mems": "64\n", "kubepods/podp/odd/cpu.max": "max 100000\n",
+		"kubepods/podp/cpu.max": "300000 100000\n",
+	})
+}
+
+func v1(t *testing.T) cgroup.FS {
+	t.Helper()
+	return put(t, map[string]string{
+		"cpuset/kubepods/podp/abc/cpuset.cpus": "2-3,7\n", "cpuset/kubepods/podp/abc/cpuset.mems": "0-1\n",
+		"cpu/kubepods/podp/abc/cpu.cfs_quota_us": "-1\n", "cpu/kubepods/podp/cpu.cfs_quota_us": "300000\n",
+	})
+}
+
+func TestRead(t *testing.T) {
+	pinned := converge.Setting{CPUs: cpuset.Of(2, 3, 7), Mems: mask.Of(0, 1), Quota: node.NoQuota}
+	for _, c := range []struct {
+		name, path string
+		fs         cgroup.FS
+		want       converge.Setting
+		bad        bool
+	}{
+		{"v2 pinned", "/kubepods/podp/abc", v2(t), pinned, false},
+		{"v2 nothing set", "/kubepods/podp/def", v2(t), converge.Setting{Quota: 300_000}, false},
+		{"v2 damaged", "/kubepods/podp/bad", v2(t), converge.Setting{}, true},
+		{"v2 too many nodes", "/kubepods/podp/odd", v2(t), converge.Setting{}, true},
+		{"v1 pinned", "/kubepods/podp/abc", v1(t), pinned, false},
+		{"out of the root", "/../../kubepods/podp/abc", v2(t), pinned, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := c.fs.Read(c.path)
+			if (err != nil) != c.bad {
+				t.Fatalf("error %v", err)
+			}
+			if err == nil && !got.Equal(c.want) {
+				t.Errorf("read %+v, want %+v", got, c.want)
+			}
+		})
+	}
+	if _, err := v2(t).Read("/kubepods/podgone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cgroup that is gone: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestRemovedWhileItIsRead(t *testing.T) {
+	err := cgroup.Gone(&fs.PathError{Op: "read", Path: "cpu.max", Err: syscall.ENODEV})
+	if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, syscall.ENODEV) {
+		t.Errorf("%v, want fs.ErrNotExist and what it was", err)
+	}
+	for _, err := range []error{nil, syscall.EACCES} {
+		if got := cgroup.Gone(err); !errors.Is(got, err) || errors.Is(got, fs.ErrNotExist) {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+}
+
+func TestLiftQuota(t *testing.T) {
+	for name, c := range map[string]struct {
+		fs         cgroup.FS
+		file, want string
+	}{
+		"v2": {v2(t), "kubepods/podp/cpu.max", "max\n"},
+		"v1": {v1(t), "cpu/kubepods/podp/cpu.cfs_quota_us", "-1\n"},
+	} {
+		changed, err := c.fs.SetQuota("/kubepods/podp", node.NoQuota)
+		if err != nil || !changed {
+			t.Fatalf("%s: changed %v, error %v", name, changed, err)
+		}
+		// The kernel replaces the value; a file of a test keeps what is longer.
+		text, err := os.ReadFile(filepath.Join(c.fs.Root, c.file))
+		if err != nil || string(text[:len(c.want)]) != c.want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if changed, err = c.fs.SetQuota("/kubepods/podp/abc", node.NoQuota); changed || err != nil {
+			t.Errorf("%s: a quota that is not there: changed %v, error %v", name, changed, err)
+		}
+	}
+	if _, err := v2(t).SetQuota("/kubepods/podgone", node.NoQuota); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cgroup that is gone: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestPath(t *testing.T) {
+	for runtime, want := range map[string]string{
+		"/kubepods/podp":                       "/kubepods/podp",
+		"/kubepods/burstable/podp/abc":         "/kubepods/burstable/podp/abc",
+		"kubepods-burstable-podp.slice":        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podp.slice",
+		"/kubepods-podp.slice":                 "/kubepods.slice/kubepods-podp.slice",
+		"kubepods-podp.slice:cri-containerd:a": "/kubepods.slice/kubepods-podp.slice/cri-containerd-a.scope",
+		"kubepods.slice::a":                    "/kubepods.slice/a.scope",
+		"/kubepods.slice/kubepods-podp.slice":  "/kubepods.slice/kubepods-podp.slice",
+	} {
+		if got := cgroup.Path(runtime); got != want {
+			t.Errorf("Path(%q) = %q, want %q", runtime, got, want)
+		}
+	}
+}
+
+func TestPathNeverPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { cgroup.Path(rapid.StringOf(rapid.SampledFrom([]rune("a-:/.slice"))).Draw(t, "name")) })
+}
+
+func TestFind(t *testing.T) {
+	for name, f := range map[string]cgroup.FS{"v2": v2(t), "v1": v1(t)} {
+		got, err := f.Find([]string{"abc", "none", ""})
+		if err != nil || len(got) != 1 || got["abc"] != "/kubepods/podp/abc" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// TestFindByRuntime has what runtimes call the cgroups of a container and of what watches it.
+func TestFindByRuntime(t *testing.T) {
+	const (
+		id     = "3f2a9c0e5d7b8a6f1c4e2d0b9a8f7e6d5c4b3a291807f6e5d4c3b2a190807f6e"
+		systmd = "kubepods.slice/kubepods-pod0a1b.slice/"
+		fs     = "kubepods/burstable/pod0a1b-22cc/"
+	)
+	for name, c := range map[string]struct {
+		dirs []string
+		want string
+	}{
+		"containerd, systemd":  {[]string{systmd + "cri-containerd-" + id + ".scope"}, systmd + "cri-containerd-" + id + ".scope"},
+		"containerd, cgroupfs": {[]string{fs + id}, fs + id},
+		"containerd, cgroupfs with a systemd path": {
+			[]string{"system.slice/containerd.service/kubepods-pod0a1b.slice:cri-containerd:" + id},
+			"system.slice/containerd.service/kubepods-pod0a1b.slice:cri-containerd:" + id,
+		},
+		"CRI-O, systemd": {
+			[]string{systmd + "crio-" + id + ".scope", systmd + "crio-conmon-" + id + ".scope"}, systmd + "crio-" + id + ".scope",
+		},
+		"CRI-O, systemd, a cgroup within": {
+			[]string{systmd + "crio-" + id + ".scope/container", systmd + "crio-conmon-" + id + ".scope"}, systmd + "crio-" + id + ".scope",
+		},
+		"CRI-O, cgroupfs":            {[]string{fs + "crio-conmon-" + id, fs + "crio-" + id}, fs + "crio-" + id},
+		"a runtime within":           {[]string{fs + "aaa", fs + "aaa/docker/" + id, fs + id}, fs + id},
+		"only conmon":                {[]string{systmd + "crio-conmon-" + id + ".scope"}, ""},
+		"another with a longer name": {[]string{fs + id + "0"}, ""},
+	} {
+		files := map[string]string{"cgroup.controllers": "cpuset cpu"}
+		for _, dir := range c.dirs {
+			files[dir+"/cpuset.cpus"] = ""
+		}
+		got, err := put(t, files).Find([]string{id, "aaa"})
+		if want := c.want; err != nil || strings.TrimPrefix(got[id], "/") != want {
+			t.Errorf("%s: %q, %v; want %q", name, got[id], err, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package publication
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/node/reconcile"
+)
+
+// Client asks an API server.
+type Client struct{ core, own rest.Interface }
+
+// NewClient makes a client. It sends no request.
+func NewClient(config *rest.Config) (*Client, error) {
+	own, err := objects.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	core, err := reconcile.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{core, own}, nil
+}
+
+// addMachine makes sure that a machine is there.
+func (c *Client) addMachine(ctx context.Context, m *v1alpha1.PaddockMachine) error {
+	there, err := reconcile.Read(ctx, c.own.Get().Resource(v1alpha1.PaddockMachines).Name(m.Name), &struct{}{})
+	if err == nil && !there {
+		_, err = reconcile.Send(ctx, c.own.Post().Resource(v1alpha1.PaddockMachines), m)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("PaddockMachine %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// put writes the object of a node: a new one if it has no resource version.
+func (c *Client) put(ctx context.Context, o *v1alpha1.PaddockNode) (*v1alpha1.PaddockNode, error) {
+	request := c.own.Post()
+	if o.ResourceVersion != "" {
+		request = c.own.Put().Name(o.Name)
+	}
+	out, err := reconcile.Send(ctx, request.Resource(v1alpha1.PaddockNodes), o)
+	if err != nil {
+		return nil, fmt.Errorf("PaddockNode %s: %w", o.Name, reconcile.Lost(err))
+	}
+	return out, nil
+}
+
+// watch calls changed with every version of the object of a node that someone made, and with nil if
+// it is gone, until ctx ends.
+func (c *Client) watch(ctx context.Context, name string, changed func(*v1alpha1.PaddockNode)) {
+	list := cache.NewListWatchFromClient(c.own, v1alpha1.PaddockNodes, metav1.NamespaceAll, fields.OneTermEqualSelector("metadata.name", name))
+	notice := func(o any) {
+		if node, ok := o.(*v1alpha1.PaddockNode); ok {
+			changed(node)
+		}
+	}
+	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: list, ObjectType: &v1alpha1.PaddockNode{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: notice, UpdateFunc: func(_, o any) { notice(o) }, DeleteFunc: func(any) { changed(nil) },
+		},
+	})
+	var first sync.WaitGroup
+	defer first.Wait()
+	first.Go(func() { // What was deleted before the first list makes no event.
+		if cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) && len(store.ListKeys()) == 0 {
+			changed(nil)
+		}
+	})
+	controller.RunWithContext(ctx)
+}

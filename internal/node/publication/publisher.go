@@ -1,0 +1,199 @@
+package publication
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/node/reconcile"
+)
+
+// The times of a publication.
+const (
+	// Lazy is how long the revision and the summary may be old. They are for people.
+	Lazy = 30 * time.Second
+	// unlisted is how long a start waits for the kubelet's list. Without it all grants are
+	// published, also those that annotations have.
+	unlisted = 30 * time.Second
+)
+
+// Observer gets what happens, for metrics. It must not wait.
+type Observer interface {
+	// Published is one write, or the try of one.
+	Published(took time.Duration, err error)
+}
+
+// Config is the environment of a publisher.
+type Config struct {
+	// Node is the name of the Kubernetes node.
+	Node   string
+	Client *Client
+	// View is what there is to publish; without a State there is nothing yet. It must not wait.
+	View func() View
+	// Now and After are those of package time.
+	Now      func() time.Time
+	After    func(time.Duration) <-chan time.Time
+	Observer Observer
+	Log      *slog.Logger
+}
+
+// Publisher keeps the objects of one node. Its methods but Run may be called by several goroutines.
+type Publisher struct {
+	*reconcile.Loop
+	config   Config
+	rejected rejections
+	// foreign is true if the object is not what was written last.
+	foreign atomic.Bool
+	// written is the object as the API server has it; nil: unknown.
+	written atomic.Pointer[v1alpha1.PaddockNode]
+
+	// The fields below are those of Run's goroutine.
+	machine struct {
+		of     *machine.Machine
+		object *v1alpha1.PaddockMachine
+		added  bool
+	}
+	begun, checked, wrote time.Time
+	// last and rejects are what was looked at last. due is true if its revision waits for Lazy.
+	last    View
+	rejects uint64
+	due     bool
+	looked  map[string]look // by UID
+}
+
+// New makes a publisher. It sends no request.
+func New(c Config) *Publisher {
+	p := &Publisher{config: c, begun: c.Now()}
+	p.Loop = reconcile.New(p, reconcile.Config{Observe: c.Observer.Published, Now: c.Now, After: c.After, Log: c.Log})
+	return p
+}
+
+// Decided is engine.Observer's.
+func (p *Publisher) Decided(d engine.Decision) {
+	if p.rejected.decided(d, p.config.Now()) {
+		p.Changed()
+	}
+}
+
+// Resized is engine.ResizeObserver's.
+func (p *Publisher) Resized(d engine.Decision) { p.Decided(d) }
+
+// Wrote is engine.Observer's.
+func (p *Publisher) Wrote(engine.Write) { p.Changed() }
+
+// Released is engine.Observer's.
+func (p *Publisher) Released(string) { p.Changed() }
+
+// Run publishes until ctx ends. It returns the cause of that.
+func (p *Publisher) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { p.config.Client.watch(ctx, p.config.Node, p.seen) })
+	return p.Loop.Run(ctx)
+}
+
+// seen gets the object as the API server shows it; nil: it is gone.
+func (p *Publisher) seen(o *v1alpha1.PaddockNode) {
+	w := p.written.Load()
+	same := o != nil && (w == nil || o.ResourceVersion == w.ResourceVersion || o.UID == w.UID &&
+		equality.Semantic.DeepEqual(o.OwnerReferences, w.OwnerReferences) && equality.Semantic.DeepEqual(o.Status, w.Status))
+	if !same {
+		p.foreign.Store(true)
+		p.Changed()
+	}
+}
+
+// Line is reconcile.Object's.
+func (*Publisher) Line(err error) string {
+	if err != nil {
+		return "the objects of this node cannot be written: schedulers see what was written last"
+	}
+	return "the objects of this node are written again"
+}
+
+// Forget is reconcile.Object's.
+func (p *Publisher) Forget() { p.written.Store(nil) }
+
+// Keep is reconcile.Object's.
+func (p *Publisher) Keep(ctx context.Context) (wrote bool, err error) {
+	now, v := p.config.Now(), p.config.View()
+	if v.State == nil || v.Listing == nil && now.Sub(p.begun) < unlisted {
+		return false, nil
+	}
+	if p.foreign.Swap(false) || now.Sub(p.checked) >= reconcile.Recheck {
+		// An unused machine may have been deleted in the moment in which it was used again.
+		p.Forget()
+		p.machine.added = false
+	}
+	rejected, version := p.rejected.show()
+	have := p.written.Load()
+	known := have != nil
+	waits := p.due && now.Sub(p.wrote) < Lazy
+	if known && v.same(p.last) && version == p.rejects && (waits || !p.due) {
+		return false, nil
+	}
+	next := have
+	if !known {
+		if have, next, err = p.look(ctx); err != nil {
+			return false, err
+		}
+	}
+	status, err := p.status(v, rejected, have.Status.Conditions)
+	if err != nil {
+		return false, err
+	}
+	if !p.machine.added {
+		if err := p.config.Client.addMachine(ctx, p.machine.object); err != nil {
+			return false, err
+		}
+		p.machine.added = true
+	}
+	matters := have.ResourceVersion == "" || !equality.Semantic.DeepEqual(have.OwnerReferences, next.OwnerReferences) || !sameMatter(&have.Status, status)
+	p.last, p.rejects, p.due = v, version, have.Status.Revision != status.Revision
+	if !matters && (!p.due || now.Sub(p.wrote) < Lazy) {
+		p.written.Store(have)
+		return false, nil
+	}
+	next = next.DeepCopy()
+	next.Status = *status
+	next.Status.Summary = summaryOf(v.State, status.Conditions)
+	made, err := p.config.Client.put(ctx, next)
+	if err != nil {
+		return false, err
+	}
+	p.wrote, p.due = now, false
+	p.written.Store(made)
+	return true, nil
+}
+
+// look asks for the object, and for the Node that owns it. next is the object with that owner.
+func (p *Publisher) look(ctx context.Context) (have, next *v1alpha1.PaddockNode, err error) {
+	owner, err := reconcile.Owner(ctx, p.config.Client.core, p.config.Node)
+	if err != nil {
+		return nil, nil, err
+	}
+	have = &v1alpha1.PaddockNode{}
+	there, err := reconcile.Read(ctx, p.config.Client.own.Get().Resource(v1alpha1.PaddockNodes).Name(p.config.Node), have)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("PaddockNode %s: %w", p.config.Node, err)
+	case !there:
+		have.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PaddockNode"}
+		have.Name = p.config.Node
+	case have.DeletionTimestamp != nil:
+		return nil, nil, fmt.Errorf("PaddockNode %s is being deleted; it is created again then", p.config.Node)
+	}
+	p.checked = p.config.Now()
+	next = have.DeepCopy()
+	next.OwnerReferences = []metav1.OwnerReference{owner}
+	return have, next, nil
+}

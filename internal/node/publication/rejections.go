@@ -1,0 +1,132 @@
+package publication
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/engine"
+)
+
+const (
+	// maxCounts limits the classes and causes that are counted apart: requests are written by
+	// users.
+	maxCounts = 64
+	// otherClass is the class of all others.
+	otherClass = "other"
+	// maxLast is how many rejections are shown.
+	maxLast = 10
+	// maxMessage limits the text of one, in bytes: an account of many NUMA nodes is in the pod's
+	// event.
+	maxMessage = 512
+)
+
+// rejections counts what an engine rejects. It is safe for use by several goroutines.
+type rejections struct {
+	mu      sync.Mutex
+	version uint64 // grows with every rejection
+	total   int64
+	counts  map[[2]string]int64 // by class and cause
+	last    []v1alpha1.Rejection
+}
+
+func (r *rejections) decided(d engine.Decision, now time.Time) bool {
+	if d.Err != nil || d.Plan.Rejection == nil {
+		return false
+	}
+	pod, cause := &d.Plan.Pod, d.Plan.Trace.Cause.String()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	class := classOf(pod)
+	if d.Plan.Rejection.Reason == node.Infeasible || d.Plan.Rejection.Reason == node.Deferred {
+		class = "resize to " + class
+	}
+	if r.counts == nil {
+		r.counts = map[[2]string]int64{}
+	}
+	key := [2]string{class, cause}
+	if _, there := r.counts[key]; !there && len(r.counts) >= maxCounts {
+		key[0] = otherClass
+	}
+	r.counts[key]++
+	r.total++
+	r.version++
+	message := d.Plan.Rejection.Error()
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	r.last = slices.Insert(r.last, 0, v1alpha1.Rejection{
+		Time: metav1.NewTime(now).Rfc3339Copy(), Pod: pod.ID(), UID: pod.UID, Class: class, Cause: cause, Message: message,
+	})
+	r.last = r.last[:min(len(r.last), maxLast)]
+	return true
+}
+
+func (r *rejections) show() (v1alpha1.Rejections, uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := v1alpha1.Rejections{Total: r.total, Last: slices.Clone(r.last)}
+	for key, n := range r.counts {
+		out.Counts = append(out.Counts, v1alpha1.RejectionCount{Class: key[0], Cause: key[1], Count: n})
+	}
+	slices.SortFunc(out.Counts, func(a, b v1alpha1.RejectionCount) int {
+		return strings.Compare(a.Class+"\x00"+a.Cause, b.Class+"\x00"+b.Cause)
+	})
+	return out, r.version
+}
+
+// classOf is what a pod asks for of its own, in words: its budget, or its containers together. Init
+// containers that end count if they ask for more than the others together.
+func classOf(pod *request.Pod) string {
+	cpus, amounts := int64(pod.BudgetCPUs), pod.BudgetMemory
+	if pod.Kind != request.PodLevel {
+		cpus, amounts = sumOf(pod)
+	}
+	parts := []string{fmt.Sprintf("%d CPUs", cpus)}
+	if cpus == 1 {
+		parts[0] = "1 CPU"
+	}
+	for _, a := range amounts {
+		if request.IsMemory(a.Resource) {
+			parts = append(parts, request.Bytes(a.Value)+" of "+a.Resource)
+		} else {
+			parts = append(parts, fmt.Sprintf("%d %s", a.Value, a.Resource))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func sumOf(pod *request.Pod) (cpus int64, amounts request.Amounts) {
+	var initCPUs int64
+	inits := request.Amounts{}
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		for _, a := range slices.Concat(c.Memory, c.Devices) {
+			if c.Type == request.Init {
+				before, _ := inits.Get(a.Resource)
+				inits = inits.With(a.Resource, max(before, a.Value))
+				continue
+			}
+			before, _ := amounts.Get(a.Resource)
+			amounts = amounts.With(a.Resource, before+a.Value)
+		}
+		if c.Type == request.Init {
+			initCPUs = max(initCPUs, int64(c.CPUs))
+		} else {
+			cpus += int64(c.CPUs)
+		}
+	}
+	for _, a := range inits {
+		if n, _ := amounts.Get(a.Resource); n < a.Value {
+			amounts = amounts.With(a.Resource, a.Value)
+		}
+	}
+	return max(cpus, initCPUs), amounts
+}

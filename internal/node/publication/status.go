@@ -1,0 +1,205 @@
+package publication
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/api/v1alpha1"
+	"github.com/paddock-project/paddock/internal/codec/handover"
+	"github.com/paddock-project/paddock/internal/codec/objects"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// maxGrants limits the grants of one object in bytes: etcd takes 1.5 MiB for everything.
+const maxGrants = 1 << 20
+
+// View is what there is to publish. It is immutable.
+type View struct {
+	// State is durable.
+	State *node.State
+	// Listing is what the kubelet listed last; nil: it has not answered yet.
+	Listing *handover.Listing
+	// Unmanaged is the reason why the agent does not manage the node; nil: it does.
+	Unmanaged error
+	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as
+	// far as is known.
+	NoVeto error
+}
+
+// status is the status of a view. Conditions keep the time of their last change.
+func (p *Publisher) status(v View, rejected v1alpha1.Rejections, before []metav1.Condition) (*v1alpha1.PaddockNodeStatus, error) {
+	if v.State.Machine() != p.machine.of {
+		o, err := objects.Machine(v.State.Machine())
+		if err != nil {
+			return nil, err
+		}
+		p.machine.of, p.machine.object, p.machine.added = v.State.Machine(), o, false
+	}
+	policy, digest, err := objects.Policy(v.State.Policy())
+	if err != nil {
+		return nil, err
+	}
+	s := &v1alpha1.PaddockNodeStatus{
+		Machine: p.machine.object.Name, Policy: policy, PolicyDigest: digest, Devices: objects.Devices(v.State.Devices().Inventory()),
+		MaxContainersPerPod: int32(min(v.State.Policy().MaxContainers, math.MaxInt32)),
+		Revision:            int64(v.State.Generation()), Rejections: rejected,
+	}
+	for i := range before {
+		s.Conditions = append(s.Conditions, *before[i].DeepCopy())
+	}
+	complete, err := p.addGrants(s, v)
+	if err != nil {
+		return nil, err
+	}
+	p.conditions(s, v, complete)
+	return s, nil
+}
+
+// addGrants adds the grants that no annotation has. It reports whether there was room for all.
+func (p *Publisher) addGrants(s *v1alpha1.PaddockNodeStatus, v View) (complete bool, err error) {
+	left := maxGrants
+	looked := make(map[string]look, len(p.looked))
+	defer func() { p.looked = looked }()
+	for _, g := range v.State.Grants() {
+		l := p.carries(g, v.Listing)
+		// A pod that has nothing any more, and an annotation that has something, is published.
+		if looked[g.Pod.UID] = l; l.carried || !g.OwnsAnything() && l.bound.Annotation == "" {
+			continue
+		}
+		published, err := objects.Grant(g)
+		if err != nil {
+			return false, err
+		}
+		if left -= len(published.Grant) + len(published.UID) + len(published.Name) + len(published.Namespace); left < 0 {
+			return false, nil
+		}
+		s.Grants = append(s.Grants, published)
+	}
+	return true, nil
+}
+
+// look is a look at the annotation of a pod. Most pods are as they were at the last one.
+type look struct {
+	grant   *node.Grant
+	bound   handover.Bound
+	carried bool
+}
+
+// carries looks whether the annotation of the pod has its grant, for a reader of the pod.
+func (p *Publisher) carries(g *node.Grant, listing *handover.Listing) look {
+	l := look{grant: g}
+	if listing != nil {
+		l.bound = listing.Pods[g.Pod.UID]
+	}
+	if l.bound.Annotation == "" {
+		return l
+	}
+	if before := p.looked[g.Pod.UID]; before.grant == g && before.bound.Annotation == l.bound.Annotation && before.bound.Pod.Equal(l.bound.Pod) {
+		return before
+	}
+	t, err := handover.Decode(l.bound.Annotation)
+	if err != nil || t.Node != p.config.Node {
+		return l
+	}
+	same, err := t.For(l.bound.Pod)
+	l.carried = err == nil && same.SameAssignments(g)
+	return l
+}
+
+func (p *Publisher) conditions(s *v1alpha1.PaddockNodeStatus, v View, complete bool) {
+	now := metav1.NewTime(p.config.Now()).Rfc3339Copy()
+	set := func(kind string, is bool, reason, message string) {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: now}
+		if is {
+			c.Status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	if v.Unmanaged != nil {
+		set(v1alpha1.ConditionManaging, false, "Unmanaged", v.Unmanaged.Error())
+	} else {
+		set(v1alpha1.ConditionManaging, true, "Managing", "")
+	}
+	if pods := v.State.Degraded(); len(pods) > 0 {
+		set(v1alpha1.ConditionDegraded, true, "CPUsOffline", fmt.Sprintf("CPUs %s of %d pods are offline", v.State.Offline(), len(pods)))
+	} else {
+		set(v1alpha1.ConditionDegraded, false, "AllCPUsOnline", "")
+	}
+	if v.NoVeto != nil {
+		set(v1alpha1.ConditionResizeVeto, false, "NotAsked", v.NoVeto.Error())
+	} else if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionResizeVeto) != nil {
+		set(v1alpha1.ConditionResizeVeto, true, "Asked", "")
+	}
+	if complete {
+		set(v1alpha1.ConditionComplete, true, "AllGrants", "")
+	} else {
+		set(v1alpha1.ConditionComplete, false, "TooManyGrants", fmt.Sprintf("the grants to publish have more than %d bytes together: no pod with CPUs, memory or devices of its own is scheduled here", maxGrants))
+	}
+}
+
+// same reports whether two views show the same.
+func (v View) same(w View) bool {
+	sameError := func(a, b error) bool { return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error()) }
+	return v.State == w.State && v.Listing == w.Listing && sameError(v.Unmanaged, w.Unmanaged) && sameError(v.NoVeto, w.NoVeto)
+}
+
+// sameMatter reports whether two statuses are the same to programs.
+func sameMatter(a, b *v1alpha1.PaddockNodeStatus) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	x, y := *a, *b
+	x.Revision, y.Revision = 0, 0
+	x.Summary, y.Summary = v1alpha1.Summary{}, v1alpha1.Summary{}
+	return equality.Semantic.DeepEqual(&x, &y)
+}
+
+func summaryOf(s *node.State, conditions []metav1.Condition) v1alpha1.Summary {
+	p := s.Policy()
+	out := v1alpha1.Summary{Policy: p.Topology.String(), Condition: v1alpha1.ConditionManaging}
+	if p.Topology != node.TopologyNone {
+		out.Policy += ", " + p.Scope.String()
+	}
+	switch {
+	case !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionManaging):
+		out.Condition = "Unmanaged"
+	case !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete):
+		out.Condition = "Incomplete"
+	case meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionDegraded):
+		out.Condition = v1alpha1.ConditionDegraded
+	}
+	if !p.StaticCPU {
+		return out
+	}
+	var free []string
+	available := s.AvailableCPUs()
+	for _, n := range s.Machine().CPUNodes() {
+		free = append(free, strconv.Itoa(n.ID)+":"+strconv.Itoa(available.IntersectionLen(n.CPUs)))
+	}
+	out.FreeCPUs = strings.Join(free, " ")
+	out.LargestPod = strconv.Itoa(largest(s)) + " CPUs"
+	return out
+}
+
+// largest is how many CPUs the largest pod has that would be admitted now: one container, and as
+// little memory as possible.
+func largest(s *node.State) int {
+	pod := request.Pod{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1}}}}}
+	unit := 1
+	if s.Policy().CPU.FullPCPUsOnly {
+		unit = max(1, s.Machine().CPUsPerCore())
+	}
+	most := s.AvailableCPUs().Len() / unit
+	return unit * (sort.Search(most, func(n int) bool { // The first n of which one more does not fit.
+		pod.Containers[0].CPUs = unit * (n + 1)
+		return s.Plan(pod).Grant == nil
+	}))
+}

@@ -1,0 +1,258 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/paddock-project/paddock/internal/node/reconcile"
+	"github.com/paddock-project/paddock/internal/testing/objectstest"
+)
+
+var (
+	errAway  = errors.New("the API server does not answer")
+	errNever = errors.New("the kind is not installed")
+	conflict = apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "n7", errors.New("it is another version"))
+)
+
+// keeper is what a Loop keeps in a test: an object that is read, and an answer to each try.
+type keeper struct {
+	*reconcile.Loop
+	answer func() (wrote bool, err error)
+	start  time.Time
+	tries  []time.Duration // since the start
+	events []string
+	log    strings.Builder
+}
+
+func newKeeper(answer func() (bool, error)) *keeper {
+	k := &keeper{answer: answer, start: time.Now()}
+	k.Loop = reconcile.New(k, reconcile.Config{
+		Observe: func(_ time.Duration, err error) { k.events = append(k.events, fmt.Sprint("observe ", err)) },
+		Pause: func(err error) time.Duration {
+			if errors.Is(err, errNever) {
+				return time.Hour
+			}
+			return 0
+		},
+		Now: time.Now, After: time.After, Log: slog.New(slog.NewTextHandler(&k.log, nil)),
+	})
+	return k
+}
+
+// Keep is reconcile.Object's.
+func (k *keeper) Keep(context.Context) (bool, error) {
+	k.tries = append(k.tries, time.Since(k.start))
+	return k.answer()
+}
+
+// Forget is reconcile.Object's.
+func (k *keeper) Forget() { k.events = append(k.events, "forget") }
+
+// Line is reconcile.Object's.
+func (k *keeper) Line(err error) string {
+	if err != nil {
+		return "not written"
+	}
+	return "written again"
+}
+
+// run runs the Loop for some time, and something else beside it.
+func (k *keeper) run(t *testing.T, d time.Duration, beside func(context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var other sync.WaitGroup
+	defer other.Wait()
+	other.Go(func() { beside(ctx) })
+	if err := k.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func nothing(context.Context) {}
+
+func wrote() (bool, error) { return true, nil }
+
+func same() (bool, error) { return false, nil }
+
+func away() (bool, error) { return false, errAway }
+
+// burst changes the object all the time.
+func (k *keeper) burst(ctx context.Context) {
+	for ctx.Err() == nil {
+		k.Changed()
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// TestSpacing: without a change there is a try every Poll, and any number of changes is at most one
+// try in Spacing.
+func TestSpacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(same)
+		k.run(t, 10*time.Second+1, nothing)
+		if want := int(10*time.Second/reconcile.Poll) + 1; len(k.tries) != want || len(k.events) != 0 {
+			t.Errorf("%d tries without a change, want %d, and %q", len(k.tries), want, k.events)
+		}
+		k = newKeeper(same)
+		k.run(t, 10*time.Second+reconcile.Spacing/2, k.burst)
+		if want := int(10*time.Second/reconcile.Spacing) + 1; len(k.tries) != want {
+			t.Errorf("%d tries in a burst, want %d", len(k.tries), want)
+		}
+	})
+}
+
+// TestBackOff: while the API server does not answer, the time between two tries doubles up to a
+// minute, and at most half of it is added. A change does not make it shorter. One line is logged,
+// and one at the end.
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(away)
+		k.run(t, 10*time.Minute, k.burst)
+		least := 2 * reconcile.Spacing
+		for i := 1; i < len(k.tries); i++ {
+			if pause := k.tries[i] - k.tries[i-1]; pause < least || pause > least*3/2 {
+				t.Errorf("try %d is after %v, want %v to %v", i, pause, least, least*3/2)
+			}
+			least = min(2*least, time.Minute)
+		}
+		if n := strings.Count(k.log.String(), "\n"); n != 1 || !strings.Contains(k.log.String(), "level=WARN msg=\"not written\"") {
+			t.Errorf("the log is %s", k.log.String())
+		}
+		k.answer, k.tries = wrote, nil
+		k.run(t, 10*time.Second+1, nothing)
+		if len(k.tries) != 6 || !strings.HasSuffix(k.log.String(), "level=INFO msg=\"written again\"\n") {
+			t.Errorf("%d tries after that; the log is %s", len(k.tries), k.log.String())
+		}
+	})
+}
+
+// TestPause: an error can have a time of its own until the next try.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(func() (bool, error) { return false, fmt.Errorf("things: %w", errNever) })
+		if next := k.Round(t.Context()); next < time.Hour || next > time.Hour*3/2 {
+			t.Errorf("the next try is after %v", next)
+		}
+	})
+}
+
+// TestRound: what a try makes of what Keep returns.
+func TestRound(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func() (bool, error)
+		events string
+	}{
+		{"no change", same, "[]"},
+		{"a write", wrote, "[observe <nil>]"},
+		{"an error", away, "[observe the API server does not answer forget]"},
+		{"another writer", func() (bool, error) { return false, reconcile.Lost(fmt.Errorf("thing n7: %w", conflict)) }, "[forget]"},
+		{"a Node that is gone", func() (bool, error) {
+			return false, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n7")
+		}, `[observe nodes "n7" not found forget]`},
+		{"a write that failed", func() (bool, error) { return false, reconcile.Lost(errAway) }, "[observe the API server does not answer forget]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newKeeper(c.answer)
+			k.Round(t.Context())
+			if events := fmt.Sprint(k.events); events != c.events {
+				t.Errorf("the events are %s, want %s", events, c.events)
+			}
+		})
+	}
+}
+
+// TestLost: after another writer was faster, the next try is soon.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k *keeper
+		k = newKeeper(func() (bool, error) {
+			if len(k.tries) == 1 {
+				return false, reconcile.Lost(conflict)
+			}
+			return false, nil
+		})
+		k.run(t, 2*reconcile.Spacing, nothing)
+		if len(k.tries) != 2 || k.tries[1] != reconcile.Spacing || k.log.Len() != 0 {
+			t.Errorf("tries at %v; the log is %s", k.tries, k.log.String())
+		}
+	})
+}
+
+// TestEnd: what fails because the agent ends is neither observed nor logged.
+func TestEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	k := newKeeper(func() (bool, error) {
+		cancel()
+		return false, errAway
+	})
+	if err := k.Run(ctx); !errors.Is(err, context.Canceled) || len(k.events) != 0 || k.log.Len() != 0 {
+		t.Errorf("%v, %q, the log is %s", err, k.events, k.log.String())
+	}
+}
+
+// TestObjects: what is written is read again; what is not there is no error.
+func TestObjects(t *testing.T) {
+	server := objectstest.New(t)
+	client, err := reconcile.NewClient(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/apis/example.com/v1/things"
+	get := func() *rest.Request { return client.Get().AbsPath(path, "n7") }
+	var read metav1.PartialObjectMetadata
+	if there, err := reconcile.Read(t.Context(), get(), &read); there || err != nil {
+		t.Errorf("before it is there: %v, %v", there, err)
+	}
+	thing := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Thing"}, ObjectMeta: metav1.ObjectMeta{Name: "n7"}}
+	made, err := reconcile.Send(t.Context(), client.Post().AbsPath(path), thing)
+	if err != nil || made.ResourceVersion == "" {
+		t.Fatalf("created: %+v, %v", made, err)
+	}
+	made.Labels = map[string]string{"a": "b"}
+	changed, err := reconcile.Send(t.Context(), client.Put().AbsPath(path, "n7"), made)
+	if err != nil || changed.ResourceVersion == made.ResourceVersion {
+		t.Fatalf("changed: %+v, %v", changed, err)
+	}
+	if there, err := reconcile.Read(t.Context(), get(), &read); !there || err != nil || read.Labels["a"] != "b" {
+		t.Errorf("read: %+v, %v, %v", read, there, err)
+	}
+	if _, err := reconcile.Send(t.Context(), client.Put().AbsPath(path, "n7"), made); !apierrors.IsConflict(err) {
+		t.Errorf("another version is written: %v", err)
+	}
+}
+
+// TestOwner: the owner is the Node that is there now.
+func TestOwner(t *testing.T) {
+	server := objectstest.New(t)
+	client, err := reconcile.NewClient(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reconcile.Owner(t.Context(), client, "n7"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "node n7") {
+		t.Errorf("without a Node: %v", err)
+	}
+	server.AddNode("n7", "node-uid")
+	want := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n7", UID: "node-uid"}
+	if owner, err := reconcile.Owner(t.Context(), client, "n7"); err != nil || owner != want {
+		t.Errorf("%+v, %v; want %+v", owner, err, want)
+	}
+	server.Fail(func(*http.Request) int { return http.StatusForbidden })
+	if _, err := reconcile.Owner(t.Context(), client, "n7"); !apierrors.IsForbidden(err) {
+		t.Errorf("without permission: %v", err)
+	}
+}

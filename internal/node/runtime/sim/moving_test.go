@@ -1,0 +1,71 @@
+package sim_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+)
+
+// exclusive is a pod that consents to moves, with memory where that is managed.
+func (o *ordeal) exclusive(uid string, cpus int) request.Pod {
+	pod := exclusive(uid, cpus)
+	if o.dynamic {
+		pod.Moves = request.MoveMemory
+		for i := range pod.Containers {
+			pod.Containers[i].Memory = request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
+		}
+	}
+	return pod
+}
+
+// carry moves a pod, or one after it, as an operator does who asks again for a while.
+func (o *ordeal) carry(uid string) {
+	for range 20 {
+		for _, err := range o.tryMoves(uid) {
+			if err == nil {
+				return
+			}
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // The clock is the bubble's.
+	}
+}
+
+// tryMoves are the answers to moves of the pods from one on, until one begins.
+func (o *ordeal) tryMoves(from string) (answers []error) {
+	a := o.agent.Load()
+	s := a.engine.State()
+	for _, g := range s.Grants() {
+		if g.Pod.UID < from || g.Moving != nil {
+			continue
+		}
+		p := s.Release(g.Pod.UID).Reserving(g).Replan(g)
+		if p.Rejection != nil {
+			continue
+		}
+		ctx, end := context.WithTimeout(o.ctx, answerWithin)
+		err := a.plugin.Carry(ctx, []moves.Move{{From: g, To: p.Grant}}, false)
+		end()
+		if answers = append(answers, err); err == nil {
+			break
+		}
+	}
+	return answers
+}
+
+// Begun is nri.MoveObserver's.
+func (a *agent) Begun(nri.Moving) {}
+
+// Ended is nri.MoveObserver's.
+func (a *agent) Ended(_ nri.Moving, done bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if done {
+		a.moved++
+	} else {
+		a.notMoved++
+	}
+}

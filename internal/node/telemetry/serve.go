@@ -1,0 +1,108 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/paddock-project/paddock/internal/base/access"
+)
+
+// The limits of the HTTP server. The write limit leaves room for a profile of 30 seconds.
+const (
+	headerTimeout   = 5 * time.Second
+	readTimeout     = 10 * time.Second
+	writeTimeout    = 90 * time.Second
+	idleTimeout     = 60 * time.Second
+	shutdownTimeout = 400 * time.Millisecond // an agent ends within a second
+	maxHeaderBytes  = 16 << 10
+	maxScrapes      = 4
+)
+
+// Handler serves
+//
+//	/metrics        all metrics
+//	/healthz        200 as long as the process answers
+//	/readyz         200 if every check is met, otherwise 503; a line for each check. Clients on the node
+//	                also get the errors, which can have names of files and pods, and addresses
+//	/debug/pprof/   Go's profiles, with profile only
+//
+// No request changes anything. Profiles show the program's memory. internal/base/access decides
+// which clients can ask.
+func (t *Telemetry) Handler(profile bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /readyz", t.serveReady)
+	if profile {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+func (t *Telemetry) serveReady(w http.ResponseWriter, r *http.Request) {
+	status, verdict := http.StatusOK, "ready\n"
+	var b strings.Builder
+	for _, c := range t.config.Checks {
+		if err := c.Ready(); err != nil {
+			status, verdict = http.StatusServiceUnavailable, "not ready\n"
+			if !access.Local(r) {
+				fmt.Fprintf(&b, "%s: not ready\n", c.Name)
+				continue
+			}
+			fmt.Fprintf(&b, "%s: not ready: %v\n", c.Name, err)
+			continue
+		}
+		fmt.Fprintf(&b, "%s: ready\n", c.Name)
+	}
+	answer(w, status, b.String()+verdict)
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // An error is the reader's, who is gone.
+}
+
+// Serve answers on the listener until the context ends, waits for answers under way, and closes the
+// listener. The error is the reason of an earlier end.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving HTTP on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if err != nil {
+		return fmt.Errorf("ending the HTTP server on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package zones
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-project/paddock/internal/node/reconcile"
+	"github.com/paddock-project/paddock/internal/testing/objectstest"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+)
+
+// world is a Keeper with a server, a clock that the test moves, and a node that plays a scenario.
+type world struct {
+	t *testing.T
+	*Keeper
+	server *objectstest.Server
+	node   *scenario.Node
+	now    time.Time
+	pods   int
+	log    strings.Builder
+	failed []bool // the tries that failed, and whether the definition was missing
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, server: objectstest.New(t), node: scenario.New(nil), now: time.Unix(1000, 0)}
+	w.server.AddNode("n7", "node-uid")
+	w.play("machine sockets=2 cores=4 memory=8Gi\n\nconfig topology=restricted scope=pod cpu=static memory=Static\n")
+	client, err := NewClient(w.server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Keeper = New(Config{
+		Node: "n7", Client: client, State: w.node.State, Now: func() time.Time { return w.now }, After: time.After,
+		Observer: w, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+	return w
+}
+
+// Exported is Observer's.
+func (w *world) Exported(err error, missing bool) {
+	if err != nil {
+		w.failed = append(w.failed, missing)
+	}
+}
+
+func (w *world) play(text string) {
+	w.t.Helper()
+	blocks, err := scenario.Parse("test", text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, b := range blocks {
+		if answer := w.node.Run(b.Command); strings.HasPrefix(answer, "error") {
+			w.t.Fatal(answer)
+		}
+	}
+}
+
+// admit admits another pod.
+func (w *world) admit() {
+	w.t.Helper()
+	w.pods++
+	w.play(fmt.Sprintf("pod p%d cpu=1 memory=1Gi\napp main cpu=1 memory=1Gi\n\nadmit p%d\n", w.pods, w.pods))
+}
+
+// turn is one round after some time. It returns the number of writes.
+func (w *world) turn(after time.Duration) int {
+	before := w.server.Writes()
+	w.now = w.now.Add(after)
+	w.Round(w.t.Context())
+	return w.server.Writes() - before
+}
+
+func (w *world) object() *Object {
+	w.t.Helper()
+	o := &Object{}
+	if !w.server.Get(w.t, resource, "n7", o) {
+		w.t.Fatal("there is no object")
+	}
+	return o
+}
+
+// TestWrites: the object follows the state, is owned by the Node, and is not written while nothing
+// changes.
+func TestWrites(t *testing.T) {
+	w := newWorld(t)
+	if n := w.turn(0); n != 1 {
+		t.Fatalf("%d writes at the start", n)
+	}
+	o := w.object()
+	if want := (metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n7", UID: "node-uid"}); len(o.OwnerReferences) != 1 || o.OwnerReferences[0] != want {
+		t.Errorf("the owners are %+v", o.OwnerReferences)
+	}
+	if o.APIVersion != apiVersion || o.Kind != kind || len(o.Zones) != 2 || o.Zones[1].Resources[0].Available != "4" {
+		t.Errorf("the object is %+v", o)
+	}
+	if n := w.turn(time.Second) + w.turn(reconcile.Recheck); n != 0 {
+		t.Errorf("%d writes without a change", n)
+	}
+	w.admit()
+	w.admit()
+	if n := w.turn(time.Second); n != 1 {
+		t.Errorf("%d writes after two admissions", n)
+	}
+	if a, b := fmt.Sprint(w.object().Zones), fmt.Sprint(Of(w.node.State()).Zones); a != b {
+		t.Errorf("the zones are %s, want %s", a, b)
+	}
+}
+
+// TestOthers: an object that is gone, that another writer changed, or that belongs to a Node of
+// before is written again; what others added to its metadata stays.
+func TestOthers(t *testing.T) {
+	w := newWorld(t)
+	w.turn(0)
+	w.server.Delete(resource, "n7")
+	if n := w.turn(reconcile.Recheck); n != 1 {
+		t.Errorf("%d writes after it was deleted", n)
+	}
+	changed := w.object()
+	changed.Labels, changed.Zones = map[string]string{"a": "b"}, nil
+	if _, err := w.config.Client.put(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	w.admit()
+	// The first round finds that it is another version, the second looks at it.
+	if n := w.turn(time.Second) + w.turn(time.Second); n != 1 || w.object().Labels["a"] != "b" || len(w.object().Zones) != 2 {
+		t.Errorf("%d writes: %+v", n, w.object())
+	}
+	w.server.AddNode("n7", "other-uid")
+	if n := w.turn(reconcile.Recheck); n != 1 || w.object().OwnerReferences[0].UID != "other-uid" {
+		t.Errorf("%d writes: owners %+v", n, w.object().OwnerReferences)
+	}
+}
+
+// TestNotInstalled: without the definition there is one line in the log, and a try every few
+// minutes. Once it is there, the object is written.
+func TestNotInstalled(t *testing.T) {
+	w := newWorld(t)
+	w.server.Fail(func(r *http.Request) int {
+		if strings.Contains(r.URL.Path, group) {
+			return http.StatusNotFound
+		}
+		return 0
+	})
+	for range 3 {
+		if next := w.Round(t.Context()); next < Uninstalled || next > 2*Uninstalled {
+			t.Errorf("the next try is after %v", next)
+		}
+	}
+	if n := strings.Count(w.log.String(), "\n"); n != 1 || !strings.Contains(w.log.String(), "apply manifests/crd.yaml of") || fmt.Sprint(w.failed) != "[true true true]" {
+		t.Errorf("the log is %s, failed %v", w.log.String(), w.failed)
+	}
+	w.server.Fail(nil)
+	if n := w.turn(Uninstalled); n != 1 || !strings.Contains(w.log.String(), "is written again") {
+		t.Errorf("%d writes after it was installed: %s", n, w.log.String())
+	}
+	w.server.Fail(func(*http.Request) int { return http.StatusInternalServerError })
+	w.admit()
+	if next := w.Round(t.Context()); next > 4*reconcile.Spacing || w.failed[3] {
+		t.Errorf("the next try after an error is after %v, %v", next, w.failed)
+	}
+}

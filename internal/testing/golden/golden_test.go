@@ -1,0 +1,105 @@
+package golden
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+)
+
+// failures is a test that keeps what fails.
+type failures struct {
+	testing.TB
+	text string
+}
+
+func (*failures) Helper() {}
+
+func (f *failures) Errorf(format string, args ...any) { f.text += fmt.Sprintf(format, args...) }
+
+func (f *failures) Fatalf(format string, args ...any) {
+	f.Errorf(format, args...)
+	panic(f)
+}
+
+// compare is what Compare reports about a file.
+func compare(t *testing.T, file, got string) string {
+	f := &failures{TB: t}
+	func() {
+		defer func() {
+			if r := recover(); r != nil && r != f {
+				panic(r)
+			}
+		}()
+		Compare(f, file, got)
+	}()
+	return f.text
+}
+
+// set sets -rewrite for one test.
+func set(t *testing.T, to bool) {
+	before := *rewrite
+	t.Cleanup(func() { *rewrite = before })
+	*rewrite = to
+}
+
+// TestCompare: the report has the first line that differs, also where a text has more lines.
+func TestCompare(t *testing.T) {
+	set(t, false)
+	file := filepath.Join(t.TempDir(), "answers.txt")
+	if err := os.WriteFile(file, []byte("one\ntwo\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		"one\ntwo\n":        "",
+		"one\n2\n":          `:2: want "two", got "2"`,
+		"one\n":             `:2: want "two", got ""`,
+		"one\ntwo\nthree\n": `:3: want "", got "three"`,
+		"one\ntwo":          `:3: want "", got ""`,
+	} {
+		if text := compare(t, file, got); !strings.Contains(text, want) || (text == "") != (want == "") {
+			t.Errorf("%q: reported is %q, want %q", got, text, want)
+		}
+	}
+	if text := compare(t, filepath.Join(t.TempDir(), "none.txt"), ""); !strings.Contains(text, "go test -rewrite writes a new file") {
+		t.Errorf("without a file: %q", text)
+	}
+}
+
+// TestRewrite: a file is written where it differs or is missing.
+func TestRewrite(t *testing.T) {
+	set(t, true)
+	for _, before := range []string{"", "other\n", "same\n"} {
+		file := filepath.Join(t.TempDir(), "answers.txt")
+		if before != "" {
+			if err := os.WriteFile(file, []byte(before), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		Compare(t, file, "same\n")
+		if data, err := os.ReadFile(file); err != nil || string(data) != "same\n" {
+			t.Errorf("after %q the file has %q, %v", before, data, err)
+		}
+	}
+}
+
+// TestScenarios: each command gets its answer; remarks stay.
+func TestScenarios(t *testing.T) {
+	set(t, false)
+	dir := t.TempDir()
+	text := "# A remark.\n\n# Of a command.\ncount a b\n----\n2 words\n"
+	if err := os.WriteFile(filepath.Join(dir, "counts.txt"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	Scenarios(t, filepath.Join(dir, "*.txt"), func(t *testing.T, s Script) {
+		names = append(names, t.Name())
+		s.Play(func(c scenario.Command) []string { return []string{fmt.Sprintf("%d words", len(c.Args))} })
+	})
+	if fmt.Sprint(names) != "[TestScenarios/counts]" {
+		t.Errorf("the subtests are %v", names)
+	}
+}

@@ -1,0 +1,90 @@
+package fleetpage
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/ui/webui"
+)
+
+const (
+	// breath is the time between two events: changes during that time are one event.
+	breath = time.Second
+	// beat is the longest time without a message, so that both sides notice when the other is gone.
+	beat = 15 * time.Second
+	// retry is the time after which a page that lost its server tries again.
+	retry = time.Second
+	// maxStreams is how many pages follow at the same time.
+	maxStreams = 64
+)
+
+// state is whether the fleet is followed.
+type state struct {
+	// Since is since when it is not, as RFC 3339; empty: it is. Why is the reason.
+	Since string `json:"since"`
+	Why   string `json:"why"`
+}
+
+func stateOf(m Moment) state {
+	if m.Since.IsZero() {
+		return state{Why: m.Why}
+	}
+	return state{m.Since.UTC().Format(time.RFC3339), m.Why}
+}
+
+// hello is the first event of a stream: the revision from which the later events go on.
+type hello struct {
+	Revision uint64 `json:"revision"`
+}
+
+// serveEvents streams what changes, until the reader is gone:
+//
+//	hello     the revision; a page that has another one reads everything
+//	change    the tiles that are different, and what is beside them
+//	everything   the revision; everything is to be read again
+//	state     whether the fleet is followed
+func (p *Page) serveEvents(rw http.ResponseWriter, r *http.Request) {
+	select {
+	case p.streams <- struct{}{}:
+		defer func() { <-p.streams }()
+	default:
+		rw.Header().Set("Retry-After", "5")
+		fail(rw, http.StatusServiceUnavailable, fmt.Sprintf("%d pages follow already", maxStreams))
+		return
+	}
+	s := webui.NewStream(rw, p.clock.Now, retry)
+	m, revision, changed := p.present()
+	seen, shown := m.Fleet, state{}
+	err := s.Send("hello", hello{revision})
+	for silent := p.clock.After(beat); err == nil; {
+		if now := stateOf(m); now != shown {
+			shown = now
+			err = s.Send("state", now)
+			continue
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-silent:
+			silent = p.clock.After(beat)
+			err = s.Beat()
+			continue
+		case <-changed:
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-p.clock.After(breath):
+		}
+		if m, revision, changed = p.present(); m.Fleet == seen {
+			continue
+		}
+		if c, some := m.Fleet.since(seen, revision); some {
+			err = s.Send("change", c)
+		} else {
+			err = s.Send("everything", hello{revision})
+		}
+		seen = m.Fleet
+	}
+}

@@ -1,0 +1,387 @@
+package fleetpage
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// Fleet is a fleet at one moment. It does not change.
+type Fleet struct {
+	Title string
+	// Summary is the fleet in a line.
+	Summary string
+	// Answer is the kinds and the causes of rejections.
+	Answer view.Fleet
+	Views  []*fleet.View // ascending by name
+	// Zones are the zones of nodes, by name or by kind; a node without one has none.
+	Zones map[string]string
+	// Rejected are the pods that no node takes.
+	Rejected []Rejected
+	// Counters are what nodes of a cluster rejected, and Lately the last of these pods.
+	Counters []Counter
+	Lately   []Lately
+	// LeftOut are nodes that are not among Views, and Notes is what else is to be known.
+	LeftOut []Note
+	Notes   []Note
+	// Read reads pods from manifests that somebody pasted, with notes about what has no effect. It
+	// limits how many pods there can be, and ends with ctx. A Page calls it once at a time.
+	Read func(ctx context.Context, manifests []byte) (pods []fleet.Pod, notes []string, err error)
+}
+
+// Rejected is a pod that no node takes.
+type Rejected struct {
+	Pod    string `json:"pod"` // namespace/name
+	Reason string `json:"reason"`
+}
+
+// Counter is how many pods of a class nodes of a kind rejected for a cause.
+type Counter struct {
+	view.FleetRejections
+	// LastHour is how many of them in the last hour, since the page is served.
+	LastHour int64 `json:"lastHour"`
+}
+
+// Lately is a pod that its node rejected.
+type Lately struct {
+	Time    string `json:"time"`
+	Node    string `json:"node"`
+	Pod     string `json:"pod"`
+	Class   string `json:"class"`
+	Cause   string `json:"cause"`
+	Message string `json:"message"`
+}
+
+// Note is something to know about a node.
+type Note struct {
+	Node string `json:"node"`
+	Text string `json:"text"`
+}
+
+// overview is what the page shows at once.
+type overview struct {
+	Title string `json:"title"`
+	aside
+	state
+	Revision uint64      `json:"revision"`
+	Kinds    []kind      `json:"kinds"`
+	Nodes    []tile      `json:"nodes"`
+	CanAsk   bool        `json:"canAsk"` // somebody answers /api
+	Pods     [][2]string `json:"pods,omitempty"`
+	// Omitted is how many pods a page in one file leaves out.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// aside is what is beside the nodes.
+type aside struct {
+	Summary  string    `json:"summary"`
+	Causes   []cause   `json:"causes"`
+	Rejected int       `json:"rejected"`
+	Counters []Counter `json:"counters"`
+	LeftOut  []Note    `json:"leftOut"`
+	Notes    []Note    `json:"notes"`
+}
+
+type kind struct {
+	Name   string `json:"name"`
+	Policy string `json:"policy"`
+}
+
+// tile is a node. NUMA has, for each NUMA node: its id, CPUs that are shared, exclusive, pooled and
+// free, and the stranded ones of the free in hundredths.
+type tile struct {
+	Name string   `json:"name"`
+	Kind int      `json:"kind"`
+	Zone string   `json:"zone"`
+	Pods int      `json:"pods"`
+	NUMA [][6]int `json:"numa"`
+}
+
+type cause struct {
+	Reason  string   `json:"reason"`
+	Pods    int64    `json:"pods"`
+	Nodes   []string `json:"nodes"` // why how many nodes do not take the example
+	Example string   `json:"example"`
+	Node    string   `json:"node,omitempty"`
+	Detail  string   `json:"detail,omitempty"`
+	Remedy  string   `json:"remedy,omitempty"`
+	OneMore string   `json:"oneMore,omitempty"`
+}
+
+func (f *Fleet) overview(revision uint64) overview {
+	o := overview{Title: f.Title, Revision: revision, Kinds: f.kinds(), Nodes: make([]tile, 0, len(f.Views)), aside: f.aside()}
+	at := f.kindPositions()
+	for _, v := range f.Views {
+		o.Nodes = append(o.Nodes, f.tile(v, at))
+	}
+	return o
+}
+
+func (f *Fleet) kinds() []kind {
+	out := make([]kind, 0, len(f.Answer.Kinds))
+	for _, k := range f.Answer.Kinds {
+		out = append(out, kind{k.Name, k.Policy})
+	}
+	return out
+}
+
+func (f *Fleet) kindPositions() map[string]int {
+	at := make(map[string]int, len(f.Answer.Kinds))
+	for i, k := range f.Answer.Kinds {
+		at[k.Name] = i
+	}
+	return at
+}
+
+func (f *Fleet) tile(v *fleet.View, kinds map[string]int) tile {
+	t := tile{Name: v.Name, Kind: kinds[v.Kind], Zone: cmp.Or(f.Zones[v.Name], f.Zones[v.Kind]), Pods: len(v.State.Grants())}
+	for _, s := range v.Stock() {
+		t.NUMA = append(t.NUMA, [6]int{s.NUMANode, s.Shared, s.Exclusive, s.Pooled, s.Free, int(math.Round(100 * s.Stranded))})
+	}
+	return t
+}
+
+// maxNotes is how many nodes and counters of each kind a page lists: more are no help to a reader.
+const maxNotes = 500
+
+func (f *Fleet) aside() aside {
+	a := aside{
+		Summary: f.Summary, Rejected: len(f.Rejected), Causes: make([]cause, 0, len(f.Answer.Causes)),
+		Counters: append([]Counter{}, f.Counters[:min(len(f.Counters), maxNotes)]...),
+		LeftOut:  append([]Note{}, f.LeftOut[:min(len(f.LeftOut), maxNotes)]...), Notes: append([]Note{}, f.Notes[:min(len(f.Notes), maxNotes)]...),
+	}
+	for _, c := range f.Answer.Causes {
+		out := cause{Reason: c.Reason, Pods: c.Count, Nodes: []string{view.Nodes(c.Nodes) + ": " + c.Reason}, Example: c.Example, Node: c.Node, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
+		for _, other := range c.Others {
+			out.Nodes = append(out.Nodes, view.Nodes(other.Nodes)+": "+other.Reason)
+		}
+		a.Causes = append(a.Causes, out)
+	}
+	return a
+}
+
+// change is what is different from an earlier fleet with the same nodes and kinds: the tiles by
+// position.
+type change struct {
+	Revision uint64       `json:"revision"`
+	Tiles    map[int]tile `json:"tiles"`
+	aside
+}
+
+// maxChanged is the part of the nodes up to which a change is sent by tiles.
+const maxChanged = 4
+
+// since is what changed from an earlier fleet; false: everything is to be read again.
+func (f *Fleet) since(before *Fleet, revision uint64) (change, bool) {
+	if before == nil || f.Title != before.Title || len(f.Views) != len(before.Views) || !slices.Equal(f.kinds(), before.kinds()) {
+		return change{}, false
+	}
+	c := change{Revision: revision, Tiles: map[int]tile{}, aside: f.aside()}
+	kinds := f.kindPositions()
+	for i, v := range f.Views {
+		if v == before.Views[i] {
+			continue
+		}
+		if v.Name != before.Views[i].Name || len(c.Tiles) > len(f.Views)/maxChanged {
+			return change{}, false
+		}
+		c.Tiles[i] = f.tile(v, kinds)
+	}
+	return c, true
+}
+
+// found is the answer to a search: the positions of the nodes that have a pod with that text in its
+// name, have rejected one, or have it in their own name, and the first pods and rejections.
+type found struct {
+	Nodes    []int       `json:"nodes"`
+	Pods     [][2]string `json:"pods"` // pod, node
+	Total    int         `json:"total"`
+	Rejected []Rejected  `json:"rejected"` // by every node
+	Lately   []Lately    `json:"lately"`   // by their nodes
+}
+
+// most is how many pods and rejections an answer lists.
+const most = 200
+
+func (f *Fleet) search(text string) found {
+	text = strings.ToLower(text)
+	has := func(texts ...string) bool {
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), text) })
+	}
+	out := found{Nodes: []int{}, Pods: [][2]string{}, Rejected: []Rejected{}, Lately: []Lately{}}
+	rejecting := map[string]bool{}
+	for _, r := range f.Lately {
+		if has(r.Pod, r.Class, r.Cause, r.Message) {
+			rejecting[r.Node] = true
+			if len(out.Lately) < most {
+				out.Lately = append(out.Lately, r)
+			}
+		}
+	}
+	for i, v := range f.Views {
+		hit := has(v.Name) || rejecting[v.Name]
+		for _, g := range v.State.Grants() {
+			if id := g.Pod.ID(); has(id) {
+				hit = true
+				out.Total++
+				if len(out.Pods) < most {
+					out.Pods = append(out.Pods, [2]string{id, v.Name})
+				}
+			}
+		}
+		if hit {
+			out.Nodes = append(out.Nodes, i)
+		}
+	}
+	for _, r := range f.Rejected {
+		if len(out.Rejected) < most && has(r.Pod, r.Reason) {
+			out.Rejected = append(out.Rejected, r)
+		}
+	}
+	return out
+}
+
+// node is one node, closer.
+type node struct {
+	Name   string    `json:"name"`
+	Kind   string    `json:"kind"`
+	Policy string    `json:"policy"`
+	Pods   []nodePod `json:"pods"`
+	Lately []Lately  `json:"lately"` // what it rejected
+}
+
+type nodePod struct {
+	Pod  string `json:"pod"`
+	CPUs string `json:"cpus"`
+	NUMA string `json:"numaNodes"`
+}
+
+func (f *Fleet) view(name string) *fleet.View {
+	i, there := slices.BinarySearchFunc(f.Views, name, func(v *fleet.View, name string) int { return cmp.Compare(v.Name, name) })
+	if !there {
+		return nil
+	}
+	return f.Views[i]
+}
+
+func (f *Fleet) policy(kind string) string {
+	for _, k := range f.Answer.Kinds {
+		if k.Name == kind {
+			return k.Policy
+		}
+	}
+	return ""
+}
+
+func (f *Fleet) node(v *fleet.View) node {
+	n := node{Name: v.Name, Kind: v.Kind, Policy: f.policy(v.Kind), Pods: []nodePod{}, Lately: []Lately{}}
+	for _, r := range f.Lately {
+		if r.Node == v.Name {
+			n.Lately = append(n.Lately, r)
+		}
+	}
+	for _, g := range v.State.Grants() {
+		cpus := g.CPUs()
+		p := nodePod{Pod: g.Pod.ID(), CPUs: cpus.String()}
+		if !cpus.IsEmpty() {
+			p.NUMA = v.State.Machine().NodesOf(cpus).String()
+		}
+		n.Pods = append(n.Pods, p)
+	}
+	return n
+}
+
+// answers are where pasted pods would go, one after the other.
+type answers struct {
+	Pods  []placed `json:"pods"`
+	Notes []string `json:"notes"`
+}
+
+// placed is where one pod would go. Verdicts has, for each node, 0 if it takes the pod, or else the
+// number of the reason, counted from 1.
+type placed struct {
+	Pod      string   `json:"pod"`
+	Node     string   `json:"node"` // "": nowhere
+	CPUs     string   `json:"cpus"`
+	NUMA     string   `json:"numaNodes"`
+	Fits     int      `json:"fits"`
+	Reasons  []reason `json:"reasons"`
+	Verdicts []int    `json:"verdicts"`
+}
+
+type reason struct {
+	Reason string `json:"reason"`
+	Nodes  int    `json:"nodes"`
+	// Node is the first of them, and Detail the reason that its planner gives.
+	Node   string `json:"node"`
+	Detail string `json:"detail"`
+}
+
+// maxPods is how many pods are placed at a time: each is planned on every node.
+const maxPods = 20
+
+func (f *Fleet) place(ctx context.Context, pods []fleet.Pod, notes []string) (answers, error) {
+	out := answers{Pods: []placed{}, Notes: append([]string{}, notes[:min(len(notes), maxNotes)]...)}
+	if len(pods) > maxPods {
+		out.Notes = append(out.Notes, view.Count(len(pods), "pod")+" were pasted; the first "+view.Count(maxPods, "pod")+" are placed")
+		pods = pods[:maxPods]
+	}
+	views := slices.Clone(f.Views)
+	for _, pod := range pods {
+		p, next, err := placeOne(ctx, views, pod)
+		if err != nil {
+			return out, err
+		}
+		if next != nil {
+			i, _ := slices.BinarySearchFunc(views, p.Node, func(v *fleet.View, name string) int { return cmp.Compare(v.Name, name) })
+			views[i] = next
+		}
+		out.Pods = append(out.Pods, p)
+	}
+	return out, nil
+}
+
+// placeOne places a pod; next is the view of its node with it.
+func placeOne(ctx context.Context, views []*fleet.View, pod fleet.Pod) (p placed, next *fleet.View, err error) {
+	verdicts, best, err := fleet.Judge(ctx, views, pod)
+	if err != nil {
+		return p, nil, err
+	}
+	p = placed{Pod: pod.ID(), Reasons: []reason{}, Verdicts: make([]int, len(verdicts))}
+	numbers := map[string]int{}
+	for i, v := range verdicts {
+		if v.Fits {
+			p.Fits++
+			continue
+		}
+		text := capacity.Text(v.Why)
+		if numbers[text] == 0 {
+			r := reason{Reason: text, Node: views[i].Name}
+			if plan := views[i].State.Plan(pod.Pod); plan.Rejection != nil && !v.Why.Amounts && !v.Why.NotAllowed {
+				r.Detail = plan.Rejection.Detail
+			}
+			p.Reasons = append(p.Reasons, r)
+			numbers[text] = len(p.Reasons)
+		}
+		p.Verdicts[i] = numbers[text]
+		p.Reasons[numbers[text]-1].Nodes++
+	}
+	if best < 0 {
+		return p, nil, nil
+	}
+	v, plan, err := views[best].Place(pod)
+	if err != nil {
+		return p, nil, err
+	}
+	p.Node = v.Name
+	if g := plan.Grant; g != nil && !g.CPUs().IsEmpty() {
+		p.CPUs, p.NUMA = g.CPUs().String(), v.State.Machine().NodesOf(g.CPUs()).String()
+	}
+	return p, v, nil
+}

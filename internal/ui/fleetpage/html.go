@@ -1,0 +1,57 @@
+package fleetpage
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/ui/webui"
+)
+
+// maxListed is how many pods a page in one file lists, so that it stays below some megabytes.
+const maxListed = 50_000
+
+// WriteHTML writes the page as one file that has all it shows and loads nothing.
+func (f *Fleet) WriteHTML(out io.Writer) error {
+	o := f.overview(0)
+	for _, v := range f.Views {
+		for _, g := range v.State.Grants() {
+			if len(o.Pods) == maxListed {
+				o.Omitted++
+				continue
+			}
+			o.Pods = append(o.Pods, [2]string{g.Pod.ID(), v.Name})
+		}
+	}
+	data, err := json.Marshal(o) // It escapes <, > and &.
+	if err != nil {
+		return err
+	}
+	text := func(name string) string {
+		var content []byte
+		if content, err = fs.ReadFile(files, "page/"+name); err != nil {
+			panic(err) // The name is one of page.
+		}
+		return string(content)
+	}
+	script := func(content string) string {
+		return "data:text/javascript;base64," + base64.StdEncoding.EncodeToString([]byte(content))
+	}
+	imports, err := json.Marshal(map[string]map[string]string{"imports": {"./text.js": script(string(webui.TextJS)), "./tiles.js": script(text("tiles.js"))}})
+	if err != nil {
+		return err
+	}
+	page := strings.NewReplacer(
+		`<link rel="stylesheet" href="map.css">`+"\n", "",
+		`<link rel="stylesheet" href="fleet.css">`, "<style>\n"+text("fleet.css")+"</style>",
+		`<script type="module" src="fleet.js"></script>`, `<script type="importmap">`+string(imports)+"</script>\n"+
+			`<script type="application/json" id="data">`+string(data)+"</script>\n"+
+			`<script type="module">`+"\n"+text("fleet.js")+"</script>",
+		"<title>Paddock</title>", "<title>"+template.HTMLEscapeString(f.Title)+"</title>",
+	).Replace(text("index.html"))
+	_, err = io.WriteString(out, page)
+	return err
+}

@@ -1,0 +1,229 @@
+package fleetpage
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/cluster/fleet"
+	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/webui"
+)
+
+//go:embed page
+var files embed.FS
+
+// Source is where the fleet comes from.
+type Source interface {
+	// Present is the fleet at this moment, and a channel that is closed when there is another
+	// moment; nil: there will be none. It must not wait, and is called by several goroutines.
+	Present() (Moment, <-chan struct{})
+}
+
+// Moment is a fleet, and whether it is what the source would show now.
+type Moment struct {
+	Fleet *Fleet // another one whenever something has changed
+	// Since is since when the fleet is not followed any more; zero: it is. Why is the reason.
+	Since time.Time
+	Why   string
+}
+
+// Static is a source of a fleet that does not change.
+type Static struct{ Fleet *Fleet }
+
+// Present is Source's.
+func (s Static) Present() (Moment, <-chan struct{}) { return Moment{Fleet: s.Fleet}, nil }
+
+// Clock is the time.
+type Clock struct {
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time
+}
+
+// Page serves a fleet. It is safe for use by several goroutines.
+type Page struct {
+	source Source
+	clock  Clock
+
+	mu       sync.Mutex // only for short times
+	last     *Fleet
+	revision uint64
+	// asking serialises what plans on every node: it takes all CPUs that this page may use. asked
+	// has an element for each such question that is here.
+	asking  *webui.Turns
+	asked   chan struct{}
+	streams chan struct{}
+}
+
+// New returns the page of a source.
+func New(source Source, clock Clock) *Page {
+	return &Page{
+		source: source, clock: clock, asking: webui.NewTurns(1, maxWaiting), asked: make(chan struct{}, maxAsked), streams: make(chan struct{}, maxStreams),
+	}
+}
+
+// present is the moment, a number that grows with every change of the fleet, and when to look
+// again.
+func (p *Page) present() (m Moment, revision uint64, changed <-chan struct{}) {
+	m, changed = p.source.Present()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.Fleet != p.last {
+		p.last = m.Fleet
+		p.revision++
+	}
+	return m, p.revision, changed
+}
+
+// Handler serves the page and its data.
+func (p *Page) Handler() http.Handler {
+	mux := http.NewServeMux()
+	static, err := fs.Sub(files, "page")
+	if err != nil {
+		panic(err) // The name is in the line above the variable.
+	}
+	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, webui.Harden(h)) }
+	handle("GET /{$}", func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, static, "index.html") })
+	for _, name := range []string{"fleet.css", "fleet.js", "tiles.js"} {
+		handle("GET /"+name, func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, static, name) })
+	}
+	handle("GET /text.js", webui.ServeTextJS)
+	handle("GET /map.css", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = io.WriteString(rw, nodemap.StyleSheet) // An error is the reader's, who is gone.
+	})
+	handle("GET /api/fleet", func(rw http.ResponseWriter, _ *http.Request) {
+		m, revision, _ := p.present()
+		o := m.Fleet.overview(revision)
+		o.CanAsk, o.state = true, stateOf(m)
+		answer(rw, http.StatusOK, o)
+	})
+	handle("GET /events", p.serveEvents)
+	handle("GET /api/search", func(rw http.ResponseWriter, r *http.Request) {
+		m, _, _ := p.present()
+		answer(rw, http.StatusOK, m.Fleet.search(r.URL.Query().Get("q")))
+	})
+	handle("GET /api/nodes/{name}", p.ofNode(func(rw http.ResponseWriter, f *Fleet, v *fleet.View) {
+		answer(rw, http.StatusOK, f.node(v))
+	}))
+	handle("GET /api/nodes/{name}/map.svg", p.ofNode(serveMap))
+	mux.Handle("POST /api/place", http.NewCrossOriginProtection().Handler(webui.Harden(http.HandlerFunc(p.servePlace))))
+	return mux
+}
+
+// ofNode serves what is asked about a node by its name.
+func (p *Page) ofNode(serve func(http.ResponseWriter, *Fleet, *fleet.View)) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		m, _, _ := p.present()
+		if v := m.Fleet.view(r.PathValue("name")); v != nil {
+			serve(rw, m.Fleet, v)
+			return
+		}
+		fail(rw, http.StatusNotFound, "there is no such node in the fleet: "+r.PathValue("name"))
+	}
+}
+
+func serveMap(rw http.ResponseWriter, f *Fleet, v *fleet.View) {
+	var picture bytes.Buffer
+	drawn := nodemap.Of(v.Name, f.policy(v.Kind), v.State, nodemap.NextSlots(nil, nil, v.State))
+	if err := drawn.SVG(&picture, false); err != nil {
+		fail(rw, http.StatusInternalServerError, err.Error())
+		return
+	}
+	rw.Header().Set("Content-Type", "image/svg+xml")
+	_, _ = rw.Write(picture.Bytes()) // An error is the reader's, who is gone.
+}
+
+// maxManifests is how much somebody may paste.
+const maxManifests = 1 << 20
+
+const (
+	// maxAsked is how many can send manifests at a time, and so how many MiB of them are in memory.
+	maxAsked = 64
+	// maxWaiting is how many of them wait while one is answered.
+	maxWaiting = 8
+)
+
+// servePlace places what somebody pasted, one after the other. It ends with its reader.
+func (p *Page) servePlace(rw http.ResponseWriter, r *http.Request) {
+	select {
+	case p.asked <- struct{}{}:
+		defer func() { <-p.asked }()
+	default:
+		webui.Busy(rw)
+		return
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxManifests))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		fail(rw, http.StatusRequestEntityTooLarge, "the manifests are larger than 1 MiB")
+		return
+	case err != nil:
+		return // The reader is gone.
+	}
+	m, _, _ := p.present()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	limit := p.clock.After(placeTime)
+	go func() {
+		select {
+		case <-limit:
+			cancel(errTooLong)
+		case <-ctx.Done():
+		}
+	}()
+	var out answers
+	var unread error // what is wrong with what was pasted
+	err = p.asking.Do(ctx, func() (err error) {
+		var pods []fleet.Pod
+		var notes []string
+		if pods, notes, unread = m.Fleet.Read(ctx, text); unread == nil {
+			out, err = m.Fleet.place(ctx, pods, notes)
+		}
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		late(ctx, rw)
+	case errors.Is(err, webui.ErrBusy):
+		webui.Busy(rw)
+	case unread != nil:
+		fail(rw, http.StatusBadRequest, unread.Error())
+	case err != nil:
+		fail(rw, http.StatusInternalServerError, err.Error())
+	default:
+		answer(rw, http.StatusOK, out)
+	}
+}
+
+// placeTime is how long a question may take: 20 pods on 5,000 nodes take about a second, and a page
+// is read by somebody who waits.
+const placeTime = 20 * time.Second
+
+var errTooLong = fmt.Errorf("there is no answer after %v: paste fewer pods; or others ask at the same time: try again", placeTime)
+
+// late answers that there is no answer. A reader who is gone gets none.
+func late(ctx context.Context, rw http.ResponseWriter) {
+	if errors.Is(context.Cause(ctx), errTooLong) {
+		fail(rw, http.StatusServiceUnavailable, errTooLong.Error())
+	}
+}
+
+func answer(rw http.ResponseWriter, code int, value any) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(code)
+	_ = json.NewEncoder(rw).Encode(value) // An error is the reader's, who is gone.
+}
+
+func fail(rw http.ResponseWriter, code int, why string) {
+	answer(rw, code, map[string]string{"error": why})
+}

@@ -1,0 +1,152 @@
+package nodemap
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Arrow is a pod that moves from its place to another one.
+type Arrow struct {
+	UID      string
+	From, To cpuset.Set
+	// FromNodes and ToNodes are the NUMA nodes of its memory, for a pod without CPUs of its own.
+	FromNodes, ToNodes mask.Mask
+	// underWay: the pod has both places now.
+	underWay bool
+}
+
+// ArrowOf is the arrow of a pod that moves from one grant to another.
+func ArrowOf(from, to *node.Grant) Arrow {
+	return Arrow{UID: from.Pod.UID, From: from.CPUs(), To: to.CPUs(), FromNodes: from.MemoryNodes(), ToNodes: to.MemoryNodes()}
+}
+
+// underWay is the arrow of a pod that is being moved.
+func underWay(g *node.Grant) Arrow {
+	a := ArrowOf(g.Staying(), g.Moving)
+	a.underWay = true
+	return a
+}
+
+// places are both places, for people, and of what they are.
+func (a Arrow) places() (of, from, to string) {
+	if a.From.IsEmpty() || a.To.IsEmpty() {
+		return "NUMA node ", cpuset.Of(a.FromNodes.Nodes()...).String(), cpuset.Of(a.ToNodes.Nodes()...).String()
+	}
+	return "CPUs ", a.From.String(), a.To.String()
+}
+
+// arrowStyle is the style sheet of arrows. It reads well in light and dark. Arrows of moves under
+// way are dashed.
+const arrowStyle = `.map .move path { stroke: #c2185b; stroke-width: 2.5; fill: none; pointer-events: none; }
+.map .underway path { stroke-dasharray: 7 4; }
+.map .move circle, .map .arrowhead path { fill: #c2185b; }
+.map .move text { fill: #fff; font-weight: bold; }
+`
+
+// WithArrows is the map with an arrow for each move, numbered in their order. The map is that of
+// the node before the first. Moves that are under way have their arrows without that.
+func (m Map) WithArrows(arrows []Arrow) Map {
+	m.arrows = append(slices.Clip(m.arrows), arrows...)
+	return m
+}
+
+// number is the number of an arrow among those that are not under way.
+func (m Map) number(at int) int {
+	n := 1
+	for _, a := range m.arrows[:at] {
+		if !a.underWay {
+			n++
+		}
+	}
+	return n
+}
+
+// pod is the pod of an arrow.
+func (m Map) pod(uid string) Pod {
+	if i := slices.IndexFunc(m.Pods, func(p Pod) bool { return p.UID == uid }); i >= 0 {
+		return m.Pods[i]
+	}
+	return Pod{}
+}
+
+// Moves are, in a sentence each, the moves that are under way.
+func (m Map) Moves() []string {
+	texts := []string{}
+	for _, a := range m.arrows {
+		if a.underWay {
+			of, from, to := a.places()
+			texts = append(texts, fmt.Sprintf("%s is being moved from %s%s to %s", m.pod(a.UID).Pod, of, from, to))
+		}
+	}
+	return texts
+}
+
+// arrowLines are the arrows for a terminal.
+func (m Map) arrowLines(style terminal.Style) string {
+	var out strings.Builder
+	for i, a := range m.arrows {
+		pod := m.pod(a.UID)
+		name, word := strings.TrimSpace(pod.Tag+" "+pod.Pod), ""
+		if a.underWay {
+			word = "is being moved: "
+		} else {
+			name = fmt.Sprintf("%d  %s:", m.number(i), name)
+		}
+		of, from, to := a.places()
+		out.WriteString(style.Paragraph("", "  ", terminal.Strong.Of(name), terminal.Plain.Of(word+of+from+" → "+to)))
+	}
+	return out.String()
+}
+
+// point is the middle of a cell, or of several.
+type point struct{ x, y int }
+
+// middle is the middle of some CPUs or, without any, of some NUMA nodes; false: none of them is in
+// the picture.
+func (w *svgWriter) middle(cpus cpuset.Set, nodes mask.Mask) (p point, found bool) {
+	n := 0
+	add := func(at point, there bool) {
+		if there {
+			p.x, p.y, n = p.x+at.x, p.y+at.y, n+1
+		}
+	}
+	for _, id := range cpus.IDs() {
+		at, there := w.cells[id]
+		add(at, there)
+	}
+	if cpus.IsEmpty() {
+		for id := range nodes.All() {
+			at, there := w.frames["numa"+strconv.Itoa(id)]
+			add(at, there)
+		}
+	}
+	if n == 0 {
+		return p, false
+	}
+	return point{p.x / n, p.y / n}, true
+}
+
+// arrow draws one arrow, from the middle of the cells to the middle of the others.
+func (w *svgWriter) arrow(at int, a Arrow) {
+	from, ok := w.middle(a.From, a.FromNodes)
+	to, there := w.middle(a.To, a.ToNodes)
+	if !ok || !there {
+		return // None of its CPUs is online.
+	}
+	pod, class := w.m.pod(a.UID), "move"
+	of, was, is := a.places()
+	mark, places := strconv.Itoa(w.m.number(at)), " from "+of+was+" to "+is
+	title := "move " + mark + ": " + strings.TrimSpace(pod.Tag+" "+pod.Pod) + places
+	if a.underWay {
+		mark, title, class = pod.Tag, pod.Pod+" is being moved"+places, "move underway"
+	}
+	w.put(`<g class="%s"><title>%s</title><path d="M%d %dL%d %d" marker-end="url(#arrowhead)"/><circle cx="%d" cy="%d" r="8"/><text x="%d" y="%d" text-anchor="middle">%s</text></g>`+"\n",
+		class, escape(title), from.x, from.y, to.x, to.y, from.x, from.y, from.x, from.y+4, escape(mark))
+}

@@ -1,0 +1,390 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+)
+
+// Explanation is the answer to one pod with its reasons: what `paddock explain` prints.
+type Explanation struct {
+	Machine string `json:"machine,omitempty"`
+	Policy  string `json:"policy,omitempty"`
+	// Standing has sentences about the pod on a node that runs, where the answer is not all: since
+	// when it is admitted, or what was decided at another time.
+	Standing []string `json:"standing,omitempty"`
+	// Answer is what the pod gets, or why it gets nothing.
+	Answer PlanPod          `json:"answer"`
+	Why    explain.Decision `json:"why"`
+	// Devices are those of the pod, or those that others chose for it.
+	Devices []explain.ContainerDevice `json:"devices,omitempty"`
+	// Remedies are what would admit a pod that is rejected.
+	Remedies *explain.Remedies `json:"remedies,omitempty"`
+	// Spread is set for a pod on more sockets than it needs.
+	Spread *explain.Spread `json:"spread,omitempty"`
+}
+
+// ExplanationOf makes the document: s is the node before the plan. Remedies is nil for a pod that
+// was admitted.
+func ExplanationOf(s *node.State, p *node.Plan, remedies *explain.Remedies) Explanation {
+	return Explanation{Answer: PodOf(p, s), Why: explain.Of(s, p), Devices: explain.ContainerDevices(s, p), Remedies: remedies, Spread: explain.SpreadOf(s, p)}
+}
+
+// AccountOf is the document of a rejection of which nothing is known but the reason with the
+// account.
+func AccountOf(pod request.Pod, r *node.Rejection) Explanation {
+	return Explanation{Devices: explain.GivenDevices(&pod), Answer: PlanPod{
+		Pod: pod.ID(), UID: pod.UID, QoS: pod.QoS.String(), Estimated: pod.Estimated, Rejection: planRejection(r),
+		Notes: node.UnknownDevices(&pod, ^mask.Mask(0)),
+	}}
+}
+
+// maxNearest is how many reasons why sets lost, and how many sets of each, are shown if not all are
+// asked for.
+const maxNearest = 3
+
+// Text prints the explanation for people: the answer and what would change it, then the way to it.
+// Verbose leaves nothing out.
+func (e Explanation) Text(style terminal.Style, verbose bool) string {
+	w := explanation{style: style, verbose: verbose}
+	if e.Machine != "" {
+		w.out.WriteString(head(style, e.Machine, e.Policy) + "\n")
+	}
+	w.answer(e.Answer)
+	for _, sentence := range e.Standing {
+		w.sentence(terminal.Plain.Of(sentence))
+	}
+	if e.Remedies != nil {
+		w.remedies(*e.Remedies)
+	}
+	if e.Spread != nil {
+		w.heading("Sockets", e.Spread.Sentence()+"; this was planned")
+		w.table([][]terminal.Cell{{terminal.Plain.Of(e.Spread.Text), terminal.Good.Of(e.Spread.Outcome)}})
+	}
+	w.devices(e.Answer.Admitted, e.Devices)
+	w.asks(e.Why.Asks)
+	w.divisions(e.Why.Divisions)
+	for _, a := range e.Why.Alignments {
+		w.alignment(a)
+	}
+	w.picks(e.Answer.Admitted, e.Why.Picks)
+	if verbose {
+		w.quota(e.Why.Quota)
+	}
+	for _, note := range e.Answer.Notes {
+		w.out.WriteByte('\n')
+		w.paragraph("", "  ", terminal.Warn.Of("note"), terminal.Plain.Of(note))
+	}
+	return w.out.String()
+}
+
+// explanation is text in the making.
+type explanation struct {
+	out     strings.Builder
+	style   terminal.Style
+	verbose bool
+}
+
+// ruled is a text with the ids of rules only where nothing is left out: they say nothing to most
+// people.
+func (w *explanation) ruled(text string) string {
+	if w.verbose {
+		return text
+	}
+	return rules.ReplaceAllString(text, "")
+}
+
+// rules are ids of the rule book in brackets, as sentences of internal/explain end.
+var rules = regexp.MustCompile(` \((?:(?:, )?(?:R-[A-Z]+|Q)-[0-9]+(?:…[0-9]+)?)+\)`)
+
+// paragraph prints a sentence; see terminal.Style.
+func (w *explanation) paragraph(first, rest string, texts ...terminal.Cell) {
+	for i := range texts {
+		texts[i].Text = w.ruled(texts[i].Text)
+	}
+	w.out.WriteString(w.style.Paragraph(first, rest, texts...))
+}
+
+// sentence prints a sentence below the heading or the answer.
+func (w *explanation) sentence(texts ...terminal.Cell) { w.paragraph("  ", "    ", texts...) }
+
+func (w *explanation) heading(title, about string) {
+	if about != "" {
+		title += ":"
+	}
+	w.out.WriteByte('\n')
+	w.paragraph("", "  ", terminal.Strong.Of(title), terminal.Faint.Of(about))
+}
+
+func (w *explanation) table(rows [][]terminal.Cell) {
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row))
+	}
+	t := terminal.Table{Columns: make([]terminal.Column, width)}
+	for _, row := range rows {
+		row = slices.Clone(row)
+		for i := range row {
+			row[i].Text = w.ruled(row[i].Text)
+		}
+		row[0].Text = "  " + row[0].Text
+		t.Cells(row...)
+	}
+	w.out.WriteString(t.Text(w.style))
+}
+
+func (w *explanation) answer(p PlanPod) {
+	if p.Rejection != nil {
+		w.out.WriteString((&rejected{pods: []string{p.Pod}, PlanRejection: p.Rejection}).text(w.style, w.verbose))
+		return
+	}
+	if p.Resize != nil {
+		w.out.WriteString(p.resizeText(w.style))
+		return
+	}
+	word, tone := "admitted", terminal.Good
+	if !p.Admitted { // It fits, and could not be admitted for a reason that is no decision's.
+		word, tone = "not admitted", terminal.Bad
+	}
+	w.out.WriteString(w.style.Paragraph("", "  ", tone.Of(word), terminal.Strong.Of(p.Pod)))
+}
+
+func (w *explanation) remedies(r explain.Remedies) {
+	w.heading("What would admit it", "each was planned")
+	if len(r.Proposals) == 0 {
+		w.sentence(terminal.Plain.Of("nothing that was tried"))
+	}
+	var rows [][]terminal.Cell
+	var assumed []string
+	for _, p := range r.Proposals {
+		rows = append(rows, []terminal.Cell{{Text: p.Text}, terminal.Good.Of(p.Outcome)})
+		if p.Assumed != "" && !slices.Contains(assumed, p.Assumed) {
+			assumed = append(assumed, p.Assumed)
+		}
+	}
+	w.table(rows)
+	for _, text := range assumed {
+		w.sentence(terminal.Warn.Of("assumed on the other nodes:"), terminal.Plain.Of(text))
+	}
+	w.sentence(terminal.Faint.Of(fmt.Sprintf("tried, in %d plans:", r.Plans())))
+	rows = nil
+	for _, t := range r.Tried {
+		rows = append(rows, []terminal.Cell{terminal.Faint.Of("  " + t.What + ":"), terminal.Faint.Of(t.Found)})
+	}
+	w.table(rows)
+}
+
+func (w *explanation) asks(a explain.Asks) {
+	w.heading("Asks", a.QoS+", "+a.Kind+"; "+a.Way)
+	var rows [][]terminal.Cell
+	for _, c := range a.Containers {
+		cpus := "shares CPUs"
+		if c.CPUs > 0 {
+			cpus = Count(c.CPUs, "CPU")
+		}
+		if c.CPUs == 0 || w.verbose {
+			cpus += ": " + c.WhyCPUs
+		}
+		memory := amountsText(c.Memory)
+		switch {
+		case memory == "":
+			memory = "memory not pinned"
+		default:
+			memory += " pinned"
+		}
+		if w.verbose {
+			memory += ": " + c.WhyMemory
+		}
+		rows = append(rows, []terminal.Cell{{Text: c.Container}, terminal.Faint.Of(c.Kind), {Text: cpus}, {Text: memory}, {Text: amountsText(c.Devices)}})
+	}
+	if len(a.Together) > 0 {
+		rows = append(rows, []terminal.Cell{terminal.Strong.Of("together"), {}, {Text: amountsText(a.Together)}, terminal.Faint.Of(a.WhyTogether)})
+	}
+	w.table(rows)
+}
+
+func amountsText(amounts []explain.Amount) string {
+	parts := make([]string, len(amounts))
+	for i, a := range amounts {
+		parts[i] = a.Text()
+	}
+	return strings.Join(parts, " + ")
+}
+
+func (w *explanation) divisions(all []explain.Division) {
+	if len(all) == 0 {
+		return
+	}
+	w.heading("Pool", "the arithmetic of the pod-level budget")
+	var rows [][]terminal.Cell
+	for _, d := range all {
+		var parts []string
+		for _, p := range d.Pieces {
+			if p.Part == "slice" && p.Amount > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s", p.Container, number(d.Resource, p.Amount)))
+			}
+		}
+		text := "no slices"
+		if len(parts) > 0 {
+			text = "slices: " + strings.Join(parts, ", ")
+		}
+		rows = append(rows, []terminal.Cell{{Text: explain.Amount{Resource: d.Resource, Value: d.Budget}.Text()}, {Text: text}, w.rest(d)})
+	}
+	w.table(rows)
+}
+
+func (w *explanation) rest(d explain.Division) terminal.Cell {
+	var sharing []string
+	for _, p := range d.Pieces {
+		if p.Part == "rest" {
+			sharing = append(sharing, p.Container)
+		}
+	}
+	switch {
+	case d.Wrong != "":
+		return terminal.Bad.Of("wrong: " + d.Wrong)
+	case d.Idle:
+		return terminal.Warn.Of(fmt.Sprintf("rest: %s, of no use once init containers have ended (R-DEM-66)", number(d.Resource, d.Rest)))
+	case len(sharing) == 0:
+		return terminal.Cell{Text: "nothing is left"}
+	}
+	return terminal.Cell{Text: fmt.Sprintf("rest: %s, shared by %s", number(d.Resource, d.Rest), strings.Join(sharing, ", "))}
+}
+
+func (w *explanation) alignment(a explain.Alignment) {
+	who := "the pod"
+	if a.Container != "" {
+		who = "container " + a.Container
+	}
+	w.heading("Align", who)
+	var rows [][]terminal.Cell
+	for _, f := range a.Fits {
+		preferred := ""
+		if f.Preferred > 0 {
+			preferred = "prefers " + Count(f.Preferred, "NUMA node")
+		}
+		text := f.Sets
+		if f.Size > 0 {
+			text = "fits on " + f.Sets
+		}
+		wanted := amountsText(f.Wanted)
+		if wanted == "" {
+			wanted = f.Resource
+		}
+		rows = append(rows, []terminal.Cell{{Text: wanted}, terminal.Faint.Of(preferred), {Text: text}})
+	}
+	w.table(rows)
+	switch {
+	case !a.Admitted:
+		w.sentence(terminal.Bad.Of("none:"), terminal.Plain.Of(a.Why))
+	default:
+		chosen := "all"
+		if a.NUMANodes != nil {
+			chosen = nodeList(a.NUMANodes)
+		}
+		tone := terminal.Good
+		if !a.Preferred {
+			tone = terminal.Warn
+		}
+		w.sentence(tone.Of("NUMA "+chosen+":"), terminal.Plain.Of(a.Why))
+	}
+	w.losers(a.Losers)
+}
+
+// losers shows sets that lost for the same reason in one line, the nearest first.
+func (w *explanation) losers(losers []explain.Loser) {
+	var whys []string
+	sets := map[string][]string{}
+	for _, l := range losers {
+		if sets[l.Why] == nil {
+			whys = append(whys, l.Why)
+		}
+		sets[l.Why] = append(sets[l.Why], mask.Of(l.NUMANodes...).String())
+	}
+	var rows [][]terminal.Cell
+	for i, why := range whys {
+		list := sets[why]
+		if !w.verbose && i == maxNearest {
+			w.table(rows)
+			w.sentence(terminal.Faint.Of("and " + Count(len(whys)-i, "reason") + " more (-v)"))
+			return
+		}
+		text := strings.Join(list, ", ")
+		if few := maxNearest; !w.verbose && len(list) > few {
+			text = fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
+		}
+		rows = append(rows, []terminal.Cell{terminal.Faint.Of("not " + text), terminal.Faint.Of(why)})
+	}
+	w.table(rows)
+}
+
+func (w *explanation) picks(admitted bool, picks []explain.Pick) {
+	if len(picks) == 0 {
+		return
+	}
+	about := ""
+	if !admitted {
+		about = "before the rejection; nothing of it is assigned"
+	}
+	w.heading("Picks", about)
+	var rows [][]terminal.Cell
+	for _, p := range picks {
+		who := p.Container
+		if who == "" {
+			who = "pool"
+		}
+		if p.CPUs != "" {
+			text := "CPUs " + cpuText(p.CPUs, w.verbose) + " on NUMA " + nodeList(p.NUMANodes) + ": " + p.Shape
+			rows = append(rows, []terminal.Cell{{Text: who}, {Text: text}, terminal.Faint.Of(p.WhyCPUs)})
+			who = ""
+		}
+		if len(p.MemoryNUMANodes) > 0 {
+			text := "memory"
+			if len(p.Memory) > 0 {
+				text = amountsText(p.Memory)
+			}
+			rows = append(rows, []terminal.Cell{{Text: who}, {Text: text + " on NUMA " + nodeList(p.MemoryNUMANodes)}, terminal.Faint.Of(p.WhyMemory)})
+			who = ""
+		}
+		if len(p.Devices) > 0 {
+			rows = append(rows, []terminal.Cell{{Text: who}, {Text: pickedText(p.Devices)}, terminal.Faint.Of("what init containers left first, then the nearest to where it was aligned")})
+		}
+	}
+	w.table(rows)
+}
+
+func (w *explanation) quota(all []explain.Quota) {
+	if len(all) == 0 {
+		return
+	}
+	w.heading("Quota", "what limits CPU time (CFS)")
+	var rows [][]terminal.Cell
+	for _, q := range all {
+		who, limit := q.Container, "none"
+		if who == "" {
+			who = "the pod"
+		}
+		if q.Milli > 0 {
+			limit = milliCPUs(q.Milli) + " CPUs"
+		}
+		rows = append(rows, []terminal.Cell{{Text: who}, {Text: limit}, terminal.Faint.Of(q.Why)})
+	}
+	w.table(rows)
+}
+
+// pickedText is "nvidia.com/gpu gpu0,gpu1".
+func pickedText(devices map[string][]string) string {
+	var parts []string
+	for _, resource := range slices.Sorted(maps.Keys(devices)) {
+		parts = append(parts, resource+" "+strings.Join(devices[resource], ","))
+	}
+	return strings.Join(parts, "; ")
+}

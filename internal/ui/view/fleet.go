@@ -1,0 +1,482 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/cluster/capacity"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+)
+
+// Fleet is what became of pods on a fleet: what `paddock fleet` prints.
+type Fleet struct {
+	Question   string           `json:"question"` // fit, fill or size
+	Scoring    string           `json:"scoring"`
+	Seed       *uint64          `json:"seed,omitempty"`
+	Nodes      int              `json:"nodes"`
+	LowerBound int              `json:"lowerBound,omitempty"` // of size
+	Price      *FleetPrice      `json:"price,omitempty"`      // of size
+	Pods       FleetPods        `json:"pods"`
+	CPUs       FleetCPUs        `json:"cpus"`
+	Kinds      []FleetKind      `json:"kinds"`
+	Causes     []FleetCause     `json:"causes"`
+	Placements []FleetPlacement `json:"placements,omitempty"`
+}
+
+// FleetPrice is what nodes cost, in the unit of the prices that were given.
+type FleetPrice struct {
+	Price float64 `json:"price"`
+	// LowerBound is a price below which the sums of the requests cannot fit on any mix of the
+	// kinds, and Gap by how much Price is above it, as a part of it. Tried is how many mixes were
+	// tried. They are only there for a mix.
+	LowerBound float64 `json:"lowerBound,omitempty"`
+	Gap        float64 `json:"gap,omitempty"`
+	Tried      int     `json:"tried,omitempty"`
+}
+
+// FleetPods are numbers of pods.
+type FleetPods struct {
+	Asked    int64 `json:"asked"`
+	Placed   int64 `json:"placed"`
+	Rejected int64 `json:"rejected"`
+}
+
+// FleetCPUs are CPUs as the scheduler counts them: allocatable, and requested by pods that are
+// placed.
+type FleetCPUs struct {
+	Allocatable float64 `json:"allocatable"`
+	Placed      float64 `json:"placed"`
+}
+
+// FleetKind is what nodes of a kind got.
+type FleetKind struct {
+	Name   string    `json:"name"`
+	Nodes  int       `json:"nodes"`
+	Policy string    `json:"policy"`
+	Pods   int64     `json:"pods"`
+	CPUs   FleetCPUs `json:"cpus"`
+}
+
+// FleetCause is why pods are rejected by every node.
+type FleetCause struct {
+	Reason string `json:"reason"` // of the nodes that came nearest to taking them
+	Count  int64  `json:"count"`  // pods
+	// Nodes is how many nodes give that reason to Example, the first of these pods; Others are the
+	// reasons of the other nodes.
+	Nodes   int             `json:"nodes"`
+	Others  []FleetNodeText `json:"others,omitempty"`
+	Example string          `json:"example"`
+	// Detail is the rejection of Node, and Remedy a change of the pod or of the node with which
+	// Node would take it, proved by planning; empty where there is none.
+	Node   string `json:"node,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+	// OneMore is a kind of which one more node would take Example.
+	OneMore string `json:"oneMore,omitempty"`
+}
+
+// FleetNodeText is a number of nodes and their reason.
+type FleetNodeText struct {
+	Reason string `json:"reason"`
+	Nodes  int    `json:"nodes"`
+}
+
+// FleetPlacement is where a pod is; without a node it is nowhere, for Reason. CPUs are those that
+// no other pod has.
+type FleetPlacement struct {
+	Pod    string `json:"pod"`
+	Node   string `json:"node,omitempty"`
+	CPUs   string `json:"cpus,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// FleetOf is an answer without what needs a second look at a node (Detail and Remedy of causes).
+// Policies are by kind.
+func FleetOf(question, scoring string, r *capacity.Result, policies map[string]string) Fleet {
+	f := Fleet{
+		Question: question, Scoring: scoring, Nodes: r.Nodes,
+		Pods: FleetPods{r.Asked, r.Placed, r.Rejected}, CPUs: fleetCPUs(r.AllocatableMilli, r.PlacedMilli),
+		Kinds: []FleetKind{}, Causes: []FleetCause{},
+	}
+	for _, k := range r.Kinds {
+		f.Kinds = append(f.Kinds, FleetKind{k.Name, k.Nodes, policies[k.Name], k.Pods, fleetCPUs(k.AllocatableMilli, k.PlacedMilli)})
+	}
+	for _, c := range r.Causes {
+		cause := FleetCause{Reason: capacity.Text(c.Nearest), Count: c.Pods, Nodes: c.Nodes, Example: c.Example.ID(), Node: c.Node.Name, Detail: c.Detail, Remedy: c.Remedy, OneMore: c.OneMore}
+		for _, o := range c.Rest {
+			cause.Others = append(cause.Others, FleetNodeText{capacity.Text(o.Why), o.Nodes})
+		}
+		f.Causes = append(f.Causes, cause)
+	}
+	for _, p := range r.Placements {
+		out := FleetPlacement{Pod: p.Pod, Node: p.Node, Reason: p.Reason}
+		if p.Grant != nil {
+			out.CPUs = p.Grant.CPUs().String()
+		}
+		f.Placements = append(f.Placements, out)
+	}
+	return f
+}
+
+// maxRemedies bounds how many causes are explained: a remedy takes up to 100 ms, and a reader mends
+// one thing at a time.
+const maxRemedies = 10
+
+// Explain adds to the first causes the reason that the node's planner gives, and what would help.
+// The error is that of the context.
+func (f *Fleet) Explain(ctx context.Context, r *capacity.Result) error {
+	for i := range r.Causes[:min(maxRemedies, len(r.Causes))] {
+		if r.Causes[i].Node.State == nil || r.Causes[i].Nearest.Rule != "" {
+			continue
+		}
+		if err := f.Causes[i].explain(ctx, &r.Causes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *FleetCause) explain(ctx context.Context, of *capacity.Cause) error {
+	switch {
+	case of.Nearest.NotAllowed:
+		if of.Example.Excluded == nil {
+			return nil
+		}
+		if c.Detail, c.Remedy = of.Example.Excluded(&of.Node); !of.Takes {
+			c.Remedy = ""
+		}
+	case of.Nearest.Amounts:
+		resource := of.Nearest.Resource
+		asks, has := of.Example.Asks.Of(resource), of.Node.Allocatable.Of(resource)
+		left := has - of.Node.Used.Of(resource)
+		c.Detail = fmt.Sprintf("%s wanted, %s of %s left", counted(resource, asks), plain(resource, max(0, left)), plain(resource, has))
+		if less, ok := explain.Less(ctx, of.Node.State, of.Example.Pod, resource, asks-left); ok {
+			c.Remedy = less.Text
+		}
+	default:
+		plan := of.Node.State.Plan(of.Example.Pod)
+		if plan.Rejection == nil {
+			return nil
+		}
+		c.Detail = plan.Rejection.Detail
+		remedies, err := explain.Search(ctx, of.Node.State, of.Example.Pod)
+		if err != nil {
+			return err
+		}
+		if len(remedies.Proposals) > 0 {
+			c.Remedy = remedies.Proposals[0].Text
+		}
+	}
+	return nil
+}
+
+// counted is an amount with what it is of: "2 CPUs", "16Gi of memory", "1 nvidia.com/gpu".
+func counted(resource string, n int64) string {
+	switch {
+	case resource == request.CPU && n == 1000:
+		return "1 CPU"
+	case resource == request.CPU:
+		return plain(resource, n) + " CPUs"
+	case request.IsMemory(resource):
+		return plain(resource, n) + " of " + resource
+	case resource == "pods":
+		return Count(int(n), "pod")
+	}
+	return plain(resource, n) + " " + resource
+}
+
+// plain is the number alone.
+func plain(resource string, n int64) string {
+	if resource == request.CPU {
+		return decimal(float64(n) / 1000)
+	}
+	return explain.Amount{Resource: resource, Value: n}.Quantity()
+}
+
+func fleetCPUs(allocatable, placed int64) FleetCPUs {
+	return FleetCPUs{float64(allocatable) / 1000, float64(placed) / 1000}
+}
+
+// Text prints the answer for people, the summary first.
+func (f *Fleet) Text(style terminal.Style) string {
+	var out strings.Builder
+	fmt.Fprintln(&out, style.Paint(terminal.Strong, f.Summary()))
+	for _, c := range f.Causes {
+		out.WriteString("\n" + c.text(style))
+	}
+	out.WriteString("\n" + f.kinds().Text(style))
+	if len(f.Placements) > 0 {
+		out.WriteString("\n" + f.placements().Text(style))
+	}
+	return out.String()
+}
+
+// Summary is the answer in a line.
+func (f *Fleet) Summary() string {
+	var b strings.Builder
+	if f.Question == "size" && f.Pods.Rejected == 0 {
+		fmt.Fprintf(&b, "%s for %s; one less is too few; the sums alone allow %d. ", Nodes(f.Nodes), podCount(f.Pods.Asked), f.LowerBound)
+	}
+	fmt.Fprintf(&b, "%s of %s placed on %s: %s of %s CPUs (%s)", grouped(f.Pods.Placed), podCount(f.Pods.Asked), Nodes(f.Nodes),
+		amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs))
+	if f.Pods.Rejected > 0 {
+		fmt.Fprintf(&b, "; %s rejected by every node", grouped(f.Pods.Rejected))
+	}
+	return b.String()
+}
+
+// Now is what the nodes have, in a line.
+func (f *Fleet) Now() string {
+	return fmt.Sprintf("%s with %s, which request %s of %s CPUs (%s)", Nodes(f.Nodes), podCount(f.Pods.Placed), amount(f.CPUs.Placed), amount(f.CPUs.Allocatable), share(f.CPUs))
+}
+
+func (c *FleetCause) text(style terminal.Style) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, such as %s\n", style.Paint(terminal.Bad, podCount(c.Count)+":"), style.Paint(terminal.Strong, c.Reason), style.Paint(terminal.Plain, c.Example))
+	reasons := []string{fmt.Sprintf("%s: %s", Nodes(c.Nodes), c.Reason)}
+	for _, o := range c.Others {
+		reasons = append(reasons, fmt.Sprintf("%s: %s", Nodes(o.Nodes), o.Reason))
+	}
+	fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Faint, strings.Join(reasons, "; ")))
+	if c.Detail != "" {
+		fmt.Fprintf(&b, "  %s: %s\n", style.Paint(terminal.Plain, c.Node), style.Paint(terminal.Plain, c.Detail))
+	}
+	if c.Remedy != "" {
+		fmt.Fprintf(&b, "  %s %s\n", style.Paint(terminal.Good, "to fit there:"), style.Paint(terminal.Plain, c.Remedy))
+	}
+	if c.OneMore != "" {
+		fmt.Fprintf(&b, "  %s\n", style.Paint(terminal.Plain, "one more node of kind "+c.OneMore+" would take it"))
+	}
+	return b.String()
+}
+
+func (f *Fleet) kinds() *terminal.Table {
+	t := &terminal.Table{Columns: []terminal.Column{
+		{Title: "KIND"},
+		{Title: "NODES", Align: terminal.Right},
+		{Title: "PODS", Align: terminal.Right},
+		{Title: "CPUS PLACED", Align: terminal.Right},
+		{Title: "OF", Align: terminal.Right},
+		{Title: "", Align: terminal.Right},
+		{Title: "POLICY"},
+	}}
+	for _, k := range f.Kinds {
+		t.Row(k.Name, grouped(int64(k.Nodes)), grouped(k.Pods), amount(k.CPUs.Placed), amount(k.CPUs.Allocatable), share(k.CPUs), k.Policy)
+	}
+	return t
+}
+
+func (f *Fleet) placements() *terminal.Table {
+	t := &terminal.Table{Columns: []terminal.Column{{Title: "POD"}, {Title: "NODE"}, {Title: "CPUS"}}}
+	for _, p := range f.Placements {
+		node := terminal.Cell{Text: p.Node}
+		if p.Node == "" {
+			node = terminal.Bad.Of("rejected")
+		}
+		t.Cells(terminal.Cell{Text: p.Pod}, node, terminal.Cell{Text: ShortCPUs(p.CPUs)})
+	}
+	return t
+}
+
+func podCount(n int64) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return grouped(n) + " pods"
+}
+
+// Nodes is a number of nodes: "1 node", "1,523 nodes".
+func Nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return grouped(int64(n)) + " nodes"
+}
+
+// grouped is a number with a comma between thousands.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// amount is a number of CPUs, whole where it is.
+func amount(cpus float64) string {
+	if whole := int64(cpus); float64(whole) == cpus {
+		return grouped(whole)
+	}
+	return strconv.FormatFloat(cpus, 'f', 1, 64)
+}
+
+func share(c FleetCPUs) string {
+	if c.Allocatable <= 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.1f %%", c.Placed/c.Allocatable*100)
+}
+
+// SizesText prints the numbers of nodes for people.
+func SizesText(answers []Fleet, style terminal.Style) string {
+	t := &terminal.Table{Columns: []terminal.Column{
+		{Title: "KIND"},
+		{Title: "NODES", Align: terminal.Right},
+		{Title: "LOWER BOUND", Align: terminal.Right},
+		{Title: "SCORING"},
+		{Title: "CPUS PLACED", Align: terminal.Right},
+		{Title: "OF", Align: terminal.Right},
+		{Title: "", Align: terminal.Right},
+	}}
+	priced := slices.ContainsFunc(answers, func(f Fleet) bool { return f.Price != nil })
+	if priced {
+		t.Columns = append(t.Columns, terminal.Column{Title: "PRICE", Align: terminal.Right})
+	}
+	var below strings.Builder
+	for _, f := range answers {
+		name, nodes, bound := f.Kinds[0].Name, terminal.Strong.Of(grouped(int64(f.Nodes))), terminal.Cell{Text: grouped(int64(f.LowerBound))}
+		if f.Question == "mix" {
+			name, bound = "mix", terminal.Cell{}
+			fmt.Fprintf(&below, "\n%s\n", f.mix())
+		}
+		row := []terminal.Cell{{Text: name}, nodes, bound, {Text: f.Scoring}, {Text: amount(f.CPUs.Placed)}, {Text: amount(f.CPUs.Allocatable)}, {Text: share(f.CPUs)}}
+		if f.Pods.Rejected > 0 {
+			row = []terminal.Cell{{Text: name}, terminal.Bad.Of(f.tooFew()), bound, {}, {}, {}, {}}
+			for _, c := range f.Causes {
+				fmt.Fprintf(&below, "\n%s: %s", style.Paint(terminal.Plain, name), c.text(style))
+			}
+		}
+		if priced {
+			price := terminal.Cell{}
+			if f.Price != nil && f.Pods.Rejected == 0 {
+				price.Text = decimal(rounded(f.Price.Price))
+			}
+			row = append(row, price)
+		}
+		t.Cells(row...)
+	}
+	return t.Text(style) + below.String()
+}
+
+// tooFew describes the number of nodes of a kind that does not take all pods.
+func (f *Fleet) tooFew() string {
+	if f.Nodes == 0 {
+		return "no number"
+	}
+	return "more than " + grouped(int64(f.Nodes))
+}
+
+// mix is a mix in a sentence.
+func (f *Fleet) mix() string {
+	var parts []string
+	for _, k := range f.Kinds {
+		parts = append(parts, grouped(int64(k.Nodes))+" "+k.Name)
+	}
+	return fmt.Sprintf("The mix is %s, for %s. By the sums of the requests no mix costs less than %s: the gap is %.1f %%. With one node less of any kind, the pods do not fit (%s tried).",
+		strings.Join(parts, " and "), decimal(rounded(f.Price.Price)), decimal(rounded(f.Price.LowerBound)), f.Price.Gap*100, Count(f.Price.Tried, "placement"))
+}
+
+// rounded is an amount of money for people.
+func rounded(x float64) float64 { return math.Round(x*100) / 100 }
+
+// Trial is an answer under changed settings.
+type Trial struct {
+	Nodes   string     `json:"nodes"` // the file
+	Setting string     `json:"setting"`
+	Scoring string     `json:"scoring"`
+	Best    bool       `json:"best,omitempty"`
+	Wrong   string     `json:"wrong,omitempty"`
+	Pods    *FleetPods `json:"pods,omitempty"`
+	CPUs    *FleetCPUs `json:"cpus,omitempty"`
+}
+
+// TrialsOf are the trials of one file of nodes.
+func TrialsOf(nodes string, trials []capacity.Trial) []Trial {
+	var out []Trial
+	for _, t := range trials {
+		v := Trial{Nodes: nodes, Setting: t.Setting, Scoring: t.Scoring.String(), Wrong: t.Wrong}
+		if r := t.Result; r != nil {
+			cpus := fleetCPUs(r.AllocatableMilli, r.PlacedMilli)
+			v.Pods, v.CPUs = &FleetPods{r.Asked, r.Placed, r.Rejected}, &cpus
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// MarkBest marks the trial that places the most CPUs, the first of equals.
+func MarkBest(trials []Trial) {
+	best := -1
+	for i, t := range trials {
+		if t.CPUs != nil && (best < 0 || t.CPUs.Placed > trials[best].CPUs.Placed) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		trials[best].Best = true
+	}
+}
+
+// TrialsText prints trials for people.
+func TrialsText(trials []Trial, style terminal.Style) string {
+	t := &terminal.Table{Columns: []terminal.Column{
+		{Title: "NODES"},
+		{Title: "SETTING"},
+		{Title: "SCORING"},
+		{Title: "PLACED", Align: terminal.Right},
+		{Title: "REJECTED", Align: terminal.Right},
+		{Title: "CPUS", Align: terminal.Right},
+		{Title: "", Align: terminal.Right},
+		{Title: ""},
+	}}
+	for _, x := range trials {
+		if x.CPUs == nil {
+			t.Cells(terminal.Cell{Text: x.Nodes}, terminal.Cell{Text: x.Setting}, terminal.Cell{Text: x.Scoring}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of(x.Wrong))
+			continue
+		}
+		mark := ""
+		if x.Best {
+			mark = "best"
+		}
+		t.Cells(terminal.Cell{Text: x.Nodes}, terminal.Cell{Text: x.Setting}, terminal.Cell{Text: x.Scoring}, terminal.Cell{Text: grouped(x.Pods.Placed)},
+			terminal.Cell{Text: grouped(x.Pods.Rejected)}, terminal.Cell{Text: amount(x.CPUs.Placed)}, terminal.Cell{Text: share(*x.CPUs)}, terminal.Good.Of(mark))
+	}
+	return t.Text(style)
+}
+
+// FleetRejections are the pods of one class that nodes of one kind rejected for one cause.
+type FleetRejections struct {
+	Kind  string `json:"kind"`
+	Class string `json:"class"`
+	Cause string `json:"cause"`
+	Count int64  `json:"count"` // pods
+	Nodes int    `json:"nodes"`
+}
+
+// RejectionsText prints rejections for people; since is whether they are those since an earlier
+// time.
+func RejectionsText(all []FleetRejections, since bool, style terminal.Style) string {
+	switch {
+	case len(all) == 0 && since:
+		return "No node has rejected a pod since then.\n"
+	case len(all) == 0:
+		return "No node has rejected a pod since its agent started.\n"
+	}
+	t := &terminal.Table{Columns: []terminal.Column{
+		{Title: "KIND"},
+		{Title: "PODS", Align: terminal.Right},
+		{Title: "NODES", Align: terminal.Right},
+		{Title: "CLASS"},
+		{Title: "CAUSE"},
+	}}
+	for _, r := range all {
+		t.Row(r.Kind, grouped(r.Count), grouped(int64(r.Nodes)), r.Class, r.Cause)
+	}
+	return t.Text(style)
+}

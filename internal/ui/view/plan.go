@@ -1,0 +1,360 @@
+// Package view has the answers of the planner as documents for programs, with their JSON, and as
+// text for people: a plan, an explanation, a report on a node, a machine. It decides nothing: it
+// reads a state, the trace of a plan, and what internal/explain found. Functions are pure.
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/kubelet/quirk"
+)
+
+// Plan is the answer to a list of pods, as a document: what `paddock plan -o json` prints and
+// what its tables are made of. CPUs are in the kernel's list format, memory in bytes.
+type Plan struct {
+	Machine string     `json:"machine"`
+	Policy  string     `json:"policy"`
+	Pods    []PlanPod  `json:"pods"`
+	Node    NodeTotals `json:"node"`
+	// Kubelet is present where the answer of a kubelet was asked for.
+	Kubelet *Kubelet `json:"kubelet,omitempty"`
+	// Explanations are in the order of the pods; absent unless asked for.
+	Explanations []Explanation `json:"explanations,omitempty"`
+}
+
+// PlanPod is the answer to one pod.
+type PlanPod struct {
+	Pod      string `json:"pod"` // namespace/name
+	UID      string `json:"uid"`
+	QoS      string `json:"qos"`
+	Admitted bool   `json:"admitted"`
+	// Known pods were on the node before and keep their assignments.
+	Known bool `json:"known,omitempty"`
+	// Estimated pods have a request that was read from cgroup numbers; container "*" is all of
+	// theirs.
+	Estimated bool `json:"estimated,omitempty"`
+	// Pool are the CPUs and PoolMemory the memory of a pod-level pod.
+	Pool       string      `json:"poolCPUs,omitempty"`
+	PoolMemory []PlanBlock `json:"poolMemory,omitempty"`
+	NUMANodes  []int       `json:"numaNodes,omitempty"`
+	Quota      string      `json:"quota,omitempty"`
+	// Offline are the CPUs among them that are offline: the pod is degraded.
+	Offline string `json:"offlineCPUs,omitempty"`
+	// Remote is how far the farthest of its devices is if it is not near: "another NUMA node" or
+	// "another socket".
+	Remote     string          `json:"remote,omitempty"`
+	Containers []PlanContainer `json:"containers,omitempty"`
+	// Resize is what a resize changed.
+	Resize *PlanResize `json:"resize,omitempty"`
+	Notes  []string    `json:"notes,omitempty"`
+	// Quirks are the faults by which a kubelet answers otherwise, where its answer was asked for.
+	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
+	Rejection *PlanRejection `json:"refusal,omitempty"`
+}
+
+// PlanContainer is what one container gets.
+type PlanContainer struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`      // init, sidecar or app
+	Isolation string `json:"isolation"` // host, pod or container
+	// CPUs is empty where the container runs on the node shared pool.
+	CPUs      string `json:"cpus,omitempty"`
+	NUMANodes []int  `json:"numaNodes,omitempty"`
+	// RunsOn is where the container runs while none of its CPUs is online.
+	RunsOn string `json:"runsOn,omitempty"`
+	// MemoryNUMANodes is the container's cpuset.mems; empty where memory is not pinned.
+	MemoryNUMANodes []int       `json:"memoryNUMANodes,omitempty"`
+	Memory          []PlanBlock `json:"memory,omitempty"`
+	// Devices are ids by resource, of the devices that Paddock chose. AllDevices are these and
+	// those that others chose, with their NUMA nodes.
+	Devices    map[string][]string `json:"devices,omitempty"`
+	AllDevices []explain.Device    `json:"allDevices,omitempty"`
+	// Quota is "lifted", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
+	Quota string `json:"quota,omitempty"`
+	// Shares is why the container has no CPUs of its own.
+	Shares string `json:"shares,omitempty"`
+	// Affinity is what the Topology Manager chose; absent where it was not asked.
+	Affinity *PlanAffinity `json:"affinity,omitempty"`
+}
+
+// PlanAffinity is a merged hint.
+type PlanAffinity struct {
+	NUMANodes []int `json:"numaNodes"`
+	Preferred bool  `json:"preferred"`
+}
+
+// PlanBlock is memory of one type.
+type PlanBlock struct {
+	Type      string `json:"type"`
+	Bytes     int64  `json:"bytes"`
+	NUMANodes []int  `json:"numaNodes"`
+}
+
+// PlanRejection is why a pod was rejected, with the account.
+type PlanRejection struct {
+	Reason    string        `json:"reason"`
+	Rule      string        `json:"rule"`
+	Container string        `json:"container,omitempty"`
+	Resource  string        `json:"resource,omitempty"`
+	Wanted    int64         `json:"wanted,omitempty"`
+	Message   string        `json:"message"`
+	Nodes     []PlanAccount `json:"nodes,omitempty"`
+}
+
+// PlanAccount is one NUMA node's part of a rejection's account.
+type PlanAccount struct {
+	Node    int          `json:"numaNode"`
+	Total   int64        `json:"total"`
+	Free    int64        `json:"free"`
+	Holders []PlanHolder `json:"holders,omitempty"`
+}
+
+// PlanHolder is a pod that some of a NUMA node's resource is assigned to.
+type PlanHolder struct {
+	Pod    string `json:"pod"`
+	Amount int64  `json:"amount"`
+	// NUMANodes is where the amount is when it is on several NUMA nodes together.
+	NUMANodes []int `json:"numaNodes,omitempty"`
+}
+
+// NodeTotals is the node after all pods.
+type NodeTotals struct {
+	SharedCPUs   string      `json:"sharedCPUs"`
+	ReservedCPUs string      `json:"reservedCPUs"`
+	NUMANodes    []NodeTotal `json:"numaNodes"`
+	ManagesCPUs  bool        `json:"managesCPUs"`
+	ManagesBytes bool        `json:"managesMemory"`
+	Groups       []([]int)   `json:"memoryGroups,omitempty"`
+	types        []string
+	devices      []string
+}
+
+// NodeTotal is one NUMA node: CPUs and bytes that pods could have exclusively, in all and now.
+type NodeTotal struct {
+	Node     int         `json:"numaNode"`
+	CPUs     int         `json:"cpus"`
+	FreeCPUs int         `json:"freeCPUs"`
+	Memory   []TypeTotal `json:"memory,omitempty"`
+	// Devices on several NUMA nodes count on each.
+	Devices []DeviceTotal `json:"devices,omitempty"`
+}
+
+// DeviceTotal counts the devices of one resource.
+type DeviceTotal struct {
+	Resource string `json:"resource"`
+	Total    int    `json:"total"`
+	Free     int    `json:"free"`
+}
+
+// TypeTotal is one type of memory in bytes.
+type TypeTotal struct {
+	Type  string `json:"type"`
+	Total int64  `json:"total"`
+	Free  int64  `json:"free"`
+}
+
+// PlanOf makes the document: machine and policy are what people call them, s is the node after
+// the plans.
+func PlanOf(machineName, policy string, plans []*node.Plan, s *node.State) Plan {
+	p := Plan{Machine: machineName, Policy: policy, Pods: []PlanPod{}, Node: totals(s)}
+	for _, plan := range plans {
+		p.Pods = append(p.Pods, PodOf(plan, s))
+	}
+	return p
+}
+
+// PodOf is the answer to one pod; s is the node after the plan.
+func PodOf(p *node.Plan, s *node.State) PlanPod {
+	out := PlanPod{
+		Pod: p.Pod.ID(), UID: p.Pod.UID, QoS: p.Pod.QoS.String(),
+		Admitted: p.Grant != nil, Known: p.Known, Notes: p.Trace.Notes, Estimated: p.Pod.Estimated,
+	}
+	if p.Rejection != nil {
+		out.Rejection = planRejection(p.Rejection)
+		return out
+	}
+	g, m := p.Grant, s.Machine()
+	out.Pool, out.PoolMemory = g.Pool.String(), BlocksOf(g.PoolMemory)
+	if !g.Pool.IsEmpty() {
+		out.NUMANodes = m.NodesOf(g.Pool).Nodes()
+	}
+	out.Quota = milliCPUs(g.Pod.CPULimit)
+	if g.LiftsPodQuota(s.Policy()) {
+		out.Quota = "lifted"
+	}
+	for _, remark := range s.UnknownDevices(g) {
+		if !slices.Contains(out.Notes, remark) {
+			out.Notes = append(slices.Clone(out.Notes), remark)
+		}
+	}
+	if out.Offline = s.OfflineOf(g).String(); out.Offline != "" {
+		out.Notes = append(slices.Clone(out.Notes), degradedNote(s, g))
+	}
+	if p.Before != nil {
+		out.Resize = resizeOf(p.Before, g)
+	}
+	if far := s.Farthest(g); far > node.Near {
+		out.Remote = far.String()
+	}
+	demand, devices := s.Demand(&g.Pod), explain.DevicesOf(s, g)
+	limits, cgroups := s.Limits(g), s.Cgroups(g)
+	for i := range g.Containers {
+		c := planContainer(g, i, s, &demand.Containers[i])
+		c.Quota = quota(limits[i])
+		if s.Displaced(g, i) {
+			cpus, _ := cgroups.Of(i)
+			c.RunsOn = cpus.String()
+		}
+		if devices != nil {
+			c.AllDevices = devices[i]
+		}
+		out.Containers = append(out.Containers, c)
+	}
+	return out
+}
+
+func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDemand) PlanContainer {
+	asked, got := g.Pod.Containers[i], g.Containers[i]
+	c := PlanContainer{
+		Name: asked.Name, Kind: asked.Type.String(), Isolation: g.Isolation(i).String(),
+		CPUs: got.CPUs.String(), Memory: BlocksOf(got.Memory),
+	}
+	for _, h := range got.Devices {
+		if c.Devices == nil {
+			c.Devices = map[string][]string{}
+		}
+		c.Devices[h.Resource] = h.IDs
+	}
+	if !got.CPUs.IsEmpty() {
+		c.NUMANodes = s.Machine().NodesOf(got.CPUs).Nodes()
+	}
+	if !got.MemoryNodes.IsEmpty() {
+		c.MemoryNUMANodes = got.MemoryNodes.Nodes()
+	}
+	if g.Isolation(i) != node.ContainerIsolation && asks.CPUs == 0 {
+		c.Shares = asks.WhyCPUs()
+	}
+	if s.Policy().Topology != node.TopologyNone {
+		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}
+		if got.Affinity.HasMask {
+			c.Affinity.NUMANodes = got.Affinity.Mask.Nodes()
+		}
+	}
+	return c
+}
+
+// degradedNote names the CPUs of a pod that are offline, and the containers that run elsewhere.
+func degradedNote(s *node.State, g *node.Grant) string {
+	note := "degraded: CPUs " + CPUs(s.OfflineOf(g)) + " are offline"
+	cgroups := s.Cgroups(g)
+	var displaced strings.Builder
+	for i := range g.Pod.Containers {
+		if s.Displaced(g, i) {
+			cpus, _ := cgroups.Of(i)
+			displaced.WriteString("; container " + g.Pod.Containers[i].Name + " has no other CPU and runs on " + CPUs(cpus))
+		}
+	}
+	return note + displaced.String()
+}
+
+func quota(l node.Limit) string {
+	switch l.Source {
+	case node.NoCFSQuota:
+		return "lifted"
+	case node.PodLimit:
+		return "pod"
+	case node.NoLimit, node.OwnLimit, node.PodShare:
+	}
+	return milliCPUs(l.Milli)
+}
+
+// BlocksOf are blocks of memory for a document, ordinary memory first.
+func BlocksOf(blocks []memory.Block) []PlanBlock {
+	var out []PlanBlock
+	for _, b := range blocks {
+		out = append(out, PlanBlock{b.Type, b.Size, b.Nodes.Nodes()})
+	}
+	slices.SortStableFunc(out, func(a, b PlanBlock) int { return memoryFirst(a.Type) - memoryFirst(b.Type) })
+	return out
+}
+
+// SumOf adds up blocks of one type on the same NUMA nodes.
+func SumOf(blocks []memory.Block) []PlanBlock {
+	var sums []memory.Block
+	for _, b := range blocks {
+		at := slices.IndexFunc(sums, func(s memory.Block) bool { return s.Type == b.Type && s.Nodes == b.Nodes })
+		if at < 0 {
+			sums = append(sums, b)
+			continue
+		}
+		sums[at].Size += b.Size
+	}
+	return BlocksOf(sums)
+}
+
+// memoryFirst orders ordinary memory before huge pages.
+func memoryFirst(typ string) int {
+	if typ == machine.Memory {
+		return 0
+	}
+	return 1
+}
+
+func planRejection(r *node.Rejection) *PlanRejection {
+	out := &PlanRejection{
+		Reason: string(r.Reason), Rule: r.Rule, Container: r.Container,
+		Resource: r.Resource, Wanted: r.Wanted, Message: r.Detail,
+	}
+	for _, n := range r.Nodes {
+		account := PlanAccount{Node: n.Node, Total: n.Total, Free: n.Free}
+		for _, h := range n.Holders {
+			holder := PlanHolder{Pod: h.Pod, Amount: h.Amount}
+			if h.Nodes.Len() > 1 {
+				holder.NUMANodes = h.Nodes.Nodes()
+			}
+			account.Holders = append(account.Holders, holder)
+		}
+		out.Nodes = append(out.Nodes, account)
+	}
+	return out
+}
+
+func totals(s *node.State) NodeTotals {
+	p := s.Policy()
+	t := NodeTotals{
+		SharedCPUs: s.SharedCPUs().String(), ReservedCPUs: p.ReservedCPUs.String(),
+		ManagesCPUs: p.StaticCPU, ManagesBytes: p.StaticMemory, types: s.Machine().MemoryTypes(),
+		devices: s.Devices().Inventory().Resources(),
+	}
+	capacity, usage := s.Memory().Capacity().Nodes(), s.Memory().Nodes()
+	for i, n := range s.Machine().Nodes() {
+		total := NodeTotal{
+			Node: n.ID,
+			CPUs: s.AllocatableCPUs().IntersectionLen(n.CPUs), FreeCPUs: s.AvailableCPUs().IntersectionLen(n.CPUs),
+		}
+		for k, name := range s.Machine().MemoryTypes() {
+			if p.StaticMemory && capacity[i].Types[k].Listed {
+				total.Memory = append(total.Memory, TypeTotal{name, capacity[i].Types[k].Allocatable, usage[i].Free[k]})
+			}
+		}
+		for _, resource := range t.devices {
+			for _, c := range s.Devices().Counts(resource) {
+				if c.Node == n.ID {
+					total.Devices = append(total.Devices, DeviceTotal{resource, c.Total, c.Free})
+				}
+			}
+		}
+		t.NUMANodes = append(t.NUMANodes, total)
+		if group := usage[i].Group; group.Len() > 1 && group.Lowest() == n.ID {
+			t.Groups = append(t.Groups, group.Nodes())
+		}
+	}
+	slices.SortFunc(t.Groups, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	return t
+}

@@ -1,0 +1,126 @@
+package view
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+)
+
+// rejected are pods that were rejected with the same sentence.
+type rejected struct {
+	pods []string
+	// PlanRejection is that of the last one.
+	*PlanRejection
+	// differ is set where the others found other amounts on the NUMA nodes.
+	differ bool
+}
+
+// rejections are those of a plan in the order of their first pods.
+func (p Plan) rejections() []*rejected {
+	type sentence struct{ reason, rule, container, resource, message string }
+	var all []*rejected
+	known := map[sentence]*rejected{}
+	for _, pod := range p.Pods {
+		r := pod.Rejection
+		if r == nil {
+			continue
+		}
+		key := sentence{r.Reason, r.Rule, r.Container, r.Resource, r.Message}
+		same := known[key]
+		if same == nil {
+			same = &rejected{PlanRejection: r}
+			known[key] = same
+			all = append(all, same)
+		}
+		same.pods = append(same.pods, pod.Pod)
+		same.differ = same.differ || !reflect.DeepEqual(same.Nodes, r.Nodes)
+		same.PlanRejection = r
+	}
+	return all
+}
+
+// maxNames is how many of several pods are named.
+const maxNames = 3
+
+// text prints the pods, the sentence and the account of the NUMA nodes. Verbose names the rule.
+func (r *rejected) text(style terminal.Style, verbose bool) string {
+	var out strings.Builder
+	who := r.pods[0] + ":"
+	if len(r.pods) > 1 {
+		who = Number(len(r.pods)) + " pods:"
+	}
+	out.WriteString(style.Paragraph("", "  ", terminal.Bad.Of("rejected"), terminal.Strong.Of(who), terminal.Bad.Of(r.Reason)))
+	if len(r.pods) > 1 {
+		out.WriteString(style.Paragraph("  ", "  ", terminal.Plain.Of(names(r.pods))))
+	}
+	message := r.Message
+	if verbose {
+		message += " (" + r.Rule + ")"
+	}
+	if r.Container != "" {
+		message = "container " + r.Container + ": " + message
+	}
+	out.WriteString(style.Paragraph("  ", "  ", terminal.Plain.Of(message)))
+	if len(r.Nodes) == 0 {
+		return out.String()
+	}
+	if r.differ {
+		out.WriteString(style.Paragraph("  ", "  ", terminal.Faint.Of("as the last of them found the NUMA nodes:")))
+	}
+	t := terminal.Table{Columns: terminal.Columns(">  NUMA NODE", ">FOR PODS", ">FREE", "ASSIGNED TO")}
+	for _, n := range r.Nodes {
+		if n.Total > 0 {
+			t.Row(strconv.Itoa(n.Node), number(r.Resource, n.Total), number(r.Resource, n.Free), holders(r.Resource, n.Holders))
+		}
+	}
+	return out.String() + t.Text(style)
+}
+
+// names lists pods, a few of them if there are many.
+func names(pods []string) string {
+	if len(pods) <= maxNames+1 {
+		return strings.Join(pods, ", ")
+	}
+	return strings.Join(pods[:maxNames], ", ") + " and " + Number(len(pods)-maxNames) + " more"
+}
+
+// maxHolders is how many pods are named for one NUMA node: the largest are what one can act on.
+const maxHolders = 4
+
+func holders(resource string, all []PlanHolder) string {
+	var parts []string
+	for i, h := range all {
+		if i == maxHolders {
+			parts = append(parts, fmt.Sprintf("and %d more pods", len(all)-i))
+			break
+		}
+		text := h.Pod + " " + number(resource, h.Amount)
+		if len(h.NUMANodes) > 0 {
+			text += " on " + nodeList(h.NUMANodes)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// notes are the notes on the pods, each with all the pods that it is about.
+func (p Plan) notes() [][]terminal.Cell {
+	var order []string
+	pods := map[string][]string{}
+	for _, pod := range p.Pods {
+		for _, note := range pod.Notes {
+			if pods[note] == nil {
+				order = append(order, note)
+			}
+			pods[note] = append(pods[note], pod.Pod)
+		}
+	}
+	var notes [][]terminal.Cell
+	for _, note := range order {
+		notes = append(notes, []terminal.Cell{terminal.Warn.Of("note"), terminal.Strong.Of(names(pods[note]) + ":"), terminal.Plain.Of(note)})
+	}
+	return notes
+}

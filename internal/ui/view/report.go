@@ -1,0 +1,156 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+)
+
+// Report is how a node is used: what `paddock report` prints.
+type Report struct {
+	Machine string         `json:"machine"`
+	Policy  string         `json:"policy"`
+	Usage   explain.Report `json:"usage"`
+}
+
+// Text prints the report for people.
+func (r Report) Text(style terminal.Style) string {
+	var out strings.Builder
+	out.WriteString(head(style, r.Machine, r.Policy))
+	if r.Usage.ManagesCPUs {
+		out.WriteString("\n" + r.cpus().Text(style))
+	}
+	if r.Usage.ManagesMemory {
+		out.WriteString("\n" + r.memory().Text(style))
+	}
+	for _, n := range r.Usage.Nodes {
+		if n.Lost != "" {
+			out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("lost to alignment"), terminal.Plain.Of(fmt.Sprintf("NUMA node %d: %s", n.Node, lostText(n)))))
+		}
+	}
+	for _, i := range r.Usage.Idle {
+		out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("idle in the pool"), terminal.Strong.Of(i.Pod+":"), terminal.Plain.Of(idleText(i))))
+	}
+	if len(r.Usage.Remote) > 0 {
+		out.WriteString("\n" + style.Paragraph("", "  ", terminal.Strong.Of("Devices on other NUMA nodes than the CPUs or memory of their containers")))
+		out.WriteString(r.remote().Text(style))
+	}
+	for _, u := range r.Usage.Unknown {
+		for _, remark := range u.Remarks {
+			out.WriteString(style.Paragraph("", "  ", terminal.Warn.Of("unknown"), terminal.Strong.Of(u.Pod+":"), terminal.Plain.Of(remark)))
+		}
+	}
+	if r.Usage.ManagesCPUs || r.Usage.ManagesMemory {
+		out.WriteString("\n" + style.Paragraph("", "  ", terminal.Strong.Of("The largest pod of one container that would be admitted now, by topology policy")))
+		out.WriteString(r.largest().Text(style))
+	}
+	return out.String()
+}
+
+func lostText(n explain.NodeReport) string {
+	var parts []string
+	if n.LostCPUs > 0 {
+		parts = append(parts, Count(n.LostCPUs, "CPU"))
+	}
+	if n.LostMemory > 0 {
+		parts = append(parts, request.RoundedBytes(n.LostMemory))
+	}
+	return strings.Join(parts, " and ") + ": " + n.Lost
+}
+
+func idleText(i explain.Idle) string {
+	var parts []string
+	if i.Count > 0 {
+		parts = append(parts, fmt.Sprintf("%d of its pool's %d CPUs (%s)", i.Count, i.Pool, ShortCPUs(i.CPUs)))
+	}
+	for _, m := range i.Memory {
+		parts = append(parts, m.Text())
+	}
+	return strings.Join(parts, " and ") + ": no container shares the pool's rest (KEP-5526, Underutilization); lower the pod-level request"
+}
+
+func (r Report) cpus() *terminal.Table {
+	t := &terminal.Table{Columns: terminal.Columns(">NUMA NODE")}
+	for _, title := range []string{"CPUS", "EXCLUSIVE", "POOLED", "IDLE IN POOLS", "RESERVED", "FREE", "SHARED POOL"} {
+		t.Columns = append(t.Columns, terminal.Column{Title: title, Align: terminal.Right})
+	}
+	var sum explain.CPUReport
+	row := func(name string, c explain.CPUReport) {
+		cells := []string{name}
+		for _, n := range []int{c.Total, c.Exclusive, c.Pooled, c.Idle, c.Reserved, c.Free, c.Shared} {
+			cells = append(cells, strconv.Itoa(n))
+		}
+		t.Row(cells...)
+	}
+	for _, n := range r.Usage.Nodes {
+		if c := n.CPUs; c.Total > 0 {
+			row(strconv.Itoa(n.Node), c)
+			sum = explain.CPUReport{
+				Total: sum.Total + c.Total, Exclusive: sum.Exclusive + c.Exclusive, Pooled: sum.Pooled + c.Pooled, Idle: sum.Idle + c.Idle,
+				Reserved: sum.Reserved + c.Reserved, Free: sum.Free + c.Free, Shared: sum.Shared + c.Shared,
+			}
+		}
+	}
+	row("all", sum)
+	return t
+}
+
+func (r Report) memory() *terminal.Table {
+	t := &terminal.Table{Columns: terminal.Columns(">NUMA NODE", "TYPE", ">TOTAL", ">EXCLUSIVE", ">POOLED", ">RESERVED", ">FREE", "GROUP")}
+	for _, n := range r.Usage.Nodes {
+		for _, m := range n.Memory {
+			group := ""
+			if len(m.Group) > 0 {
+				group = nodeList(m.Group)
+			}
+			t.Row(strconv.Itoa(n.Node), m.Type, request.RoundedBytes(m.Total), request.RoundedBytes(m.Exclusive), request.RoundedBytes(m.Pooled), request.RoundedBytes(m.Reserved), request.RoundedBytes(m.Free), group)
+		}
+	}
+	return t
+}
+
+func (r Report) largest() *terminal.Table {
+	t := &terminal.Table{Columns: terminal.Columns("POLICY", ">MOST CPUS", ">WITH AT LEAST", ">LOST", ">MOST MEMORY, NO CPUS", ">LOST", ">IN PROPORTION", ">LOST", "")}
+	for _, l := range r.Usage.Largest {
+		name := terminal.Cell{Text: l.Policy}
+		if l.Now {
+			name = terminal.Strong.Of(l.Policy + " (now)")
+		}
+		if l.Wrong != "" {
+			t.Cells(name, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Cell{}, terminal.Faint.Of(l.Wrong))
+			continue
+		}
+		least, share := "", ""
+		if l.Memory > 0 {
+			least = request.RoundedBytes(l.Memory)
+		}
+		if r.Usage.ManagesMemory && r.Usage.ManagesCPUs {
+			share = orMore(fmt.Sprintf("%d CPUs, %s", l.Share, request.RoundedBytes(l.ShareBytes)), l.MoreShare)
+		}
+		cells := []terminal.Cell{name, {Text: orMore(strconv.Itoa(l.CPUs), l.MoreCPUs)}, {Text: least}, terminal.Warn.Of(lostCount(l.LostCPUs, request.CPU))}
+		if r.Usage.ManagesMemory {
+			cells = append(cells, terminal.Cell{Text: orMore(request.RoundedBytes(l.Bytes), l.MoreBytes)}, terminal.Warn.Of(lostCount(int(l.LostBytes), "memory")), terminal.Cell{Text: share}, terminal.Warn.Of(lostCount(l.LostShare, request.CPU)))
+		}
+		t.Cells(cells...)
+	}
+	return t
+}
+
+// orMore marks an amount of which the search ended before it had looked at everything larger.
+func orMore(text string, more bool) string {
+	if more {
+		return text + " or more"
+	}
+	return text
+}
+
+func lostCount(n int, resource string) string {
+	if n <= 0 {
+		return ""
+	}
+	return number(resource, int64(n))
+}

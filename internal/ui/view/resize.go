@@ -1,0 +1,101 @@
+package view
+
+import (
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// PlanResize is what a pod had before it was resized, and the CPUs with which it was admitted.
+type PlanResize struct {
+	// PoolBefore are the CPUs and PoolMemoryBefore the memory of a pod-level pod.
+	PoolBefore       string      `json:"poolCPUsBefore,omitempty"`
+	PoolMemoryBefore []PlanBlock `json:"poolMemoryBefore,omitempty"`
+	// PoolBaseline and those of the containers are CPUs that no resize takes away.
+	PoolBaseline string        `json:"poolBaselineCPUs,omitempty"`
+	Containers   []PlanResized `json:"containers"`
+}
+
+// PlanResized is what one container had before.
+type PlanResized struct {
+	Name     string      `json:"name"`
+	CPUs     string      `json:"cpusBefore,omitempty"`
+	Memory   []PlanBlock `json:"memoryBefore,omitempty"`
+	Baseline string      `json:"baselineCPUs,omitempty"`
+}
+
+func resizeOf(old, now *node.Grant) *PlanResize {
+	r := &PlanResize{PoolBefore: old.Pool.String(), PoolMemoryBefore: BlocksOf(old.PoolMemory), PoolBaseline: now.BaselineOfPool().String()}
+	for i := range old.Containers {
+		r.Containers = append(r.Containers, PlanResized{
+			Name: old.Pod.Containers[i].Name, CPUs: old.Containers[i].CPUs.String(), Memory: BlocksOf(old.Containers[i].Memory),
+			Baseline: now.BaselineOf(i).String(),
+		})
+	}
+	return r
+}
+
+// resized counts the pods that are resized.
+func (p Plan) resized() (n int) {
+	for _, pod := range p.Pods {
+		if pod.Resize != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// resizeText has a sentence for the pool and for each container of which something changes.
+func (p PlanPod) resizeText(style terminal.Style) string {
+	text := ""
+	line := func(who string, change string) {
+		if change != "" {
+			text += style.Paragraph("", "  ", terminal.Good.Of("resized"), terminal.Strong.Of(p.Pod+who+":"), terminal.Plain.Of(change))
+		}
+	}
+	line("", changeText(p.Resize.PoolBefore, p.Pool, p.Resize.PoolMemoryBefore, p.PoolMemory))
+	for i, c := range p.Containers {
+		was := p.Resize.Containers[i]
+		line("/"+c.Name, changeText(was.CPUs, c.CPUs, was.Memory, c.Memory))
+	}
+	if text == "" { // Only what is not placed changes: shared CPUs and quotas.
+		return style.Paragraph("", "  ", terminal.Good.Of("resized"), terminal.Strong.Of(p.Pod+":"), terminal.Plain.Of("its CPUs and NUMA nodes stay as they are"))
+	}
+	return text
+}
+
+// changeText is what CPUs and memory become: "CPUs 1,9, and 3,11 more; memory 2 GiB, then 4 GiB".
+func changeText(was, now string, blocksBefore, blocks []PlanBlock) string {
+	a, errA := cpuset.Parse(was)
+	b, errB := cpuset.Parse(now)
+	text := ""
+	add := func(part string) {
+		if text != "" {
+			text += "; "
+		}
+		text += part
+	}
+	if errA == nil && errB == nil && !a.Equal(b) {
+		if more := b.Difference(a); !more.IsEmpty() {
+			add("gets CPUs " + CPUs(more))
+		}
+		if less := a.Difference(b); !less.IsEmpty() {
+			add("gives back CPUs " + CPUs(less))
+		}
+	}
+	if from, to := blocksText(blocksBefore), blocksText(blocks); from != to {
+		add("memory " + from + ", then " + to)
+	}
+	if from, to := placesText(blocksBefore), placesText(blocks); from != to {
+		add("memory on NUMA nodes " + from + ", then " + to)
+	}
+	return text
+}
+
+// placesText is where blocks are; those of one container are on the same NUMA nodes.
+func placesText(blocks []PlanBlock) string {
+	if len(blocks) == 0 {
+		return "none"
+	}
+	return nodeList(blocks[0].NUMANodes)
+}

@@ -1,0 +1,230 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// Moment is an entry of the history for readers.
+type Moment struct {
+	Generation uint64    `json:"generation"`
+	At         time.Time `json:"at"`
+	// Change describes the difference from the entry before.
+	Change string `json:"change"`
+}
+
+// History is the answer to /api/history, the oldest entry first.
+type History struct {
+	Instance string   `json:"instance"`
+	Moments  []Moment `json:"moments"`
+	// Rejections is the number of all rejections so far.
+	Rejections int `json:"refusals"`
+	// Notice is the reason why the map is not in force now.
+	Notice string `json:"notice,omitempty"`
+	// Warning is a problem that the map does not show.
+	Warning string `json:"warning,omitempty"`
+}
+
+// State is the answer to /api/state.
+type State struct {
+	Instance string    `json:"instance"`
+	At       time.Time `json:"at"`
+	Summary  string    `json:"summary"`
+	// Moves are the moves that are under way, in a sentence each.
+	Moves []string `json:"moves"`
+	nodemap.Map
+}
+
+// Pod is the answer to /api/pods/{uid}.
+type Pod struct {
+	nodemap.Pod
+	// Since is the time of admission; absent if that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
+	// that would be made if the pod came to this state now.
+	DecisionUnknown bool   `json:"anew,omitempty"`
+	Explanation     string `json:"explanation"`
+}
+
+// fail answers with an error.
+func fail(rw http.ResponseWriter, status int, text string) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	_ = json.NewEncoder(rw).Encode(map[string]string{"error": text})
+}
+
+// asked returns the moment of a request: that of its revision, or the last. If there is none, it
+// has answered the request.
+func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
+	last, there := w.now()
+	if !there {
+		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
+		return moment{}, false
+	}
+	text := r.URL.Query().Get("generation")
+	if text == "" {
+		return last, true
+	}
+	generation, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("revision %q is not a number", text))
+		return moment{}, false
+	}
+	w.mu.Lock()
+	kept := w.history.kept()
+	w.mu.Unlock()
+	i := after(kept, generation)
+	if i == 0 || kept[i-1].state.Generation() != generation {
+		fail(rw, http.StatusNotFound, fmt.Sprintf("revision %d is not kept; the history goes from %d to %d",
+			generation, kept[0].state.Generation(), last.state.Generation()))
+		return moment{}, false
+	}
+	return kept[i-1], true
+}
+
+func (w *Web) mapOf(m moment) nodemap.Map {
+	return nodemap.Of(w.config.Machine, w.config.Policy, m.state, m.slots)
+}
+
+func (w *Web) serveMap(rw http.ResponseWriter, r *http.Request) {
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	as, ok := looked(rw, r)
+	if !ok {
+		return
+	}
+	if svg, err := w.picture(r.Context(), m, as); well(rw, r, err) {
+		send(rw, picture, svg)
+	}
+}
+
+// picture is the type of a map.
+const picture = "image/svg+xml"
+
+// looked is how a request wants the map: ?colour=namespace, ?legend=no. If that is unknown it has
+// answered.
+func looked(rw http.ResponseWriter, r *http.Request) (look, bool) {
+	by, err := nodemap.ParseGrouping(r.URL.Query().Get("colour"))
+	if err != nil {
+		fail(rw, http.StatusBadRequest, "colour: "+err.Error())
+		return look{}, false
+	}
+	legend := r.URL.Query().Get("legend")
+	if legend != "" && legend != "no" {
+		fail(rw, http.StatusBadRequest, fmt.Sprintf("legend: %q is unknown; want no, or nothing", legend))
+		return look{}, false
+	}
+	return look{by, legend == "no"}, true
+}
+
+func (w *Web) svg(m moment, as look) ([]byte, error) {
+	shown := w.mapOf(m).ColouredBy(as.by)
+	if as.folded {
+		shown = shown.WithoutLegend()
+	}
+	var svg bytes.Buffer
+	err := shown.SVG(&svg, false)
+	return svg.Bytes(), err
+}
+
+func (w *Web) serveState(rw http.ResponseWriter, r *http.Request) {
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	if as, ok := looked(rw, r); ok {
+		w.answer(rw, r, func() (any, error) {
+			shown := w.mapOf(m).ColouredBy(as.by)
+			return State{Instance: w.instance, At: m.at, Summary: shown.Summary(), Moves: shown.Moves(), Map: shown}, nil
+		})
+	}
+}
+
+func (w *Web) serveHistory(rw http.ResponseWriter, r *http.Request) {
+	w.now()
+	w.mu.Lock()
+	kept, count := w.history.kept(), w.rejections.count
+	w.mu.Unlock()
+	w.answer(rw, r, func() (any, error) {
+		now := w.notice()
+		return History{Instance: w.instance, Moments: documents(kept, 0), Rejections: count, Notice: now.Text, Warning: now.Warning}, nil
+	})
+}
+
+// documents are the entries of the moments from that position on.
+func documents(kept []moment, from int) []Moment {
+	out := []Moment{}
+	for i := from; i < len(kept); i++ {
+		m := kept[i]
+		entry := Moment{Generation: m.state.Generation(), At: m.at}
+		if i > 0 {
+			entry.Change = changeText(kept[i-1].state, m.state)
+		} else {
+			entry.Change = changeText(nil, m.state)
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+func (w *Web) serveRejections(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	list := w.rejections.list
+	w.mu.Unlock()
+	w.answer(rw, r, func() (any, error) {
+		out := make([]Rejected, 0, len(list))
+		for i := len(list) - 1; i >= 0 && r.Context().Err() == nil; i-- {
+			out = append(out, list[i].document())
+		}
+		return out, nil
+	})
+}
+
+func (w *Web) servePod(rw http.ResponseWriter, r *http.Request) {
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	w.answer(rw, r, func() (any, error) { return w.podOf(m, r.PathValue("uid")) })
+}
+
+func (w *Web) podOf(m moment, uid string) (Pod, error) {
+	for _, p := range w.mapOf(m).Pods {
+		if p.UID != uid {
+			continue
+		}
+		g, _ := m.state.Grant(uid)
+		from := w.origin(m.state, g)
+		return Pod{
+			Pod: p, Since: from.since, DecisionUnknown: !from.decided,
+			Explanation: view.ExplanationOf(from.base, admissionOf(from.base, g), nil).Text(terminal.Style{}, false),
+		}, nil
+	}
+	return Pod{}, &problem{http.StatusNotFound, fmt.Sprintf("no pod with UID %q in revision %d", uid, m.state.Generation())}
+}
+
+// origin is the admission of a pod. A grant of the same UID with another sequence is another
+// admission.
+func (w *Web) origin(s *node.State, g *node.Grant) admittedAt {
+	w.mu.Lock()
+	admitted, seen := w.admitted[g.Pod.UID]
+	w.mu.Unlock()
+	switch {
+	case !seen || admitted.revision != g.Sequence:
+		return admittedAt{s.Release(g.Pod.UID), nil, false}
+	case admitted.base == nil || g.Resized != 0: // The decision that admitted it was about another request.
+		return admittedAt{s.Release(g.Pod.UID), &admitted.at, false}
+	}
+	return admittedAt{admitted.base, &admitted.at, true}
+}

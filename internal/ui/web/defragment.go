@@ -1,0 +1,46 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// serveDefragment serves which moves of running pods make room for a larger pod. It searches, as
+// many at a time as for remedies.
+func (w *Web) serveDefragment(rw http.ResponseWriter, r *http.Request) {
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	query := r.URL.Query()
+	wish := explain.Wish{Moves: explain.MaxDefragMoves, Bytes: 1 << 62, All: query.Get("all") == "true"}
+	if text := query.Get("moves"); text != "" {
+		var err error
+		if wish.Moves, err = strconv.Atoi(text); err != nil || wish.Moves < 1 || wish.Moves > explain.MaxDefragMoves {
+			fail(rw, http.StatusBadRequest, fmt.Sprintf("moves %.80q: want a number from 1 to %d", text, explain.MaxDefragMoves))
+			return
+		}
+	}
+	if text := query.Get("bytes"); text != "" {
+		var err error
+		if wish.Bytes, err = strconv.ParseInt(text, 10, 64); err != nil || wish.Bytes < 0 {
+			fail(rw, http.StatusBadRequest, fmt.Sprintf("bytes %.80q: want a number of bytes", text))
+			return
+		}
+	}
+	body, ok := w.compute(rw, r, w.searches, func() ([]byte, error) {
+		found, _, err := explain.Defragment(r.Context(), m.state, wish)
+		if err != nil {
+			return nil, err
+		}
+		return document(view.Defragmentation{Machine: w.config.Machine, Policy: w.config.Policy, Defragmentation: found})
+	})
+	if ok {
+		rw.Header().Set(NoticeHeader, w.notice().Text)
+		send(rw, "application/json", body)
+	}
+}

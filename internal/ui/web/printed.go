@@ -1,0 +1,87 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+// NoticeHeader is in the answers of what commands print: why the state is not in force now. Without
+// it, it is.
+const NoticeHeader = "Paddock-Notice"
+
+// MinWidth and MaxWidth limit a map in a terminal, in characters. Below the least nothing is
+// legible; the most is a wall of screens.
+const (
+	MinWidth     = 20
+	defaultWidth = 120
+	MaxWidth     = 1000
+)
+
+// servePrinted serves the map as "paddock map" prints it: in a form, for a terminal of a width.
+func (w *Web) servePrinted(rw http.ResponseWriter, r *http.Request) {
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	query, width := r.URL.Query(), defaultWidth
+	if text := query.Get("width"); text != "" {
+		var err error
+		if width, err = strconv.Atoi(text); err != nil || width < MinWidth || width > MaxWidth {
+			fail(rw, http.StatusBadRequest, fmt.Sprintf("width %q: want a number from %d to %d", text, MinWidth, MaxWidth))
+			return
+		}
+	}
+	color := query.Get("color") == "true"
+	printed, ok := w.compute(rw, r, w.answers, func() ([]byte, error) { return w.printed(m, query.Get("form"), color, width) })
+	if !ok {
+		return
+	}
+	rw.Header().Set(NoticeHeader, w.notice().Text)
+	// For a command, whatever the form: a browser shows it as text.
+	send(rw, "text/plain; charset=utf-8", printed)
+}
+
+func (w *Web) printed(m moment, form string, color bool, width int) ([]byte, error) {
+	var printed bytes.Buffer
+	var err error
+	switch shown := w.mapOf(m); form {
+	case "term":
+		printed.WriteString(shown.Term(terminal.Style{Color: color, Width: width}))
+	case "svg":
+		err = shown.SVG(&printed, true)
+	case "html":
+		err = shown.HTML(&printed)
+	case "json":
+		err = json.NewEncoder(&printed).Encode(shown)
+	default:
+		err = &problem{http.StatusBadRequest, fmt.Sprintf("form %q: want term, svg, html or json", form)}
+	}
+	return printed.Bytes(), err
+}
+
+// serveReport serves how the node is divided. It searches for the largest pods, as many at a time
+// as for remedies.
+func (w *Web) serveReport(rw http.ResponseWriter, r *http.Request) {
+	m, ok := w.asked(rw, r)
+	if !ok {
+		return
+	}
+	body, ok := w.compute(rw, r, w.searches, func() ([]byte, error) {
+		usage, err := explain.Usage(r.Context(), m.state)
+		if err != nil {
+			return nil, err
+		}
+		return document(view.Report{Machine: w.config.Machine, Policy: w.config.Policy, Usage: usage})
+	})
+	if ok {
+		rw.Header().Set(NoticeHeader, w.notice().Text)
+		send(rw, "application/json", body)
+	}
+}

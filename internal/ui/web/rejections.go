@@ -1,0 +1,152 @@
+package web
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/ui/view"
+)
+
+const (
+	// maxRejections is how many rejections are kept; a repeated one of the same pod is counted.
+	maxRejections = 100
+	// maxRejectionBytes is how much memory they may need together. The newest is always kept.
+	maxRejectionBytes = 16 << 20
+)
+
+// rejection is a pod that was not admitted, with everything that an explanation needs. Of the other
+// pods it has only the names in the account. A stored rejection never changes.
+type rejection struct {
+	pod        request.Pod
+	generation uint64          // of the state that the decision is based on
+	rejection  *node.Rejection // the reason and the account; nil if err is set
+	err        error           // set if the pod fitted and the state could not be written
+	// base is the state that the decision is based on, without its grants: planning on it gives the
+	// explanation. It is nil for a decision before a restart.
+	base *node.State
+	// first and last are the times of the rejections for the same reason, times is their number.
+	first, last time.Time
+	times       int
+	number      int // of all rejections, ascending
+	bytes       int // about the memory that it needs
+}
+
+// rejections are the last ones, the newest at the end.
+type rejections struct {
+	list  []rejection
+	count int
+}
+
+// add keeps a rejection.
+func (r *rejections) add(d engine.Decision, at time.Time) {
+	n := rejection{
+		pod: d.Plan.Pod, generation: d.Plan.Base, rejection: d.Plan.Rejection, err: d.Err, base: d.Base.Bare(),
+		first: at, last: at, times: 1, number: r.count + 1,
+	}
+	n.pod.ResourceClaims = nil // They explain nothing.
+	if i := slices.IndexFunc(r.list, n.same); i >= 0 {
+		n.first, n.times = r.list[i].first, r.list[i].times+1
+	}
+	r.keep(n)
+}
+
+// keep adds the newest rejection. It replaces, and counts, earlier ones that are the same.
+func (r *rejections) keep(n rejection) {
+	r.count = n.number
+	n.bytes = podBytes(n.pod)
+	if n.rejection != nil {
+		for _, account := range n.rejection.Nodes {
+			n.bytes += 64 + 96*len(account.Holders)
+		}
+		if m := n.rejection.Misfit; m != nil {
+			n.bytes += givenBytes*len(m.Devices) + 64*len(m.Short)
+		}
+	}
+	list := append(slices.DeleteFunc(slices.Clone(r.list), n.same), n)
+	bytes, keep := 0, 0
+	for keep < min(len(list), maxRejections) {
+		if bytes += list[len(list)-1-keep].bytes; bytes > maxRejectionBytes && keep > 0 {
+			break
+		}
+		keep++
+	}
+	r.list = slices.Clone(list[len(list)-keep:])
+}
+
+// givenBytes is about how much memory a given device needs: five strings, their text and a mask.
+const givenBytes = 160
+
+// podBytes is about the memory that a pod needs.
+func podBytes(pod request.Pod) int {
+	bytes := 1<<10 + len(pod.DevicesUnknown)
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		bytes += 320 + 32*(len(c.Memory)+len(c.Devices)+len(c.MemoryRequest)+len(c.MemoryLimit)+len(c.HugePages)+len(c.Claims)) + len(c.Name) + givenBytes*len(c.Given)
+	}
+	for i := range pod.Stock {
+		bytes += 64 + 16*len(pod.Stock[i].Places)
+	}
+	return bytes
+}
+
+// same reports whether the pod was rejected for the same reason.
+func (n rejection) same(m rejection) bool {
+	if n.pod.UID != m.pod.UID || (n.err == nil) != (m.err == nil) {
+		return false
+	}
+	if n.rejection == nil || m.rejection == nil {
+		return n.rejection == nil && m.rejection == nil
+	}
+	return n.rejection.Error() == m.rejection.Error()
+}
+
+// plan makes the decision again, with the account as it was.
+func (n rejection) plan() *node.Plan {
+	p := n.base.Plan(n.pod)
+	p.Rejection = n.rejection
+	return p
+}
+
+// explanation is the decision, or, if it was before a restart, the account.
+func (n rejection) explanation() view.Explanation {
+	if !n.before() {
+		return view.ExplanationOf(n.base, n.plan(), nil)
+	}
+	e := view.AccountOf(n.pod, n.rejection)
+	e.Standing = []string{decidedBefore}
+	return e
+}
+
+// Rejected is a rejection for readers.
+type Rejected struct {
+	Number int       `json:"number"`
+	Pod    string    `json:"pod"`
+	UID    string    `json:"uid"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	Times  int       `json:"times"`
+	// Generation is the revision of the state that was asked the last time.
+	Generation uint64 `json:"generation"`
+	// Error is the reason why a pod that fits was not admitted: the state could not be written.
+	Error string `json:"error,omitempty"`
+	// Rejection is the reason with the account, Explanation has the steps of the decision, as text.
+	Rejection   *view.PlanRejection `json:"refusal,omitempty"`
+	Explanation string              `json:"explanation,omitempty"`
+}
+
+// document is the rejection for readers.
+func (n rejection) document() Rejected {
+	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Generation: n.generation}
+	if n.err != nil {
+		out.Error = n.err.Error()
+	}
+	if n.rejection != nil {
+		e := n.explanation()
+		out.Rejection, out.Explanation = e.Answer.Rejection, e.Text(terminal.Style{}, false)
+	}
+	return out
+}

@@ -1,0 +1,284 @@
+// Package web serves the live map of a node: one page, its numbers, and a stream of changes.
+//
+// It gets every written state (engine.Observer) and keeps the last ones, as many as Kept and
+// maxHistoryBytes allow. No request changes anything. The engine never waits for it: expensive
+// answers are computed when a page asks for them, from a state that does not change and without a
+// lock. A few are computed at a time, a few more wait, and all others are rejected at once (503).
+// Searches have turns of their own, so that a slow one delays no other page. What waits or searches
+// ends when its reader has gone, and an answer is sent after its turn, so that a slow reader delays
+// no other one. A picture is drawn once for each state.
+//
+// Explanations are not stored. The web keeps the pod of each decision and the state before it
+// without its grants (node.State.Bare), and for rejections the account. Planning again gives the
+// same answer. So the memory for a decision does not grow with the pods on the node.
+//
+// The journal survives a restart: rejections with their accounts, and the times of admission. The
+// agent writes it and passes it in again; see Journal and Restore.
+//
+// The page is part of the program and loads nothing from other hosts; its content security policy
+// allows nothing else. It names pods, so it is for clients on the node: internal/base/access guards
+// it, and everything else that is served at the same address.
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"io"
+	"io/fs"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/docs/rules"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/ui/nodemap"
+	"github.com/paddock-project/paddock/internal/ui/webui"
+)
+
+//go:embed page
+var page embed.FS
+
+// maxStreams is how many pages can follow the changes at a time.
+const maxStreams = 32
+
+// Config is the web's environment.
+type Config struct {
+	// Machine and Policy are names for people.
+	Machine, Policy string
+	// Snapshot is the present state; nil while there is none. It must not wait, and several
+	// goroutines may call it at any time.
+	Snapshot func() *engine.Snapshot
+	// Notice returns the reason why the map is not in force, for example another manager that
+	// assigns CPUs on this node; empty: it is. It must not wait, and several goroutines may call it
+	// at any time. Nil: the map is always in force.
+	Notice func() string
+	// Warning returns a problem that the map does not show, for example a manifest that cannot be
+	// used; empty: none. It has the same limits as Notice. Nil: there is never one.
+	Warning func() string
+	// Veto returns why the last resize of a pod was rejected, by its UID; empty: it was not. It has
+	// the same limits as Notice. Nil: no resize is ever rejected.
+	Veto func(uid string) string
+	// Now and After are the clock.
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time
+}
+
+// Web observes the engine and serves the map. It is safe for use by several goroutines.
+type Web struct {
+	config Config
+	// instance shows pages that the program was restarted.
+	instance string
+	streams  chan struct{}
+
+	mu         sync.Mutex // only for short times: the engine waits for it
+	history    history
+	rejections rejections
+	// admitted are the decisions about the pods that are there, by UID.
+	admitted map[string]admission
+	changed  chan struct{} // closed with the next change
+	// edition counts the changes of the journal, edited has an element when there was one.
+	edition uint64
+	edited  chan struct{}
+
+	// answers are computed from a moment, without a lock.
+	answers *webui.Turns
+	// pictures have turns of their own: most readers who wait for one wait for the same.
+	pictures *webui.Turns
+	draw     func(moment, look) ([]byte, error)
+	drawing  sync.Mutex // only for short times
+	rendered rendered
+
+	// searches take longer than answers; search is explain.Search.
+	searches *webui.Turns
+	search   func(context.Context, *node.State, request.Pod) (explain.Remedies, error)
+	finding  sync.Mutex // only for short times
+	searched searched
+}
+
+const (
+	// maxSearches is how many searches run at a time. Each is limited, ends when its reader has
+	// gone, and uses one CPU. As many wait as two pages ask for at once: one for a rejection, and
+	// a picture for each proposal.
+	maxSearches, waitingSearches = 4, 32
+	// maxAnswers is how many answers are computed at a time, of some milliseconds each. A page asks
+	// for a few at once, and there are maxStreams of them.
+	maxAnswers, waitingAnswers = 4, 128
+	// maxPictures is how many pictures are drawn at a time, and waitingPictures two for each page.
+	maxPictures, waitingPictures = 2, 64
+)
+
+// admission is the time at which a pod was admitted, the sequence of its grant, and the state that
+// the decision is based on, without its grants: nil for a decision before a restart.
+type admission struct {
+	base     *node.State
+	at       time.Time
+	revision uint64
+}
+
+// rendered are the pictures of the state that was asked for last.
+type rendered struct {
+	state *node.State
+	svg   map[look][]byte
+}
+
+// look is how a picture is drawn.
+type look struct {
+	by     nodemap.Grouping
+	folded bool
+}
+
+var _ engine.Observer = (*Web)(nil)
+
+// New returns a Web without a state.
+func New(c Config) *Web {
+	w := &Web{
+		config: c, instance: rand.Text(), streams: make(chan struct{}, maxStreams),
+		admitted: map[string]admission{}, changed: make(chan struct{}), edited: make(chan struct{}, 1),
+		answers: webui.NewTurns(maxAnswers, waitingAnswers), pictures: webui.NewTurns(maxPictures, waitingPictures), searches: webui.NewTurns(maxSearches, waitingSearches),
+		search: func(ctx context.Context, s *node.State, pod request.Pod) (explain.Remedies, error) {
+			return explain.Search(ctx, s, pod)
+		},
+	}
+	w.draw = w.svg
+	return w
+}
+
+// Search runs a search of somebody else as one of the web's: a few at a time, and a few more wait.
+// The error is webui.ErrBusy if there are others already, that of ctx if it ends first, or the
+// search's.
+func (w *Web) Search(ctx context.Context, search func() error) error {
+	return w.searches.Do(ctx, search)
+}
+
+// Handler serves the page and its data, and passes all other requests to next. Streams end with
+// ctx.
+func (w *Web) Handler(ctx context.Context, next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		panic(err) // The name is in the line above the variable.
+	}
+	static := func(name string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) { http.ServeFileFS(rw, r, files, name) }
+	}
+	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, webui.Harden(h)) }
+	handle("GET /{$}", static("index.html"))
+	for _, name := range []string{"page.css", "page.js", "pods.js", "rejections.js"} {
+		handle("GET /"+name, static(name))
+	}
+	handle("GET /text.js", webui.ServeTextJS)
+	handle("GET /map.css", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = rw.Write([]byte(nodemap.StyleSheet))
+	})
+	computed := func(pattern string, h http.HandlerFunc) { handle(pattern, until(ctx, h)) }
+	computed("GET /api/map.svg", w.serveMap)
+	computed("GET /api/map", w.servePrinted)
+	computed("GET /api/report", w.serveReport)
+	computed("GET /api/defragment", w.serveDefragment)
+	computed("GET /api/state", w.serveState)
+	computed("GET /api/history", w.serveHistory)
+	computed("GET /api/refusals", w.serveRejections)
+	computed("GET /api/refusals/{number}", w.serveRejection)
+	computed("GET /api/refusals/{number}/map.svg", w.servePreview)
+	computed("GET /api/explain", w.serveExplain)
+	computed("GET /api/pods/{uid}", w.servePod)
+	handle("GET /rules/{id}", serveRule)
+	handle("GET /events", func(rw http.ResponseWriter, r *http.Request) { w.serveEvents(ctx, rw, r) })
+	mux.Handle("/", next)
+	return mux
+}
+
+// until ends the context of requests when ctx ends.
+func until(ctx context.Context, next http.HandlerFunc) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		both, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		stop := context.AfterFunc(ctx, cancel)
+		defer stop()
+		next(rw, r.WithContext(both))
+	}
+}
+
+// serveRule prints a rule of the rule book, for reading.
+func serveRule(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	found, missing := rules.Find(r.PathValue("id"))
+	if len(found) == 0 {
+		if len(missing) == 0 {
+			missing = []string{r.PathValue("id")}
+		}
+		rw.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(rw, rules.Unknown(missing)+"\n") // An error is the reader's, who is gone.
+		return
+	}
+	for _, rule := range found {
+		_, _ = io.WriteString(rw, rule.String()+"\n") // As above.
+	}
+}
+
+// Wrote is engine.Observer's: a state was written.
+func (w *Web) Wrote(write engine.Write) {
+	if write.Err == nil && write.State != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.record(write.State, write.At)
+	}
+}
+
+// Released is engine.Observer's: a pod is gone. The state that was written before shows that
+// already.
+func (w *Web) Released(uid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, there := w.admitted[uid]; there {
+		delete(w.admitted, uid)
+		w.edit()
+	}
+}
+
+// Decided is engine.Observer's: a pod was admitted, which Wrote has reported already, or rejected.
+func (w *Web) Decided(d engine.Decision) {
+	at := w.config.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case d.Err != nil || d.Plan.Rejection != nil:
+		w.rejections.add(d, at)
+		w.edit()
+		w.wake()
+	case !d.Plan.Known:
+		w.admitted[d.Plan.Pod.UID] = admission{d.Base.Bare(), at, d.Plan.Grant.Sequence}
+		w.edit()
+	}
+}
+
+// record keeps a state if it is newer than the last one. The caller has locked mu.
+func (w *Web) record(s *node.State, at time.Time) {
+	if w.history.add(s, at) {
+		w.wake()
+	}
+}
+
+// wake wakes the streams. The caller has locked mu.
+func (w *Web) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// now records the present state, because some changes are not written at once. It returns the last
+// moment of the history, and false while there is none.
+func (w *Web) now() (moment, bool) {
+	s := w.config.Snapshot()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s != nil {
+		w.record(s.State, w.config.Now())
+	}
+	last := w.history.last()
+	return last, last.state != nil
+}
