@@ -4,8 +4,8 @@
 // There is nothing to import here.
 //
 // A failure names the file, what it does, the rule, and the place where the thing belongs. A new
-// package is on the floor that its path names; one of the core gets a row (rooms_test.go). An exception to
-// a limit is a line in exceptions_test.go with its reason.
+// package is on the floor that its path names; one of the core gets a row (rooms_test.go). An
+// exception to a limit is a line in exceptions_test.go with its reason.
 package arch
 
 import (

@@ -198,7 +198,7 @@ func (c *Cluster) Reserve(name string, pod fleet.Pod) (*Reservation, error) {
 		if m.pods[pod.UID] != nil { // It is bound or published as well: what counts is found out again.
 			m.compared = nil
 		}
-		h := &held{origin: reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant}
+		h := &held{origin: fleetsource.Reserved, namespace: pod.Namespace, name: pod.Name, reported: plan.Grant, grant: plan.Grant}
 		m.pods[pod.UID], m.unbound[pod.UID] = h, h
 		m.show(view)
 	}
@@ -211,7 +211,7 @@ func (c *Cluster) Hand(name, uid, text string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if h := m.pods[uid]; h != nil && h.origin == reserved {
+		if h := m.pods[uid]; h != nil && h.origin == fleetsource.Reserved {
 			h.text = text
 		}
 	}
@@ -223,11 +223,11 @@ func (c *Cluster) Unreserve(name, uid string) {
 	if m := (*c.members.Load())[name]; m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if h := m.pods[uid]; h != nil && h.origin == reserved {
+		if h := m.pods[uid]; h != nil && h.origin == fleetsource.Reserved {
 			delete(m.pods, uid)
 			delete(m.unbound, uid)
 			m.release(uid)
-			m.compared = nil
+			m.compared, m.freed = nil, true
 			m.compare() // The pod may be bound although the scheduler gave up waiting.
 		}
 	}

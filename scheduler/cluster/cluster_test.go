@@ -195,6 +195,7 @@ func TestHistories(t *testing.T) {
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			h.step(t, fmt.Sprint("p", i))
 			compare(t, h.Cluster, h.known, h.late)
+			h.fleetAgrees(t)
 			quick := h.Show("n")
 			h.CompareInFull("n")
 			if whole := h.Show("n"); !reflect.DeepEqual(quick, whole) {
@@ -210,6 +211,40 @@ func TestHistories(t *testing.T) {
 		other.Update("n", &cluster.Source{Node: h.node})
 		compare(t, other, h.known, h.late)
 	})
+}
+
+// fleetAgrees checks that the fleet, which makes a state of the same objects, gives the bound pods the
+// same CPUs at every moment, and that both have the same grants when no pod is about to be bound.
+func (h *history) fleetAgrees(t *rapid.T) {
+	var list []fleetsource.Bound
+	underWay := false
+	for _, pod := range h.pods {
+		if pod.Spec.NodeName == "" {
+			_, reserved := h.known[string(pod.UID)]
+			underWay = underWay || reserved
+			continue
+		}
+		b, err := fleetsource.ReadBound(pod, h.node.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, b)
+	}
+	built, err := h.node.State(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler := h.After("n").View.State
+	for _, b := range list {
+		g, has := built.State.Grant(b.Pod.UID)
+		want, wanted := scheduler.Grant(b.Pod.UID)
+		if has != wanted || has && !g.SameAssignments(want) {
+			t.Fatalf("pod %s: the fleet has %v (%t), the scheduler %v (%t)", b.Pod.UID, g, has, want, wanted)
+		}
+	}
+	if a, b := len(built.State.Grants()), len(scheduler.Grants()); !underWay && a != b {
+		t.Fatalf("the fleet has %d grants, the scheduler %d", a, b)
+	}
 }
 
 // reserve plans a pod; nil: it does not fit.

@@ -21,19 +21,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// origin is where a grant comes from.
-type origin string
-
-const (
-	provisional origin = "provisional" // planned here for a bound pod without a grant
-	reserved    origin = "reserved"    // planned here for a pod that is about to be bound
-	annotated   origin = "annotated"   // in the annotation of a bound pod
-	published   origin = "published"   // in the PaddockNode
-)
-
 // held is a pod with its grant.
 type held struct {
-	origin          origin
+	origin          fleetsource.Origin
 	namespace, name string
 	// text is the annotation that the grant was made of.
 	text string
@@ -69,6 +59,8 @@ type member struct {
 	compared *Source
 	listed   map[*v1.Pod]uint64
 	unbound  map[string]*held
+	// freed: a reservation was taken back since the last comparison. What it contradicted counts again.
+	freed bool
 	// contradictions are how many grants are not in the state because they contradict others.
 	contradictions    int
 	allocatable, used fleet.Amounts
@@ -86,7 +78,7 @@ func (m *member) update(source *Source) {
 	m.source = source
 	if old == nil || old.Problem != source.Problem || source.Problem == "" && (old.Here != source.Here || !reflect.DeepEqual(old.Inventory, source.Inventory)) {
 		// Requests are read by the policy. What is being bound keeps its place.
-		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != reserved })
+		maps.DeleteFunc(m.pods, func(_ string, h *held) bool { return h.origin != fleetsource.Reserved })
 		m.unusable, m.compared = source.Problem, nil
 		m.rebuild()
 	}
@@ -99,25 +91,18 @@ func (m *member) rebuild() {
 		m.set(&At{Problem: m.unusable})
 		return
 	}
-	// Adopt keeps the first of two grants that contradict each other.
-	order := make([]*held, 0, len(m.pods))
-	grants := make([]*node.Grant, 0, len(m.pods))
+	known := make([]fleetsource.Known, 0, len(m.pods))
 	for _, h := range m.pods {
 		if h.reported != nil {
 			h.grant = h.reported
 		}
 		if h.grant != nil {
-			order = append(order, h)
+			known = append(known, fleetsource.Known{Origin: h.origin, Bound: h.bound == m.comparisons, Grant: h.grant})
 		}
 	}
-	slices.SortFunc(order, func(a, b *held) int {
-		return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a.grant.Sequence, b.grant.Sequence), strings.Compare(a.grant.Pod.UID, b.grant.Pod.UID))
-	})
-	for i, h := range order {
-		g := *h.grant
-		g.Sequence = uint64(i + 1)
-		h.grant = &g
-		grants = append(grants, &g)
+	grants := fleetsource.Settle(known)
+	for _, g := range grants {
+		m.pods[g.Pod.UID].grant = g
 	}
 	state, findings, err := node.Adopt(m.source.Machine, m.source.Policy, m.source.Inventory, grants)
 	if err != nil {
@@ -142,7 +127,7 @@ func (m *member) rebuild() {
 		}
 		h.contradicted = true
 		m.contradictions++
-		if h.origin != published {
+		if h.origin != fleetsource.Published {
 			h.asks = &h.reported.Pod
 			if !before[h] {
 				m.cluster.world.Report(m.name, f.Pod, &contradiction{f.What})
@@ -150,23 +135,6 @@ func (m *member) rebuild() {
 		}
 	}
 	m.show(memo.Of(m.cluster.ranking.View(fleet.Node{Name: m.name, State: state, Allocatable: m.allocatable, Used: m.used})))
-}
-
-// rank orders the grants that may contradict each other. What a node published of a pod that is
-// bound to it is what the pod has. What it published of another pod may be late: the pod may have
-// ended since, and another one may have been given its CPUs. If it has not, it is a static pod that
-// is not shown yet, or one that was deleted by force: its node rejects or plans again who gets its
-// CPUs, and publishes that.
-func (m *member) rank(h *held) int {
-	switch {
-	case h.origin == published && h.bound == m.comparisons:
-		return 0
-	case h.origin == annotated, h.origin == reserved:
-		return 1
-	case h.origin == published:
-		return 2
-	}
-	return 3
 }
 
 // contradiction is why a grant is not in a state.
@@ -207,6 +175,7 @@ func (m *member) compare() {
 	if m.compared != m.source {
 		rebuild, ended = m.publishedChanged()
 	}
+	ended, m.freed = ended || m.freed, false
 	more := false // pods that are planned here
 	for _, pod := range pods {
 		m.listed[pod] = m.comparisons
@@ -216,7 +185,7 @@ func (m *member) compare() {
 			text = ""
 		}
 		h := m.pods[uid]
-		if h != nil && (h.origin == published || h.text == text || h.origin == reserved && text == "") {
+		if h != nil && (h.origin == fleetsource.Published || h.text == text || h.origin == fleetsource.Reserved && text == "") {
 			h.seen, h.bound = m.comparisons, m.comparisons
 			continue
 		}
@@ -231,8 +200,8 @@ func (m *member) compare() {
 	clear(m.unbound)
 	for uid, h := range m.pods {
 		switch {
-		case h.seen == m.comparisons || h.origin == published:
-		case h.origin == reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
+		case h.seen == m.comparisons || h.origin == fleetsource.Published:
+		case h.origin == fleetsource.Reserved && m.cluster.world.Exists(h.namespace, h.name, uid):
 			m.unbound[uid] = h
 		default:
 			delete(m.pods, uid)
@@ -277,11 +246,11 @@ func (m *member) settled(pods []*v1.Pod) bool {
 func (m *member) publishedChanged() (changed, ended bool) {
 	for uid, g := range m.source.Published {
 		h := m.pods[uid]
-		if h == nil || h.origin != published || h.reported != g {
+		if h == nil || h.origin != fleetsource.Published || h.reported != g {
 			// The same again, in a later revision of the object.
 			same := h != nil && !h.contradicted && h.grant != nil && h.grant.SameAssignments(g)
 			changed = changed || !same
-			next := &held{origin: published, reported: g, grant: g}
+			next := &held{origin: fleetsource.Published, reported: g, grant: g}
 			if same {
 				next.grant = h.grant
 			}
@@ -290,7 +259,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 		h.seen = m.comparisons
 	}
 	for uid, h := range m.pods {
-		if h.origin == published && h.seen != m.comparisons {
+		if h.origin == fleetsource.Published && h.seen != m.comparisons {
 			delete(m.pods, uid) // If the pod is still bound, its annotation counts again.
 			m.release(uid)
 			ended = true
@@ -302,7 +271,7 @@ func (m *member) publishedChanged() (changed, ended bool) {
 // read is a bound pod with the grant of its annotation. Without one, or with one that is not valid,
 // the pod is planned: its node does the same.
 func (m *member) read(pod *v1.Pod, annotation string) *held {
-	h := &held{origin: provisional, namespace: pod.Namespace, name: pod.Name, text: annotation}
+	h := &held{origin: fleetsource.Provisional, namespace: pod.Namespace, name: pod.Name, text: annotation}
 	bound, wrong := fleetsource.ReadBound(pod, m.source.Policy)
 	if wrong == nil && Concerns(&bound.Pod) { // Its node does not start one that is not valid.
 		h.asks = &bound.Pod
@@ -324,7 +293,7 @@ func (m *member) read(pod *v1.Pod, annotation string) *held {
 		m.cluster.world.Report(m.name, pod.Namespace+"/"+pod.Name, err)
 		return h
 	}
-	h.origin, h.asks = annotated, nil
+	h.origin, h.asks = fleetsource.Annotated, nil
 	return h
 }
 

@@ -85,16 +85,18 @@ type Built struct {
 // State is the state of the node with the pods that are bound to it. The error is about the node's
 // machine, policy and devices, never about a pod.
 func (n *Node) State(bound []Bound) (*Built, error) {
-	grants := make([]*node.Grant, 0, len(n.Published)+len(bound))
-	for _, g := range n.Published {
-		grants = append(grants, g)
-	}
+	here := make(map[string]bool, len(bound))
+	known := make([]Known, 0, len(n.Published)+len(bound))
 	for _, b := range bound {
+		here[b.Pod.UID] = true
 		if g := n.grant(b); g != nil {
-			grants = append(grants, g)
+			known = append(known, Known{Annotated, true, g})
 		}
 	}
-	state, findings, err := node.Adopt(n.Machine, n.Policy, n.Inventory, grants)
+	for uid, g := range n.Published {
+		known = append(known, Known{Published, here[uid], g})
+	}
+	state, findings, err := node.Adopt(n.Machine, n.Policy, n.Inventory, Settle(known))
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +120,7 @@ func (n *Node) State(bound []Bound) (*Built, error) {
 }
 
 // grant is that of a pod's annotation; nil if the node has published one, or if there is none that
-// the node would apply. What the node published is the older: the sequence of the others follows
-// it.
+// the node would apply.
 func (n *Node) grant(b Bound) *node.Grant {
 	if b.Annotation == "" || n.Published[b.Pod.UID] != nil {
 		return nil
@@ -132,6 +133,5 @@ func (n *Node) grant(b Bound) *node.Grant {
 	if err != nil {
 		return nil
 	}
-	g.Sequence = min(n.Revision+1, node.MaxGeneration)
 	return g
 }

@@ -136,6 +136,66 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestRanks: what a node published of a pod that is not bound to it may be late, so the annotation
+// of a bound pod comes before it; what it published of a bound pod comes before any annotation. A
+// pod that was deleted by force is not bound any more, and keeps its CPUs while nobody else has
+// them.
+func TestRanks(t *testing.T) {
+	m, policy := eight(t)
+	empty, err := node.New(m, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each pod gets the same CPUs: it is planned on an empty node.
+	grant := func(uid, cpus string) (*v1.Pod, *node.Grant) {
+		pod := guaranteed(uid, cpus)
+		plan := empty.Plan(bound(t, pod, policy).Pod)
+		if plan.Grant == nil {
+			t.Fatalf("pod %s does not fit", uid)
+		}
+		text, err := handover.Encode("n", "m", "p", plan.Grant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[handover.Annotation] = text
+		return pod, plan.Grant
+	}
+	shows := func(published ...*node.Grant) *fleetsource.Node {
+		n := &fleetsource.Node{Here: handover.Here{Node: "n", Machine: "m", Policy: "p"}, Machine: m, Policy: policy, Managing: true, Complete: true, Published: map[string]*node.Grant{}, Revision: 7}
+		for _, g := range published {
+			n.Published[g.Pod.UID] = g
+		}
+		return n
+	}
+	first, firstGrant := grant("first", "2")
+	second, secondGrant := grant("second", "2")
+	for name, c := range map[string]struct {
+		node  *fleetsource.Node
+		bound []*v1.Pod
+		has   string // who has the CPUs of the first grant
+	}{
+		"published and gone, others annotated": {shows(firstGrant), []*v1.Pod{second}, "second"},
+		"published and bound":                  {shows(firstGrant), []*v1.Pod{first, second}, "first"},
+		"both published, one is bound":         {shows(firstGrant, secondGrant), []*v1.Pod{second}, "second"},
+		"deleted by force":                     {shows(firstGrant), nil, "first"},
+	} {
+		var list []fleetsource.Bound
+		for _, pod := range c.bound {
+			list = append(list, bound(t, pod, policy))
+		}
+		built, err := c.node.State(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, has := built.State.Grant(c.has); !has || !g.CPUs().Equal(firstGrant.CPUs()) {
+			t.Errorf("%s: pod %s has %v (%t), want CPUs %s", name, c.has, g, has, firstGrant.CPUs())
+		}
+		if err := built.State.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	m, policy := eight(t)
 	s, err := node.New(m, policy)
