@@ -8,9 +8,10 @@
 //   - The pods that are bound to the node, as the pod informer has them, with the grants of their annotations.
 //   - The grants of pods that this scheduler is about to bind (Reserve).
 //
-// A published grant wins over an annotation, and an annotation over what was reserved. A bound pod
-// with nothing of that, or with an annotation that is not valid, is planned: its node will do the
-// same, and publish what came out.
+// For one pod, a published grant wins over an annotation, and an annotation over what was reserved.
+// Where the grants of two pods contradict each other, fleetsource.Settle says which one counts, here
+// as for the fleet. A bound pod with nothing of that, or with an annotation that is not valid, is
+// planned: its node will do the same, and publish what came out.
 //
 // # When a state is made
 //

@@ -31,8 +31,8 @@ type Known struct {
 // published of a pod that is bound to it is what the pod has. What it published of another pod may
 // be late: the pod may have ended since, and its CPUs may have been given to the next one. If it
 // has not ended, it is a static pod that is not shown yet, or one that was deleted by force. Such a
-// pod keeps its CPUs: the node rejects whoever was promised them, or plans it again, and publishes
-// that.
+// pod keeps its CPUs: its grant counts unless it contradicts another one, and then the node rejects
+// the pod with the other one, or plans it again, and publishes that.
 func (k Known) rank() int {
 	switch {
 	case k.Origin == Published && k.Bound:

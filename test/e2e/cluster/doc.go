@@ -8,5 +8,8 @@
 // (EgressSelectorConfiguration), so that the address of the node does not have to exist on this
 // machine. Everything ends with the test.
 //
-// The tests are pages of commands with their answers, in testdata: see page.go.
+// The tests are pages of commands with their answers, in testdata: see page.go. Each page has a
+// cluster of its own, which begins new or from a snapshot: the memory and the disk of the machine and
+// the data of etcd, at the end of a page of testdata/snapshots. All clusters of a run have the same
+// certificates, so a node that goes on is known to its control plane.
 package cluster
