@@ -39,7 +39,7 @@ type bench struct {
 	// disk is what a new agent starts from. The engine writes it in a goroutine of its own; what an
 	// agent that ended writes later is lost.
 	disk   atomic.Pointer[node.State]
-	alive  *atomic.Bool
+	alive  atomic.Pointer[atomic.Bool]
 	policy node.Policy
 	clock  *clock
 	now    func() time.Time // the plugin's
@@ -252,7 +252,7 @@ func (b *bench) boot() {
 		Encode: func(s *node.State) ([]byte, error) {
 			if alive.Load() {
 				b.disk.Store(s)
-				b.counts()
+				b.counts(alive)
 			}
 			return nil, nil
 		},
@@ -285,23 +285,23 @@ func (b *bench) boot() {
 	}(b.plugin)
 }
 
-// counts notes a write or an update. It reports whether the agent lives until then.
-func (b *bench) counts() bool {
-	alive := b.alive.Load()
-	if b.cut.Load() > 0 && b.cut.Add(-1) == 0 {
-		b.alive.Store(false)
+// counts notes a write or an update of an agent. It reports whether the agent lives until then.
+func (b *bench) counts(agent *atomic.Bool) bool {
+	alive := agent.Load()
+	if alive && b.cut.Load() > 0 && b.cut.Add(-1) == 0 {
+		agent.Store(false)
 	}
 	return alive
 }
 
 // replaceAgent ends the effects of the last agent. The flag is of the next one.
 func (b *bench) replaceAgent() *atomic.Bool {
-	if b.alive != nil {
-		b.alive.Store(false)
+	next := &atomic.Bool{}
+	next.Store(true)
+	if last := b.alive.Swap(next); last != nil {
+		last.Store(false)
 	}
-	b.alive = &atomic.Bool{}
-	b.alive.Store(true)
-	return b.alive
+	return next
 }
 
 // planners are the engine's: under the policy dynamic they keep promises.

@@ -51,7 +51,7 @@ func (l *link) UpdateContainers(updates []*api.ContainerUpdate) ([]*api.Containe
 	l.mu.Lock()
 	fails := l.busy
 	l.mu.Unlock()
-	if !l.counts() {
+	if !l.counts(l.alive.Load()) {
 		return nil, errors.New("the agent has died")
 	}
 	if fails != nil {
