@@ -113,6 +113,9 @@ format: $(LINT) ## Format all Go files and group their imports.
 # checks: some tests demand that enough of them reach a case.
 RACING   := sync sync/atomic context time testing/synctest net net/http net/http/httptest os/exec os/signal
 RACE_TOO := internal/cluster/clusterstate
+# Of the scripts of cmd/paddock those that run a program beside another are called agent-*. The others, and the commands of
+# the documentation, take four of five minutes there and run what the packages below test.
+RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])
 IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
 race: export CGO_ENABLED = 1
 race: ## The tests of packages that can race, under the race detector; needs a C compiler [RACE_CHECKS=100].
@@ -120,7 +123,7 @@ race: ## The tests of packages that can race, under the race detector; needs a C
 	    racing=$$(echo "$$list" | awk '{ for (i = 2; i <= NF; i++) if (index(" $(RACING) ", " " $$i " ")) { print; next } } / /{ for (i = split("$(RACE_TOO)", too); i > 0; i--) if ($$1 ~ too[i] "$$") print }'); \
 	    echo "$$(echo "$$racing" | grep -c .) of $$(echo "$$list" | grep -c .) packages with tests can race"; \
 	    properties=$$(echo "$$racing" | awk '/ pgregory.net\/rapid/ { print $$1 }'); others=$$(echo "$$racing" | awk '!/ pgregory.net\/rapid/ { print $$1 }'); \
-	    [ -z "$$others" ] || $(GO) test -race -timeout 30m $$others || status=1; \
+	    [ -z "$$others" ] || $(GO) test -race -timeout 30m -skip '$(RACE_NOT)' $$others || status=1; \
 	    [ -z "$$properties" ] || $(GO) test -race -timeout 30m $$properties -rapid.checks=$(RACE_CHECKS) || status=1; exit $$status
 
 race-all: export CGO_ENABLED = 1

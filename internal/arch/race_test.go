@@ -3,6 +3,8 @@ package arch
 import (
 	"go/ast"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,6 +39,31 @@ func TestRace(t *testing.T) {
 	}
 	if len(tooMuch) > 0 {
 		t.Errorf("RACE_TOO in the Makefile has %q, which make race tests anyway, or which have no tests, or which start no goroutine: remove them", tooMuch)
+	}
+}
+
+// background is a command of testscript that runs beside the next ones.
+var background = regexp.MustCompile(`(?m)&\w*&?$`)
+
+// TestRaceScripts: make race leaves out the scripts of cmd/paddock that are not called agent-*.
+// Those run one program after the other.
+func TestRaceScripts(t *testing.T) {
+	if skipped := makeList(t, load(t), "RACE_NOT"); !slices.Equal(skipped, []string{"TestDocsCommands|TestScripts/([^a]|a[^g])"}) {
+		t.Errorf("RACE_NOT in the Makefile is %q: change this test with it", skipped)
+	}
+	scripts, err := filepath.Glob("../../cmd/paddock/testdata/script/*.txtar")
+	if err != nil || len(scripts) < 40 {
+		t.Fatalf("%d scripts: %v", len(scripts), err)
+	}
+	for _, name := range scripts {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands, _, _ := strings.Cut(string(text), "\n-- ")
+		if background.MatchString(commands) && !strings.HasPrefix(filepath.Base(name), "agent-") {
+			t.Errorf("%s runs a program beside another one, and make race leaves it out: call it agent-*", name)
+		}
 	}
 }
 
