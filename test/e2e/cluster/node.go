@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -74,7 +75,31 @@ func (n *node) goOn(ctx context.Context, s *snapshot) error {
 	if n.vm, err = vm.Boot(ctx, n.machine, n.parts, n.dir, n.options(s.memory())); err != nil {
 		return err
 	}
-	return n.reach(ctx)
+	if err := n.reach(ctx); err != nil {
+		return err
+	}
+	return n.awaitAgent(ctx)
+}
+
+// awaitAgent waits until an agent that went on is ready. The API server was away before the machine
+// was saved, and the kubelet can have rejected the agent's token for that.
+func (n *node) awaitAgent(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		answer, err := vm.Do[wire.Ended](ctx, n.vm, wire.OpGet, wire.Get{URL: "http://127.0.0.1:9925/readyz"})
+		if err != nil && strings.Contains(err.Error(), "connection refused") {
+			return nil // The snapshot has no agent.
+		}
+		if err == nil && answer.Code == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the agent is not ready %s after the machine went on: %s: %w", patience, answer.Stdout, errors.Join(err, ctx.Err()))
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 func (n *node) disk() string { return filepath.Join(n.dir, "disk.img") }
