@@ -124,7 +124,7 @@ race: ## The tests of packages that can race, under the race detector; needs a C
 	    echo "$$(echo "$$racing" | grep -c .) of $$(echo "$$list" | grep -c .) packages with tests can race"; \
 	    properties=$$(echo "$$racing" | awk '/ pgregory.net\/rapid/ { print $$1 }'); others=$$(echo "$$racing" | awk '!/ pgregory.net\/rapid/ { print $$1 }'); \
 	    [ -z "$$others" ] || $(GO) test -race -timeout 30m -skip '$(RACE_NOT)' $$others || status=1; \
-	    [ -z "$$properties" ] || $(GO) test -race -timeout 30m $$properties -rapid.checks=$(RACE_CHECKS) || status=1; exit $$status
+	    [ -z "$$properties" ] || $(GO) test -race -timeout 30m -skip '$(RACE_NOT)' $$properties -rapid.checks=$(RACE_CHECKS) || status=1; exit $$status
 
 race-all: export CGO_ENABLED = 1
 race-all: ## All tests under the race detector, with all checks.
