@@ -75,7 +75,11 @@ func (n *node) startContainerd(ctx context.Context) error {
 }
 
 func (n *node) start(ctx context.Context, name, ready string, argv ...string) error {
-	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, wire.Process{Name: name, Argv: argv, Ready: ready, Timeout: patience})
+	p := wire.Process{Name: name, Argv: argv, Ready: ready, Timeout: patience}
+	if name != "agent" { // The agent runs as users run it.
+		p.Env = []string{wire.LessGarbage}
+	}
+	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, p)
 	return err
 }
 

@@ -219,7 +219,7 @@ var units = map[string]wire.Process{
 // startUnit starts a service that may run already.
 func (n *node) startUnit(ctx context.Context, name string) error {
 	unit := units[name]
-	unit.Name, unit.Timeout = name, patience
+	unit.Name, unit.Timeout, unit.Env = name, patience, []string{wire.LessGarbage}
 	_, err := vm.Do[wire.Nothing](ctx, n.vm, wire.OpStart, unit)
 	if err != nil && strings.Contains(err.Error(), "runs already") {
 		return nil

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
 // Patience is how long an API server may take to become ready, on a busy machine too.
@@ -36,6 +38,7 @@ func (p *Programs) Start(ctx context.Context, program string, args ...string) er
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append([]string{wire.LessGarbage}, os.Environ()...) // What is set outside counts.
 	// A session of its own: Ctrl-C is for the caller alone, which ends the programs in their order.
 	// And where the kernel divides the CPUs between sessions, a control plane does not get the
 	// share of one program.

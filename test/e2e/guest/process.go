@@ -78,6 +78,7 @@ func (ps *processes) spawn(in wire.Process) (*process, error) {
 	}
 	p := &process{cmd: exec.Command(in.Argv[0], in.Argv[1:]...), done: make(chan struct{}), from: from}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = append(os.Environ(), in.Env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

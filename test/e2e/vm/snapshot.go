@@ -26,7 +26,7 @@ func (v *VM) Save(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	m, err := dialMonitor(ctx, filepath.Join(v.short, monitorName))
+	m, err := v.monitor(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (v *VM) wake(ctx context.Context) error {
 func (v *VM) proceed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	m, err := dialMonitor(ctx, filepath.Join(v.short, monitorName))
+	m, err := v.monitor(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,8 @@ type monitor struct {
 	out  *json.Encoder
 }
 
-func dialMonitor(ctx context.Context, socket string) (*monitor, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", socket)
+func (v *VM) monitor(ctx context.Context) (*monitor, error) {
+	conn, err := v.dial(ctx, filepath.Join(v.short, monitorName))
 	if err != nil {
 		return nil, err
 	}

@@ -85,11 +85,18 @@ type Nothing struct{}
 type Process struct {
 	Name string   `json:"name"`
 	Argv []string `json:"argv"`
+	// Env are variables in addition to those of the guest program, as "NAME=VALUE".
+	Env []string `json:"env,omitempty"`
 	// Ready is "unix:PATH", which can be connected to, "http://…", which answers 200, or
 	// "log:TEXT", which the process has printed since its start; empty: at once.
 	Ready   string        `json:"ready,omitempty"`
 	Timeout time.Duration `json:"timeout"`
 }
+
+// LessGarbage is for programs that are not under test, in the machine and outside: their garbage
+// collector runs a third as often. A machine and a control plane take a tenth less CPU time with
+// it.
+const LessGarbage = "GOGC=300"
 
 // Stop ends a process by a signal and waits until it is gone.
 type Stop struct {
