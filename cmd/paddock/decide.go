@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	"github.com/paddock-project/paddock/internal/kubelet/quirk"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
@@ -84,12 +86,23 @@ func (d *decider) quota(cmd *cobra.Command, f *quotaFlag) error {
 	return nil
 }
 
-// can returns an error if who decides cannot have the policy.
-func (d *decider) can(p node.Policy) error {
-	if d.as.kubelet && p.Moves.Pods > 0 {
-		return fmt.Errorf("--as %s: cpuManagerPolicy is dynamic, which only Paddock has: no kubelet starts with it; give --kubelet-config a file with cpuManagerPolicy: static", d.as.String())
+// on returns the state as that of who decides. It is an error if that cannot have the policy.
+func (d *decider) on(s *node.State) (*node.State, error) {
+	switch {
+	case !d.as.kubelet:
+		return s, nil
+	case s.Policy().Moves.Pods > 0:
+		return nil, fmt.Errorf("--as %s: cpuManagerPolicy is dynamic, which only Paddock has: no kubelet starts with it; give --kubelet-config a file with cpuManagerPolicy: static", d.as.String())
 	}
-	return nil
+	version, err := behavior.Parse(strings.TrimPrefix(d.as.String(), "kubelet-"))
+	if err != nil {
+		return nil, err
+	}
+	as, err := behavior.Of(version)
+	if err != nil {
+		return nil, err
+	}
+	return s.As(as), nil
 }
 
 // decision is the answer to one pod.
@@ -123,12 +136,14 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	if err != nil {
 		return decision{}, nil, err
 	}
-	made := decision{before: state, plan: state.Plan(asked)}
-	made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
-	if d.as.kubelet && !made.plan.Known { // A pod that is there is admitted again by a restart alone.
-		made.quirks, d.kubelet = d.kubelet.Admit(state, quirk.Request{Pod: asked, Fractions: podspec.Fractions(pod)}, made.plan)
+	made := decision{before: state}
+	if _, known := state.Grant(asked.UID); known || !d.as.kubelet {
+		made.plan = state.PlanAs(node.Behavior{}, asked) // A pod that is there is admitted again by a restart alone.
+	} else {
+		made.plan, made.quirks, d.kubelet = d.kubelet.Admit(state, asked)
 		made.plan = quirk.Answer(made.plan, made.quirks)
 	}
+	made.plan.Trace.Notes = append(made.plan.Trace.Notes, notes...)
 	next, err := state.Apply(made.plan)
 	if err != nil || made.plan.Grant == nil || !d.started {
 		return made, next, err
@@ -139,7 +154,8 @@ func (d *decider) admit(ctx context.Context, state *node.State, pod *v1.Pod, gat
 	return made, next, nil
 }
 
-// admitAll decides about pod after pod.
+// admitAll decides about pod after pod. In the state after it a kubelet has released what it had
+// given to a pod before it rejected it.
 func (d *decider) admitAll(ctx context.Context, state *node.State, pods []*v1.Pod, gates podspec.Gates) ([]decision, *node.State, error) {
 	all := make([]decision, 0, len(pods))
 	for _, pod := range pods {
@@ -149,7 +165,7 @@ func (d *decider) admitAll(ctx context.Context, state *node.State, pods []*v1.Po
 		}
 		all, state = append(all, made), next
 	}
-	return all, state, nil
+	return all, state.Swept(), nil
 }
 
 func plansOf(decided []decision) []*node.Plan {
@@ -161,14 +177,17 @@ func plansOf(decided []decision) []*node.Plan {
 }
 
 // search is what would admit a pod that who decides rejects.
-func (d *decider) search(ctx context.Context, state *node.State, pod *v1.Pod, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
+func (d *decider) search(ctx context.Context, state *node.State, asked request.Pod, elsewhere []explain.OtherNode) (explain.Remedies, error) {
 	if !d.as.kubelet {
 		return explain.Search(ctx, state, asked, elsewhere...)
 	}
-	fractions := podspec.Fractions(pod)
 	answer := func(s *node.State, asked request.Pod, plan *node.Plan) *node.Plan {
-		found, _ := quirk.Kubelet{}.Admit(s, quirk.Request{Pod: asked, Fractions: fractions}, plan)
-		return quirk.Answer(plan, found)
+		if plan.Rejection == nil || s.PlanAs(node.Behavior{}, asked).Rejection != nil {
+			return plan
+		}
+		only := *plan // The amounts are not why only the kubelet rejects the pod.
+		only.Trace.Cause = node.NoCause
+		return &only
 	}
 	return explain.SearchAs(ctx, answer, state, asked, elsewhere...)
 }

@@ -231,7 +231,7 @@ func (c *explainCommand) candidates(s console.Streams) ([]candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.decider.can(state.Policy()); err != nil {
+		if state, err = c.decider.on(state); err != nil {
 			return nil, err
 		}
 		name := n.Found.Name
@@ -303,7 +303,7 @@ func (d *decider) remedies(ctx context.Context, state *node.State, pod *v1.Pod, 
 		}
 		elsewhere = append(elsewhere, explain.OtherNode{Name: other.name, State: other.state, Pod: there, Assumed: d.assumed(there)})
 	}
-	remedies, err := d.search(ctx, state, pod, asked, elsewhere)
+	remedies, err := d.search(ctx, state, asked, elsewhere)
 	return &remedies, err
 }
 

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,16 +28,10 @@ kind: Pod
 metadata: {name: database, namespace: shop}
 spec: {containers: [{name: main, image: none, resources: {limits: {cpu: "2", memory: 1Gi}}}]}
 `)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.args = append(h.args, "--listen", listener.Addr().String())
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	p := h.start()
+	p.await(t, 1, "pod admitted")
 	agent := agentPod("node7", "paddock-x", "paddock", "Running", "default")
-	agent.Spec.Containers[0].Args = h.args
+	agent.Spec.Containers[0].Args = slices.Concat(h.args, []string{"--listen", p.await(t, 1, "metrics and health").Address})
 	c := newCluster(t)
 	server := kubectltest.Start(func(_ *v1.Pod, _ string, command []string, stdout, stderr io.Writer) int {
 		remote := exec.CommandContext(t.Context(), "paddock", command[1:]...) // TestMain has put it into PATH.
@@ -54,9 +48,6 @@ spec: {containers: [{name: main, image: none, resources: {limits: {cpu: "2", mem
 	server.Add(agent, c.pod("shop/database", "node7", ""))
 	c.context("test", "t-jane", "shop")
 
-	p := h.start()
-	p.await(t, 1, "pod admitted")
-	p.await(t, 1, "metrics and health")
 	for _, q := range []struct {
 		args, want string
 		code       int

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"net"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,9 +27,11 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script, one file a behaviour. Beside testscript's own commands there
 // are "exits CODE paddock …" and "await [-not] REGEXP paddock …", which repeats the command until
 // its output matches, whatever its exit code is, or until it ends with 0 and its output does not
-// match. $MACHINES is the directory of the example machines, $LISTEN an address where no process
-// listens; [sysfs] is true where the live machine can be read. With -rewrite, what "cmp stdout
-// FILE" compares with is written into the scripts.
+// match. "listens LOG" waits until an agent has logged its address to the file LOG, and puts it
+// into $LISTEN: an agent of a script listens on port 0, because another process can take a port
+// that was free a moment ago. $MACHINES is the directory of the example machines; [sysfs] is true
+// where the live machine can be read. With -rewrite, what "cmp stdout FILE" compares with is
+// written into the scripts.
 func TestScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../examples/machines")
 	if err != nil {
@@ -41,12 +43,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MACHINES", machines)
 			env.Setenv("EXAMPLES", filepath.Dir(machines))
-			free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed in the next line.
-			if err != nil {
-				return err
-			}
-			env.Setenv("LISTEN", free.Addr().String())
-			return free.Close()
+			return nil
 		},
 		Condition: func(condition string) (bool, error) {
 			if condition != "sysfs" {
@@ -55,7 +52,7 @@ func TestScripts(t *testing.T) {
 			_, err := os.Stat("/sys/devices/system/cpu/cpu0/topology/core_id")
 			return err == nil, nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "await": awaitOutput, "listens": awaitAddress},
 	})
 }
 
@@ -96,6 +93,27 @@ func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no output of %q matches %q", args[1:], args[0])
+}
+
+// logged is an agent's address in its log, as text and as JSON.
+var logged = regexp.MustCompile(`msg="metrics and health" address=(\S+)|"msg":"metrics and health","address":"([^"]+)"`)
+
+// awaitAddress is for an agent whose log is a file.
+func awaitAddress(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: listens LOG")
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // The agent says it to its log only.
+		log, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ts.Fatalf("%v", err)
+		}
+		if found := logged.FindSubmatch(log); found != nil {
+			ts.Setenv("LISTEN", string(found[1])+string(found[2]))
+			return
+		}
+	}
+	ts.Fatalf("%s has no address of an agent", args[0])
 }
 
 type fullDisk struct{}

@@ -73,7 +73,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.decider.can(before.Policy()); err != nil {
+	if before, err = c.decider.on(before); err != nil {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())
@@ -112,6 +112,9 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 }
 
 func save(name string, state *node.State) error {
+	if residue := state.Residue(); len(residue) > 0 {
+		return fmt.Errorf("the node has a residue, %s, that no state file of Paddock has: plan without --as", residue[0])
+	}
 	data, err := statefile.Encode(state)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 	"github.com/paddock-project/paddock/internal/node/podres"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // TestPodsScripts runs testdata/pods. $SOCKET is of a server with the pods of
@@ -97,7 +98,7 @@ func withMoves(t *testing.T, s *node.State) string {
 		if g.Pod.Name != "web" {
 			continue
 		}
-		to := s.Release(g.Pod.UID).Reserving(g).Replan(g)
+		to := scenario.Elsewhere(s, g)
 		if to.Rejection != nil {
 			t.Fatal(to.Rejection)
 		}

@@ -78,6 +78,7 @@ func (h *home) start(more ...string) *process {
 	}
 	p := &process{cmd: exec.Command(binary, append(h.args, more...)...), log: &lines{came: make(chan struct{})}, ended: make(chan error, 1)}
 	p.cmd.Stderr = p.log
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) // The agent chooses it.
 	if err := p.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}

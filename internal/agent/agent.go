@@ -131,7 +131,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Now: time.Now, After: time.After,
 	})
 	observed := append(observers{a.metrics, a.health, a.web}, a.joinCluster(ctx)...)
-	e, kept, err := env.startEngine(ctx, c, fsys, observed, a.planners(), log)
+	e, kept, err := env.startEngine(ctx, c, fsys, observed, a.plans(), log)
 	if err != nil {
 		return nil, err
 	}

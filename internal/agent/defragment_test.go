@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/node/podsource/manifests"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
@@ -141,7 +142,7 @@ func TestDefragmentToItsEnd(t *testing.T) {
 		defragments(t, a, 4, 4, 0)
 		s := a.engine.State()
 		g, _ := s.Grant("first")
-		text, err := statefile.EncodeGrant(s.Release("first").Reserving(g).Replan(g).Grant)
+		text, err := statefile.EncodeGrant(scenario.Elsewhere(s, g).Grant)
 		if err != nil {
 			t.Fatal(err)
 		}

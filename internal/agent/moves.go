@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/notice"
 	"github.com/paddock-project/paddock/internal/node/promise"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
@@ -76,28 +78,38 @@ func (e *environment) limitMoves(c Config) (why string) {
 	return ""
 }
 
-// planners are engine.Config.Plan and engine.Config.Resize; nil: the node plans by itself.
-type planners struct {
-	plan   func(*node.State, request.Pod) (*node.Plan, *node.State)
-	resize func(*node.State, request.Pod) *node.Plan
+// plans are engine.Config.Plan and engine.Config.Reserve; nil: the node plans by itself, and
+// nothing is ever reserved.
+type plans struct {
+	plan    func(*node.State, engine.Candidate) (*node.Plan, *handover.Outcome)
+	reserve func(*node.State) *node.State
 }
 
-func (a *Agent) planners() planners {
-	var by planners
+func (a *Agent) plans() plans {
+	var by plans
+	if a.env.Policy.Moves.Pods > 0 {
+		a.promises = promise.New(time.Now)
+	}
 	if a.intake != nil {
-		by = planners{a.intake.Plan, a.intake.Resize}
+		by.plan = a.intake.Plan
 	}
-	if a.env.Policy.Moves.Pods == 0 {
-		return by
+	if a.intake != nil || a.promises != nil {
+		by.reserve = a.reserve
 	}
-	if by.plan == nil {
-		by.plan = func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return s.Plan(pod), s }
+	return by
+}
+
+// reserve is engine.Config.Reserve. Room that moves make comes first: what is on its way must not
+// take it.
+func (a *Agent) reserve(s *node.State) *node.State {
+	var list []node.Reservation
+	if a.promises != nil {
+		list = a.promises.Reservations()
 	}
-	if by.resize == nil {
-		by.resize = func(s *node.State, pod request.Pod) *node.Plan { return s.Resize(pod.UID, pod) }
+	if a.intake != nil {
+		list = append(slices.Clip(list), a.intake.Reservations(s)...)
 	}
-	a.promises = promise.New(time.Now)
-	return planners{a.promises.Plan(by.plan), a.promises.Resize(by.resize)}
+	return s.WithReservations(list)
 }
 
 // moves is nri.Config.Moves.

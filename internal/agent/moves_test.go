@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/statefile"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // TestKernels: memory moves from Linux 6.18 on, or if the operator insists.
@@ -57,7 +58,7 @@ func TestMovesOnRequest(t *testing.T) {
 		b.follow(a, "db 2")
 		s := a.engine.State()
 		g := s.Grants()[0]
-		to := s.Release(g.Pod.UID).Reserving(g).Replan(g)
+		to := scenario.Elsewhere(s, g)
 		if to.Rejection != nil {
 			t.Fatal(to.Rejection)
 		}

@@ -52,7 +52,7 @@ func (e *environment) keepReservation(then node.Policy) bool {
 }
 
 // startEngine opens the state and adopts its grants. The store is open; the engine writes it.
-func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, observer engine.Observer, by planners, log *slog.Logger) (*engine.Engine, *store.Store, error) {
+func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, observer engine.Observer, by plans, log *slog.Logger) (*engine.Engine, *store.Store, error) {
 	kept, loaded, err := store.Open(fsys, c.State, statefile.MaxSize, func(data []byte) error {
 		_, err := statefile.Decode(c.State, data)
 		if errors.Is(err, statefile.ErrNewer) || errors.Is(err, statefile.ErrForeign) {
@@ -81,7 +81,7 @@ func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, 
 	var encoder statefile.Encoder
 	var meter statefile.Meter
 	started := engine.New(state, engine.Config{
-		Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Plan: by.plan, Resize: by.resize, Now: time.Now, Observer: observer, Log: log,
+		Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Plan: by.plan, Reserve: by.reserve, Now: time.Now, Observer: observer, Log: log,
 	})
 	// If the state cannot be written now, each admission is rejected later. Pods that have
 	// assignments already are better off with an agent than without.
@@ -124,6 +124,6 @@ func (e *environment) adopt(ctx context.Context, c Config, loaded store.Loaded, 
 	if c.Strict && len(findings) > 0 {
 		return nil, 0, fmt.Errorf("%w: %s", ErrStrict, strings.Join(lines, "; "))
 	}
-	log.InfoContext(ctx, "state adopted", "pods", len(state.Grants()), "revision", max(generation, state.Generation()))
-	return state.Resume(generation), len(grants) - len(state.Grants()), nil
+	log.InfoContext(ctx, "state adopted", "pods", state.NumGrants(), "revision", max(generation, state.Generation()))
+	return state.Resume(generation), len(grants) - state.NumGrants(), nil
 }

@@ -202,7 +202,7 @@ func startOn(b *bench, e *environment, data, previous []byte) (string, error) {
 	if previous != nil {
 		disk.Put(b.config.State+".previous", previous)
 	}
-	started, lock, err := e.startEngine(b.t.Context(), b.config, disk, observers{}, planners{}, discard)
+	started, lock, err := e.startEngine(b.t.Context(), b.config, disk, observers{}, plans{}, discard)
 	if err != nil {
 		return "", err
 	}

@@ -67,6 +67,8 @@ func checkOwn(name, own string, test bool) string {
 		return "only tests import " + own
 	case covers("core", name):
 		return checkCore(name, own)
+	case within(pure, name) != "" && !covers("core", own):
+		return name + " is a value, and imports only the core: " + adviceValue
 	case there < here:
 		return fmt.Sprintf("%s is above %s: %s", own, name, floors[here].what)
 	case first != "" && second != "" && first != second:
@@ -158,12 +160,12 @@ func findCircle(arrows map[string]map[string]bool) []string {
 }
 
 func checkLibrary(name, imported string, test bool) string {
-	if strings.HasPrefix(name, "core/") && !test {
+	if above := within(pure, name) != ""; (above || strings.HasPrefix(name, "core/")) && !test {
 		if !isStandard(imported) {
 			return "the core uses the standard library only: let a codec (internal/codec/podspec, internal/codec/discover, …) translate, and hand in a value of the core"
 		}
 		for _, l := range impure {
-			if covers(l.prefix, imported) {
+			if covers(l.prefix, imported) && !(above && imported == "time") {
 				return "the core decides and touches nothing: " + l.why
 			}
 		}
@@ -187,6 +189,39 @@ func checkLibrary(name, imported string, test bool) string {
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return !strings.Contains(first, ".")
+}
+
+// TestNoClocks: what is a value gets the time, and has no clock and no timer.
+func TestNoClocks(t *testing.T) {
+	for _, f := range load(t).goFiles {
+		if f.test || within(pure, strings.TrimPrefix(f.dir(), "internal/")) == "" {
+			continue
+		}
+		for _, c := range clocks(f) {
+			t.Errorf("%s: %s", c, adviceValue)
+		}
+	}
+	f, err := parse("internal/x/x.go", "package x\nimport \"time\"\nvar a, b = time.Now(), time.Unix(0, 0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := clocks(f), []string{"internal/x/x.go:3 uses time.Now"}; !slices.Equal(got, want) {
+		t.Errorf("clocks = %q, want %q", got, want)
+	}
+}
+
+// clocks returns the places where f uses a clock or a timer.
+func clocks(f *goFile) (found []string) {
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			x, _ := s.X.(*ast.Ident)
+			if x != nil && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, s.Sel.Name) {
+				found = append(found, fmt.Sprintf("%s:%d uses time.%s", f.path, f.set.Position(n.Pos()).Line, s.Sel.Name))
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // prints returns the places where f writes to the standard output or error.
@@ -272,6 +307,12 @@ func TestImportRulesBite(t *testing.T) {
 		{"internal/node/engine", own("testing/crashfs"), true, ""},
 		{"internal/agent", own("testing/crashfs"), false, "only tests"},
 		{"internal/testing/crashfs", own("node/store"), false, ""},
+		{"internal/node/control", own("core/converge"), false, ""},
+		{"internal/node/control", own("node/engine"), false, "imports only the core"},
+		{"internal/node/control", own("node/runtime/sim"), true, ""},
+		{"internal/node/control", "time", false, ""},
+		{"internal/node/control", "context", false, "never waits"},
+		{"internal/node/control", "github.com/containerd/nri/pkg/api", false, "standard library only"},
 		{"internal/attic", "fmt", false, "is on no floor"},
 		{"internal/agent", own("attic"), false, "is on no floor"},
 	}

@@ -31,6 +31,12 @@ var edges = []string{"node/runtime/nri", "node/runtime/sim", "node/podres", "nod
 
 const adviceEdge = "edges never know each other; declare the small interface that is needed and let internal/agent hand the other one in"
 
+// pure are packages above the core that are values as the core is. Of time they have the types
+// only.
+var pure = []string{"node/control"}
+
+const adviceValue = "events bring what it must know, internal/node/runtime/nri carries its actions out"
+
 // room is a package of the core, and which packages of this module it may import.
 type room struct {
 	name string

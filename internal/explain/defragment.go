@@ -85,7 +85,7 @@ func Defragment(ctx context.Context, s *node.State, wish Wish) (Defragmentation,
 		d.Reason = "cpuManagerPolicy none assigns no CPUs, so no pod can be moved"
 	case policy.Topology == node.TopologyNone:
 		d.Reason = "topologyManagerPolicy none aligns no pod, so a pod fits wherever CPUs are free"
-	case len(s.Grants()) == 0:
+	case s.NumGrants() == 0:
 		d.Reason = "no pod is on the node"
 	case d.All != nil:
 		d.Reason = `no move of pods that consent makes room for a larger one; a pod consents by the annotation paddock-project.github.io/moves: anywhere`

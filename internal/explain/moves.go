@@ -32,7 +32,7 @@ const maxMovePlans = 2000
 // moves looks for the cheapest moves of at most two running pods: of those that consent, or else of
 // any.
 func (x *search) moves() ([]Proposal, string) {
-	if len(x.state.Grants()) == 0 || x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
+	if x.state.NumGrants() == 0 || x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
 		return nil, ""
 	}
 	x.what, x.limit = "moves of running pods", x.allowed(maxMovePlans)

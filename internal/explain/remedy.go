@@ -263,17 +263,24 @@ func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Po
 	return s, pod, err
 }
 
-// under is the node after a restart with another policy: pods keep their grants.
+// under is the node after a restart with another policy: pods keep their grants, and what is
+// reserved for them.
 func under(s *node.State, policy node.Policy) (*node.State, error) {
 	if !s.Offline().IsEmpty() {
 		n, _, err := node.Adopt(s.Machine(), policy, s.Devices().Inventory(), s.Grants())
-		return n, err
+		if err != nil {
+			return nil, err
+		}
+		return n.WithReservations(s.Reservations()), nil
 	}
 	n, err := node.Restore(s.Machine(), policy, s.Grants())
 	if err != nil {
 		return nil, err
 	}
-	return n.WithDevices(s.Devices().Inventory())
+	if n, err = n.WithDevices(s.Devices().Inventory()); err != nil {
+		return nil, err
+	}
+	return n.WithReservations(s.Reservations()), nil
 }
 
 // outcome describes where an admitted pod runs.

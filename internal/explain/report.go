@@ -80,7 +80,7 @@ func Usage(ctx context.Context, s *node.State) (Report, error) {
 	policy := s.Policy()
 	r := Report{ManagesCPUs: policy.StaticCPU, ManagesMemory: policy.StaticMemory}
 	var alone, pool, idle cpuset.Builder
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		a, p, i := parts(g)
 		alone.AddSet(a)
 		pool.AddSet(p)
@@ -153,7 +153,7 @@ func bytesOn(s *node.State, i int) []BytesReport {
 		// slices of pools that last as long as the pod. It is counted on the lowest NUMA nodes of
 		// the group, as all of it is.
 		var alone int64
-		for _, g := range s.Grants() {
+		for g := range s.AllGrants() {
 			for _, b := range g.Charged() {
 				switch {
 				case b.Type != name || b.Nodes != usage.Group:

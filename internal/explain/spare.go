@@ -105,7 +105,7 @@ func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 // victims are the pods that have anything, the one to spare first first.
 func (x *search) victims() []victim {
 	var out []victim
-	for _, g := range x.state.Grants() {
+	for g := range x.state.AllGrants() {
 		var kind strings.Builder // empty for a pod that has nothing
 		for _, n := range x.state.Machine().CPUNodes() {
 			if k := g.CPUs().IntersectionLen(n.CPUs); k > 0 {

@@ -28,7 +28,9 @@ func (c *Cluster) explained(ctx context.Context, needs permission, err error) er
 		return fmt.Errorf("%w; %s", err, role)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w in the namespace %s; if it was deleted, its node may still know it: add --node NODE", err, needs.namespace)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // Which operation fails first then is chance, and no reason.
+		return fmt.Errorf("no answer within %v; --request-timeout gives it longer: %w", c.patience, ctx.Err())
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v; --request-timeout gives it longer: %w", c.patience, err)
 	case errors.As(err, &unreachable):
 		return fmt.Errorf("the API server %s%s cannot be reached: %w", server, c.ofContext(), unreachable.Err)

@@ -19,7 +19,7 @@ type Result struct {
 	Start           *View    `json:"start,omitempty"`
 	AllocatableCPUs string   `json:"allocatableCPUs,omitempty"`
 	Answers         []Answer `json:"events,omitempty"`
-	// Quirks are the faults by which a kubelet 1.36 starts otherwise, with Player.Quirks.
+	// Quirks are the faults by which a kubelet 1.36 starts otherwise, with Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 }
 
@@ -90,7 +90,7 @@ type Answer struct {
 	Isolation        map[string]map[string]Isolation `json:"isolation,omitempty"`
 	PodQuotaDisabled map[string]bool                 `json:"podQuotaDisabled,omitempty"`
 	Cgroup           map[string]Cgroup               `json:"cgroup,omitempty"`
-	// Quirks are the faults by which a kubelet 1.36 answers otherwise, with Player.Quirks.
+	// Quirks are the faults by which a kubelet 1.36 answers otherwise, with Player.Kubelet.
 	Quirks []quirk.Quirk `json:"quirks,omitempty"`
 	// ElapsedNS is the time that deciding and applying took, for admissions.
 	ElapsedNS int64 `json:"elapsed_ns,omitempty"`
@@ -128,7 +128,7 @@ func viewOf(s *node.State) View {
 		CPU:    CPUView{Default: s.SharedCPUs().String(), Entries: map[string]map[string]string{}, PodEntries: map[string]string{}},
 		Memory: MemoryView{Entries: map[string]map[string][]Block{}, PodEntries: map[string][]Block{}},
 	}
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		v.add(g)
 	}
 	if s.Policy().StaticMemory {
@@ -194,7 +194,7 @@ func blocks(assigned []memory.Block) []Block {
 // watch fills in what follows from the state for every pod that is there.
 func (a *Answer) watch(s *node.State) {
 	a.View = viewOf(s)
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		if a.Isolation == nil {
 			a.Isolation, a.PodQuotaDisabled = map[string]map[string]Isolation{}, map[string]bool{}
 		}

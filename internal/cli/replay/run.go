@@ -2,7 +2,9 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +27,9 @@ type Player struct {
 	Machine func(name string) (*machine.Machine, error)
 	// Now is the clock for elapsed_ns.
 	Now func() time.Time
-	// Quirks asks for what a kubelet 1.36 answers otherwise: Result.Quirks and Answer.Quirks.
-	Quirks bool
+	// Kubelet: kubelet 1.36 answers, with its faults, in place of Paddock. Result.Quirks and
+	// Answer.Quirks are then what it answers otherwise.
+	Kubelet bool
 }
 
 // run is one scenario under way.
@@ -53,7 +56,7 @@ func (p *Player) Run(s *Scenario) (Result, error) {
 //
 // This is the only case in which Paddock takes over the recorded state. Other states after a fault
 // of the reference break the invariants: they have a CPU assigned twice, or memory that is assigned
-// and not accounted for.
+// and not accounted for. With Kubelet nothing is taken over: the states are the kubelet's.
 func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 	r := &run{player: p, pods: map[string]*v1.Pod{}}
 	var err error
@@ -71,13 +74,17 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 		result.StartError = err.Error()
 		return result, nil //nolint:nilerr // a configuration that is rejected is a result
 	}
+	if p.Kubelet {
+		if result.Quirks, err = r.startKubelet(); err != nil {
+			return Result{}, fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+		if slices.ContainsFunc(result.Quirks, func(q quirk.Quirk) bool { return q.Effect == quirk.NoStart }) {
+			result.StartError = result.Quirks[0].Text
+			return result, nil
+		}
+	}
 	view := viewOf(r.state)
 	result.Start, result.AllocatableCPUs = &view, r.state.AllocatableCPUs().String()
-	if p.Quirks {
-		result.Quirks = quirk.Start(r.m, r.state.Policy(), quirk.Setup{
-			ByNumber: !r.config.NamesReserved(), TooManyNodes: len(r.config.KubeletRejects(r.m)) > 0,
-		})
-	}
 	for i, e := range s.Events {
 		answer, err := r.answer(e)
 		if err != nil {
@@ -87,7 +94,7 @@ func (p *Player) Follow(s *Scenario, recorded *Result) (Result, error) {
 		if answer.ends() {
 			break
 		}
-		if i >= len(recorded.Answers) {
+		if i >= len(recorded.Answers) || p.Kubelet {
 			continue
 		}
 		want := &recorded.Answers[i]
@@ -133,6 +140,26 @@ func (r *run) start(config json.RawMessage) error {
 	return err
 }
 
+// startKubelet makes the state that of a kubelet, and names the quirks of its start.
+func (r *run) startKubelet() ([]quirk.Quirk, error) {
+	ours := r.state.Policy()
+	policy, setup := r.asKubelet(r.config, ours)
+	state, err := node.New(r.m, policy)
+	if err != nil {
+		return nil, err
+	}
+	r.state, err = state.WithDevices(r.inventory)
+	return quirk.Start(r.m, ours, setup), err
+}
+
+// asKubelet is a policy of Paddock as that of a kubelet with the configuration.
+func (r *run) asKubelet(c *kubeletcfg.Config, ours node.Policy) (node.Policy, quirk.Setup) {
+	setup := quirk.Setup{ByNumber: !c.NamesReserved(), TooManyNodes: len(c.KubeletRejects(r.m)) > 0}
+	policy := quirk.Policy(r.m, ours, setup)
+	r.gates.MarkFractions = policy.Behavior.UnreadFractions
+	return policy, setup
+}
+
 // inventory reads the scenario's devices.
 func inventory(m *machine.Machine, raw json.RawMessage) (*device.Inventory, error) {
 	if len(raw) == 0 {
@@ -159,7 +186,7 @@ func (r *run) answer(e Event) (Answer, error) {
 	case Admit:
 		r.admit(r.pods[e.Pod], &a)
 	case RemovePod:
-		if r.player.Quirks {
+		if r.player.Kubelet {
 			a.Quirks, r.kubelet = r.kubelet.Remove(r.state, e.Pod)
 		}
 		r.state = r.state.Release(e.Pod)
@@ -170,8 +197,13 @@ func (r *run) answer(e Event) (Answer, error) {
 			a.StartError = err.Error()
 			return a, nil //nolint:nilerr // a restart that is rejected is a result
 		}
-	case StopContainer, Reconcile, DropStale:
-		// A container that stops may start again, nothing drifts here, and no pod is stale.
+	case DropStale:
+		r.state = r.state.Swept()
+	case StopContainer, Reconcile:
+		// A container that stops may start again, and nothing drifts here.
+	}
+	if a.ends() {
+		return a, nil
 	}
 	if err := r.state.Check(); err != nil {
 		return a, fmt.Errorf("after %s %s: %w", e.Op, e.Pod, err)
@@ -190,14 +222,17 @@ func (r *run) restart(e Event, a *Answer) error {
 	if err != nil {
 		return err
 	}
-	if r.player.Quirks {
+	if r.player.Kubelet {
+		policy, _ = r.asKubelet(config, policy)
 		a.Quirks, r.kubelet = r.kubelet.Restart(r.state, policy)
+		for _, q := range a.Quirks {
+			if q.Certain {
+				return errors.New(q.Text)
+			}
+		}
 	}
-	state, err := node.Restore(r.m, policy, r.state.Grants())
+	state, err := r.state.RestartedWith(policy)
 	if err != nil {
-		return err
-	}
-	if state, err = state.WithDevices(r.inventory); err != nil {
 		return err
 	}
 	r.config, r.state = config, state
@@ -214,10 +249,13 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
 		return
 	}
+	_, known := r.state.Grant(asked.UID)
 	before := r.player.Now()
-	plan := r.state.Plan(asked)
-	if r.player.Quirks {
-		a.Quirks, r.kubelet = r.kubelet.Admit(r.state, quirk.Request{Pod: asked, Fractions: podspec.Fractions(pod)}, plan)
+	var plan *node.Plan
+	if r.player.Kubelet {
+		plan, a.Quirks, r.kubelet = r.kubelet.Admit(r.state, asked)
+	} else {
+		plan = r.state.Plan(asked)
 	}
 	next, err := r.state.Apply(plan)
 	a.ElapsedNS = r.player.Now().Sub(before).Nanoseconds()
@@ -225,12 +263,19 @@ func (r *run) admit(pod *v1.Pod, a *Answer) {
 	case err != nil:
 		a.Reason, a.Message = string(node.UnexpectedAdmissionError), err.Error()
 		return
+	case plan.Trace.Cause.Down():
+		a.Panic = plan.Rejection.Error()
+		return
 	case plan.Rejection != nil:
 		a.Reason, a.Message = string(plan.Rejection.Reason), plan.Rejection.Error()
+		r.state = next
 		return
 	}
 	admitted = true
 	r.state = next
+	if known && r.player.Kubelet {
+		return // Its containers run.
+	}
 	r.create(plan.Grant, a)
 }
 

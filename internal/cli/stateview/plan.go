@@ -15,7 +15,7 @@ import (
 // Conversion is what a conversion does, in words.
 func Conversion(p *treatment.Plan, style terminal.Style) string {
 	if p.State != nil {
-		return fmt.Sprintf("%d pods have assignments; the node shared pool is %s\n", len(p.State.Grants()), view.CPUs(p.State.SharedCPUs()))
+		return fmt.Sprintf("%d pods have assignments; the node shared pool is %s\n", p.State.NumGrants(), view.CPUs(p.State.SharedCPUs()))
 	}
 	text := fmt.Sprintf("for kubelet %s:\n\n", p.Kubelet)
 	if len(p.Fates) > 0 {

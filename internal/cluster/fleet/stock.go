@@ -27,7 +27,7 @@ type Stock struct {
 // Stock takes stock by NUMA node, in the order of the machine's CPUNodes.
 func (v *View) Stock() []Stock {
 	var exclusive, pooled cpuset.Set
-	for _, g := range v.State.Grants() {
+	for g := range v.State.AllGrants() {
 		var own cpuset.Set
 		for i := range g.Containers {
 			if g.Isolation(i) == node.ContainerIsolation {

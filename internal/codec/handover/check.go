@@ -55,6 +55,39 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Detail) }
 
+// Outcome is how the plan of a pod came about on a node to which grants are handed over.
+type Outcome struct {
+	// Reason is why the grant of the pod's annotation is not applied; Applied: it is.
+	Reason Reason
+	// Err has the details; nil: the grant is applied.
+	Err error
+}
+
+// OutcomeOf is the outcome of Check.
+func OutcomeOf(err error) *Outcome {
+	var wrong *Error
+	switch {
+	case err == nil:
+		return &Outcome{Reason: Applied}
+	case errors.As(err, &wrong):
+		return &Outcome{wrong.Reason, err}
+	}
+	return &Outcome{Shape, err}
+}
+
+// Applied reports whether the pod has the grant of its annotation.
+func (o *Outcome) Applied() bool { return o.Reason == Applied }
+
+// Contested reports whether the grant needs something that another pod has, or that is not free.
+func (o *Outcome) Contested() bool {
+	switch o.Reason {
+	case CPUs, Memory, Devices, Alignment:
+		return true
+	default:
+		return false
+	}
+}
+
 // Here is what a node compares a text with: its name and the digests of its machine and policy.
 type Here struct{ Node, Machine, Policy string }
 

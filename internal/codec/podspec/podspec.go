@@ -20,18 +20,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Gates are the feature gates that decide how a pod is read.
+// Gates are the feature gates that decide how a pod is read, and what a kubelet reads otherwise.
 type Gates struct {
 	// PodLevelResources lets pods have spec.resources.
 	PodLevelResources bool
 	// PodLevelResourceManagers lets the managers act on it. It has no effect without
 	// PodLevelResources (R-DEM-26).
 	PodLevelManagers bool
+	// MarkFractions marks amounts of memory with a fraction of a byte in the request
+	// (request.Container.FractionalMemory), which a kubelet does not read
+	// (node.Behavior.UnreadFractions).
+	MarkFractions bool
 }
 
 // GatesOf are the gates that a policy was resolved with.
 func GatesOf(p node.Policy) Gates {
-	return Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers}
+	return Gates{PodLevelResources: p.PodLevelResources, PodLevelManagers: p.PodLevelManagers, MarkFractions: p.Behavior.UnreadFractions}
 }
 
 const (

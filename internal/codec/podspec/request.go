@@ -75,6 +75,9 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 			return request.Pod{}, err
 		}
 	}
+	if g.MarkFractions {
+		markFractions(&out, pod)
+	}
 	return out, checkSums(out)
 }
 

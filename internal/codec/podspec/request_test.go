@@ -308,3 +308,37 @@ func TestWhomToSpare(t *testing.T) {
 		t.Errorf("of a pod without either: priority %d, created %d, error %v", got.Priority, got.Created, err)
 	}
 }
+
+// a kubelet reads the budget of a pod-level pod and the containers that have memory of their
+// own, and every container of a plain pod. Paddock marks nothing.
+func TestFractionsAreMarkedForAKubelet(t *testing.T) {
+	own := v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("0.1Gi")}
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{
+		{Name: "own", Resources: v1.ResourceRequirements{Requests: own, Limits: own}},
+		{Name: "shares", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("100m")}}},
+		{Name: "whole", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}}},
+	}}}
+	marks := func(g Gates) string {
+		asked, err := Request(pod, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(asked.FractionalMemory)
+		for _, c := range asked.Containers {
+			text += fmt.Sprint(" ", c.FractionalMemory)
+		}
+		return text
+	}
+	gates := Gates{PodLevelResources: true, PodLevelManagers: true, MarkFractions: true}
+	if got := marks(gates); got != "false true true false" {
+		t.Errorf("plain: got %s", got)
+	}
+	pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("2.0000001Gi")}}
+	if got := marks(gates); got != "true true false false" {
+		t.Errorf("pod-level: got %s", got)
+	}
+	gates.MarkFractions = false
+	if got := marks(gates); got != "false false false false" {
+		t.Errorf("without the mark: got %s", got)
+	}
+}

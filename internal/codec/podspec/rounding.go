@@ -56,22 +56,17 @@ func isFraction(name v1.ResourceName, q resource.Quantity) bool {
 	return isMemory(name) && inRange(q, maxUnits) == nil && !isWhole(q)
 }
 
-// Fractions names the containers of which a kubelet with Static memory reads an amount of memory
-// that is no whole number of bytes, and "" if the pod-level request has one. A kubelet reads
-// the amounts of all containers of a plain pod, and of a pod-level pod those of containers that
-// have memory of their own.
-func Fractions(pod *v1.Pod) []string {
-	var names []string
+// markFractions marks the amounts of memory that a kubelet with Static memory reads and that are no
+// whole number of bytes. A kubelet reads the amounts of all containers of a plain pod, and
+// of a pod-level pod the budget and those of containers that have memory of their own.
+func markFractions(out *request.Pod, pod *v1.Pod) {
 	podLevel := pod.Spec.Resources != nil
-	if podLevel && anyFraction(pod.Spec.Resources.Requests) {
-		names = append(names, "")
-	}
+	out.FractionalMemory = podLevel && anyFraction(pod.Spec.Resources.Requests)
+	i := 0
 	forEachContainer(pod, func(c *v1.Container, _ request.ContainerType) {
-		if anyFraction(c.Resources.Requests) && (!podLevel || isEquivalent(c)) {
-			names = append(names, c.Name)
-		}
+		out.Containers[i].FractionalMemory = anyFraction(c.Resources.Requests) && (!podLevel || isEquivalent(c))
+		i++
 	})
-	return names
 }
 
 func anyFraction(list v1.ResourceList) bool {

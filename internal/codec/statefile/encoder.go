@@ -18,8 +18,8 @@ func (e *Encoder) within(limit int, s *node.State) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := make(map[*node.Grant][]byte, len(s.Grants()))
-	grants := make([][]byte, len(s.Grants()))
+	next := make(map[*node.Grant][]byte, s.NumGrants())
+	grants := make([][]byte, s.NumGrants())
 	size := newSize(head)
 	for i, g := range s.Grants() {
 		if err := checkSequence(g, s); err != nil {

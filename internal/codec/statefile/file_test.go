@@ -339,9 +339,9 @@ func TestSpelling(t *testing.T) {
 }
 
 // declared are the fields that are no state: a rule of the API asks about the first before there is
-// a grant, and no grant depends on the quota policy and on the bound on containers, which an older
-// Paddock could not read.
-var declared = []string{"MemoryRequest", "MemoryLimit", "Quota", "MaxContainers"}
+// a grant, no grant depends on the quota policy and on the bound on containers, which an older
+// Paddock could not read, and a state that is written is Paddock's own.
+var declared = []string{"MemoryRequest", "MemoryLimit", "Quota", "MaxContainers", "Behavior", "FractionalMemory"}
 
 // everyField has a value other than zero for every field that is state. A field that is new
 // anywhere in it is empty here, and must be written before it is filled.

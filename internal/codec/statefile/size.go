@@ -29,9 +29,9 @@ func (m *Meter) within(limit int, s *node.State) (err error) {
 		}
 		m.machine = s.Machine()
 	}
-	next := make(map[*node.Grant]int, len(s.Grants()))
+	next := make(map[*node.Grant]int, s.NumGrants())
 	total := newSize(m.head)
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		if err := checkSequence(g, s); err != nil {
 			return err
 		}

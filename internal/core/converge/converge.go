@@ -79,3 +79,7 @@ func order(u Update) int {
 	}
 	return 1
 }
+
+// Changes reports whether the update has anything for a runtime, for which an empty set means "no
+// change".
+func (u Update) Changes() bool { return !u.After.CPUs.IsEmpty() || !u.After.Mems.IsEmpty() }

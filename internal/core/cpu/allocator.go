@@ -1,31 +1,34 @@
 package cpu
 
 import (
-	"slices"
-
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
 // pack takes need CPUs of available, in the steps of R-CPU-43. available is a subset of
 // the machine's CPUs and has at least need of them.
+//
+// The result is all that it allocates, but on very large machines and with PreferUncore: an
+// admission packs once for the pool of a pod and once for each slice.
 func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.Set {
-	a := newAllocator(m, available, need)
-	steps := [...]func(){
-		func() { a.takeWhole(a.nodeOrder(), m.CPUNodes(), ownSize) },
-		func() { a.takeWhole(a.socketOrder(), m.Sockets(), max(1, m.CPUsPerSocket())) },
+	var s scratch
+	a := newAllocator(m, available, need, &s)
+	if o.Behavior.AverageUnits {
+		a.beyond = new(cpuset.Builder)
 	}
-	if !a.numaFirst {
-		slices.Reverse(steps[:])
-	}
-	for _, step := range steps {
-		if step(); a.need == 0 {
-			return a.taken.Set()
+	for _, nodes := range [...]bool{a.numaFirst, !a.numaFirst} {
+		if nodes {
+			a.takeWhole(a.nodeOrder(), m.CPUNodes(), ownSize)
+		} else {
+			a.takeWhole(a.socketOrder(), m.Sockets(), max(1, m.CPUsPerSocket()))
+		}
+		if a.need == 0 {
+			return a.taken()
 		}
 	}
 	if o.PreferUncore {
 		if a.takeUncores(); a.need == 0 {
-			return a.taken.Set()
+			return a.taken()
 		}
 	}
 	if o.DistributeAcrossCores {
@@ -33,39 +36,62 @@ func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.
 		for _, s := range a.socketOrder() {
 			a.takeFree(m.Sockets()[s].CPUs)
 		}
-		return a.taken.Set()
+		return a.taken()
 	}
 	// Whole cores, by ascending id in each group: cores that are entirely free have equal counts,
 	// so R-CPU-41 orders them by id.
-	for _, group := range a.coreGroups() {
-		if a.takeWhole(group, m.Cores(), coreSize(m)); a.need == 0 {
-			return a.taken.Set()
+	order, cores := a.coreGroups()
+	for _, group := range order {
+		if a.takeWhole(cores[group], m.Cores(), coreSize(m)); a.need == 0 {
+			return a.taken()
 		}
 	}
 	a.takeThreads()
-	return a.taken.Set()
+	return a.taken()
 }
 
 // allocator takes CPUs for one request. A unit (NUMA node, socket, uncore cache, core) is an
 // index of the machine's lists, which ascend by id.
+//
+// No method stores what it reads from a field in a field, so that the compiler can keep the scratch
+// on the stack.
 type allocator struct {
-	m    *machine.Machine
-	at   *machine.Index
-	need int
+	m         *machine.Machine
+	at        *machine.Index
+	available cpuset.Set
+	need      int
 
-	free, taken cpuset.Builder
+	free cpuset.Builder // available less what was taken
 	// The free CPUs of each level that units are ordered by, as a count by unit. Cores have no
 	// counts: a request looks at few of them.
 	nodes, sockets, uncores []int32
 	numaFirst               bool // R-CPU-42
+	// beyond are the CPUs that Behavior.AverageUnits takes with a unit; nil without it.
+	beyond *cpuset.Builder
+	// outer and inner have room for an order of sockets or NUMA nodes, outer for the one by which
+	// inner is ordered. The next order overwrites them.
+	outer, inner []int32
 }
 
-func newAllocator(m *machine.Machine, available cpuset.Set, need int) *allocator {
-	a := &allocator{m: m, at: m.Index(), need: need}
+// scratch is the memory of an allocator. A machine that has more needs an allocation for each.
+type scratch struct {
+	words  [16]uint64    // 1,024 CPUs
+	counts [3 * 64]int32 // 64 NUMA nodes and 64 sockets, and the orders of both
+}
+
+func newAllocator(m *machine.Machine, available cpuset.Set, need int, s *scratch) allocator {
+	a := allocator{m: m, at: m.Index(), available: available, need: need}
 	a.numaFirst = m.NumSockets() >= len(m.CPUNodes())
-	a.free.AddSet(available)
-	counts := make([]int32, len(m.CPUNodes())+len(m.Sockets()))
-	a.nodes, a.sockets = counts[:len(m.CPUNodes())], counts[len(m.CPUNodes()):]
+	a.free = cpuset.BuilderOf(available, s.words[:])
+	nodes, sockets := len(m.CPUNodes()), len(m.Sockets())
+	longest := max(nodes, sockets)
+	counts := s.counts[:]
+	if size := nodes + sockets + 2*longest; size > len(counts) {
+		counts = make([]int32, size)
+	}
+	a.nodes, counts = counts[:nodes], counts[nodes:]
+	a.sockets, counts = counts[:sockets], counts[sockets:]
+	a.outer, a.inner = counts[:longest], counts[longest:2*longest]
 	for i := range a.nodes {
 		a.nodes[i] = int32(available.IntersectionLen(m.CPUNodes()[i].CPUs))
 	}
@@ -73,6 +99,15 @@ func newAllocator(m *machine.Machine, available cpuset.Set, need int) *allocator
 		a.sockets[i] = int32(available.IntersectionLen(m.Sockets()[i].CPUs))
 	}
 	return a
+}
+
+// taken returns the CPUs that were taken.
+func (a *allocator) taken() cpuset.Set {
+	set := a.free.Removed(a.available)
+	if a.beyond != nil {
+		set = set.Union(a.beyond.Set())
+	}
+	return set
 }
 
 // takeFree takes free CPUs of set, lowest first, until the need is met.
@@ -83,7 +118,6 @@ func (a *allocator) takeFree(set cpuset.Set) {
 		}
 		if a.free.Has(id) {
 			a.free.Remove(id)
-			a.taken.Add(id)
 			p := &a.at.Places[id]
 			a.nodes[p.Node]--
 			a.sockets[p.Socket]--
@@ -96,10 +130,37 @@ func (a *allocator) takeFree(set cpuset.Set) {
 // (R-CPU-44). Where size is not ownSize, a unit must have that size. It is an average, which on
 // uneven machines can differ from every unit.
 func (a *allocator) takeWhole(list []int32, units []machine.Unit, size int) {
+	if a.beyond != nil {
+		a.takeAverage(list, units, size)
+		return
+	}
 	for _, i := range list {
 		u := &units[i]
 		if u.Size <= a.need && (size == ownSize || size == u.Size) && a.free.Contains(u.CPUs) {
 			a.takeFree(u.CPUs)
+		}
+	}
+}
+
+// takeAverage is takeWhole with Behavior.AverageUnits: a unit counts as free when size of its CPUs
+// are, and all of them are taken and counted, free or not.
+func (a *allocator) takeAverage(list []int32, units []machine.Unit, size int) {
+	var free []int32
+	for _, i := range list {
+		want := size
+		if size == ownSize {
+			want = units[i].Size
+		}
+		if a.free.IntersectionLen(units[i].CPUs) == want {
+			free = append(free, i)
+		}
+	}
+	for _, i := range free {
+		if u := &units[i]; u.Size <= a.need {
+			need := a.need - u.Size
+			a.takeFree(u.CPUs)
+			a.beyond.AddSet(u.CPUs)
+			a.need = need
 		}
 	}
 }
@@ -111,16 +172,18 @@ const ownSize = 0
 // takeThreads takes single CPUs, of the cores with the fewest free ones first (R-CPU-45). It
 // takes all of a core before the next one, so the counts of the cores to come do not change.
 func (a *allocator) takeThreads() {
-	var counts []int // free CPUs by core of the group
-	for _, group := range a.coreGroups() {
+	var buffer [256]int32
+	counts := buffer[:0] // free CPUs by core of the group
+	order, cores := a.coreGroups()
+	for _, group := range order {
 		counts = counts[:0]
-		most := 0
-		for _, c := range group {
-			n := a.free.IntersectionLen(a.m.Cores()[c].CPUs)
+		most := int32(0)
+		for _, c := range cores[group] {
+			n := int32(a.free.IntersectionLen(a.m.Cores()[c].CPUs))
 			counts, most = append(counts, n), max(most, n)
 		}
-		for free := 1; free <= most; free++ {
-			for i, c := range group {
+		for free := int32(1); free <= most; free++ {
+			for i, c := range cores[group] {
 				if counts[i] != free {
 					continue
 				}

@@ -20,7 +20,8 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 	if need%group != 0 {
 		return pack(m, packed, available, need)
 	}
-	a := newAllocator(m, available, need)
+	var s scratch
+	a := newAllocator(m, available, need, &s)
 	nodes := a.nodeOrder()
 	free := make([]int, len(nodes))
 	for i, n := range nodes {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -55,3 +56,11 @@ func (e *ReservationError) Error() string {
 
 // Unwrap returns the error of Take.
 func (e *ReservationError) Unwrap() error { return e.Err }
+
+// ErrEndless means that the kubelet never ends the search for these CPUs. Only a Behavior has
+// it.
+var ErrEndless = errors.New("the search for CPUs never ends")
+
+// ErrAccounting means that the kubelet finds too few CPUs on the NUMA nodes that it chose.
+// Only a Behavior has it.
+var ErrAccounting = errors.New("accounting error, not enough CPUs assigned")

@@ -9,6 +9,24 @@ type Options struct {
 	AlignBySocket         bool
 	StrictReservation     bool
 	PreferUncore          bool
+	// Behavior is where a kubelet takes other CPUs. It is no option: users do not set it.
+	Behavior Behavior
+}
+
+// Behavior is where a kubelet takes other CPUs than Paddock. The zero value is Paddock.
+type Behavior struct {
+	// AverageUnits: a core or socket counts as free when as many of its CPUs are free as an average
+	// one has. All its CPUs are then taken, also those that are reserved or assigned.
+	// Kubernetes 1.36 and 1.37.
+	AverageUnits bool
+	// SharedSubsets: distribute-cpus-across-numa visits subsets of NUMA nodes that share memory, so
+	// that a later one overwrites the last NUMA node of the one that was chosen. Kubernetes
+	// 1.36 and 1.37.
+	SharedSubsets bool
+	// EndlessRemainder: distribute-cpus-across-numa compares the sum of the free CPUs with the
+	// remainder, and then takes whole cores. Where NUMA nodes have only half cores left, it looks
+	// for them without end. It acts on the search of SharedSubsets. Kubernetes 1.33 to 1.37.
+	EndlessRemainder bool
 }
 
 // Method is how Take picks CPUs.

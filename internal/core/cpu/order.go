@@ -10,43 +10,38 @@ import (
 // nodeOrder lists the NUMA nodes with free CPUs in the order of R-CPU-42.
 func (a *allocator) nodeOrder() []int32 {
 	if a.numaFirst {
-		return fullestFirst(a.nodes)
+		return fullestFirst(a.nodes, a.inner)
 	}
-	return a.within(fullestFirst(a.sockets), a.at.SocketNodes, a.nodes)
+	return a.within(fullestFirst(a.sockets, a.outer), a.at.SocketNodes, a.nodes, a.inner)
 }
 
 // socketOrder lists the sockets with free CPUs in the order of R-CPU-42.
 func (a *allocator) socketOrder() []int32 {
 	if !a.numaFirst {
-		return fullestFirst(a.sockets)
+		return fullestFirst(a.sockets, a.inner)
 	}
-	return a.within(fullestFirst(a.nodes), a.at.NodeSockets, a.sockets)
+	return a.within(fullestFirst(a.nodes, a.outer), a.at.NodeSockets, a.sockets, a.inner)
 }
 
-// uncoreOrder lists the uncore caches with free CPUs in the order of R-CPU-60.
+// uncoreOrder lists the uncore caches with free CPUs in the order of R-CPU-60. The list is the
+// caller's.
 func (a *allocator) uncoreOrder() []int32 {
-	return a.within(a.nodeOrder(), a.at.NodeUncores, a.uncores)
+	return a.within(a.nodeOrder(), a.at.NodeUncores, a.uncores, make([]int32, len(a.uncores)))
 }
 
-// coreGroups lists the cores of each unit of the second level, in the order of these units. In a
-// group the cores ascend by id; the caller sorts them by their free CPUs.
-func (a *allocator) coreGroups() [][]int32 {
-	outer, cores := a.socketOrder, a.at.SocketCores
-	if !a.numaFirst {
-		outer, cores = a.nodeOrder, a.at.NodeCores
+// coreGroups lists the units of the second level in their order, and the cores of each unit. The
+// cores of a unit ascend by id; the caller sorts them by their free CPUs.
+func (a *allocator) coreGroups() (order []int32, cores [][]int32) {
+	if a.numaFirst {
+		return a.socketOrder(), a.at.SocketCores
 	}
-	order := outer()
-	groups := make([][]int32, len(order))
-	for i, u := range order {
-		groups[i] = cores[u]
-	}
-	return groups
+	return a.nodeOrder(), a.at.NodeCores
 }
 
 // fullestFirst lists the units with free CPUs, those with the fewest first, then by id
-// (R-CPU-41).
-func fullestFirst(free []int32) []int32 {
-	list := make([]int32, 0, len(free))
+// (R-CPU-41). The list is the first part of into, which has room for all units.
+func fullestFirst(free, into []int32) []int32 {
+	list := into[:0]
 	for i, n := range free {
 		if n > 0 {
 			list = append(list, int32(i))
@@ -64,9 +59,9 @@ func sortByFree(list, free []int32) {
 
 // within lists, for each outer unit, the inner units that have a free CPU in it, those with the
 // fewest free CPUs of their own first. A unit in several outer ones is listed once, with the
-// first one.
-func (a *allocator) within(outer []int32, parts [][]machine.Part, free []int32) []int32 {
-	list := make([]int32, 0, len(free))
+// first one. The list is the first part of into, which has room for all inner units.
+func (a *allocator) within(outer []int32, parts [][]machine.Part, free, into []int32) []int32 {
+	list := into[:0]
 	for _, o := range outer {
 		start := len(list)
 		for _, p := range parts[o] {

@@ -20,7 +20,7 @@ func drawMachine(t *rapid.T) *machine.Machine {
 	return newMachine(t, drawDescription(t))
 }
 
-func newMachine(t *rapid.T, d machine.Description) *machine.Machine {
+func newMachine(t rapid.TB, d machine.Description) *machine.Machine {
 	m, err := machine.New(d)
 	if err != nil {
 		t.Fatalf("machine %+v: %v", d, err)

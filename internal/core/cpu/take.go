@@ -6,10 +6,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Take picks n of the available CPUs as the options require: distributed over NUMA nodes (section
-// 6 of docs/rules/cpu.md), else packed or spread, with or without uncore caches (sections 5 and
-// 7). n ≤ 0 gives the empty set. The error is a *NotEnoughError if fewer than n are available
-// (R-CPU-40); otherwise Take succeeds.
+// Take picks n of the available CPUs as the options require: distributed over NUMA nodes (section 6
+// of docs/rules/cpu.md), else packed or spread, with or without uncore caches (sections 5 and 7). n
+// ≤ 0 gives the empty set. The error is a *NotEnoughError if fewer than n are available (R-CPU-40);
+// otherwise Take succeeds. With a Behavior it can have CPUs that are not available, or the error
+// ErrEndless or ErrAccounting.
 func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Set, error) {
 	if n <= 0 {
 		return cpuset.Set{}, nil
@@ -17,10 +18,16 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 	if !m.AllCPUs().Contains(available) {
 		available = available.Intersection(m.AllCPUs())
 	}
-	if free := available.Len(); n > free {
+	switch free := available.Len(); {
+	case n > free:
 		return cpuset.Set{}, &NotEnoughError{Requested: n, Available: free}
+	case n == free && o.Behavior == Behavior{}: // All rules pick exactly n.
+		return available, nil
 	}
 	if o.Method() == Distributed {
+		if o.Behavior.SharedSubsets {
+			return distributeBySubsets(m, o, available, n)
+		}
 		return distribute(m, o, available, n), nil
 	}
 	return pack(m, o, available, n), nil
@@ -49,6 +56,9 @@ func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, h
 	first, err := Take(m, o, aligned, min(n, aligned.Len()))
 	if err != nil {
 		return cpuset.Set{}, err
+	}
+	if first.Len() == n {
+		return first, nil
 	}
 	rest, err := Take(m, o, pool.Difference(first), n-first.Len())
 	if err != nil {

@@ -1,6 +1,30 @@
 package cpuset
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
+
+// BuilderOf returns a builder that has the CPUs of s. It keeps them in buffer if that has room.
+func BuilderOf(s Set, buffer []uint64) Builder { return Builder{append(buffer[:0], s.words...)} }
+
+// Removed returns the CPUs of s that the builder does not have.
+func (b *Builder) Removed(s Set) Set {
+	n := len(s.words)
+	for ; n > 0; n-- {
+		if w := s.words[n-1]; n > len(b.words) && w != 0 || n <= len(b.words) && w&^b.words[n-1] != 0 {
+			break
+		}
+	}
+	if n == 0 {
+		return Set{}
+	}
+	words := slices.Clone(s.words[:n])
+	for i := range min(n, len(b.words)) {
+		words[i] &^= b.words[i]
+	}
+	return Set{words}
+}
 
 // Has reports whether id was added and not removed.
 func (b *Builder) Has(id int) bool { return Set{b.words}.Has(id) }

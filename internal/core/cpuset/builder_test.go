@@ -3,6 +3,8 @@ package cpuset_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
@@ -23,4 +25,22 @@ func TestBuilderForgetsWhatIsRemoved(t *testing.T) {
 	if b.Has(1) {
 		t.Error("the builder is not empty after Set")
 	}
+}
+
+func TestBuilderReportsWhatWasRemoved(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		start, removed, of := pairs().Draw(t, "start"), pairs().Draw(t, "removed"), pairs().Draw(t, "of")
+		set := cpuset.Of(start.ids()...)
+		b := cpuset.BuilderOf(set, make([]uint64, rapid.IntRange(0, 4).Draw(t, "buffer")))
+		for id := range removed {
+			b.Remove(id)
+		}
+		want := of.filter(func(id int) bool { return !start[id] || removed[id] })
+		if got := b.Removed(cpuset.Of(of.ids()...)); !got.Equal(cpuset.Of(want.ids()...)) {
+			t.Fatalf("removed %q, want %v", got, want.ids())
+		}
+		if !set.Equal(cpuset.Of(start.ids()...)) {
+			t.Fatalf("the set that the builder began with is %q now", set)
+		}
+	})
 }

@@ -163,6 +163,9 @@ func (s Set) Union(t Set) Set {
 
 // Intersection returns the CPUs of s that are in t.
 func (s Set) Intersection(t Set) Set {
+	if t.Contains(s) {
+		return s
+	}
 	words := make([]uint64, min(len(s.words), len(t.words)))
 	for i := range words {
 		words[i] = s.words[i] & t.words[i]

@@ -22,6 +22,9 @@
 // not by size, is tried for each choice of sockets. Restricted needs no more, and
 // single-numa-node only tries the single NUMA nodes.
 //
+// Most pods fit on one NUMA node that every list prefers. The lowest of these, or the closest, is
+// the answer, and no search is made.
+//
 // # Second phase: the best intersection
 //
 // Let the lists, copies counted, have candidates U_1…U_k and upward closed parts Up_1…Up_k, and

@@ -42,15 +42,55 @@ func Merge(sets []Set, rules Rules) Choice {
 		return c
 	}
 	m := merger{rules: rules}
-	satisfiable := m.read(sets)
-	if len(m.sets) == 0 {
-		c.Preferred = satisfiable
+	if m.single(sets); m.best != 0 {
+		c.Mask, c.Preferred = m.best, true
 	} else {
-		m.decide(&c, satisfiable)
+		m.merge(&c, sets)
 	}
 	c.HasMask = true
 	c.Admit = c.Preferred || rules.Policy == BestEffort
 	return c
+}
+
+// single makes the fittest single NUMA node that every set has and prefers m.best. Most pods fit on
+// one, and need no search. m.best stays 0 if there is no such NUMA node, or if no set has a
+// preference.
+//
+// It is the mask that the merge chooses. Every list has the mask and prefers it, so a combination
+// gives it and is preferred, and a preferred result is better than any other (R-HINT-51). Of
+// preferred results the narrower is better (R-HINT-53), and no mask has fewer than one NUMA node.
+// Only single NUMA nodes are left to compare, as consider does. Cutting the sets to the machine
+// removes no mask that is on the machine. It needs no sum over NUMA nodes, so it is exact where the
+// sums of the search stop at the largest int64.
+func (m *merger) single(sets []Set) {
+	asked := false
+	for i := range sets {
+		if s := &sets[i]; s.Kind == None || s.Kind == Fits && s.Sockets == nil && s.Preferred != 1 {
+			return
+		}
+		asked = asked || sets[i].Kind == Fits
+	}
+	if !asked {
+		return
+	}
+	for n := range m.rules.Nodes.All() {
+		if one := mask.Of(n); allPrefer(sets, one) {
+			m.consider(one)
+			if m.rules.Distances == nil {
+				return // All others are higher.
+			}
+		}
+	}
+}
+
+// merge is Merge by both phases.
+func (m *merger) merge(c *Choice, sets []Set) {
+	satisfiable := m.read(sets)
+	if len(m.sets) == 0 {
+		c.Preferred = satisfiable
+		return
+	}
+	m.decide(c, satisfiable)
 }
 
 // alone chooses the lowest NUMA node that all sets prefer by itself (R-HINT-63).

@@ -3,7 +3,9 @@ package hint
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -195,6 +197,61 @@ func TestMergeIsLiteral(t *testing.T) {
 			t.Fatalf("got %+v, want %+v of\n%s", got, want, show(sets, rules))
 		}
 	})
+}
+
+// drawSmall draws a case that often fits on single NUMA nodes.
+func drawSmall(t *rapid.T) ([]Set, Rules) {
+	sets, rules := drawCase(t, mask.MaxNode+1)
+	for i := range sets {
+		f := &sets[i]
+		if rapid.IntRange(0, 9).Draw(t, "large") == 0 {
+			continue
+		}
+		if f.Preferred = 1; rapid.Bool().Draw(t, "on singles") {
+			f.Explicit = append(f.Explicit, mask.Of(rapid.SampledFrom(rules.Nodes.Nodes()).Draw(t, "single")))
+		}
+		for k := range f.Needs {
+			n := &f.Needs[k]
+			n.Amount = min(n.Amount, rapid.SampledFrom(n.Offer).Draw(t, "amount"))
+		}
+	}
+	return sets, rules
+}
+
+// saturated reports whether a sum of offers stops at the largest int64: the search then rejects
+// masks that have enough.
+func saturated(sets []Set, nodes mask.Mask) bool {
+	return slices.ContainsFunc(sets, func(s Set) bool {
+		return slices.ContainsFunc(s.Needs, func(n Need) bool { return n.Offered(nodes) == math.MaxInt64 })
+	})
+}
+
+// TestSingleIsMerged compares the answers on single NUMA nodes with those of both phases.
+func TestSingleIsMerged(t *testing.T) {
+	singles, others := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		sets, rules := drawSmall(t)
+		rules.Policy = Policy(rapid.IntRange(0, 1).Draw(t, "merged by"))
+		m := merger{rules: rules}
+		if m.single(sets); m.best == 0 {
+			others++
+			return
+		}
+		singles++
+		want := Choice{Mask: rules.Nodes, HasMask: true, Admit: true}
+		full := merger{rules: rules}
+		full.merge(&want, sets)
+		if want.Unproven || saturated(sets, rules.Nodes) {
+			return
+		}
+		want.Steps = 0
+		if got := Merge(sets, rules); got != want {
+			t.Fatalf("got %+v, want %+v of\n%s", got, want, show(sets, rules))
+		}
+	})
+	if singles < others/10 || others < singles/10 {
+		t.Errorf("%d cases fit on a single NUMA node and %d do not: one kind is not tested", singles, others)
+	}
 }
 
 // drawRand spreads a seed: rapid prefers small numbers.

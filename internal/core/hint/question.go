@@ -1,6 +1,8 @@
 package hint
 
 import (
+	"slices"
+
 	"github.com/paddock-project/paddock/internal/core/hint/search"
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
@@ -12,11 +14,25 @@ import (
 // It is exact unless DefaultBudget steps are not enough, which takes dozens of NUMA nodes
 // that differ in several resources. Then it is a lower bound.
 func MinSize(candidates mask.Mask, needs []Need) (int, bool) {
+	if oneMeets(candidates, needs) {
+		return 1, true
+	}
 	size, ok := narrowest(&search.Search{Budget: DefaultBudget}, &Set{Kind: Fits, Candidates: candidates, Needs: needs})
 	if !ok {
 		return 0, false
 	}
 	return size, true
+}
+
+// oneMeets reports whether a candidate meets every need by itself: no size is smaller.
+func oneMeets(candidates mask.Mask, needs []Need) bool {
+	for id := range candidates.All() {
+		one := mask.Of(id)
+		if !slices.ContainsFunc(needs, func(n Need) bool { return n.Offered(one) < n.Amount }) {
+			return true
+		}
+	}
+	return false
 }
 
 // narrowest is the size of the smallest mask of a set, and false if the upward closed part of the

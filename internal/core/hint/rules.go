@@ -34,9 +34,9 @@ type Choice struct {
 	Preferred bool
 	// Admit is the answer of the policy (R-HINT-61…63).
 	Admit bool
-	// Steps is what the search cost. Unproven is true if the budget ended after an answer was
-	// found: it has the right kind and size, but an equal one may be closer or have a smaller
-	// number.
+	// Steps is what the search cost, 0 where the answer needs none. Unproven is true if the budget
+	// ended after an answer was found: it has the right kind and size, but an equal one may be
+	// closer or have a smaller number.
 	Steps    int
 	Unproven bool
 	// Unsolved is true if the budget ended before an answer was found; Why then names the

@@ -169,9 +169,17 @@ func average(n, by int) int {
 
 // CPUsOf returns the CPUs of the NUMA nodes in nodes.
 func (m *Machine) CPUsOf(nodes mask.Mask) cpuset.Set {
+	if nodes.Contains(m.nodeMask) {
+		return m.all
+	}
 	var b cpuset.Builder
-	for _, n := range m.cpuNodes {
-		if nodes.Has(n.ID) {
+	for i := range m.cpuNodes {
+		n := &m.cpuNodes[i]
+		switch {
+		case !nodes.Has(n.ID):
+		case nodes.Len() == 1: // Most pods: no copy.
+			return n.CPUs
+		default:
 			b.AddSet(n.CPUs)
 		}
 	}

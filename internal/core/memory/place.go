@@ -60,15 +60,20 @@ type want struct {
 	bytes int64
 }
 
+// few is room for the types of a request, so that they need no allocation: memory and three sizes
+// of huge pages. Requests with more types take more.
+type few[T any] [4]T
+
 // wants resolves amounts to type indexes, or names the first type that the machine lacks (Q-6).
-func (c *Capacity) wants(amounts request.Amounts) ([]want, string) {
-	wants := make([]want, len(amounts))
-	for i, a := range amounts {
+// They are in room if that is enough.
+func (c *Capacity) wants(amounts request.Amounts, room *few[want]) ([]want, string) {
+	wants := room[:0]
+	for _, a := range amounts {
 		t := c.typeIndex(a.Resource)
 		if t < 0 {
 			return nil, a.Resource
 		}
-		wants[i] = want{t, a.Value}
+		wants = append(wants, want{t, a.Value})
 	}
 	return wants, ""
 }
@@ -82,7 +87,8 @@ func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
 		return f
 	}
 	f.Resource = amounts[len(amounts)-1].Resource
-	wants, missing := u.capacity.wants(amounts)
+	var room few[want]
+	wants, missing := u.capacity.wants(amounts, &room)
 	if missing != "" {
 		return hint.Set{Resource: missing, Kind: hint.None, Why: "this machine has no " + missing}
 	}
@@ -95,30 +101,33 @@ func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
 }
 
 func (u Usage) hints(wants []want, reuse Reuse) hint.Set {
-	f := hint.Set{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.all.Len()}
-	ever := make([]hint.Need, len(wants)) // what all NUMA nodes offer without any pod
-	for i, w := range wants {
-		ever[i] = hint.Need{Resource: u.capacity.types[w.typ], Amount: w.bytes, Offer: u.capacity.allocatable[w.typ]}
-	}
-	if size, ok := hint.MinSize(u.capacity.all, ever); ok {
-		f.Preferred = size // R-HINT-32, step 2
-	}
+	f := hint.Set{Kind: hint.Fits, Copies: len(wants), Preferred: u.capacity.width(wants)}
+	busy := 0
 	for i, n := range u.nodes {
 		if n.assignments == 0 {
 			f.Candidates = f.Candidates.With(u.capacity.nodes[i].ID)
+		} else {
+			busy++
 		}
 	}
-	for _, w := range wants {
-		offer := make([]int64, u.capacity.all.Highest()+1)
+	f.Needs = make([]hint.Need, len(wants))
+	width := u.capacity.all.Highest() + 1
+	offers := make([]int64, len(wants)*width)
+	for k, w := range wants {
+		offer := offers[k*width : (k+1)*width : (k+1)*width]
 		for i := range u.nodes {
 			offer[u.capacity.nodes[i].ID] = max(0, u.free(i, w.typ))
 		}
-		f.Needs = append(f.Needs, hint.Need{Resource: u.capacity.types[w.typ], Amount: w.bytes, Offer: offer})
+		f.Needs[k] = hint.Need{Resource: u.capacity.types[w.typ], Amount: w.bytes, Offer: offer}
 	}
 	add := func(m mask.Mask) {
-		if !f.Has(m) && u.fits(m, wants, reuse) {
-			f.Explicit = append(f.Explicit, m)
+		if f.Has(m) || !u.fits(m, wants, reuse) {
+			return
 		}
+		if f.Explicit == nil {
+			f.Explicit = make([]mask.Mask, 0, busy+len(reuse))
+		}
+		f.Explicit = append(f.Explicit, m)
 	}
 	for i, n := range u.nodes {
 		if n.assignments > 0 {
@@ -130,6 +139,20 @@ func (u Usage) hints(wants []want, reuse Reuse) hint.Set {
 		add(r.nodes)
 	}
 	return f
+}
+
+// width is how many NUMA nodes the request needs without any pod, or all of them if these have too
+// little (R-HINT-32, step 2).
+func (c *Capacity) width(wants []want) int {
+	var room few[hint.Need]
+	ever := room[:0]
+	for _, w := range wants {
+		ever = append(ever, hint.Need{Resource: c.types[w.typ], Amount: w.bytes, Offer: c.allocatable[w.typ]})
+	}
+	if size, ok := hint.MinSize(c.all, ever); ok {
+		return size
+	}
+	return c.all.Len()
 }
 
 // fits is R-HINT-32 read literally for one mask.
@@ -215,7 +238,8 @@ func (e *PlacementError) wanted() string { return request.Bytes(e.Wanted) + " of
 // themselves where there is room, else the narrowest extension; without an alignment the narrowest
 // that fits (R-MEM-32…36). The error is a *PlacementError.
 func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) (mask.Mask, error) {
-	wants, missing := u.capacity.wants(amounts)
+	var room few[want]
+	wants, missing := u.capacity.wants(amounts, &room)
 	if missing != "" {
 		w, _ := amounts.Get(missing)
 		return 0, &PlacementError{Cause: NoSuchType, Type: missing, Wanted: w, Nodes: u.capacity.all}
@@ -280,7 +304,8 @@ func (u Usage) placementError(cause Cause, wants []want, nodes mask.Mask) error 
 
 // Fits reports whether the amounts fit on exactly these NUMA nodes, by the rule of groups too.
 func (u Usage) Fits(nodes mask.Mask, amounts request.Amounts) bool {
-	wants, missing := u.capacity.wants(amounts)
+	var room few[want]
+	wants, missing := u.capacity.wants(amounts, &room)
 	return missing == "" && u.fits(nodes, wants, nil)
 }
 
@@ -302,7 +327,8 @@ func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
 // aligned ones where there is room, else on the narrowest extension (R-RSZ-13). The error is a
 // *PlacementError.
 func (u Usage) PlaceAround(amounts request.Amounts, aligned hint.Choice, within mask.Mask) (mask.Mask, error) {
-	wants, missing := u.capacity.wants(amounts)
+	var room few[want]
+	wants, missing := u.capacity.wants(amounts, &room)
 	if missing != "" {
 		w, _ := amounts.Get(missing)
 		return 0, &PlacementError{Cause: NoSuchType, Type: missing, Wanted: w, Nodes: u.capacity.all}

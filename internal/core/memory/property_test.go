@@ -303,6 +303,38 @@ func TestUsageFollowsFromTheBlocks(t *testing.T) {
 	})
 }
 
+// TestExcess: what one usage has beyond another one, added to that, makes it, and the parts of a
+// list make up the list.
+func TestExcess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		other := memory.NewUsage(w.capacity)
+		for _, blocks := range w.assigned {
+			if rapid.Bool().Draw(t, "in both") {
+				other = other.Charge(blocks, nil)
+			}
+			if rapid.Bool().Draw(t, "twice") {
+				other = other.Charge(blocks, nil)
+			}
+		}
+		beyond := w.usage.Beyond(other)
+		if got := other.Plus(beyond); !got.Equal(w.usage) {
+			t.Fatalf("%+v with %+v is %+v, want %+v", other.Nodes(), beyond, got.Nodes(), w.usage.Nodes())
+		}
+		if got := w.usage.Less(beyond); !got.Equal(other) {
+			t.Fatalf("%+v without %+v is %+v, want %+v", w.usage.Nodes(), beyond, got.Nodes(), other.Nodes())
+		}
+		if (len(beyond) == 0) != w.usage.Equal(other) {
+			t.Fatalf("%+v is beyond, and equal is %t", beyond, w.usage.Equal(other))
+		}
+		earlier := memory.NewUsage(w.capacity).Beyond(other)
+		shared, rest := memory.Shared(earlier, beyond)
+		if got := other.Plus(shared).Plus(rest); !got.Equal(w.usage) {
+			t.Fatalf("%+v and %+v are not %+v", shared, rest, beyond)
+		}
+	})
+}
+
 // checkSums holds the books against the blocks, type by type and group by group, and a fresh start.
 func (w *world) checkSums() {
 	again := memory.NewUsage(w.capacity)

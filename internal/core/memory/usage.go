@@ -34,6 +34,11 @@ type sum struct {
 	bytes  []int64 // by type
 }
 
+// compare is the order of sums.
+func (s *sum) compare(nodes mask.Mask) int {
+	return cmp.Or(cmp.Compare(s.nodes.Len(), nodes.Len()), cmp.Compare(s.nodes, nodes))
+}
+
 type nodeUsage struct {
 	// assignments counts blocks on the NUMA node; group is the set that they are on, or the
 	// NUMA node itself when there are none (R-MEM-20, R-MEM-21).
@@ -88,13 +93,15 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	if len(blocks) == 0 {
 		return u
 	}
-	sums := slices.Clone(u.sums)
-	for i, b := range blocks {
-		bytes := b.Size
+	sums := slices.Grow(slices.Clone(u.sums), 1)
+	for from := 0; from < len(blocks); {
+		end := from + together(blocks[from:])
+		var part []int64
 		if charged != nil {
-			bytes = charged[i]
+			part = charged[from:end]
 		}
-		sums = u.capacity.add(sums, b, 1, bytes)
+		sums = u.capacity.add(sums, blocks[from:end], 1, part)
+		from = end
 	}
 	return newUsage(u.capacity, sums)
 }
@@ -105,33 +112,52 @@ func (u Usage) Release(blocks []Block) Usage {
 		return u
 	}
 	sums := slices.Clone(u.sums)
-	for _, b := range blocks {
-		sums = u.capacity.add(sums, b, -1, -b.Size)
+	for from := 0; from < len(blocks); {
+		end := from + together(blocks[from:])
+		sums = u.capacity.add(sums, blocks[from:end], -1, nil)
+		from = end
 	}
 	return newUsage(u.capacity, sums)
 }
 
-// add counts one block more or less in sums, which it changes, and returns them. A type that the
-// machine does not have counts as a block without bytes.
-func (c *Capacity) add(sums []sum, b Block, blocks int, bytes int64) []sum {
-	i, found := slices.BinarySearchFunc(sums, b.Nodes, func(s sum, nodes mask.Mask) int {
-		return cmp.Or(cmp.Compare(s.nodes.Len(), nodes.Len()), cmp.Compare(s.nodes, nodes))
-	})
-	s := sum{nodes: b.Nodes, bytes: make([]int64, len(c.types))}
-	if found {
-		s.blocks = sums[i].blocks
-		copy(s.bytes, sums[i].bytes)
+// together is how many of the first blocks are on the same set of NUMA nodes.
+func together(blocks []Block) int {
+	n := 1
+	for n < len(blocks) && blocks[n].Nodes == blocks[0].Nodes {
+		n++
 	}
-	s.blocks += blocks
-	if t := c.typeIndex(b.Type); t >= 0 {
-		s.bytes[t] = max(0, s.bytes[t]+bytes)
+	return n
+}
+
+// add counts blocks of one set of NUMA nodes in sums, once (times 1) or as taken back (times -1).
+// It changes sums, and returns them. charged is how many bytes of each block count; nil: all. A
+// type that the machine does not have counts as a block without bytes.
+func (c *Capacity) add(sums []sum, blocks []Block, times int64, charged []int64) []sum {
+	i, found := slices.BinarySearchFunc(sums, blocks[0].Nodes, func(s sum, nodes mask.Mask) int { return s.compare(nodes) })
+	s := sum{nodes: blocks[0].Nodes, blocks: int(times) * len(blocks)}
+	if found {
+		s.blocks += sums[i].blocks
 	}
 	switch {
 	case s.blocks <= 0 && found:
 		return slices.Delete(sums, i, i+1)
 	case s.blocks <= 0:
 		return sums
-	case found:
+	}
+	s.bytes = make([]int64, len(c.types))
+	if found {
+		copy(s.bytes, sums[i].bytes)
+	}
+	for k, b := range blocks {
+		bytes := b.Size
+		if charged != nil {
+			bytes = charged[k]
+		}
+		if t := c.typeIndex(b.Type); t >= 0 {
+			s.bytes[t] = max(0, s.bytes[t]+times*bytes)
+		}
+	}
+	if found {
 		sums[i] = s
 		return sums
 	}
@@ -210,4 +236,118 @@ func (u Usage) freeOn(nodes mask.Mask, t int) int64 {
 		sum += u.free(u.capacity.index[id], t)
 	}
 	return sum
+}
+
+// Excess is by how much a usage differs from another one on a set of NUMA nodes: blocks and bytes,
+// below zero where it has fewer.
+type Excess struct {
+	Nodes  mask.Mask
+	Blocks int
+	Bytes  []int64 // parallel to Capacity.Types
+}
+
+func (e *Excess) isEmpty() bool {
+	return e.Blocks == 0 && !slices.ContainsFunc(e.Bytes, func(n int64) bool { return n != 0 })
+}
+
+// Beyond is what u has beyond v, a usage of the same capacity, ascending by width and mask of the
+// NUMA nodes. Nil: they are equal.
+func (u Usage) Beyond(v Usage) []Excess {
+	var list []Excess
+	for i, k := 0, 0; i < len(u.sums) || k < len(v.sums); {
+		e := Excess{Bytes: make([]int64, len(u.capacity.types))}
+		order := 1
+		switch {
+		case k == len(v.sums):
+			order = -1
+		case i < len(u.sums):
+			order = u.sums[i].compare(v.sums[k].nodes)
+		}
+		if order <= 0 {
+			e.add(&u.sums[i], 1)
+			i++
+		}
+		if order >= 0 {
+			e.add(&v.sums[k], -1)
+			k++
+		}
+		if !e.isEmpty() {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (e *Excess) add(s *sum, sign int) {
+	e.Nodes = s.nodes
+	e.Blocks += sign * s.blocks
+	for t, n := range s.bytes {
+		e.Bytes[t] += int64(sign) * n
+	}
+}
+
+// Plus is u with what list has in addition, Less without it.
+func (u Usage) Plus(list []Excess) Usage { return u.plus(list, 1) }
+
+// Less is the inverse of Plus.
+func (u Usage) Less(list []Excess) Usage { return u.plus(list, -1) }
+
+func (u Usage) plus(list []Excess, sign int) Usage {
+	sums := slices.Clone(u.sums)
+	for _, e := range list {
+		i, found := slices.BinarySearchFunc(sums, e.Nodes, func(s sum, nodes mask.Mask) int { return s.compare(nodes) })
+		s := sum{nodes: e.Nodes, bytes: make([]int64, len(u.capacity.types))}
+		if found {
+			s.blocks = sums[i].blocks
+			copy(s.bytes, sums[i].bytes)
+		} else {
+			sums = slices.Insert(sums, i, s)
+		}
+		s.blocks += sign * e.Blocks
+		for t, n := range e.Bytes {
+			s.bytes[t] += int64(sign) * n
+		}
+		sums[i] = s
+	}
+	sums = slices.DeleteFunc(sums, func(s sum) bool {
+		return s.blocks == 0 && !slices.ContainsFunc(s.bytes, func(n int64) bool { return n != 0 })
+	})
+	return newUsage(u.capacity, sums)
+}
+
+// Shared divides now into what old explains and the rest: of each set of NUMA nodes the amounts up
+// to those of old. Both lists are ascending as from Beyond.
+func Shared(old, now []Excess) (shared, rest []Excess) {
+	for _, e := range now {
+		i := slices.IndexFunc(old, func(o Excess) bool { return o.Nodes == e.Nodes })
+		if i < 0 {
+			rest = append(rest, e)
+			continue
+		}
+		s, r := Excess{Nodes: e.Nodes, Bytes: make([]int64, len(e.Bytes))}, Excess{Nodes: e.Nodes, Bytes: make([]int64, len(e.Bytes))}
+		s.Blocks = within(e.Blocks, old[i].Blocks)
+		r.Blocks = e.Blocks - s.Blocks
+		for t, n := range e.Bytes {
+			s.Bytes[t] = within(n, old[i].Bytes[t])
+			r.Bytes[t] = n - s.Bytes[t]
+		}
+		if !s.isEmpty() {
+			shared = append(shared, s)
+		}
+		if !r.isEmpty() {
+			rest = append(rest, r)
+		}
+	}
+	return shared, rest
+}
+
+// within is n, up to bound in its direction; 0 where the directions differ.
+func within[N int | int64](n, bound N) N {
+	switch {
+	case n > 0 && bound > 0:
+		return min(n, bound)
+	case n < 0 && bound < 0:
+		return max(n, bound)
+	}
+	return 0
 }

@@ -282,12 +282,12 @@ func (g *gather) leave(at int, c group) bool {
 	probe, on := g.probe(left, c.cpus)
 	if probe != nil && on != g.bounds.ids[at] { // The pods may yet take the place that the planner prefers.
 		here := left.Machine().CPUsOf(mask.Of(g.bounds.ids[at]))
-		probe, on = g.probe(left.Reserving(&node.Grant{Pool: left.AvailableCPUs().Difference(here)}), c.cpus)
+		probe, on = g.probe(keeping(left, &node.Grant{Pool: left.AvailableCPUs().Difference(here)}), c.cpus)
 	}
 	if probe == nil || on != g.bounds.ids[at] {
 		return false
 	}
-	taken := left.Reserving(probe.Grant)
+	taken := keeping(left, probe.Grant)
 	can := false
 	for _, order := range g.sequences(c.members) {
 		var moved []Move
@@ -312,6 +312,11 @@ func (g *gather) leave(at int, c group) bool {
 		}
 	}
 	return can
+}
+
+// keeping is the state in which no other pod gets what is free of a grant.
+func keeping(s *node.State, g *node.Grant) *node.State {
+	return s.WithReservations(append(slices.Clip(s.Reservations()), node.Reservation{Grant: g}))
 }
 
 // sequences are the orders in which the members of a group are planned: all for three and less,

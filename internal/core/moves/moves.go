@@ -159,7 +159,7 @@ func isPreferred(p *node.Plan) bool {
 // collect finds the pods that may be moved. A pod that has devices stays with them, and of a pod
 // whose request is estimated it is not known what it would need.
 func (x *search) collect() {
-	for _, g := range x.state.Grants() {
+	for g := range x.state.AllGrants() {
 		consent := g.Pod.Moves
 		if x.terms.Consent != nil {
 			consent = x.terms.Consent(g)

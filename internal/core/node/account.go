@@ -18,17 +18,34 @@ type NodeAccount struct {
 	Total, Free int64
 	// Unhealthy devices are neither free nor assigned.
 	Unhealthy int64
-	// Holders have the rest, the largest first. Bytes of a group of NUMA nodes count on its lowest
-	// NUMA nodes first.
+	// Holders have the rest, the largest first, with what no pod has (State.Residue). Bytes of a
+	// group of NUMA nodes count on its lowest NUMA nodes first.
 	Holders []Holder
 }
 
-// Holder is a pod that is assigned Amount of a resource on a NUMA node.
+// Holder is a pod that is assigned Amount of a resource on a NUMA node, or for which that is
+// reserved, or a residue.
 type Holder struct {
-	Pod    string // namespace/name
+	Pod    string // namespace/name; see Reserved and Residue.String
 	Amount int64
 	// Nodes is where the amount is if it is not on this NUMA node alone.
 	Nodes mask.Mask
+}
+
+// reservedFor begins the name of a holder that is a reservation; the pod's name follows.
+const reservedFor = "reserved for pod "
+
+// Reserved reports whether the amount is reserved for a pod that does not have it yet. Then Pod
+// reads "reserved for pod namespace/name".
+func (h Holder) Reserved() bool { return strings.HasPrefix(h.Pod, reservedFor) }
+
+// keptNames names the pods for which something is kept.
+func keptNames(all []kept) string {
+	names := make([]string, len(all))
+	for i, k := range all {
+		names[i] = k.pod
+	}
+	return fewOf(names, ", ")
 }
 
 // account lists, for every NUMA node, how much of a resource is free and which pods have the rest,
@@ -66,8 +83,16 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 			}
 		}
 	}
-	for _, g := range s.grants {
+	for g := range s.grants.all() {
 		add(g.Pod.ID(), g.Charged())
+	}
+	for _, k := range d.kept {
+		add(reservedFor+k.pod, k.blocks)
+	}
+	for _, r := range s.Residue() {
+		for _, e := range r.Memory {
+			add(r.String(), []memory.Block{{Type: resource, Size: e.Bytes[t], Nodes: e.Nodes}})
+		}
 	}
 	own := Grant{Pod: d.pod, PoolMemory: d.poolMemory, Containers: d.containers}
 	add(d.pod.ID()+" (this pod)", own.Charged())
@@ -78,15 +103,26 @@ func (s *State) accountCPU(d *draft) []NodeAccount {
 	accounts := make([]NodeAccount, 0, len(s.machine.CPUNodes()))
 	allocatable, available := s.AllocatableCPUs(), d.available()
 	own := Grant{Pod: d.pod, Pool: d.pool, Containers: d.containers}
-	assigned := make([]cpuset.Set, len(s.grants))
-	for i, g := range s.grants {
+	grants := s.Grants()
+	assigned := make([]cpuset.Set, len(grants))
+	for i, g := range grants {
 		assigned[i] = g.CPUs()
 	}
 	for _, n := range s.machine.CPUNodes() {
 		a := NodeAccount{Node: n.ID, Total: int64(allocatable.IntersectionLen(n.CPUs)), Free: int64(available.IntersectionLen(n.CPUs))}
-		for i, g := range s.grants {
+		for i, g := range grants {
 			if k := int64(assigned[i].IntersectionLen(n.CPUs)); k > 0 {
 				a.Holders = append(a.Holders, Holder{Pod: g.Pod.ID(), Amount: k, Nodes: mask.Of(n.ID)})
+			}
+		}
+		for _, r := range d.kept {
+			if k := int64(r.cpus.IntersectionLen(n.CPUs)); k > 0 {
+				a.Holders = append(a.Holders, Holder{Pod: reservedFor + r.pod, Amount: k, Nodes: mask.Of(n.ID)})
+			}
+		}
+		for _, r := range s.Residue() {
+			if k := int64(r.CPUs.IntersectionLen(n.CPUs)); k > 0 {
+				a.Holders = append(a.Holders, Holder{Pod: r.String(), Amount: k, Nodes: mask.Of(n.ID)})
 			}
 		}
 		if k := int64(own.CPUs().IntersectionLen(n.CPUs)); k > 0 {

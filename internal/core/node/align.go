@@ -9,6 +9,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
+// alignContainer merges the hints of container i.
+func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
+	ask := &d.demand.Containers[i].Ask
+	return d.merge(d.pod.Containers[i].Name, ask, d.hintSets(ask, i))
+}
+
 // alignSum merges the hints of a pod without a budget of its own: what its containers need
 // together (R-HINT-65, R-DEM-41, R-DEM-50).
 //
@@ -17,9 +23,9 @@ import (
 // is not aligned: restricted and single-numa-node reject it, best-effort serves each container by
 // itself, and the plan has a note.
 func (d *draft) alignSum() (hint.Choice, *Rejection) {
-	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together))
+	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together))
 	asked := &d.trace.Alignments[0]
-	if rejection != nil || asked.Outcome != MemoryNowhere {
+	if rejection != nil || asked.Outcome != MemoryNowhere || d.s.policy.Behavior.MemoryNowhere {
 		return choice, rejection
 	}
 	choice.Preferred, choice.Admit = false, !d.s.policy.Strict()
@@ -35,10 +41,13 @@ func (d *draft) alignSum() (hint.Choice, *Rejection) {
 
 // hintSets are the hints of what is asked for: one hint set for each resource or driver of given
 // devices (R-DEV-2), one for each device resource (R-HINT-42, R-HINT-43), then one for CPUs and one
-// for memory.
-func (d *draft) hintSets(ask *Ask) []hint.Set {
+// for memory. of is the container that asks, or together.
+func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 	hintSets := make([]hint.Set, 0, len(ask.Given)+len(ask.Devices)+2)
 	for _, g := range ask.Given {
+		if d.s.policy.Behavior.GivenUnaligned {
+			break
+		}
 		stock := request.Stock{Of: g.Of}
 		if i := slices.IndexFunc(d.pod.Stock, func(s request.Stock) bool { return s.Of == g.Of }); i >= 0 {
 			stock = d.pod.Stock[i]
@@ -46,15 +55,56 @@ func (d *draft) hintSets(ask *Ask) []hint.Set {
 		hintSets = append(hintSets, device.GivenHints(stock, g.Devices, d.s.machine.NodeMask()))
 	}
 	for _, a := range ask.Devices {
+		if d.had != nil {
+			break // It has them.
+		}
 		hintSets = append(hintSets, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
 	}
 	if ask.CPUs > 0 {
-		hintSets = append(hintSets, cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, ask.CPUs))
+		hintSets = append(hintSets, d.cpuHints(ask.CPUs, of))
 	}
-	if len(ask.Memory) > 0 {
-		hintSets = append(hintSets, d.usage.Hints(ask.Memory, d.reusableMemory))
+	if len(ask.Memory) > 0 && !d.unread(of) {
+		hintSets = append(hintSets, d.memoryHints(ask.Memory, of))
 	}
 	return hintSets
+}
+
+// together is the place of a container in hintSets that means all containers, or the pod's
+// budget.
+const together = -1
+
+func (d *draft) cpuHints(n, of int) hint.Set {
+	if v := d.emptyPool(func(r request.Resource) bool { return r == request.CPU }); v != nil {
+		return hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
+	}
+	if d.had != nil {
+		return d.cpuHintsAgain(n, of)
+	}
+	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs, n)
+}
+
+func (d *draft) memoryHints(want request.Amounts, of int) hint.Set {
+	if v := d.emptyPool(request.IsMemory); v != nil {
+		return hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
+	}
+	if blocks := d.hadMemory(of); len(blocks) > 0 {
+		return regenerated(blocks, want)
+	}
+	set := d.usage.Hints(want, d.reusableMemory)
+	d.meetHints(of, &set)
+	return set
+}
+
+// emptyPool is the last division, of those of some resources, that leaves a container that shares
+// nothing: the budget is unsatisfiable for the Topology Manager then (R-DEM-64). It is nil if there
+// is none.
+func (d *draft) emptyPool(of func(request.Resource) bool) *Division {
+	for i := len(d.trace.Divisions) - 1; i >= 0; i-- {
+		if v := &d.trace.Divisions[i]; v.Fault == PoolEmpty && of(v.Resource) {
+			return v
+		}
+	}
+	return nil
 }
 
 // merge asks the Topology Manager and records the answer in the trace.
@@ -67,6 +117,9 @@ func (d *draft) merge(container string, ask *Ask, hintSets []hint.Set) (hint.Cho
 			Container: container, Given: ask.Given, HintSets: hintSets, Choice: choice, Outcome: outcomeOf(hintSets, choice),
 		})
 		return choice, rejection
+	}
+	if rejection := d.goesDown(container, hintSets); rejection != nil {
+		return hint.Choice{}, rejection
 	}
 	choice := hint.Merge(hintSets, rules)
 	d.trace.Alignments = append(d.trace.Alignments, Alignment{

@@ -87,7 +87,17 @@ const (
 	SlicesApart
 	// BeingMoved: the pod is being moved, and is resized afterwards.
 	BeingMoved
+	// KubeletPanics: the admission takes the kubelet down. Only a Behavior has this cause and the
+	// next ones.
+	KubeletPanics
+	// KubeletHangs: the admission never ends, and the kubelet answers nothing else.
+	KubeletHangs
+	// MemoryUnread: the amount of memory has a fraction of a byte.
+	MemoryUnread
 )
+
+// Down reports whether the admission takes the kubelet down.
+func (c Cause) Down() bool { return c == KubeletPanics || c == KubeletHangs }
 
 // names are what people read of the cause: the reason, and the rule that rejected.
 func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, string) {
@@ -131,6 +141,9 @@ func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, strin
 		BelowBaseline:        {Infeasible, "R-RSZ-5"},
 		SlicesApart:          {Infeasible, "R-RSZ-18"},
 		BeingMoved:           {Deferred, "R-MOV-10"},
+		KubeletPanics:        {UnexpectedAdmissionError, "R-HINT-35"},
+		KubeletHangs:         {UnexpectedAdmissionError, "R-CPU-58"},
+		MemoryUnread:         {UnexpectedAdmissionError, "R-DEM-32"},
 	}
 	return names[c].reason, names[c].rule
 }

@@ -19,13 +19,23 @@ func broken(format string, args ...any) error {
 
 // Check proves the invariants of the whole state:
 //
-//   - every CPU, online or not, is assigned to at most one pod; an online CPU without a pod is in the
-//     node shared pool or reserved;
+//   - every CPU, online or not, is assigned to at most one pod; an online CPU without a pod is in
+//     the node shared pool or reserved;
 //   - the CPUs of containers are within their pool;
 //   - slices of containers that run at the same time are disjoint, and so are their devices;
 //   - what a pod has can follow from what it asks for (checkShape);
-//   - the memory accounting is the sum of the grants, and the assigned devices are those of the grants.
+//   - the memory accounting is the sum of the grants, and the assigned devices are those of the
+//     grants;
+//   - what is reserved is free, and reserved for one pod (checkReserved);
+//   - there is no residue.
+//
+// Of a state with a Behavior, it proves that grants, residue and what is free make up the machine:
+// every CPU is in exactly one of them but for those that the residue has as assigned twice, and the
+// bytes of every set of NUMA nodes are those of the grants and of the residue.
 func (s *State) Check() error {
+	if err := s.checkResidue(); err != nil || s.policy.Behavior != (Behavior{}) {
+		return err
+	}
 	fresh, err := New(s.machine, s.policy)
 	if err != nil {
 		return err
@@ -33,11 +43,13 @@ func (s *State) Check() error {
 	if fresh, err = fresh.WithDevices(s.devices.Inventory()); err != nil {
 		return err
 	}
-	free := s.machine.AllCPUs().Union(assigned(s.grants)) // Also those that are offline.
-	for i, g := range s.grants {
-		if i > 0 && s.grants[i-1].Pod.UID >= g.Pod.UID {
+	free := s.machine.AllCPUs().Union(assigned(s.grants.all())) // Also those that are offline.
+	var last *Grant
+	for g := range s.grants.all() {
+		if last != nil && last.Pod.UID >= g.Pod.UID {
 			return broken("grants are not in order at pod %s", g.Pod.ID())
 		}
+		last = g
 		if latest := max(g.Sequence, g.Resized); latest > s.generation {
 			return broken("pod %s was admitted in revision %d of a state of revision %d", g.Pod.ID(), latest, s.generation)
 		}
@@ -59,7 +71,7 @@ func (s *State) Check() error {
 	if !fresh.devices.Equal(s.devices) {
 		return broken("the assigned devices are not those of the grants")
 	}
-	return nil
+	return s.checkReserved()
 }
 
 // checkGrant proves that g is valid if the CPUs of free are free.
@@ -108,7 +120,7 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 // brokenCPUs explains why a pod cannot have the CPUs.
 func (s *State) brokenCPUs(cpus cpuset.Set) error {
 	absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs)
-	switch others := assigned(s.grants); {
+	switch others := assigned(s.grants.all()); {
 	case cpus.Intersects(others):
 		return broken("it has CPUs %s, which another pod has", cpus.Intersection(others))
 	case !absent.IsEmpty():

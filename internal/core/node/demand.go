@@ -208,7 +208,8 @@ func (s *State) Demand(pod *request.Pod) Demand {
 			d.Together.CPUs = pod.BudgetCPUs
 			d.FractionalCPUs = pod.BudgetCPUs == 0 && pod.BudgetCPUMilli%1000 != 0 && pod.QoS == request.Guaranteed
 		}
-		if p.StaticMemory && pod.QoS == request.Guaranteed {
+		unread := p.Behavior.UnreadFractions && pod.FractionalMemory
+		if p.StaticMemory && pod.QoS == request.Guaranteed && !unread {
 			d.Together.Memory = pod.BudgetMemory
 		}
 	case AsOne:
@@ -290,17 +291,21 @@ func (d *Demand) add(sum request.Amounts, pod *request.Pod, asked request.Amount
 
 // PoolClaims are what the containers of a pod-level pod claim of a pool of the resource.
 func PoolClaims(pod *request.Pod, resource request.Resource) []layout.Claim {
-	claims := make([]layout.Claim, len(pod.Containers))
+	return appendPoolClaims(make([]layout.Claim, 0, len(pod.Containers)), pod, resource)
+}
+
+func appendPoolClaims(claims []layout.Claim, pod *request.Pod, resource request.Resource) []layout.Claim {
 	for i := range pod.Containers {
-		c, claim := &pod.Containers[i], &claims[i]
-		claim.Type = c.Type
+		c := &pod.Containers[i]
+		claim := layout.Claim{Type: c.Type}
 		if resource == request.CPU {
 			claim.Amount, claim.Exclusive = int64(c.CPUs), c.Exclusive()
-			continue
+		} else {
+			claim.Amount, _ = c.Memory.Get(resource)
+			claim.Exclusive = len(c.Memory) > 0
+			claim.Indifferent = resource != machine.Memory && !slices.Contains(c.HugePages, resource)
 		}
-		claim.Amount, _ = c.Memory.Get(resource)
-		claim.Exclusive = len(c.Memory) > 0
-		claim.Indifferent = resource != machine.Memory && !slices.Contains(c.HugePages, resource)
+		claims = append(claims, claim)
 	}
 	return claims
 }

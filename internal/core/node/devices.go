@@ -18,7 +18,7 @@ import (
 func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 	n := s.next()
 	n.devices = device.NewUsage(inv)
-	for _, g := range s.grants {
+	for g := range s.grants.all() {
 		var err error
 		if n.devices, err = takeDevices(n.devices, g.Devices()); err != nil {
 			return nil, fmt.Errorf("pod %s: %w", g.Pod.ID(), err)
@@ -95,6 +95,10 @@ func (d *draft) noteOtherDevices() {
 
 // allocateDevices gives container i its devices: reusable ones, then near ones.
 func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
+	if d.had != nil {
+		d.containers[i].Devices = d.had.Containers[i].Devices
+		return nil
+	}
 	for _, a := range d.demand.Containers[i].Devices {
 		d.trace.Stage = StageDevices
 		var ids []string
@@ -145,8 +149,11 @@ func (s *State) accountDevices(resource string, d *draft) []NodeAccount {
 				a.Holders = append(a.Holders, Holder{Pod: pod, Amount: n, Nodes: mask.Of(c.Node)})
 			}
 		}
-		for _, g := range s.grants {
+		for g := range s.grants.all() {
 			add(g.Pod.ID(), g.Devices())
+		}
+		for _, k := range d.kept {
+			add(reservedFor+k.pod, k.devices)
 		}
 		own := Grant{Containers: d.containers}
 		add(d.pod.ID()+" (this pod)", own.Devices())

@@ -37,6 +37,13 @@
 // old one. The CPUs of the admission, the baseline, are in the grant while it has more. A resize is
 // never a move: nothing leaves a container that grows, and nothing joins one that shrinks.
 //
+// # Reservations
+//
+// A Reservation keeps a place for a pod that does not have it yet. Plan, Resize and moves treat
+// what is reserved for other pods as if it were assigned, and an account names it. Reservations are
+// not assigned: pools, free memory and grants are the same with and without them, and what
+// contradicts a grant yields. The core knows no time: WithReservations replaces all of them.
+//
 // # Trace
 //
 // The planner is the only place that applies a rule of admission. It records what it decided in the
@@ -59,4 +66,11 @@
 // Some rules do not depend on one admission and have other readers as well. They are decided here,
 // once: Policy.Conflicts (settings that exclude each other), PoolClaims (what containers claim of a
 // pool) and State.Limit (what bounds a container's CPU time).
+//
+// # Behavior
+//
+// With a Behavior in its policy a state is a kubelet's: Plan decides as that kubelet does, with its
+// faults, and Trace.Met has the points at which it did. Such a state can break the invariants. Its
+// Residue is what the grants do not explain; Check proves that grants, residue and what is free
+// make up the machine. Where Paddock decides, Behavior is the zero value and there is no residue.
 package node

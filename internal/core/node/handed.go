@@ -48,6 +48,9 @@ func (e *MisplacedError) Error() string {
 // enough, also where the pod has CPUs or devices of others: with align-by-socket, and devices near
 // no NUMA node. With full-pcpus-only the allocator splits cores if the aligned NUMA nodes have only
 // siblings of reserved CPUs: such a plan is accepted only in states in which Plan makes it.
+//
+// What is reserved for a pod that is on its way (OnItsWay) counts as free: of two pods whose grants
+// were made elsewhere, the one that starts first has its grant.
 func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 	if len(g.Containers) != len(pod.Containers) {
 		return nil, &MisplacedError{MisplacedShape, fmt.Sprintf("it has %d containers, the pod has %d", len(g.Containers), len(pod.Containers))}
@@ -55,35 +58,20 @@ func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 	if _, known := s.Grant(pod.UID); known {
 		return s.Plan(pod), nil
 	}
-	p, wrong := s.follow(pod, g)
+	p, wrong := s.follow(pod, g, MovedTo)
 	if wrong == nil {
 		return p, nil
 	}
-	if own := s.Plan(pod); own.Grant != nil && own.Grant.misfit(g) == nil {
+	if own := s.plan(pod, s.policy.MaxContainers, MovedTo); own.Grant != nil && own.Grant.misfit(g) == nil {
 		return own, nil
 	}
 	return nil, wrong
 }
 
-// PlanBesides turns the plan of a pod beside what is promised to other pods into one for s. It was
-// made on a state in which no pod gets that, or in which the other pods are. It is nil if its place
-// depends on them: then the promises cannot be kept from the pod.
-func (s *State) PlanBesides(p *Plan) *Plan {
-	if p.Grant == nil {
-		p.Base = s.generation
-		return p
-	}
-	own, err := s.PlanGrant(p.Pod, p.Grant)
-	if err != nil {
-		return nil
-	}
-	return own
-}
-
-// follow plans with the choices of g.
-func (s *State) follow(pod request.Pod, g *Grant) (*Plan, *MisplacedError) {
+// follow plans with the choices of g, besides reservations for purposes up to beside.
+func (s *State) follow(pod request.Pod, g *Grant, beside Purpose) (*Plan, *MisplacedError) {
 	h := &handed{grant: g}
-	p := s.draft(pod, h, s.policy.MaxContainers)
+	p := s.draft(pod, h, s.policy.MaxContainers, beside)
 	switch {
 	case h.wrong != nil:
 		return nil, h.wrong

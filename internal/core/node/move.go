@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -15,7 +14,7 @@ import (
 // move takes it to. A container that has grown keeps a baseline of as many CPUs as before. Devices
 // stay: an inventory that came later gives a running pod none.
 func (s *State) Replan(g *Grant) *Plan {
-	p := s.plan(g.Pod, 0)
+	p := s.plan(g.Pod, 0, OnItsWay)
 	if p.Rejection != nil || p.Known {
 		return p
 	}
@@ -91,20 +90,23 @@ func sliceBaselines(g *Grant) cpuset.Set {
 }
 
 // Move is the state in which a pod that is there has the grant of a Replan. The place must be free
-// now, or the pod's own. The error wraps ErrInvariant.
+// now, or the pod's own, and reserved for no other pod. The error wraps ErrInvariant.
 func (s *State) Move(to *Grant) (*State, error) {
-	at, known := s.find(to.Pod.UID)
+	old, known := s.Grant(to.Pod.UID)
 	if !known {
 		return nil, broken("pod %s is not on the node and cannot be moved", to.Pod.ID())
 	}
-	old := s.grants[at]
 	if old.Moving != nil {
 		return nil, broken("pod %s is being moved already", to.Pod.ID())
 	}
 	if err := s.checkGrant(to, s.AvailableCPUs().Union(old.CPUs())); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
 	}
-	usage := s.usage.Release(old.Charged())
+	o := s.forMove(to.Pod.UID)
+	if err := o.keptFrom(to.CPUs()); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
+	}
+	usage := o.usage.Release(old.Charged())
 	for _, b := range to.Charged() {
 		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
 			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room", amountText(b.Type, b.Size), b.Nodes))
@@ -113,10 +115,9 @@ func (s *State) Move(to *Grant) (*State, error) {
 	}
 	n := s.next()
 	n.shared = s.shared.Union(old.CPUs()).Difference(to.CPUs()).Intersection(s.sharable())
-	n.usage = usage
+	_, n.usage, _ = o.without(o.shared, usage, o.devices)
 	moved := *to
 	moved.Resized = n.generation
-	n.grants = slices.Clone(s.grants)
-	n.grants[at] = &moved
+	n.grants = s.grants.with(&moved)
 	return n, nil
 }

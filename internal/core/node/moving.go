@@ -26,14 +26,13 @@ const (
 
 // BeginMove is the state in which a pod that is there has two places, its own and that of a Replan:
 // no other pod gets any of both until EndMove. The new place must be free now, or the pod's own,
-// beside the old one. The error wraps ErrInvariant; it also names a pod that has changed since the
-// Replan.
+// beside the old one, and reserved for no other pod. The error wraps ErrInvariant; it also names a
+// pod that has changed since the Replan.
 func (s *State) BeginMove(to *Grant) (*State, error) {
-	at, known := s.find(to.Pod.UID)
+	old, known := s.Grant(to.Pod.UID)
 	if !known {
 		return nil, broken("pod %s is not on the node and cannot be moved", to.Pod.ID())
 	}
-	old := s.grants[at]
 	if what := changed(old, to); what != "" {
 		return nil, broken("pod %s cannot be moved: %s", to.Pod.ID(), what)
 	}
@@ -44,17 +43,22 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	}
 	g := *old
 	g.Moving = &place
-	n := s.next()
+	o := s.forMove(to.Pod.UID)
+	if err := o.keptFrom(place.CPUs()); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), err)
+	}
+	usage := o.usage
 	for _, b := range g.Charged()[len(old.Charged()):] {
-		if b.Size > 0 && !n.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
+		if b.Size > 0 && !usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
 			return nil, fmt.Errorf("pod %s: %w", to.Pod.ID(), broken("%s on NUMA nodes %s has no room beside the old place", amountText(b.Type, b.Size), b.Nodes))
 		}
-		n.usage = n.usage.Charge([]memory.Block{b}, nil)
+		usage = usage.Charge([]memory.Block{b}, nil)
 	}
+	n := s.next()
 	g.Resized = n.generation
+	_, n.usage, _ = o.without(o.shared, usage, o.devices)
 	n.shared = s.shared.Difference(place.CPUs())
-	n.grants = slices.Clone(s.grants)
-	n.grants[at] = &g
+	n.grants = s.grants.with(&g)
 	return n, nil
 }
 
@@ -77,17 +81,16 @@ func changed(old, to *Grant) string {
 // EndMove is the state in which a pod that is being moved has one place again: the new one if it is
 // done, otherwise the old one. A pod that is not being moved changes nothing.
 func (s *State) EndMove(uid string, done bool) *State {
-	at, known := s.find(uid)
-	if !known || s.grants[at].Moving == nil {
+	old, known := s.Grant(uid)
+	if !known || old.Moving == nil {
 		return s
 	}
-	old := s.grants[at]
 	g := *old
 	if done {
 		g = *old.Moving
 	}
 	g.Moving = nil
-	n := s.replace(at, &g)
+	n := s.replace(old, &g)
 	g.Resized = n.generation
 	return n
 }
@@ -96,11 +99,11 @@ func (s *State) EndMove(uid string, done bool) *State {
 // running containers with. What is assigned is the same in all steps. Another pod changes nothing.
 // The state is not for planning.
 func (s *State) During(uid string, step MoveStep) *State {
-	at, known := s.find(uid)
-	if !known || s.grants[at].Moving == nil || step == MoveWidened {
+	old, known := s.Grant(uid)
+	if !known || old.Moving == nil || step == MoveWidened {
 		return s
 	}
-	g, other := *s.grants[at], *s.grants[at].Moving
+	g, other := *old, *old.Moving
 	if step != MoveReturned {
 		g, other = other, g
 		g.Resized = other.Resized
@@ -114,23 +117,7 @@ func (s *State) During(uid string, step MoveStep) *State {
 	other.Moving = nil
 	g.Moving = &other
 	n := *s
-	n.grants = slices.Clone(s.grants)
-	n.grants[at] = &g
-	return &n
-}
-
-// Reserving is the state in which no pod gets what is free of the grants, for planning others
-// beside them: what it plans fits the state itself. Memory for which there is no room is left out.
-func (s *State) Reserving(grants ...*Grant) *State {
-	n := *s
-	for _, g := range grants {
-		n.shared = n.shared.Difference(g.CPUs())
-		for _, b := range g.Charged() {
-			if n.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
-				n.usage = n.usage.Charge([]memory.Block{b}, nil)
-			}
-		}
-	}
+	n.grants = s.grants.with(&g)
 	return &n
 }
 

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"iter"
+
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/mask"
@@ -15,7 +17,7 @@ func (s *State) OnMachine(m *machine.Machine) (*State, error) {
 	if m == s.machine {
 		return s, nil
 	}
-	n, findings, err := Adopt(m, s.policy, s.devices.Inventory(), s.grants)
+	n, findings, err := Adopt(m, s.policy, s.devices.Inventory(), s.Grants())
 	if err != nil {
 		return nil, err
 	}
@@ -24,14 +26,14 @@ func (s *State) OnMachine(m *machine.Machine) (*State, error) {
 			return nil, broken("%s", f)
 		}
 	}
-	return n.Resume(s.generation + 1), nil
+	return n.Resume(s.generation + 1).WithReservations(s.Reservations()), nil
 }
 
 // Offline are the CPUs that pods are assigned and that are not online: the machine does not have
 // them now. No other pod gets them.
 func (s *State) Offline() cpuset.Set {
 	var b cpuset.Builder
-	for _, g := range s.grants {
+	for g := range s.grants.all() {
 		b.AddSet(s.OfflineOf(g))
 	}
 	return b.Set()
@@ -53,7 +55,7 @@ type Degraded struct {
 // Degraded are the pods with CPUs that are offline, ascending by UID. Nil while there are none.
 func (s *State) Degraded() []Degraded {
 	var all []Degraded
-	for _, g := range s.grants {
+	for g := range s.grants.all() {
 		offline := s.OfflineOf(g)
 		if offline.IsEmpty() {
 			continue
@@ -186,7 +188,7 @@ func (c *Cgroups) slices() {
 func (c *Cgroups) sharedByAnyone() cpuset.Set {
 	if c.anyone == nil {
 		var alone cpuset.Builder
-		for _, g := range c.s.grants {
+		for g := range c.s.grants.all() {
 			for i := range g.Containers {
 				if g.Isolation(i) == ContainerIsolation {
 					alone.AddSet(g.Containers[i].CPUs)
@@ -200,9 +202,9 @@ func (c *Cgroups) sharedByAnyone() cpuset.Set {
 }
 
 // assigned are the CPUs of all grants.
-func assigned(grants []*Grant) cpuset.Set {
+func assigned(grants iter.Seq[*Grant]) cpuset.Set {
 	var b cpuset.Builder
-	for _, g := range grants {
+	for g := range grants {
 		b.AddSet(g.CPUs())
 	}
 	return b.Set()

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
 	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -29,6 +30,8 @@ type Plan struct {
 
 	usage   memory.Usage
 	devices device.Usage
+	// left is what the admission leaves in a kubelet; nil where Paddock decides.
+	left *left
 }
 
 // Delta is what an admission changes for others.
@@ -38,12 +41,23 @@ type Delta struct {
 }
 
 // Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
-// grant, whatever it asks for now.
-func (s *State) Plan(pod request.Pod) *Plan { return s.plan(pod, s.policy.MaxContainers) }
+// grant, whatever it asks for now, but for Behavior.AdmitsAgain. No pod gets what is reserved for
+// another one.
+func (s *State) Plan(pod request.Pod) *Plan {
+	if place := s.room(pod.UID); place != nil && len(place.Containers) == len(pod.Containers) {
+		if _, known := s.Grant(pod.UID); !known {
+			if p, wrong := s.follow(pod, place, OnItsWay); wrong == nil {
+				return p
+			}
+		}
+	}
+	return s.plan(pod, s.policy.MaxContainers, OnItsWay)
+}
 
-// plan is Plan with another bound on the number of containers, 0 for none.
-func (s *State) plan(pod request.Pod, most int) *Plan {
-	if g, known := s.Grant(pod.UID); known {
+// plan is Plan with another bound on the number of containers, 0 for none, and besides reservations
+// for purposes up to beside.
+func (s *State) plan(pod request.Pod, most int, beside Purpose) *Plan {
+	if g, known := s.Grant(pod.UID); known && !s.policy.Behavior.AdmitsAgain {
 		p := s.planOf(pod)
 		p.Grant, p.Known = g, true
 		p.Trace.Demand = s.Demand(&g.Pod)
@@ -53,7 +67,7 @@ func (s *State) plan(pod request.Pod, most int) *Plan {
 		}
 		return p
 	}
-	return s.draft(pod, nil, most)
+	return s.swept(pod.UID).draft(pod, nil, most, beside)
 }
 
 func (s *State) planOf(pod request.Pod) *Plan {
@@ -63,14 +77,21 @@ func (s *State) planOf(pod request.Pod) *Plan {
 }
 
 // draft plans a pod that is not known, by itself or, with h, as another planner did. most is how
-// many containers it may have, 0 for any number.
-func (s *State) draft(pod request.Pod, h *handed, most int) *Plan {
+// many containers it may have, 0 for any number; beside are the purposes of reservations that
+// count.
+func (s *State) draft(pod request.Pod, h *handed, most int, beside Purpose) *Plan {
 	p := s.planOf(pod)
-	d := &draft{s: s, pod: pod, shared: s.shared, usage: s.usage, devices: s.devices, trace: &p.Trace, handed: h}
+	d := &draft{s: s, pod: pod, offer: s.offerTo(pod.UID, beside), trace: &p.Trace, handed: h}
 	p.Trace.Demand = s.Demand(&pod)
 	d.demand, d.containers = &p.Trace.Demand, make([]ContainerGrant, len(pod.Containers))
+	if s.policy.Behavior != (Behavior{}) {
+		d.begin()
+	}
 	if p.Rejection = d.checkContainers(most); p.Rejection == nil {
 		p.Rejection = d.plan()
+	}
+	if s.policy.Behavior != (Behavior{}) {
+		p.left = d.leaves(p.Rejection != nil)
 	}
 	if p.Rejection != nil {
 		p.Trace.Taken = d.containers
@@ -78,7 +99,10 @@ func (s *State) draft(pod request.Pod, h *handed, most int) *Plan {
 	}
 	p.Trace.Stage = StageEnd
 	p.Grant = &Grant{Pod: pod, Sequence: s.generation + 1, Pool: d.pool, PoolMemory: d.poolMemory, Containers: d.containers}
-	p.Delta.SharedAfter, p.usage, p.devices = d.shared, d.usage, d.devices
+	if d.had != nil {
+		p.Grant.keep(d.had)
+	}
+	p.Delta.SharedAfter, p.usage, p.devices = d.without(d.shared, d.usage, d.devices)
 	return p
 }
 
@@ -95,9 +119,8 @@ type draft struct {
 	// resizing: what the pod must keep are its own assignments, not those of init containers.
 	resizing bool
 
-	shared  cpuset.Set
-	usage   memory.Usage
-	devices device.Usage
+	// offer is what the pod can get still.
+	offer
 	// What can be reused is left by the pod's standard init containers (R-CPU-80, R-MEM-40,
 	// R-HINT-42).
 	reusableCPUs    cpuset.Set
@@ -112,6 +135,12 @@ type draft struct {
 
 	// handed is the grant that the draft follows, made by another planner; nil: it plans by itself.
 	handed *handed
+
+	// had is what the pod has, if a kubelet admits it again (Behavior.AdmitsAgain); nil: it is new.
+	had *Grant
+	// served and pinned report that a container was given CPUs and memory, so that a kubelet keeps
+	// what is left for this pod (Behavior.KeepsReuse).
+	served, pinned bool
 }
 
 // checkContainers rejects a pod of more containers than are admitted (R-DEM-102).
@@ -142,7 +171,7 @@ func (d *draft) plan() *Rejection {
 		})
 	case ByContainer:
 		return d.planEach(func(i int) (hint.Choice, *Rejection) { // R-HINT-64
-			return d.merge(d.pod.Containers[i].Name, &d.demand.Containers[i].Ask, d.hintSets(&d.demand.Containers[i].Ask))
+			return d.alignContainer(i)
 		})
 	case AsPool:
 		return d.planPool()
@@ -193,11 +222,20 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 	}
 	d.trace.Stage = StageCPU
 	d.trace.Requests.CPU++
-	set, rejection := d.allocateCPUs(d.pod.Containers[i].Name, n, choice)
-	if rejection != nil {
-		return rejection
+	name := d.pod.Containers[i].Name
+	set, has := d.hadCPUs(i)
+	if !has || d.s.policy.Behavior.CoresWithoutOwn {
+		if rejection := d.checkCores(name, n); rejection != nil {
+			return rejection
+		}
 	}
-	d.containers[i].CPUs = set
+	if !has {
+		var rejection *Rejection
+		if set, rejection = d.allocateCPUs(name, n, choice); rejection != nil {
+			return rejection
+		}
+	}
+	d.containers[i].CPUs, d.served = set, true
 	if d.pod.Containers[i].Type == request.Init {
 		d.reusableCPUs = d.reusableCPUs.Union(set)
 	} else {
@@ -206,19 +244,30 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
+// checkCores applies full-pcpus-only to n CPUs of a container or, with an empty name, of the pod's
+// pool.
+func (d *draft) checkCores(container string, n int) *Rejection {
+	s := d.s
+	if !s.policy.CPU.FullPCPUsOnly {
+		return nil
+	}
+	physical := d.shared.Difference(s.reservedPhysical).Len()
+	if d.handed != nil {
+		physical = n // takeHanded looks at the cores themselves, with those that init containers leave.
+	}
+	if err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n); err != nil {
+		if d.had != nil && container != "" {
+			d.met(FaultCoresWithoutOwn, container)
+		}
+		return d.rejectCPU(container, n, err)
+	}
+	return nil
+}
+
 // allocateCPUs takes n CPUs out of the shared pool, for a container or, with an empty name, for
 // the pod's pool.
 func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
 	s := d.s
-	if s.policy.CPU.FullPCPUsOnly {
-		physical := d.shared.Difference(s.reservedPhysical).Len()
-		if d.handed != nil {
-			physical = n // takeHanded looks at the cores themselves, with those that init containers leave.
-		}
-		if err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n); err != nil {
-			return cpuset.Set{}, d.rejectCPU(container, n, err)
-		}
-	}
 	from := d.available().Union(d.reusableCPUs)
 	if from.Len() < n {
 		return cpuset.Set{}, d.rejectCPU(container, n, &cpu.NotEnoughError{Requested: n, Available: from.Len()})
@@ -229,6 +278,11 @@ func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuse
 		return set, rejection
 	}
 	set, err := cpu.Allocate(s.machine, s.policy.CPU, from, choice.Mask, choice.HasMask, n)
+	if s.policy.CPU.Behavior != (cpu.Behavior{}) {
+		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) {
+			return cpu.Allocate(s.machine, o, from, choice.Mask, choice.HasMask, n)
+		})
+	}
 	if err != nil {
 		return cpuset.Set{}, d.rejectCPU(container, n, err)
 	}
@@ -240,22 +294,36 @@ func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuse
 func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
+		if d.s.policy.Behavior.PinsNothing {
+			return d.pinNothing(i, choice)
+		}
 		return nil
 	}
 	d.trace.Stage = StageMemory
 	d.trace.Requests.Memory++
+	name := d.pod.Containers[i].Name
+	if d.s.policy.Behavior.UnreadFractions && d.pod.Containers[i].FractionalMemory {
+		return d.rejectUnread(name)
+	}
+	d.pinned = true
+	if d.keepsMemory(i) {
+		return nil
+	}
 	if d.handed != nil {
 		var rejection *Rejection
 		if choice, rejection = d.handedMemory(d.handed.grant.Containers[i].Memory, choice); rejection != nil {
 			return rejection
 		}
 	}
-	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
-	if err != nil {
-		return d.rejectMemory(d.pod.Containers[i].Name, err)
+	nodes, rejection := d.place(name, want, choice)
+	if rejection != nil {
+		return rejection
 	}
 	if d.s.policy.Strict() && choice.HasMask && !choice.Mask.Contains(nodes) {
-		return d.rejectOutside(d.pod.Containers[i].Name, want, choice.Mask, nodes)
+		if !d.s.policy.Behavior.InitMemoryAnywhere {
+			return d.rejectOutside(name, want, choice.Mask, nodes)
+		}
+		d.met(FaultInitMemoryAnywhere, name)
 	}
 	blocks := make([]memory.Block, len(want))
 	for k, a := range want {
@@ -266,6 +334,19 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, nodes
 	d.shrinkInits(i, blocks)
 	return nil
+}
+
+// place finds the NUMA nodes for the memory of a container or, with an empty name, of the pod's
+// pool.
+func (d *draft) place(container string, want request.Amounts, choice hint.Choice) (mask.Mask, *Rejection) {
+	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
+	if err == nil {
+		return nodes, nil
+	}
+	if nodes, ok := d.placesAnyway(container, err); ok {
+		return nodes, nil
+	}
+	return 0, d.rejectMemory(container, err)
 }
 
 // shrinkInits moves memory of earlier standard init containers to container i, so that the blocks

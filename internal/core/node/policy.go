@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-//go:generate go tool stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Cause -linecomment -output=enum_string.go
+//go:generate go tool stringer -type=MoveStep,TopologyPolicy,Scope,Isolation,Distance,Misplaced,Cause,Fault -linecomment -output=enum_string.go
 
 // TopologyPolicy is the Topology Manager policy.
 type TopologyPolicy int
@@ -77,6 +77,9 @@ type Policy struct {
 	// Moves are the moves of running pods that the node makes for a pod that would not fit
 	// otherwise.
 	Moves MovePolicy
+	// Behavior is where a kubelet decides otherwise; the zero value is Paddock's own rules. As sets
+	// it.
+	Behavior Behavior
 }
 
 // MovePolicy is how far a node moves running pods (docs/rules/moves.md). The zero value moves none.
@@ -120,7 +123,8 @@ const (
 
 // Conflicts are all conflicts of the policy on a machine.
 func (p *Policy) Conflicts(m *machine.Machine) []Conflict {
-	o, found := &p.CPU, []Conflict(nil)
+	o, found := p.CPU, []Conflict(nil)
+	o.Behavior = cpu.Behavior{}
 	for c, is := range [...]bool{
 		FullCoresAcrossCores:  o.FullPCPUsOnly && o.DistributeAcrossCores,
 		AcrossNUMAAcrossCores: o.DistributeAcrossNUMA && o.DistributeAcrossCores,
@@ -128,7 +132,7 @@ func (p *Policy) Conflicts(m *machine.Machine) []Conflict {
 		UncoreAcrossNUMA:      o.PreferUncore && o.DistributeAcrossNUMA,
 		SocketsSingleNUMANode: o.AlignBySocket && p.Topology == TopologySingleNUMANode,
 		SocketsAboveNodes:     o.AlignBySocket && m.NumSockets() > len(m.CPUNodes()),
-		OptionsWithoutStatic:  !p.StaticCPU && *o != cpu.Options{},
+		OptionsWithoutStatic:  !p.StaticCPU && o != cpu.Options{},
 	} {
 		if is {
 			found = append(found, Conflict(c))

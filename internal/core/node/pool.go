@@ -5,12 +5,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/hint"
 	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // planPool gives a pod-level pod one pool, aligned as one, and divides it (KEP-5526, Pod Scope).
 func (d *draft) planPool() *Rejection {
+	if d.had != nil {
+		d.met(FaultAdmitsAgain, "")
+	}
+	if d.s.policy.Behavior.UnreadFractions && d.pod.FractionalMemory && d.s.policy.StaticMemory {
+		d.met(FaultUnreadFractions, "")
+	}
 	d.trace.Divisions = make([]Division, 0, 1+len(d.demand.Together.Memory))
 	if d.demand.Together.CPUs > 0 {
 		d.divide(request.CPU, int64(d.demand.Together.CPUs))
@@ -21,25 +28,18 @@ func (d *draft) planPool() *Rejection {
 	for _, budget := range d.demand.Together.Memory {
 		d.divide(budget.Resource, budget.Value)
 	}
-	hintSets := d.hintSets(&d.demand.Together) // R-HINT-20, R-HINT-30
-	for _, v := range d.trace.Divisions {
-		// A budget that leaves a sharing container nothing is unsatisfiable for the Topology
-		// Manager (R-DEM-64). CPUs follow the devices, memory is the last.
-		if v.Fault == PoolEmpty && v.Resource == request.CPU {
-			hintSets[len(d.demand.Together.Given)+len(d.demand.Together.Devices)] = hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
-		} else if v.Fault == PoolEmpty {
-			hintSets[len(hintSets)-1] = hint.Set{Resource: v.Resource, Kind: hint.None, Why: v.Wrong()}
-		}
-	}
-	choice, rejection := d.merge("", &d.demand.Together, hintSets)
+	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together)) // R-HINT-20, R-HINT-30
 	if rejection != nil {
 		return rejection
 	}
 	for i := range d.containers {
 		d.containers[i].Affinity = choice
-		if rejection := d.allocateDevices(i, choice); rejection != nil {
+		if rejection := d.allocateDevices(i, choice); rejection != nil && !d.s.policy.Behavior.LateDevices {
 			return rejection
 		}
+	}
+	if d.s.policy.Behavior.LateDevices && len(d.demand.Together.Devices) > 0 {
+		d.met(FaultLateDevices, "")
 	}
 	if rejection := d.takePoolCPUs(choice); rejection != nil {
 		return rejection
@@ -49,9 +49,10 @@ func (d *draft) planPool() *Rejection {
 
 // divide does the arithmetic of the pool for one resource.
 func (d *draft) divide(resource request.Resource, budget int64) {
-	v := Division{Resource: resource, Layout: layout.Divide(budget, PoolClaims(&d.pod, resource))}
+	var room [16]layout.Claim // Most pods have fewer containers.
+	v := Division{Resource: resource, Layout: layout.Divide(budget, appendPoolClaims(room[:0], &d.pod, resource))}
 	switch {
-	case v.Empty != layout.NotEmpty:
+	case v.Empty != layout.NotEmpty, d.findsEmpty(&v):
 		v.Fault = PoolEmpty
 	case v.Overdrawn:
 		v.Fault = PoolOverdrawn
@@ -69,6 +70,9 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 	v := &d.trace.Divisions[0]
 	if v.Fault != NoCause {
 		return d.rejectDivision(v, v.Fault)
+	}
+	if rejection := d.checkCores("", int(v.Budget)); rejection != nil {
+		return rejection
 	}
 	pool, rejection := d.allocateCPUs("", int(v.Budget), choice)
 	if rejection != nil {
@@ -107,6 +111,9 @@ func (d *draft) slice(container string, n int, left cpuset.Set) (cpuset.Set, *Re
 		return d.takeHandedSlice(container, n, left)
 	}
 	set, err := cpu.Take(d.s.machine, d.s.policy.CPU, left, n)
+	if d.s.policy.CPU.Behavior != (cpu.Behavior{}) {
+		d.metCPUs(set, err, func(o cpu.Options) (cpuset.Set, error) { return cpu.Take(d.s.machine, o, left, n) })
+	}
 	if err != nil {
 		return set, d.rejectCPU(container, n, err)
 	}
@@ -141,24 +148,41 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 			return rejection
 		}
 	}
-	nodes, err := d.usage.Place(budget, choice, d.reusableMemory)
-	if err != nil {
-		return d.rejectMemory("", err)
+	nodes, rejection := d.place("", budget, choice)
+	if rejection != nil {
+		return rejection
 	}
 	d.poolMemory = make([]memory.Block, len(divisions))
 	for k, v := range divisions {
 		d.poolMemory[k] = memory.Block{Type: v.Resource, Size: v.Budget, Nodes: nodes}
 	}
 	d.usage = d.usage.Charge(d.poolMemory, nil)
-	for i := range d.containers {
-		got := &d.containers[i]
-		for _, v := range divisions {
-			if size := v.Pieces[i].Amount; size > 0 {
-				got.Memory = append(got.Memory, memory.Block{Type: v.Resource, Size: size, Nodes: nodes})
-				got.MemoryNodes = nodes
+	d.showParts(divisions, nodes)
+	return nil
+}
+
+// showParts shows every container its part of the pool's memory. The blocks of all containers are
+// one piece of memory.
+func (d *draft) showParts(divisions []Division, nodes mask.Mask) {
+	count := 0
+	for k := range divisions {
+		for _, piece := range divisions[k].Pieces {
+			if piece.Amount > 0 {
+				count++
 			}
+		}
+	}
+	blocks := make([]memory.Block, 0, count)
+	for i := range d.containers {
+		first := len(blocks)
+		for k := range divisions {
+			if v := &divisions[k]; v.Pieces[i].Amount > 0 {
+				blocks = append(blocks, memory.Block{Type: v.Resource, Size: v.Pieces[i].Amount, Nodes: nodes})
+			}
+		}
+		if got := &d.containers[i]; len(blocks) > first {
+			got.Memory, got.MemoryNodes = blocks[first:len(blocks):len(blocks)], nodes
 		}
 		d.trace.Requests.Memory += min(1, len(d.demand.Containers[i].Memory))
 	}
-	return nil
 }

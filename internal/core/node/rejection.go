@@ -49,6 +49,9 @@ func (r *Rejection) Error() string {
 func (d *draft) reject(c Cause, r *Rejection) *Rejection {
 	d.trace.Cause = c
 	r.Reason, r.Rule = c.names(r.Resource, d.s.policy.Topology)
+	if d.s.policy.Behavior.MemoryNowhere && d.trace.Stage == StageMemory && r.Reason == TopologyAffinityError {
+		r.Reason = UnexpectedAdmissionError
+	}
 	return r
 }
 
@@ -66,6 +69,8 @@ func (d *draft) rejectCPU(container string, n int, err error) *Rejection {
 	cause := TooFewCPUs
 	var smt *cpu.SMTAlignmentError
 	switch {
+	case errors.Is(err, cpu.ErrEndless):
+		cause = KubeletHangs
 	case !errors.As(err, &smt):
 	case smt.Scarce:
 		cause = TooFewCores
@@ -87,6 +92,10 @@ func (d *draft) rejectMemory(container string, err error) *Rejection {
 		switch short.Cause {
 		case memory.NoSuchType:
 			cause = NoMemoryType
+			if d.s.policy.Behavior.PanicsAtUnknownPages {
+				d.met(FaultPanicsAtUnknownPages, container)
+				cause = KubeletPanics
+			}
 		case memory.NoRoom:
 			cause = NoMemoryRoom
 		case memory.GroupConflict:

@@ -21,6 +21,9 @@ func (r *resizing) resizable() *Rejection {
 	if r.old.Moving != nil {
 		return r.reject(BeingMoved, &Rejection{Detail: "the pod is being moved to other CPUs or memory: it can be resized when the move has ended"})
 	}
+	if r.s.aboutToMove(r.old.Pod.UID) {
+		return r.reject(BeingMoved, &Rejection{Detail: "the pod is about to be moved to other CPUs or memory: it can be resized when the move has ended"})
+	}
 	if what := r.admittedOtherwise(); what != "" {
 		return r.reject(OtherPolicy, &Rejection{Detail: what + ": the policy is another than when the pod was admitted; create the pod again"})
 	}
@@ -137,14 +140,21 @@ func (r *resizing) rejectSlices(container string, n int) *Rejection {
 }
 
 // explain completes a rejection: what was to be resized, and whether it would be possible without
-// the other pods (R-RSZ-20).
+// the other pods, and without what is reserved for them (R-RSZ-20).
 func (r *resizing) explain(rejection *Rejection) {
 	if rejection.Reason == Infeasible || r.trace.Cause == BeingMoved {
 		return
 	}
 	rejection.Detail = r.changes(rejection.Container) + ": " + rejection.Detail
 	rejection.Reason = Infeasible
-	if len(r.s.grants) == 1 {
+	if len(r.kept) > 0 {
+		if r.s.WithReservations(nil).Resize(r.old.Pod.UID, r.pod).Rejection == nil {
+			rejection.Reason = Deferred
+			rejection.Detail += "; there would be enough without what is " + reservedFor + keptNames(r.kept)
+			return
+		}
+	}
+	if r.s.grants.len == 1 {
 		return
 	}
 	alone, err := New(r.s.machine, r.s.policy)

@@ -13,9 +13,9 @@ import (
 
 // Resize decides about another request of a pod that has a grant (docs/rules/resize.md). Nothing
 // changes: Apply does that. The plan has the whole next grant, or a rejection, and then the pod
-// keeps what it has. The request that the pod has already is Known. Containers that grow keep every
-// CPU, those that shrink get no other one and keep their baseline. Given devices are those of the
-// grant.
+// keeps what it has. A pod takes nothing that is reserved for another one. The request that the pod
+// has already is Known. Containers that grow keep every CPU, those that shrink get no other one and
+// keep their baseline. Given devices are those of the grant.
 func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
@@ -35,8 +35,9 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 		p.Trace.Stage, p.Trace.Requests = StageEnd, p.Trace.Demand.requests()
 		return p
 	}
-	r := &resizing{old: old, was: s.Demand(&old.Pod), memory: s.usage, draft: draft{
-		s: s, pod: pod, demand: &p.Trace.Demand, trace: &p.Trace, resizing: true, shared: s.shared, usage: s.usage, devices: s.devices,
+	o := s.offerTo(pod.UID, OnItsWay)
+	r := &resizing{old: old, was: s.Demand(&old.Pod), memory: o.usage, draft: draft{
+		s: s, pod: pod, demand: &p.Trace.Demand, trace: &p.Trace, resizing: true, offer: o,
 	}}
 	r.next = *old
 	r.next.Pod, r.next.Resized, r.next.Containers = pod, min(s.generation+1, MaxGeneration), slices.Clone(old.Containers)
@@ -47,20 +48,7 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	p.Trace.Stage = StageEnd
 	p.Grant, p.Before = &r.next, old
 	p.Delta.SharedAfter = s.shared.Union(old.CPUs()).Difference(r.next.CPUs()).Intersection(s.sharable())
-	p.usage, p.devices = r.memory, s.devices
-	return p
-}
-
-// ResizeBesides turns the plan of a resize beside places that are promised to other pods into one
-// for s. It was made on a state in which no pod gets these places, and the pod has the same grant.
-func (s *State) ResizeBesides(p *Plan) *Plan {
-	if p.Base = s.generation; p.Grant == nil || p.Known {
-		return p
-	}
-	p.Grant.Resized = min(s.generation+1, MaxGeneration)
-	p.Delta.SharedBefore = s.shared
-	p.Delta.SharedAfter = s.shared.Union(p.Before.CPUs()).Difference(p.Grant.CPUs()).Intersection(s.sharable())
-	p.usage, p.devices = s.usage.Release(p.Before.Charged()).Charge(p.Grant.Charged(), nil), s.devices
+	_, p.usage, p.devices = r.without(r.shared, r.memory, r.devices)
 	return p
 }
 
@@ -194,7 +182,7 @@ func (r *resizing) grow(who string, unit []int, ask *Ask) *Rejection {
 		}
 		free := r.free(unit[0])
 		if len(unit) > 1 {
-			free = r.s.AvailableCPUs().Union(r.released())
+			free = r.available().Union(r.released())
 		}
 		var rejection *Rejection
 		if choice, rejection = r.align(who, unit, ask, free, kept, usage); rejection != nil {
@@ -223,7 +211,7 @@ func (r *resizing) here(i int) hint.Choice {
 // align asks the Topology Manager about sets of NUMA nodes that contain what the containers have
 // already. usage is without their memory.
 func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set, usage memory.Usage) (hint.Choice, *Rejection) {
-	hintSets := r.hintSets(&Ask{Given: ask.Given})
+	hintSets := r.hintSets(&Ask{Given: ask.Given}, together)
 	var has Grant
 	within := mask.Mask(0)
 	for _, i := range unit {
@@ -364,7 +352,7 @@ func (r *resizing) extend(have, free cpuset.Set, n int, choice hint.Choice, stay
 // free are the CPUs that container i could have: those that are free, and those of the pod that no
 // container has which runs at the same time. Its own are among them.
 func (r *resizing) free(i int) cpuset.Set {
-	free := r.s.AvailableCPUs().Union(r.released())
+	free := r.available().Union(r.released())
 	var b cpuset.Builder
 	b.AddSet(free)
 	for k := range r.next.Containers {

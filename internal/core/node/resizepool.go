@@ -81,7 +81,7 @@ func (r *resizing) growPool() *Rejection {
 		return nil
 	}
 	r.trace.Cause = NoCause
-	choice, rejection := r.align("", all, &r.demand.Together, r.s.AvailableCPUs(), r.next.Pool, usage)
+	choice, rejection := r.align("", all, &r.demand.Together, r.available(), r.next.Pool, usage)
 	if rejection != nil {
 		return rejection
 	}
@@ -100,7 +100,7 @@ func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, s
 	pool, blocks := r.next.Pool, r.next.PoolMemory
 	if cpus {
 		var err error
-		if pool, err = r.extend(pool, r.s.AvailableCPUs(), r.demand.Together.CPUs, choice, stay); err != nil {
+		if pool, err = r.extend(pool, r.available(), r.demand.Together.CPUs, choice, stay); err != nil {
 			return r.rejectGrowth("", r.demand.Together.CPUs, err, stay)
 		}
 	}

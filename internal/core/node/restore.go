@@ -80,7 +80,7 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 		return nil, nil, err
 	}
 	var findings []Finding
-	free := m.AllCPUs().Union(assigned(grants))
+	free := m.AllCPUs().Union(assigned(slices.Values(grants)))
 	for _, old := range byAdmission(grants) {
 		report := func(kept bool, what, do string) {
 			findings = append(findings, Finding{Pod: old.Pod.ID(), UID: old.Pod.UID, Kept: kept, What: what, Do: do})
@@ -125,7 +125,7 @@ func (s *State) adopt(g *Grant) error {
 	s.usage = s.usage.Charge(g.Charged(), nil)
 	s.shared = s.shared.Difference(g.CPUs())
 	s.generation = max(s.generation, g.Sequence, g.Resized)
-	s.insert(g)
+	s.grants = s.grants.with(g)
 	return nil
 }
 

@@ -26,9 +26,13 @@ func (s *State) Resume(generation uint64) *State {
 }
 
 // next is a copy to be changed, one generation later. At MaxGeneration it has the same one:
-// Apply rejects every plan there, so that none can meet a state that it was not made for.
+// Apply rejects every plan there, so that none can meet a state that it was not made for. The
+// reservations stay; what is free of them is found again.
 func (s *State) next() *State {
 	n := *s
+	if s.reserved != nil {
+		n.reserved = &reserved{list: s.reserved.list}
+	}
 	n.generation = min(s.generation+1, MaxGeneration)
 	return &n
 }

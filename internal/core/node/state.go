@@ -3,8 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
-	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -32,7 +32,14 @@ type State struct {
 	shared  cpuset.Set   // the node shared pool (R-CPU-30)
 	usage   memory.Usage // what is assigned of the memory
 	devices device.Usage // which devices are assigned
-	grants  []*Grant     // ascending by pod UID
+	grants  roster
+	// reserved is what is kept for pods that do not have it yet; nil: nothing is.
+	reserved *reserved
+
+	// residue is what the grants do not explain, and past what a kubelet keeps beside it; nil where
+	// Paddock decides.
+	residue []Residue
+	past    *past
 }
 
 // New is a node without pods. Reserved CPUs that the machine does not have are offline: they stay
@@ -79,22 +86,6 @@ func distances(m *machine.Machine) [][]int {
 	return rows
 }
 
-// insert adds g to a copy of the list of grants.
-func (s *State) insert(g *Grant) {
-	i, _ := s.find(g.Pod.UID)
-	grants := make([]*Grant, 0, len(s.grants)+1)
-	grants = append(grants, s.grants[:i]...)
-	grants = append(grants, g)
-	s.grants = append(grants, s.grants[i:]...)
-}
-
-func (s *State) find(uid string) (int, bool) {
-	if uid == "" { // Schedulers ask about a pod without a name: it would be the first.
-		return 0, len(s.grants) > 0 && s.grants[0].Pod.UID == ""
-	}
-	return slices.BinarySearchFunc(s.grants, uid, func(g *Grant, uid string) int { return strings.Compare(g.Pod.UID, uid) })
-}
-
 // Machine is the hardware that the state is of.
 func (s *State) Machine() *machine.Machine { return s.machine }
 
@@ -122,25 +113,31 @@ func (s *State) AvailableCPUs() cpuset.Set { return s.shared.Difference(s.policy
 // Memory is what is assigned of the memory.
 func (s *State) Memory() memory.Usage { return s.usage }
 
-// Grants are all grants, ascending by UID. The slice is the state's own.
-func (s *State) Grants() []*Grant { return s.grants }
-
-// Grant returns the grant of the pod with that UID.
-func (s *State) Grant(uid string) (*Grant, bool) {
-	i, found := s.find(uid)
-	if !found {
-		return nil, false
-	}
-	return s.grants[i], true
+// Grants lists all grants, ascending by UID. The slice is the caller's. AllGrants and NumGrants
+// make none.
+func (s *State) Grants() []*Grant {
+	return slices.AppendSeq(make([]*Grant, 0, s.grants.len), s.grants.all())
 }
 
+// AllGrants yields all grants, ascending by UID.
+func (s *State) AllGrants() iter.Seq[*Grant] { return s.grants.all() }
+
+// NumGrants returns how many pods have grants.
+func (s *State) NumGrants() int { return s.grants.len }
+
+// Grant returns the grant of the pod with that UID.
+func (s *State) Grant(uid string) (*Grant, bool) { return s.grants.get(uid) }
+
 // Apply makes the next state of a plan. A plan that was rejected or that found the pod known
-// changes nothing and returns the same state. The error wraps ErrStale or ErrExhausted, or names
+// changes nothing and returns the same state, but for what a rejection leaves in a kubelet
+// (Behavior.KeepsRejected). The error wraps ErrStale or ErrExhausted, or names
 // the invariant that the plan would break.
 func (s *State) Apply(p *Plan) (*State, error) {
 	switch {
 	case p.Base != s.generation:
 		return nil, fmt.Errorf("%w: revision %d, now %d", ErrStale, p.Base, s.generation)
+	case p.left != nil:
+		return s.applyAs(p)
 	case p.Grant == nil || p.Known:
 		return s, nil
 	case s.generation >= MaxGeneration:
@@ -155,28 +152,23 @@ func (s *State) Apply(p *Plan) (*State, error) {
 	}
 	n := s.next()
 	n.shared, n.usage, n.devices = p.Delta.SharedAfter, p.usage, p.devices
-	if p.Before == nil {
-		n.insert(p.Grant)
-		return n, nil
-	}
-	at, _ := s.find(p.Grant.Pod.UID)
-	n.grants = slices.Clone(s.grants)
-	n.grants[at] = p.Grant
+	n.grants = s.grants.with(p.Grant)
 	return n, nil
 }
 
 // Release takes back everything that the pod has. An unknown pod changes nothing.
 func (s *State) Release(uid string) *State {
-	i, found := s.find(uid)
+	s = s.swept("")
+	g, found := s.Grant(uid)
 	if !found {
 		return s
 	}
 	n := s.next()
-	g := s.grants[i]
 	n.shared = s.shared.Union(g.CPUs()).Intersection(s.sharable())
 	n.usage = s.usage.Release(g.Charged())
 	n.devices = returnDevices(s.devices, g.Devices())
-	n.grants = slices.Delete(slices.Clone(s.grants), i, i+1)
+	n.grants = s.grants.without(uid)
+	n.settle(&g.Pod, nil)
 	return n
 }
 
@@ -185,16 +177,15 @@ func (s *State) Release(uid string) *State {
 // Containers and pods that are unknown change nothing, and so does one of a pod whose request is
 // estimated: it may not be the last.
 func (s *State) RemoveContainer(uid, name string) *State {
-	at, found := s.find(uid)
+	old, found := s.Grant(uid)
 	if !found {
 		return s
 	}
-	old := s.grants[at]
 	_, i := old.Pod.Container(name)
 	if i < 0 || old.Containers[i].Removed || old.Pod.Estimated {
 		return s
 	}
-	return s.replace(at, old.eachPlace(func(g *Grant) {
+	return s.replace(old, old.eachPlace(func(g *Grant) {
 		g.Containers = slices.Clone(g.Containers)
 		g.Containers[i] = ContainerGrant{Removed: true, Affinity: g.Containers[i].Affinity}
 		if !slices.ContainsFunc(g.Containers, func(c ContainerGrant) bool { return !c.CPUs.IsEmpty() }) {
@@ -209,11 +200,10 @@ func (s *State) RemoveContainer(uid, name string) *State {
 // ContainerCreated reports that the runtime made a container: the memory of the standard init
 // containers before it is not needed any more (R-MEM-63).
 func (s *State) ContainerCreated(uid, name string) *State {
-	at, found := s.find(uid)
+	old, found := s.Grant(uid)
 	if !found {
 		return s
 	}
-	old := s.grants[at]
 	_, i := old.Pod.Container(name)
 	done := func(k int) bool {
 		return k < i && old.Pod.Containers[k].Type == request.Init && len(old.Containers[k].Memory) > 0
@@ -242,24 +232,22 @@ func (s *State) ContainerCreated(uid, name string) *State {
 	if !changed {
 		return s
 	}
-	return s.replace(at, &g)
+	return s.replace(old, &g)
 }
 
 // WithClaims keeps what is known now of the ResourceClaims of a pod, to be reported. A pod that is
 // not known, or claims that are kept already, change nothing.
 func (s *State) WithClaims(uid string, claims []request.Claim) *State {
-	at, found := s.find(uid)
-	if !found || request.SameClaims(s.grants[at].Pod.ResourceClaims, claims) {
+	old, found := s.Grant(uid)
+	if !found || request.SameClaims(old.Pod.ResourceClaims, claims) {
 		return s
 	}
-	return s.replace(at, s.grants[at].eachPlace(func(g *Grant) { g.Pod.ResourceClaims = claims }))
+	return s.replace(old, old.eachPlace(func(g *Grant) { g.Pod.ResourceClaims = claims }))
 }
 
-// replace puts g in the place of the grant at that index, and takes back what g does not have any
-// more.
-func (s *State) replace(at int, g *Grant) *State {
+// replace puts g in the place of the grant old, and takes back what g does not have any more.
+func (s *State) replace(old, g *Grant) *State {
 	n := s.next()
-	old := s.grants[at]
 	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs())).Intersection(s.sharable())
 	var blocks []memory.Block // that old is charged for and g is not
 	switch {
@@ -279,8 +267,8 @@ func (s *State) replace(at int, g *Grant) *State {
 		n.usage = n.usage.Charge(g.Charged(), nil)
 	}
 	n.devices = returnDevices(s.devices, endedDevices(old, g))
-	n.grants = slices.Clone(s.grants)
-	n.grants[at] = g
+	n.grants = s.grants.with(g)
+	n.settle(&g.Pod, nil)
 	return n
 }
 

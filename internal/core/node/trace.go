@@ -28,6 +28,9 @@ type Trace struct {
 	// Taken is what the containers of a rejected pod had been given before one of them could not
 	// be served; parallel to the pod's containers, nil for others. The pod has nothing of it.
 	Taken []ContainerGrant
+	// Met are the points at which the decision went the way of a kubelet (Policy.Behavior), in the
+	// order of the flow; nil where Paddock decides.
+	Met []Met
 	// Notes are remarks that people should see although the pod is admitted.
 	Notes []string
 }

@@ -168,6 +168,10 @@ type Container struct {
 	// pod-level budget (R-DEM-94 to R-DEM-96), which is all that they are for: no placement
 	// looks at them, Equal does not either, and they are not kept with a grant.
 	MemoryRequest, MemoryLimit Amounts
+	// FractionalMemory: an amount of memory that a kubelet reads has a fraction of a byte, and is
+	// rounded up here. No rule of Paddock looks at it: it is set for a kubelet alone, and is
+	// not kept with a grant. Equal ignores it.
+	FractionalMemory bool
 }
 
 // Exclusive reports whether the container qualifies for CPUs of its own.
@@ -209,6 +213,8 @@ type Pod struct {
 	// DevicesUnknown is why it is not known which devices others chose for the containers; empty:
 	// Given has them all. Equal ignores it.
 	DevicesUnknown string
+	// FractionalMemory is Container.FractionalMemory of the pod-level budget.
+	FractionalMemory bool
 	// Containers are the init containers (standard and sidecars) in spec order, then the
 	// app containers in spec order. Ephemeral containers take no part.
 	Containers []Container

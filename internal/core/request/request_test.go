@@ -116,15 +116,16 @@ func full() Pod {
 			CPURequest: 1, CPULimit: 1,
 			MemoryRequest: Amounts{{"memory", 1}}, MemoryLimit: Amounts{{"memory", 1}},
 			Claims: []string{"nic"}, Given: []Given{{Resource: "example.com/gpu", Name: "gpu0", Nodes: 1}},
+			FractionalMemory: true,
 		}},
 		DevicesUnknown: "no answer", Moves: MoveMemory,
 		Stock:          []Stock{{Of: "example.com/gpu", Places: []Place{{Nodes: 1, Devices: 2}}}},
-		ResourceClaims: []Claim{{Name: "p-nic"}},
+		ResourceClaims: []Claim{{Name: "p-nic"}}, FractionalMemory: true,
 	}
 }
 
 // declared are the fields that ask the managers for nothing.
-var declared = []string{"Container.MemoryRequest", "Container.MemoryLimit", "Container.Claims", "Container.Given", "Pod.Stock", "Pod.DevicesUnknown", "Pod.ResourceClaims", "Pod.Moves"}
+var declared = []string{"Container.MemoryRequest", "Container.MemoryLimit", "Container.Claims", "Container.Given", "Pod.Stock", "Pod.DevicesUnknown", "Pod.ResourceClaims", "Pod.Moves", "Container.FractionalMemory", "Pod.FractionalMemory"}
 
 // TestEqualSeesEveryField empties the fields of a full pod one by one: a field that is new and
 // forgotten in Equal fails here.

@@ -47,24 +47,31 @@ func Of(m *machine.Machine, p node.Policy) []Quirk {
 	return found
 }
 
-// Answer is the plan with the kubelet's answer: with a rejection in place of the grant where the
-// kubelet rejects the pod or goes down, and with a note where something else differs.
+// uneven reports whether a core or a socket has more CPUs than the average.
+func uneven(m *machine.Machine) bool {
+	other := func(average int) func(machine.Unit) bool {
+		return func(u machine.Unit) bool { return u.Size != average }
+	}
+	return slices.ContainsFunc(m.Cores(), other(m.CPUsPerCore())) || slices.ContainsFunc(m.Sockets(), other(m.CPUsPerSocket()))
+}
+
+// Answer is the kubelet's plan with its quirks in words: why it rejects the pod or goes down, and a
+// note where something else differs from Paddock's answer.
 func Answer(plan *node.Plan, quirks []Quirk) *node.Plan {
 	if len(quirks) == 0 {
 		return plan
 	}
 	answer := *plan
 	answer.Trace.Notes = slices.Clone(plan.Trace.Notes)
+	named := false
 	for _, q := range quirks {
-		if (q.Effect != Rejected && q.Effect != Down) || answer.Rejection != nil {
+		if (q.Effect != Rejected && q.Effect != Down) || plan.Rejection == nil || named {
 			answer.Trace.Notes = append(answer.Trace.Notes, q.Text)
 			continue
 		}
-		answer.Grant, answer.Known = nil, false
-		answer.Delta.SharedAfter = plan.Delta.SharedBefore
-		answer.Rejection = &node.Rejection{
-			Reason: node.UnexpectedAdmissionError, Rule: string(q.ID), Container: q.Container, Detail: q.Text,
-		}
+		rejection := *plan.Rejection
+		rejection.Rule, rejection.Container, rejection.Detail = string(q.ID), q.Container, q.Text
+		answer.Rejection, named = &rejection, true
 	}
 	return &answer
 }

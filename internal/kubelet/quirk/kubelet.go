@@ -12,97 +12,67 @@ import (
 	"github.com/paddock-project/paddock/internal/core/memory"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 )
 
-// Request is a pod as the kubelet reads it.
-type Request struct {
-	Pod request.Pod
-	// Fractions are the containers with an amount of memory that is no whole number of bytes, ""
-	// for the pod-level request (podspec.Fractions).
-	Fractions []string
-}
-
-// Kubelet is what a kubelet keeps between admissions beside its state. The zero value is one that
-// has just started.
+// Kubelet is what is known of a kubelet beside its state (node.State with a Behavior). The zero
+// value is one whose state files have never been anything but those of its state.
 type Kubelet struct {
-	cpus     leftCPUs
-	memories leftMemory
-	// broken is why its files do not pass the checks of its next start; empty: they do.
-	broken []fault
-	// stale is what a pod has that was rejected when it was admitted again, until the next pod
-	// comes or goes. lost are CPUs that are then lost to the kubelet.
-	stale *node.Grant
-	lost  cpuset.Set
 	// before reports that its files were written before feature gate PodLevelResourceManagers was
 	// on.
 	before bool
+	// single are NUMA nodes that served a pod alone while they were in a group: the accounts of
+	// them depend on which pod is removed first.
+	single []mask.Mask
 }
 
-// leftCPUs and leftMemory are what the init containers of one pod left. The kubelet keeps them for
-// the pod that it served last, also after the pod is gone.
-type leftCPUs struct {
-	uid  string
-	cpus cpuset.Set
-}
-
-type leftMemory struct {
-	uid   string
-	reuse memory.Reuse
-}
-
-// Admit names the quirks that give a pod another answer than plan, which was made on s, and returns
-// the kubelet after the admission. A pod that s has is admitted again, as after a restart.
-func (k Kubelet) Admit(s *node.State, r Request, plan *node.Plan) ([]Quirk, Kubelet) {
-	d := decide(s, r, k)
-	var found []Quirk
-	if k.stale == nil || k.stale.Pod.UID != r.Pod.UID {
-		found = k.sweep()
-		k.stale, k.lost = nil, cpuset.Set{}
-	}
-	effect, changed := d.compare(plan)
-	k.cpus, k.memories = d.left()
-	if d.verdict == admits && plan.Grant != nil && (!plan.Grant.CPUs().IsEmpty() || len(plan.Grant.Charged()) > 0) {
+// Admit decides about a pod as the kubelet on its state s, and names the quirks by which the answer
+// is another than Paddock's on the same state. It returns the kubelet after the admission. A pod
+// that s has is admitted again, as after a restart.
+func (k Kubelet) Admit(s *node.State, pod request.Pod) (*node.Plan, []Quirk, Kubelet) {
+	plan, ours := s.Plan(pod), s.PlanAs(node.Behavior{}, pod)
+	found := loses(s, pod.UID)
+	if g := plan.Grant; g != nil && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
 		k.before = false // Its files are written again.
 	}
-	if d.had != nil && d.asked.Path == node.AsPool && (!d.pool.IsEmpty() || d.poolNodes != 0) {
-		k.broken = append(slices.Clip(k.broken), fault{id: SecondPool})
-	}
-	if !changed {
-		return found, k
-	}
-	if d.verdict == rejects && d.had != nil {
-		k.stale, k.lost = d.had, cpuset.Set{}
-		if !d.pool.IsEmpty() {
-			k.lost = d.had.Pool
+	for _, m := range plan.Trace.Met {
+		if m.Fault == node.FaultSingleOfGroup {
+			k.single = append(slices.Clip(k.single), m.Nodes)
 		}
 	}
-	k.broken = append(slices.Clip(k.broken), d.breaking()...)
-	return append(found, quirks(d.faults, effect)...), k
+	if effect, changed := compare(ours, plan); changed {
+		found = append(found, quirks(plan.Trace.Met, effect)...)
+	}
+	return plan, found, k
 }
 
 // Remove names the quirks that show when a pod is gone, and returns the kubelet after that.
 func (k Kubelet) Remove(s *node.State, uid string) ([]Quirk, Kubelet) {
-	found := k.sweep()
 	if g, known := s.Grant(uid); known && (!g.CPUs().IsEmpty() || len(g.Charged()) > 0) {
 		k.before = false
 	}
-	k.stale, k.lost = nil, cpuset.Set{}
-	return found, k
+	return loses(s, ""), k
 }
 
-// sweep is what the kubelet does first when a pod comes or goes: it releases what pods have that
-// are gone. Of two pools of one pod it releases the second.
-func (k Kubelet) sweep() []Quirk {
-	if k.lost.IsEmpty() {
+// loses names the CPUs that are lost when the next pod comes or goes: the kubelet releases what
+// pods have that it rejected. Of two pools of one pod it releases the second.
+func loses(s *node.State, comes string) []Quirk {
+	stale := s.Stale()
+	if stale == nil || stale.Pod.UID == comes && comes != "" {
 		return nil
 	}
-	return []Quirk{{
-		ID: SecondPool, Effect: Lost, Certain: true,
-		Text: "kubelet 1.36 loses CPUs " + k.lost.String() + ": it assigned a second pool to " + k.stale.Pod.ID() + ", and does not release the first",
-	}}
+	for _, r := range s.Residue() {
+		if r.Cause == node.FaultAdmitsAgain && r.Pod == stale.Pod.ID() && !r.CPUs.IsEmpty() {
+			return []Quirk{{
+				ID: SecondPool, Effect: Lost, Certain: true,
+				Text: "kubelet 1.36 loses CPUs " + r.CPUs.String() + ": it assigned a second pool to " + r.Pod + ", and does not release the first",
+			}}
+		}
+	}
+	return nil
 }
 
-// Restart names the quirks that keep the kubelet from starting on the state with a policy, and
+// Restart names the quirks that keep the kubelet from starting on its state with a policy, and
 // returns the kubelet after the restart.
 func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	var found []Quirk
@@ -120,15 +90,25 @@ func (k Kubelet) Restart(s *node.State, policy node.Policy) ([]Quirk, Kubelet) {
 	if why := changedConfig(&old, &policy); why != "" {
 		say(ChangedConfig, true, why+" while its state files are there; drain the node and delete the file")
 	}
-	for _, f := range k.broken {
-		if groups, _ := s.Memory().Serving(f.nodes); f.id == SingleOfGroup && len(groups) == 0 {
-			continue
+	for _, r := range s.Residue() {
+		if breaks(s, r) {
+			say(ids[r.Cause], true, "its state files do not pass its checks, because "+reasons[ids[r.Cause]])
 		}
-		say(f.id, !f.unsure, "its state files do not pass its checks, because "+reasons[f.id])
+	}
+	for _, nodes := range k.single {
+		if groups, _ := s.Memory().Serving(nodes); len(groups) > 0 {
+			say(SingleOfGroup, false, "its state files do not pass its checks, because "+reasons[SingleOfGroup])
+		}
 	}
 	k.before = !old.PodLevelManagers && policy.PodLevelManagers || k.before && policy.PodLevelManagers
-	k.cpus, k.memories = leftCPUs{}, leftMemory{}
 	return found, k
+}
+
+// breaks reports whether a residue is in the kubelet's files against its own checks: CPUs that are
+// neither free nor assigned, reserved CPUs that are assigned, and memory that does not add up.
+func breaks(s *node.State, r node.Residue) bool {
+	p := s.Policy()
+	return r.Cause != node.FaultKeepsRejected && (!r.CPUs.IsEmpty() || r.Twice.Intersects(p.ReservedCPUs) || len(r.Memory) > 0)
 }
 
 // changedConfig is a change of the configuration that a kubelet does not accept beside its state
@@ -154,12 +134,11 @@ type Changed struct {
 // Again names the pods that get another answer when the kubelet admits them again, which it does
 // with each pod after a restart.
 func Again(s *node.State) []Changed {
+	s = s.Restarted()
 	var found []Changed
-	for _, g := range s.Grants() {
-		pod := g.Pod
-		quirks, _ := Kubelet{}.Admit(s, Request{Pod: pod}, s.Plan(pod))
-		if len(quirks) > 0 {
-			found = append(found, Changed{pod.ID(), quirks})
+	for g := range s.AllGrants() {
+		if _, quirks, _ := (Kubelet{}).Admit(s, g.Pod); len(quirks) > 0 {
+			found = append(found, Changed{g.Pod.ID(), quirks})
 		}
 	}
 	return found
@@ -173,6 +152,18 @@ type Setup struct {
 	TooManyNodes bool
 }
 
+// Policy is the policy with which the kubelet decides: with its behavior, and with the CPUs that it
+// reserves, where the configuration gives their number.
+func Policy(m *machine.Machine, p node.Policy, c Setup) node.Policy {
+	as := p.As(behavior.Kubelet136())
+	if p.StaticCPU && c.ByNumber {
+		if got, err := cpu.Take(m, as.CPU, m.AllCPUs(), p.ReservedCPUs.Len()); err == nil {
+			as.ReservedCPUs = got
+		}
+	}
+	return as
+}
+
 // Start names the quirks by which a kubelet does not start, or reserves other CPUs than the policy
 // has.
 func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
@@ -180,85 +171,64 @@ func Start(m *machine.Machine, p node.Policy, c Setup) []Quirk {
 		return []Quirk{{ID: ManyNodes, Effect: NoStart, Certain: true, Text: fmt.Sprintf(
 			"kubelet 1.36 does not start on %d NUMA nodes: set max-allowable-numa-nodes, or topologyManagerPolicy to none", len(m.Nodes()))}}
 	}
+	p = p.As(node.Behavior{})
 	if !p.StaticCPU || p.ReservedCPUs.IsEmpty() || !c.ByNumber {
 		return nil
 	}
-	t := taker{m: m, o: p.CPU}
-	got, err := t.take(m.AllCPUs(), p.ReservedCPUs.Len())
-	chosen, reserveErr := cpu.Reserve(m, p.CPU, p.ReservedCPUs.Len())
-	if err != nil || reserveErr != nil || !chosen.Equal(p.ReservedCPUs) || got.Equal(chosen) {
+	chosen, err := cpu.Reserve(m, p.CPU, p.ReservedCPUs.Len())
+	got := Policy(m, p, c).ReservedCPUs
+	if err != nil || !chosen.Equal(p.ReservedCPUs) || got.Equal(chosen) {
 		return nil
 	}
-	found := quirks(t.faults, OtherCPUs)
-	for i := range found {
-		found[i].Text = "kubelet 1.36 reserves CPUs " + got.String() + " in place of " + chosen.String() + ": " + reasons[found[i].ID]
+	id := LastSubset
+	if p.CPU.Behavior.AverageUnits = true; takes(m, p.CPU, got) {
+		id = AverageUnits
 	}
-	return found
+	return []Quirk{{ID: id, Effect: OtherCPUs, Certain: true, Text: "kubelet 1.36 reserves CPUs " + got.String() + " in place of " + chosen.String() + ": " + reasons[id]}}
 }
 
-// compare reports whether the kubelet's answer is another one than the plan.
-func (d *decision) compare(plan *node.Plan) (Effect, bool) {
+// takes reports whether the options take the set on the empty machine.
+func takes(m *machine.Machine, o cpu.Options, set cpuset.Set) bool {
+	got, err := cpu.Take(m, o, m.AllCPUs(), set.Len())
+	return err == nil && got.Equal(set)
+}
+
+// compare reports whether the kubelet's answer is another one than Paddock's.
+func compare(ours, theirs *node.Plan) (Effect, bool) {
 	switch {
-	case d.verdict == down:
+	case theirs.Trace.Cause.Down():
 		return Down, true
-	case plan.Rejection != nil:
-		return Admitted, d.verdict == admits
-	case d.verdict == rejects:
+	case ours.Rejection != nil:
+		return Admitted, theirs.Rejection == nil
+	case theirs.Rejection != nil:
 		return Rejected, true
-	}
-	if !d.pool.Equal(plan.Grant.Pool) {
+	case !theirs.Grant.Pool.Equal(ours.Grant.Pool):
 		return OtherCPUs, true
 	}
-	memory := d.poolNodes != nodesOf(plan.Grant.PoolMemory)
-	if d.had == nil && d.asked.Path != node.AsPool && d.sameUID {
-		next, err := d.s.Apply(plan)
-		memory = memory || err != nil || !next.Memory().Equal(d.usage) // It accounts for less.
-	}
-	for i := range d.containers {
-		got, want := &d.containers[i], &plan.Grant.Containers[i]
+	other := first(theirs.Grant.PoolMemory) != first(ours.Grant.PoolMemory)
+	for i := range ours.Grant.Containers {
+		got, want := &theirs.Grant.Containers[i], &ours.Grant.Containers[i]
 		if want.Removed {
 			continue
 		}
 		if !got.CPUs.Equal(want.CPUs) {
 			return OtherCPUs, true
 		}
-		if d.asked.Path != node.AsPool {
-			memory = memory || nodesOf(got.Memory) != nodesOf(want.Memory)
-			continue
-		}
-		// Of a second pool, init containers that have ended get memory again.
-		ended := d.pod.Containers[i].Type == request.Init && len(want.Memory) == 0 && !want.MemoryNodes.IsEmpty()
-		memory = memory || d.had != nil && d.poolNodes != 0 && ended
+		other = other || first(got.Memory) != first(want.Memory)
 	}
-	if !memory && d.had != nil && d.poolNodes != 0 {
+	switch {
+	case other:
+		return OtherMemory, true
+	case ours.Known && len(theirs.Grant.PoolMemory) > 0:
 		return CountedTwice, true
 	}
-	return OtherMemory, memory
+	return OtherMemory, !ours.Known && !theirs.Memory().Equal(ours.Memory()) // It accounts for less.
 }
 
-func nodesOf(blocks []memory.Block) mask.Mask {
+// first are the NUMA nodes of the first block.
+func first(blocks []memory.Block) mask.Mask {
 	if len(blocks) == 0 {
 		return 0
 	}
 	return blocks[0].Nodes
-}
-
-// breaking are the faults after which the files of the kubelet do not pass its own checks: CPUs
-// that are reserved and assigned, and accounts of memory that do not add up. The last depends on
-// which pod is removed first.
-func (d *decision) breaking() []fault {
-	var found []fault
-	for _, f := range d.faults {
-		switch {
-		case f.id == AverageUnits && d.verdict == admits && d.assigned().Intersects(d.policy.ReservedCPUs):
-			found = append(found, f)
-		case f.id == SingleOfGroup:
-			f.unsure = true
-			found = append(found, f)
-		case f.id == SameUID && d.policy.StaticMemory:
-			f.unsure = d.verdict != admits
-			found = append(found, f)
-		}
-	}
-	return found
 }

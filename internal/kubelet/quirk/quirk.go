@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/node"
 )
 
 // ID is the number of a quirk, as in docs/rules/quirks.md.
@@ -116,30 +116,43 @@ var subjects = map[Effect]string{
 	Down:         "this pod takes kubelet 1.36 down: ",
 }
 
-// quirks makes the quirks of the faults, each once.
-func quirks(faults []fault, effect Effect) []Quirk {
-	var found []Quirk
-	for _, f := range faults {
-		if slices.ContainsFunc(found, func(q Quirk) bool { return q.ID == f.id }) {
-			continue
-		}
-		text := subjects[effect] + reasons[f.id]
-		switch do, stops := advice[f.id], effect == Rejected || effect == Down; {
-		case stops && do != "":
-			text += ": " + do
-		case !stops && f.container != "":
-			text += " (container " + f.container + ")"
-		}
-		found = append(found, Quirk{ID: f.id, Effect: effect, Container: f.container, Certain: !f.unsure, Text: text})
-	}
-	return found
+// ids are the quirks of the points at which a kubelet decides otherwise.
+var ids = map[node.Fault]ID{
+	node.FaultAdmitsAgain:          SecondPool,
+	node.FaultCoresWithoutOwn:      OwnCores,
+	node.FaultEndedInits:           EndedInit,
+	node.FaultKeepsReuse:           SameUID,
+	node.FaultPinsNothing:          SharedMemory,
+	node.FaultLateDevices:          LateDevices,
+	node.FaultPanicsAtUnknownPages: UnknownPages,
+	node.FaultUnusedPages:          UnusedPages,
+	node.FaultMemoryNowhere:        MemoryNowhere,
+	node.FaultSingleOfGroup:        SingleOfGroup,
+	node.FaultUnreadFractions:      FractionalBytes,
+	node.FaultInitMemoryAnywhere:   InitMemory,
+	node.FaultDistancesByPosition:  NodeGaps,
+	node.FaultAverageUnits:         AverageUnits,
+	node.FaultSharedSubsets:        LastSubset,
+	node.FaultEndlessRemainder:     EndlessRemainder,
 }
 
-// fault is a fault that a decision went through.
-type fault struct {
-	id        ID
-	container string
-	// nodes are the NUMA nodes of SingleOfGroup.
-	nodes  mask.Mask
-	unsure bool
+// quirks are the quirks that a decision met, each once.
+func quirks(met []node.Met, effect Effect) []Quirk {
+	var found []Quirk
+	for _, m := range met {
+		id := ids[m.Fault]
+		if slices.ContainsFunc(found, func(q Quirk) bool { return q.ID == id }) {
+			continue
+		}
+		text := subjects[effect] + reasons[id]
+		switch do, stops := advice[id], effect == Rejected || effect == Down; {
+		case stops && do != "":
+			text += ": " + do
+		case !stops && m.Container != "":
+			text += " (container " + m.Container + ")"
+		}
+		// Which devices are left when the containers start is not known.
+		found = append(found, Quirk{ID: id, Effect: effect, Container: m.Container, Certain: m.Fault != node.FaultLateDevices, Text: text})
+	}
+	return found
 }

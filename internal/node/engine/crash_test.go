@@ -135,7 +135,7 @@ func (l *life) move(uid string, done bool) error {
 	case !there || p == nil:
 		return nil
 	case g.Moving == nil:
-		to := s.Release(uid).Reserving(g).Replan(g)
+		to := scenario.Elsewhere(s, g)
 		if to.Rejection == nil { // There may be no room for both places.
 			_ = l.engine.Move(l.ctx, uid, func(s *node.State) (*node.State, error) { return s.BeginMove(to.Grant) })
 		}
@@ -151,19 +151,6 @@ func (l *life) move(uid string, done bool) error {
 			return fmt.Errorf("the move of pod %s has ended, and readers see both places", uid)
 		}
 		p.grant, p.or = now, nil
-	}
-	return l.verify()
-}
-
-func (l *life) remove(uid, container string) error {
-	if p := l.assigned[uid]; p != nil {
-		p.removed[container] = true
-	}
-	err := l.engine.RemoveContainer(l.ctx, uid, container)
-	if g, there := l.engine.State().Grant(uid); err == nil && there && !l.assigned[uid].leaving {
-		if _, i := g.Pod.Container(container); !g.Containers[i].Removed {
-			return fmt.Errorf("container %s of pod %s was removed and is there", container, uid)
-		}
 	}
 	return l.verify()
 }
@@ -335,7 +322,7 @@ func history(t *rapid.T, l *life) {
 			l.disk.Inject(nil)
 			must(t, l.kill(false))
 		}
-		switch rapid.SampledFrom([]string{"admit", "admit", "admit", "resize", "resize", "resize", "resize", "move", "move", "move", "move", "release", "release", "remove", "created", "describe", "tick", "flush", "fault", "heal", "crash", "kill", "cut"}).Draw(t, "do") {
+		switch rapid.SampledFrom([]string{"admit", "admit", "admit", "resize", "resize", "resize", "resize", "move", "move", "move", "move", "release", "release", "created", "describe", "tick", "flush", "fault", "heal", "crash", "kill", "cut"}).Draw(t, "do") {
 		case "admit":
 			must(t, l.admit(drawPod(t, uid.Draw(t, "pod"))))
 		case "resize":
@@ -344,8 +331,6 @@ func history(t *rapid.T, l *life) {
 			must(t, l.move(uid.Draw(t, "pod"), rapid.Bool().Draw(t, "done")))
 		case "release":
 			must(t, l.release(uid.Draw(t, "pod")))
-		case "remove":
-			must(t, l.remove(uid.Draw(t, "pod"), container.Draw(t, "container")))
 		case "created":
 			must(t, l.created(uid.Draw(t, "pod"), container.Draw(t, "container")))
 		case "describe":

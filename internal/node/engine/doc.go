@@ -21,18 +21,21 @@
 //	unreleased pods whose release is decided and not yet durable. Their CPUs may be planned for
 //	           a pod, which becomes durable with the same write. Snapshot.Unreleased lists them.
 //
+// The decided state also has what is reserved (node.Reservation): places for pods that do not have
+// them yet. Config.Reserve has it, the engine asks before every decision, and it is never written.
+// A change of it is a new version of the snapshot.
+//
 // One write contains everything that was decided before it began, so a burst of admissions needs
 // few writes.
 //
 // # What waits, and for how long
 //
-// No lock is held while the disk works. Admit, Release, RemoveContainer, Flush and Tick wait for
-// the write until their context ends. Then they return an error that wraps ErrNotWritten, and the
-// write goes on: a pod that asks again finds its grant pending or durable. A pod that is already
-// durable is answered from memory, also while the disk stalls. Once a write takes longer than a
-// second, an admission does not wait for it any more: it fails at once, and the retry after the
-// stall finds the grant. A disk that never answers keeps one goroutine waiting, whatever is asked
-// meanwhile.
+// No lock is held while the disk works. Admit, Release, Flush and Tick wait for the write until
+// their context ends. Then they return an error that wraps ErrNotWritten, and the write goes on:
+// a pod that asks again finds its grant pending or durable. A pod that is already durable is
+// answered from memory, also while the disk stalls. Once a write takes longer than a second, an
+// admission does not wait for it any more: it fails at once, and the retry after the stall finds
+// the grant. A disk that never answers keeps one goroutine waiting, whatever is asked meanwhile.
 //
 // # Failure
 //

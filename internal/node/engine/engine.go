@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -39,9 +40,12 @@ type Observer interface {
 // Decision is the answer to one admission, or to one resize.
 type Decision struct {
 	Plan *node.Plan
-	// Base is the state that was asked: asked again it gives the same plan, unless that does not
-	// fit into a state file.
+	// Base is the state that was asked, with what was reserved: asked again it gives the same plan,
+	// unless a grant was handed over, or the plan does not fit into a state file.
 	Base *node.State
+	// Handed is what became of the grant that was handed over; nil: there is no Config.Plan, the
+	// pod is known, or an earlier decision that is reported again has it.
+	Handed *handover.Outcome
 	// Took is the time for deciding, Waited the time until the grant was durable or the wait ended.
 	Took, Waited time.Duration
 	// Err is set where the plan was good and is not durable.
@@ -67,14 +71,14 @@ type Config struct {
 	// Fits returns the error that Encode would return for a state; nil: every state can be encoded.
 	// It is called under the engine's lock.
 	Fits func(*node.State) error
-	// Plan decides about a pod in place of node.State.Plan; nil: that. It returns the plan, which
-	// fits the state that it gets, and the state that was asked: another one if the plan leaves
-	// room for more than that state has. It is called by several goroutines, also under the
-	// engine's lock, and must not wait.
-	Plan func(*node.State, request.Pod) (plan *node.Plan, asked *node.State)
-	// Resize decides about a resize in place of node.State.Resize; nil: that. It has the limits of
-	// Plan.
-	Resize   func(*node.State, request.Pod) *node.Plan
+	// Plan decides about a pod in place of node.State.Plan; nil: that. It returns the plan, and
+	// what became of the grant that was handed over. It is called by several goroutines, also under
+	// the engine's lock, and must not wait.
+	Plan func(*node.State, Candidate) (*node.Plan, *handover.Outcome)
+	// Reserve returns a state with what is reserved now (node.State.WithReservations), and nothing
+	// else changed; nil: nothing is ever reserved. It is called under the engine's lock before
+	// every decision and at every Tick, and must not wait.
+	Reserve  func(*node.State) *node.State
 	Now      func() time.Time
 	Observer Observer
 	Log      *slog.Logger
@@ -99,9 +103,11 @@ type Engine struct {
 	published atomic.Pointer[Snapshot]
 
 	mu sync.Mutex // guards the fields below; not locked while the disk works
-	// next is the state that was decided last; version counts its changes.
-	next    *node.State
-	version uint64
+	// next is the state that was decided last; version counts its changes, but for those of what is
+	// reserved, which reservations counts: they are not written.
+	next         *node.State
+	version      uint64
+	reservations uint64
 	// durable is the state that was written last by this engine; nil while that is uncertain.
 	durable *node.State
 	// failed is true if the last write did not succeed.
@@ -154,106 +160,6 @@ func (e *Engine) Snapshot() *Snapshot { return e.published.Load() }
 // State is Snapshot().State.
 func (e *Engine) State() *node.State { return e.Snapshot().State }
 
-// Admit decides about a pod. It is admitted when the plan has a grant and the error is nil: the
-// grant is durable then. A rejection is no error; nothing has changed. An error wraps ErrNotWritten
-// if the grant is not durable: then the write failed, and nothing has changed, or ctx ended, and
-// the grant is pending until the write ends. Any other error is of a plan that breaks an invariant.
-func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error) {
-	d := e.AdmitAll(ctx, []request.Pod{pod})[0]
-	return d.Plan, d.Err
-}
-
-// AdmitAll is Admit for several pods, in their order, with one wait for all of them.
-func (e *Engine) AdmitAll(ctx context.Context, pods []request.Pod) []Decision {
-	decisions, waits := make([]Decision, len(pods)), make([]bool, len(pods))
-	var done chan error
-	e.mu.Lock()
-	for i, pod := range pods {
-		decisions[i], waits[i] = e.decide(pod)
-	}
-	begin := e.config.Now()
-	stalls := e.stalls(begin)
-	if slices.Contains(waits, true) {
-		done = e.await(ctx)
-	}
-	e.mu.Unlock()
-	ctx = soon(ctx, stalls)
-	var err error
-	var waited time.Duration
-	if done != nil {
-		err = outcome(ctx, done)
-		waited = e.config.Now().Sub(begin)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i := range decisions {
-		d := &decisions[i]
-		if waits[i] {
-			d.Err, d.Waited = err, waited
-		}
-		// A decision that its caller did not see to its end is remembered until it is seen.
-		switch uid := pods[i].UID; {
-		case errors.Is(d.Err, errStillWriting) && !d.Plan.Known:
-			e.late[uid] = *d
-		case d.Plan.Grant != nil:
-			delete(e.late, uid)
-		}
-		e.config.Observer.Decided(*d)
-		e.log(ctx, *d)
-	}
-	return decisions
-}
-
-// Preview is the plan that Admit would make now, and the state that is asked. Nothing changes, and
-// no observer learns of it.
-func (e *Engine) Preview(pod request.Pod) (plan *node.Plan, asked *node.State) {
-	e.mu.Lock()
-	base := e.next
-	e.mu.Unlock()
-	return e.plan(base, pod)
-}
-
-func (e *Engine) plan(s *node.State, pod request.Pod) (plan *node.Plan, asked *node.State) {
-	if e.config.Plan != nil {
-		return e.config.Plan(s, pod)
-	}
-	return s.Plan(pod), s
-}
-
-// decide plans and applies. It reports whether the grant is to be waited for. Lock held.
-func (e *Engine) decide(pod request.Pod) (_ Decision, wait bool) {
-	// The release of a pod that is asked for again is canceled, unless a write that takes it along
-	// is under way or something was decided on top of it.
-	if now := e.Snapshot(); !e.writing && len(now.Pending) == 0 && slices.Contains(now.Unreleased, pod.UID) {
-		next := now.State
-		for _, gone := range now.Unreleased {
-			if gone != pod.UID {
-				next = next.Release(gone)
-			}
-		}
-		e.change(next)
-	}
-	base := e.next
-	begin := e.config.Now()
-	plan, asked := e.plan(base, pod)
-	plan, next, err := e.fit(plan)
-	d := Decision{Plan: plan, Base: asked, Took: e.config.Now().Sub(begin), Err: err}
-	switch {
-	case err != nil || plan.Rejection != nil:
-		return d, false
-	case next != base:
-		e.change(next)
-		return d, true
-	case !plan.Known:
-		return d, false
-	}
-	if late, there := e.late[pod.UID]; there {
-		d = late
-		d.Err = nil
-	}
-	return d, !e.isDurable(plan.Grant)
-}
-
 // stalls reports whether the write that is under way takes so long that no admission waits for it.
 // Lock held.
 func (e *Engine) stalls(now time.Time) bool {
@@ -280,7 +186,7 @@ func (e *Engine) change(next *node.State) {
 
 // publish shows a durable state to readers, with what was decided beyond it. Lock held.
 func (e *Engine) publish(durable *node.State) {
-	snapshot := &Snapshot{State: durable, Version: e.version}
+	snapshot := &Snapshot{State: durable, Version: e.version + e.reservations}
 	if durable != e.next {
 		snapshot.Pending, snapshot.Unreleased = beyond(durable, e.next)
 	}
@@ -290,12 +196,12 @@ func (e *Engine) publish(durable *node.State) {
 // beyond are the grants of next that durable does not have, or has with other sizes, and the UIDs
 // of those that only durable has.
 func beyond(durable, next *node.State) (pending []*node.Grant, unreleased []string) {
-	for _, g := range next.Grants() {
+	for g := range next.AllGrants() {
 		if h, there := durable.Grant(g.Pod.UID); !there || h.Sequence != g.Sequence || h.Resized != g.Resized {
 			pending = append(pending, g)
 		}
 	}
-	for _, h := range durable.Grants() {
+	for h := range durable.AllGrants() {
 		if g, there := next.Grant(h.Pod.UID); !there || h.Sequence != g.Sequence {
 			unreleased = append(unreleased, h.Pod.UID)
 		}
@@ -338,9 +244,11 @@ func (e *Engine) drop(ctx context.Context, uid string) chan error {
 }
 
 // Tick retries what could not be written, so that it is known when the state can be written again
-// even if nothing changes any more. It is for a timer, and waits until ctx ends.
+// even if nothing changes any more, and takes over what is reserved now. It is for a timer, and
+// waits until ctx ends.
 func (e *Engine) Tick(ctx context.Context) error {
 	e.mu.Lock()
+	e.reserve()
 	var done chan error
 	if e.writing || e.failed || len(e.Snapshot().Unreleased) > 0 {
 		done = e.await(ctx)
@@ -349,22 +257,6 @@ func (e *Engine) Tick(ctx context.Context) error {
 	if done == nil {
 		return nil
 	}
-	return outcome(ctx, done)
-}
-
-// RemoveContainer takes back what one container of a pod has, for good. It waits for the write
-// until ctx ends. The error wraps ErrNotWritten.
-func (e *Engine) RemoveContainer(ctx context.Context, uid, name string) error {
-	e.mu.Lock()
-	next := e.next.RemoveContainer(uid, name)
-	if next == e.next {
-		e.mu.Unlock()
-		return nil
-	}
-	e.reduced[uid] = true
-	e.change(next)
-	done := e.await(ctx)
-	e.mu.Unlock()
 	return outcome(ctx, done)
 }
 

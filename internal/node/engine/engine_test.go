@@ -61,7 +61,7 @@ func (b *book) Wrote(w engine.Write) {
 func (b *book) Released(uid string)    { b.lines = append(b.lines, uid+" released") }
 func (b *book) take() (lines []string) { lines, b.lines = b.lines, nil; return lines }
 
-func newEngine(t *testing.T) (*engine.Engine, *disk, *book) {
+func newEngine(t *testing.T, change ...func(*engine.Config)) (*engine.Engine, *disk, *book) {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
 	for id := range 8 {
@@ -76,11 +76,14 @@ func newEngine(t *testing.T) (*engine.Engine, *disk, *book) {
 		t.Fatal(err)
 	}
 	kept, observer := &disk{}, &book{}
-	e := engine.New(s, engine.Config{
+	c := engine.Config{
 		Store: kept, Now: time.Now, Observer: observer, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Encode: func(s *node.State) ([]byte, error) { kept.state = s; return []byte("state"), nil },
-	})
-	return e, kept, observer
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return engine.New(s, c), kept, observer
 }
 
 func pod(name string, cpus int) request.Pod {

@@ -28,7 +28,7 @@ func TestPodThatPassesTheBoundIsRejected(t *testing.T) {
 	for i := range 1000 {
 		huge.Containers = append(huge.Containers, request.Container{Name: fmt.Sprint(strings.Repeat("x", 17_000), i), Type: request.App, Sharing: request.FractionalCPU})
 	}
-	decisions := e.AdmitAll(t.Context(), []request.Pod{pod("before", 1), huge, unreadable, pod("after", 1)})
+	decisions := e.AdmitAll(t.Context(), []engine.Candidate{{Pod: pod("before", 1)}, {Pod: huge}, {Pod: unreadable}, {Pod: pod("after", 1)}})
 	for i, rejected := range []bool{false, true, true, false} {
 		if d := decisions[i]; d.Err != nil || (d.Plan.Rejection != nil) != rejected || (d.Plan.Grant == nil) != rejected {
 			t.Errorf("pod %.20s: rejected %t, error %v", d.Plan.Pod.Name, d.Plan.Rejection != nil, d.Err)

@@ -54,8 +54,6 @@ type promise struct {
 	grant *node.Grant
 	// leaving pods may be gone: their release was begun.
 	leaving bool
-	// removed containers hold nothing any more, or perhaps nothing where that failed.
-	removed map[string]bool
 	// or are what it may have as well, because a resize was not certainly done.
 	or []*node.Grant
 	// resizing pods may get another grant with the write that is under way.
@@ -249,13 +247,13 @@ func (l *life) verify() error {
 }
 
 func promised(g *node.Grant) *promise {
-	return &promise{grant: g, removed: map[string]bool{}, claims: [][]request.Claim{g.Pod.ResourceClaims}}
+	return &promise{grant: g, claims: [][]request.Claim{g.Pod.ResourceClaims}}
 }
 
 // keptIn tells whether a grant is what was promised.
 func (p *promise) keptIn(g *node.Grant) error {
 	for _, other := range p.or {
-		alternative := promise{grant: other, leaving: p.leaving, removed: p.removed, created: p.created, claims: p.claims}
+		alternative := promise{grant: other, leaving: p.leaving, created: p.created, claims: p.claims}
 		if alternative.keptIn(g) == nil {
 			return nil
 		}
@@ -265,7 +263,7 @@ func (p *promise) keptIn(g *node.Grant) error {
 		return nil
 	case g == nil:
 		return errors.New("it was admitted and is lost")
-	case len(p.removed) == 0 && !g.Pool.Equal(p.grant.Pool):
+	case !g.Pool.Equal(p.grant.Pool):
 		return fmt.Errorf("its pool is %q, was %q", g.Pool, p.grant.Pool)
 	case !slices.ContainsFunc(p.claims, func(c []request.Claim) bool { return request.SameClaims(c, g.Pod.ResourceClaims) }):
 		return fmt.Errorf("its claims are %v, were one of %v", g.Pod.ResourceClaims, p.claims)
@@ -273,7 +271,6 @@ func (p *promise) keptIn(g *node.Grant) error {
 	for i, was := range p.grant.Containers {
 		c, is := g.Pod.Containers[i], g.Containers[i]
 		switch {
-		case p.removed[c.Name] && is.Removed:
 		case is.Removed != was.Removed || !is.CPUs.Equal(was.CPUs) || is.MemoryNodes != was.MemoryNodes:
 			return fmt.Errorf("container %s has %q on %s, had %q on %s", c.Name, is.CPUs, is.MemoryNodes, was.CPUs, was.MemoryNodes)
 		case len(is.Memory) != len(was.Memory) && !(p.created && c.Type == request.Init):

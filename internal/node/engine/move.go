@@ -15,6 +15,7 @@ import (
 // takes both places.
 func (e *Engine) Move(ctx context.Context, uid string, f func(*node.State) (*node.State, error)) error {
 	e.mu.Lock()
+	e.reserve()
 	next, err := f(e.next)
 	if err == nil && next != e.next && e.config.Fits != nil {
 		err = e.config.Fits(next)

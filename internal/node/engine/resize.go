@@ -21,9 +21,9 @@ type ResizeObserver interface {
 // size already.
 func (e *Engine) Resize(ctx context.Context, pod request.Pod) (*node.Plan, error) {
 	e.mu.Lock()
+	e.reserve()
 	base, begin := e.next, e.config.Now()
-	plan := e.planResize(base, pod)
-	plan, next, err := e.fit(plan)
+	plan, next, err := e.fit(base.Resize(pod.UID, pod))
 	d := Decision{Plan: plan, Base: base, Took: e.config.Now().Sub(begin), Err: err}
 	if err != nil || plan.Rejection != nil {
 		e.resized(ctx, d)
@@ -50,21 +50,14 @@ func (e *Engine) Resize(ctx context.Context, pod request.Pod) (*node.Plan, error
 	return plan, d.Err
 }
 
-// planResize decides about a resize.
-func (e *Engine) planResize(s *node.State, pod request.Pod) *node.Plan {
-	if e.config.Resize != nil {
-		return e.config.Resize(s, pod)
-	}
-	return s.Resize(pod.UID, pod)
-}
-
 // PreviewResize is the plan that Resize would make now. Nothing changes, and no observer learns of
 // it.
 func (e *Engine) PreviewResize(pod request.Pod) *node.Plan {
 	e.mu.Lock()
+	e.reserve()
 	base := e.next
 	e.mu.Unlock()
-	return e.planResize(base, pod)
+	return base.Resize(pod.UID, pod)
 }
 
 // resized reports what became of a resize. Lock held.

@@ -89,6 +89,9 @@ func (e *Engine) wrote(ctx context.Context, w Write, t taken) {
 	if t.version+uint64(len(e.created)) == e.version {
 		published = e.next // The same, and then nothing is pending.
 	}
+	if t.version == e.version {
+		e.durable = e.next // It is the same but for what was reserved meanwhile.
+	}
 	e.publish(published)
 	_, released := beyond(before, w.State)
 	for _, uid := range released {

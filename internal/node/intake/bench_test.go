@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/intake"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
@@ -37,8 +38,8 @@ func pod(uid string, cpus int) request.Pod {
 }
 
 // BenchmarkPlan is what the handover adds to a decision: "alone" is the planner, "handed" a pod
-// with its grant, "besides" one without a grant on a node with 20 promises, which change every
-// time.
+// with its grant, "besides" one without a grant in a state of a node with 20 promises that is
+// new every time.
 func BenchmarkPlan(b *testing.B) {
 	s := large(b)
 	o, err := objects.Machine(s.Machine())
@@ -73,20 +74,16 @@ func BenchmarkPlan(b *testing.B) {
 	})
 	b.Run("handed", func(b *testing.B) {
 		for b.Loop() {
-			i.Offer(first.Pod.UID, first.Annotation)
-			if plan, _ := i.Plan(s, first.Pod); plan.Grant == nil {
-				b.Fatal(plan.Rejection)
-			}
-			if why, _ := i.Outcome(first.Pod.UID); why != handover.Applied {
-				b.Fatal(why)
+			if plan, o := i.Plan(s, engine.Candidate{Pod: first.Pod, Handed: first.Annotation}); plan.Grant == nil || !o.Applied() {
+				b.Fatal(plan.Rejection, o.Err)
 			}
 		}
 	})
 	b.Run("besides", func(b *testing.B) {
 		foreign := pod("foreign", 4)
 		for b.Loop() {
-			i.Forget()
-			if plan, _ := i.Plan(s, foreign); plan.Grant == nil {
+			reserved := s.WithReservations(i.Reservations(s))
+			if plan, _ := i.Plan(reserved, engine.Candidate{Pod: foreign}); plan.Grant == nil {
 				b.Fatal(plan.Rejection)
 			}
 		}

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -13,17 +12,12 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/objects"
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
 // DefaultPromise is how long a promise lasts at most: twice the kubelet's longest back-off, 5
 // minutes, in which a pod that waits for its images or volumes tries again at least once.
 const DefaultPromise = 10 * time.Minute
-
-// maxOffers limits the texts that are kept for pods that no plan was asked for: more than a node
-// has pods that start at one time.
-const maxOffers = 1024
 
 // Config is the environment of an intake.
 type Config struct {
@@ -45,23 +39,16 @@ type Intake struct {
 	config Config
 	used   atomic.Bool
 
-	mu      sync.Mutex
-	offers  map[string]string // the texts of pods, by UID
-	outcome map[string]outcome
+	mu sync.Mutex
 	// promises are those of the pods in seen, by UID, hardware is the machine of compared.
-	promises map[string]promise
+	promises map[string]*promise
 	// began is when the promise of a listed pod began, by UID: when a listing first had a usable
 	// text of it. What becomes of its text later does not renew the promise.
 	began    map[string]time.Time
 	seen     *handover.Listing
 	hardware *machine.Machine
 	compared handover.Here
-	// promised is the last state with promises that was made.
-	promised struct {
-		of, with *node.State
-		listing  *handover.Listing
-		until    time.Time
-	}
+	last     last
 }
 
 // promise is a listed pod with a usable text.
@@ -69,12 +56,20 @@ type promise struct {
 	bound handover.Bound
 	text  *handover.Text
 	grant *node.Grant
+	// allowed: the rules of the node have allowed the grant.
+	allowed bool
 }
 
-// outcome is how the last plan for a pod came about.
-type outcome struct {
-	reason handover.Reason
-	err    error
+// last are the reservations that were made last.
+type last struct {
+	list []node.Reservation
+	// They are the same for the same listing and machine until that time, and if open is true, for
+	// the same state: then the rules do not allow a grant in it.
+	listing  *handover.Listing
+	hardware *machine.Machine
+	until    time.Time
+	open     bool
+	state    *node.State
 }
 
 // New makes an intake.
@@ -82,46 +77,27 @@ func New(c Config) *Intake {
 	if c.Promise == 0 {
 		c.Promise = DefaultPromise
 	}
-	return &Intake{config: c, offers: map[string]string{}, outcome: map[string]outcome{}, promises: map[string]promise{}}
-}
-
-// Offer notes the text with which a pod's sandbox comes; empty: none.
-func (i *Intake) Offer(uid, text string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.offers) >= maxOffers || len(i.outcome) >= maxOffers { // They are of pods that never came to a decision.
-		clear(i.offers)
-		clear(i.outcome)
-	}
-	if text != "" {
-		i.used.Store(true)
-		i.offers[uid] = text
-	} else {
-		delete(i.offers, uid)
-	}
+	return &Intake{config: c, promises: map[string]*promise{}}
 }
 
 // Plan is engine.Config.Plan.
-func (i *Intake) Plan(s *node.State, pod request.Pod) (plan *node.Plan, asked *node.State) {
-	if _, known := s.Grant(pod.UID); known {
-		return s.Plan(pod), s
+func (i *Intake) Plan(s *node.State, c engine.Candidate) (*node.Plan, *handover.Outcome) {
+	if _, known := s.Grant(c.Pod.UID); known {
+		return s.Plan(c.Pod), nil
+	}
+	if c.Handed != "" {
+		i.used.Store(true)
 	}
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	here, err := i.here(s)
+	i.mu.Unlock()
 	if err == nil {
-		plan, err = handover.Check(s, here, pod, i.offers[pod.UID])
-	}
-	i.outcome[pod.UID] = outcome{reasonOf(err), err}
-	if err == nil {
-		return plan, s
-	}
-	if with := i.with(s, here, pod.UID); with != s {
-		if plan := s.PlanBesides(with.Plan(pod)); plan != nil {
-			return plan, with
+		var plan *node.Plan
+		if plan, err = handover.Check(s, here, c.Pod, c.Handed); err == nil {
+			return plan, handover.OutcomeOf(nil)
 		}
 	}
-	return s.Plan(pod), s
+	return s.Plan(c.Pod), handover.OutcomeOf(err)
 }
 
 // here is what texts are compared with. The policy is resolved once, before the first state. The
@@ -142,58 +118,48 @@ func (i *Intake) here(s *node.State) (handover.Here, error) {
 	return i.compared, nil
 }
 
-// Resize is engine.Config.Resize: a pod that grows takes nothing that is promised.
-func (i *Intake) Resize(s *node.State, pod request.Pod) *node.Plan {
+// Reservations are the promises of now that the rules allow in a state, ascending by UID. The slice
+// is the intake's own. Each grant is planned once, and again only while the rules do not allow it.
+func (i *Intake) Reservations(s *node.State) []node.Reservation {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if here, err := i.here(s); err == nil {
-		return s.ResizeBesides(i.with(s, here, pod.UID).Resize(pod.UID, pod))
-	}
-	return s.Resize(pod.UID, pod)
-}
-
-func reasonOf(err error) handover.Reason {
-	var wrong *handover.Error
-	switch {
-	case err == nil:
-		return handover.Applied
-	case errors.As(err, &wrong):
-		return wrong.Reason
-	}
-	return handover.Shape
-}
-
-// with is the state with the promised pods but for one. It is s if nothing is promised. Lock held.
-func (i *Intake) with(s *node.State, here handover.Here, but string) *node.State {
 	listing := i.listing()
 	if listing == nil || len(i.promises) == 0 {
-		return s
+		return nil
 	}
-	_, own := i.promises[but]
-	now, last := i.config.Now(), &i.promised
-	if !own && last.of == s && last.listing == listing && now.Before(last.until) {
-		return last.with
+	here, err := i.here(s)
+	if err != nil {
+		return nil
 	}
-	with, until := s, now.Add(i.config.Promise)
+	now := i.config.Now()
+	if l := &i.last; l.listing == listing && l.hardware == s.Machine() && now.Before(l.until) && (!l.open || l.state == s) {
+		return l.list
+	}
+	next := last{listing: listing, hardware: s.Machine(), until: now.Add(i.config.Promise), state: s}
 	for _, uid := range slices.Sorted(maps.Keys(i.promises)) {
-		made := i.promises[uid]
-		ends := i.began[uid].Add(i.config.Promise)
-		if _, started := s.Grant(uid); started || uid == but || !now.Before(ends) || (handover.Here{Node: made.text.Node, Machine: made.text.Machine, Policy: made.text.Policy}) != here {
+		made, ends := i.promises[uid], i.began[uid].Add(i.config.Promise)
+		if !now.Before(ends) || (handover.Here{Node: made.text.Node, Machine: made.text.Machine, Policy: made.text.Policy}) != here {
 			continue
 		}
-		plan, err := with.PlanGrant(made.bound.Pod, made.grant)
-		if err != nil {
-			continue // It will be planned by itself, too.
+		next.until = earlier(next.until, ends)
+		if !made.allows(s) {
+			next.open = true
+			continue
 		}
-		if next, err := with.Apply(plan); err == nil {
-			with = next
-			until = earlier(until, ends)
-		}
+		next.list = append(next.list, node.Reservation{Grant: made.grant, Why: node.OnItsWay})
 	}
-	if !own {
-		last.of, last.with, last.listing, last.until = s, with, listing, until
+	i.last = next
+	return next.list
+}
+
+// allows reports whether the rules allow the grant, in the state or one before. Of a pod that has a
+// grant they are not asked.
+func (p *promise) allows(s *node.State) bool {
+	if _, started := s.Grant(p.bound.Pod.UID); !p.allowed && !started {
+		_, err := s.PlanGrant(p.bound.Pod, p.grant)
+		p.allowed = err == nil
 	}
-	return with
+	return p.allowed
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -210,17 +176,17 @@ func (i *Intake) listing() *handover.Listing {
 		return listing
 	}
 	i.seen = listing
-	now, next, began := i.config.Now(), map[string]promise{}, map[string]time.Time{}
+	now, next, began := i.config.Now(), map[string]*promise{}, map[string]time.Time{}
 	for uid, b := range listing.Pods {
 		since, known := i.began[uid]
-		made, usable := i.promise(uid, b)
-		if usable {
+		made := i.promise(uid, b)
+		if made != nil {
 			next[uid] = made
 		}
 		if !known {
 			since = now
 		}
-		if known || usable {
+		if known || made != nil {
 			began[uid] = since
 		}
 	}
@@ -236,17 +202,20 @@ func (i *Intake) listing() *handover.Listing {
 	return listing
 }
 
-// promise is what a listed pod's text promises, if it is usable. Lock held.
-func (i *Intake) promise(uid string, b handover.Bound) (promise, bool) {
+// promise is what a listed pod's text promises; nil: it is not usable. Lock held.
+func (i *Intake) promise(uid string, b handover.Bound) *promise {
 	if before, there := i.promises[uid]; there && before.bound.Annotation == b.Annotation && before.bound.Pod.Equal(b.Pod) {
-		return before, true
+		return before
 	}
 	t, err := handover.Decode(b.Annotation)
 	if err != nil {
-		return promise{}, false
+		return nil
 	}
 	g, err := t.For(b.Pod)
-	return promise{b, t, g}, err == nil
+	if err != nil {
+		return nil
+	}
+	return &promise{bound: b, text: t, grant: g}
 }
 
 // Used reports whether any pod came with a grant, or is listed with one: whether a scheduler hands
@@ -255,48 +224,20 @@ func (i *Intake) Used() bool { return i.used.Load() }
 
 // Promises is how many pods have a promise in a state.
 func (i *Intake) Promises(s *node.State) int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	here, err := i.here(s)
-	if err != nil {
-		return 0
-	}
-	return len(i.with(s, here, "").Grants()) - len(s.Grants())
-}
-
-// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's grant
-// needs something that another pod has, or that is not free.
-func (i *Intake) Outcome(uid string) (reason handover.Reason, contested bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	o, there := i.outcome[uid]
-	if !there {
-		return handover.Absent, false
-	}
-	return o.reason, slices.Contains([]handover.Reason{handover.CPUs, handover.Memory, handover.Devices, handover.Alignment}, o.reason)
+	return s.WithReservations(i.Reservations(s)).Reserved(node.OnItsWay)
 }
 
 // Decided is engine.Observer's.
 func (i *Intake) Decided(d engine.Decision) {
-	if d.Plan.Known {
-		return
-	}
-	uid := d.Plan.Pod.UID
-	i.mu.Lock()
-	o, there := i.outcome[uid]
-	delete(i.outcome, uid)
-	if d.Plan.Grant != nil && d.Err == nil {
-		delete(i.offers, uid)
-	}
-	i.mu.Unlock()
-	if !there {
+	o := d.Handed
+	if o == nil {
 		return
 	}
 	if i.config.Count != nil {
-		i.config.Count(o.reason)
+		i.config.Count(o.Reason)
 	}
-	if o.reason != handover.Applied && o.reason != handover.Absent {
-		i.config.Log.Warn("the grant in the pod's annotation is not applied: the node plans by itself", "pod", d.Plan.Pod.ID(), "uid", uid, "reason", o.reason.String(), "error", o.err)
+	if o.Reason != handover.Applied && o.Reason != handover.Absent {
+		i.config.Log.Warn("the grant in the pod's annotation is not applied: the node plans by itself", "pod", d.Plan.Pod.ID(), "uid", d.Plan.Pod.UID, "reason", o.Reason.String(), "error", o.Err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/node/intake"
 )
 
-// TestOutcome: what became of a grant is known before the decision, and counted with it, once.
+// TestOutcome: what became of a grant comes with the plan, and is counted with the decision.
 func TestOutcome(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{Memory: 1 << 36, Cores: []machine.CoreDescription{{Threads: []int{0, 1}}, {Threads: []int{2, 3}}}}}})
 	if err != nil {
@@ -44,13 +44,12 @@ func TestOutcome(t *testing.T) {
 	}
 	decide := func(s *node.State, uid, text string, want handover.Reason, contested bool) *node.State {
 		t.Helper()
-		i.Offer(uid, text)
-		plan, base := i.Plan(s, pod(uid, 2))
-		if why, in := i.Outcome(uid); why != want || in != contested {
-			t.Errorf("pod %s: %s, contested %t; want %s", uid, why, in, want)
+		plan, o := i.Plan(s, engine.Candidate{Pod: pod(uid, 2), Handed: text})
+		if o.Reason != want || o.Contested() != contested || o.Applied() != (want == handover.Applied) {
+			t.Errorf("pod %s: %s, contested %t; want %s", uid, o.Reason, o.Contested(), want)
 		}
-		i.Decided(engine.Decision{Plan: plan, Base: base})
-		i.Decided(engine.Decision{Plan: plan, Base: base})
+		i.Decided(engine.Decision{Plan: plan, Base: s, Handed: o})
+		i.Decided(engine.Decision{Plan: plan, Base: s}) // It is reported again.
 		next, err := s.Apply(plan)
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +100,8 @@ func TestResizeBesidesPromises(t *testing.T) {
 	if alone := s.Resize("a", pod("a", 4)); alone.Grant.CPUs().String() != "0-3" {
 		t.Fatalf("alone it would get %s", alone.Grant.CPUs())
 	}
-	plan := i.Resize(s, pod("a", 4))
+	s = s.WithReservations(i.Reservations(s))
+	plan := s.Resize("a", pod("a", 4))
 	next, err := s.Apply(plan)
 	if err != nil || plan.Grant.CPUs().String() != "0-1,4-5" {
 		t.Fatalf("%v: it gets %s", err, plan.Grant.CPUs())
@@ -109,11 +109,10 @@ func TestResizeBesidesPromises(t *testing.T) {
 	if err := next.Check(); err != nil {
 		t.Error(err)
 	}
-	if plan := i.Resize(s, pod("a", 6)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred {
+	if plan := s.Resize("a", pod("a", 6)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred {
 		t.Errorf("it gets what is promised: %v", plan.Rejection)
 	}
-	i.Offer("promised", text)
-	if plan, _ := i.Plan(next, pod("promised", 2)); plan.Grant == nil || plan.Grant.CPUs().String() != "2-3" {
+	if plan, _ := i.Plan(next, engine.Candidate{Pod: pod("promised", 2), Handed: text}); plan.Grant == nil || plan.Grant.CPUs().String() != "2-3" {
 		t.Errorf("what was promised is %v, %v", plan.Grant, plan.Rejection)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // ordered are the grants, ascending by namespace and name. While a static pod is replaced, two pods
 // have one name. The later one, which Get returns, is first.
 func ordered(s *node.State) []*node.Grant {
-	grants := slices.Clone(s.Grants())
+	grants := s.Grants()
 	slices.SortFunc(grants, func(a, b *node.Grant) int {
 		if c := strings.Compare(a.Pod.Namespace, b.Pod.Namespace); c != 0 {
 			return c

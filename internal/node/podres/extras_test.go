@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // TestPlaces: a client that asks gets where the devices of claims and of device plugins are, with
@@ -94,7 +95,7 @@ func (empty) List(context.Context, *podresourcesv1.ListPodResourcesRequest) (*po
 func TestMoves(t *testing.T) {
 	s := admit(t, emptyNode(t, hardware{2, 8}, policy(node.PodScope)), plain("goes", exclusive("app", request.App, 2, gib)), plain("went", exclusive("app", request.App, 1, gib)), dns())
 	old, _ := find(s, "default", "goes")
-	to := s.Release(old.Pod.UID).Reserving(old).Replan(old)
+	to := scenario.Elsewhere(s, old)
 	if to.Rejection != nil {
 		t.Fatal(to.Rejection)
 	}

@@ -38,9 +38,25 @@ func world(t *testing.T) *node.State {
 	return s
 }
 
-func admit(t *testing.T, plan promise.Planner, s *node.State, p request.Pod) *node.State {
+// promised is a state with what a keeper promises.
+func promised(s *node.State, k *promise.Keeper) *node.State {
+	return s.WithReservations(k.Reservations())
+}
+
+// beside is the state in which no pod at all gets what is free of these grants.
+func beside(s *node.State, grants ...*node.Grant) *node.State {
+	var list []node.Reservation
+	for _, g := range grants {
+		place := *g
+		place.Pod.UID = ""
+		list = append(list, node.Reservation{Grant: &place})
+	}
+	return s.WithReservations(list)
+}
+
+func admit(t *testing.T, s *node.State, p request.Pod) *node.State {
 	t.Helper()
-	made, _ := plan(s, p)
+	made := s.Plan(p)
 	if made.Rejection != nil {
 		t.Fatal(made.Rejection)
 	}
@@ -56,59 +72,59 @@ func admit(t *testing.T, plan promise.Planner, s *node.State, p request.Pod) *no
 func TestPromise(t *testing.T) {
 	now := time.Unix(0, 0)
 	k := promise.New(func() time.Time { return now })
-	plan := k.Plan(plain)
-	s := admit(t, plan, world(t), pod("first", 3)) // It has NUMA node 0.
-	s = admit(t, plan, s, pod("small", 1))
+	plan := func(s *node.State, p request.Pod) *node.Plan { return promised(s, k).Plan(p) }
+	s := admit(t, world(t), pod("first", 3)) // It has NUMA node 0.
+	s = admit(t, s, pod("small", 1))
 	s = s.Release("first")
 	big, other := pod("big", 4), pod("other", 3)
 	small, _ := s.Grant("small")
-	to := s.Reserving(small).Release("small").Reserving(world(t).Plan(big).Grant).Replan(small)
+	to := beside(s.Release("small"), small, world(t).Plan(big).Grant).Replan(small)
 	place := s.Release("small").Plan(big)
 	if to.Rejection != nil || place.Rejection != nil {
 		t.Fatal(to.Rejection, place.Rejection)
 	}
 	k.Keep(big.UID, place.Grant, []*node.Grant{to.Grant})
-	if made, _ := plan(s, big); made.Rejection == nil {
+	if made := plan(s, big); made.Rejection == nil {
 		t.Error("big fits before small has moved")
 	}
-	if made, asked := plan(s, other); made.Rejection == nil || asked == s {
+	if made := plan(s, other); made.Rejection == nil {
 		t.Errorf("other gets %v", made.Grant)
 	}
 	moving, err := s.BeginMove(to.Grant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made, _ := plan(moving, other); made.Rejection == nil {
+	if made := plan(moving, other); made.Rejection == nil {
 		t.Errorf("other gets %s during the move", made.Grant.CPUs())
 	}
 	moved := moving.EndMove("small", true)
-	if made, _ := plan(moved, pod("tiny", 1)); made.Rejection != nil || made.Grant.CPUs().Intersects(place.Grant.CPUs()) {
+	if made := plan(moved, pod("tiny", 1)); made.Rejection != nil || made.Grant.CPUs().Intersects(place.Grant.CPUs()) {
 		t.Errorf("tiny: %v, %v", made.Rejection, made.Grant)
 	}
-	made, _ := plan(moved, big)
+	made := plan(moved, big)
 	if made.Rejection != nil || !made.Grant.CPUs().Equal(place.Grant.CPUs()) {
 		t.Errorf("big: %v, %v", made.Rejection, made.Grant)
 	}
 	k.Until(big.UID, now.Add(time.Minute))
-	if made, _ := plan(moved, pod("four", 4)); made.Rejection == nil {
+	if made := plan(moved, pod("four", 4)); made.Rejection == nil {
 		t.Error("the place is given away while it is promised")
 	}
 	now = now.Add(time.Minute)
-	if made, _ := plan(moved, pod("four", 4)); made.Rejection != nil {
+	if made := plan(moved, pod("four", 4)); made.Rejection != nil {
 		t.Error(made.Rejection)
 	}
 	k.Keep(big.UID, place.Grant, nil)
 	k.Drop("another")
-	if made, _ := plan(moved, pod("four", 4)); made.Rejection == nil {
+	if made := plan(moved, pod("four", 4)); made.Rejection == nil {
 		t.Error("the promise of another pod has ended")
 	}
-	if kept := admit(t, plan, moved, big); kept.SharedCPUs().Intersects(place.Grant.CPUs()) {
+	if kept := admit(t, promised(moved, k), big); kept.SharedCPUs().Intersects(place.Grant.CPUs()) {
 		t.Error("big does not have its place")
-	} else if made, _ := plan(kept, pod("tiny", 1)); made.Rejection != nil {
+	} else if made := plan(kept, pod("tiny", 1)); made.Rejection != nil {
 		t.Errorf("the promise counts twice once it is kept: %v", made.Rejection)
 	}
 	k.Drop(big.UID)
-	if made, _ := plan(moved, pod("four", 4)); made.Rejection != nil {
+	if made := plan(moved, pod("four", 4)); made.Rejection != nil {
 		t.Error(made.Rejection)
 	}
 }
@@ -118,29 +134,29 @@ func TestPromise(t *testing.T) {
 func TestResize(t *testing.T) {
 	now := time.Unix(0, 0)
 	k := promise.New(func() time.Time { return now })
-	resize := k.Resize(func(s *node.State, p request.Pod) *node.Plan { return s.Resize(p.UID, p) })
-	s := admit(t, plain, world(t), pod("first", 2)) // With "grows" it has NUMA node 0.
-	s = admit(t, plain, s, pod("grows", 1))
-	s = admit(t, plain, s, pod("small", 1))
+	resize := func(s *node.State, p request.Pod) *node.Plan { return promised(s, k).Resize(p.UID, p) }
+	s := admit(t, world(t), pod("first", 2)) // With "grows" it has NUMA node 0.
+	s = admit(t, s, pod("grows", 1))
+	s = admit(t, s, pod("small", 1))
 	s = s.Release("first")
 	big := pod("big", 4)
 	small, _ := s.Grant("small")
 	place := s.Release("small").Plan(big)
-	to := s.Release("small").Reserving(small, place.Grant).Replan(small)
+	to := beside(s.Release("small"), small, place.Grant).Replan(small)
 	if place.Rejection != nil || to.Rejection != nil {
 		t.Fatal(place.Rejection, to.Rejection)
 	}
-	promised := place.Grant.CPUs().Union(to.Grant.CPUs())
+	reserved := place.Grant.CPUs().Union(to.Grant.CPUs())
 	k.Keep(big.UID, place.Grant, []*node.Grant{to.Grant})
 	check := func(when string, s *node.State) {
 		t.Helper()
-		if alone := s.Resize("grows", pod("grows", 2)); when == "before" && !alone.Grant.CPUs().Intersects(promised) {
+		if alone := s.Resize("grows", pod("grows", 2)); when == "before" && !alone.Grant.CPUs().Intersects(reserved) {
 			t.Fatalf("%s: alone it gets %s, which is not promised", when, alone.Grant.CPUs())
 		}
 		plan := resize(s, pod("grows", 2))
 		next, err := s.Apply(plan)
-		if err != nil || plan.Grant == nil || plan.Grant.CPUs().Intersects(promised) {
-			t.Fatalf("%s: %v, %v; it gets %+v, and %s is promised", when, err, plan.Rejection, plan.Grant, promised)
+		if err != nil || plan.Grant == nil || plan.Grant.CPUs().Intersects(reserved) {
+			t.Fatalf("%s: %v, %v; it gets %+v, and %s is promised", when, err, plan.Rejection, plan.Grant, reserved)
 		}
 		if err := next.Check(); err != nil {
 			t.Errorf("%s: %v", when, err)
@@ -150,7 +166,7 @@ func TestResize(t *testing.T) {
 		}
 	}
 	check("before", s)
-	if plan := resize(s, pod("grows", 3)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred || !strings.Contains(plan.Rejection.Detail, "promised to pod default/big") {
+	if plan := resize(s, pod("grows", 3)); plan.Rejection == nil || plan.Rejection.Reason != node.Deferred || !strings.Contains(plan.Rejection.Detail, "reserved for pod default/big") {
 		t.Errorf("it grows into what is promised: %v, %+v", plan.Rejection, plan.Grant)
 	}
 	moving, err := s.BeginMove(to.Grant)
@@ -172,7 +188,7 @@ func TestResize(t *testing.T) {
 func TestPromiseIsKept(t *testing.T) {
 	sets, grown, vetoed := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		h := drawn{T: t, k: promise.New(time.Now)}
+		k, h := promise.New(time.Now), drawn{T: t}
 		h.s = h.fragmented()
 		big := h.pod("big", 4, 8)
 		found := moves.Find(h.s, big, moves.Terms{Bytes: 1 << 40, BothPlaces: true})
@@ -185,7 +201,8 @@ func TestPromiseIsKept(t *testing.T) {
 		for _, m := range left {
 			targets = append(targets, m.To)
 		}
-		h.k.Keep(big.UID, place, targets)
+		k.Keep(big.UID, place, targets)
+		h.s = promised(h.s, k)
 		for len(left) > 0 {
 			for range rapid.IntRange(0, 4).Draw(t, "steps") {
 				done, deferred := h.step(found.Set.Moves)
@@ -203,7 +220,7 @@ func TestPromiseIsKept(t *testing.T) {
 			h.s = moving
 		}
 		h.step(found.Set.Moves)
-		plan, _ := h.k.Plan(plain)(h.s, big)
+		plan := h.s.Plan(big)
 		if plan.Rejection != nil || !plan.Grant.SameAssignments(place) {
 			t.Fatalf("%v; it gets %+v, and %s was promised", plan.Rejection, plan.Grant, place.CPUs())
 		}
@@ -214,12 +231,9 @@ func TestPromiseIsKept(t *testing.T) {
 	t.Logf("%d sets of moves, %d pods resized beside them, %d resizes rejected", sets, grown, vetoed)
 }
 
-func plain(s *node.State, p request.Pod) (*node.Plan, *node.State) { return s.Plan(p), s }
-
-// drawn is a random node with a promise.
+// drawn is a random node, with a promise when it has been made.
 type drawn struct {
 	*rapid.T
-	k    *promise.Keeper
 	s    *node.State
 	pods int
 }
@@ -272,14 +286,14 @@ func (h *drawn) step(set []moves.Move) (resized, rejected int) {
 		}
 		asked := h.pod(g.Pod.UID, g.Pod.Containers[0].CPUs, 8)
 		asked.Moves = g.Pod.Moves
-		plan := h.k.Resize(func(s *node.State, p request.Pod) *node.Plan { return s.Resize(p.UID, p) })(h.s, asked)
+		plan := h.s.Resize(asked.UID, asked)
 		if plan.Rejection != nil {
 			return 0, 1
 		}
 		h.apply(plan)
 		return 1, 0
 	}
-	if plan, _ := h.k.Plan(plain)(h.s, h.pod(fmt.Sprint("p", h.pods), 1, 4)); plan.Rejection == nil {
+	if plan := h.s.Plan(h.pod(fmt.Sprint("p", h.pods), 1, 4)); plan.Rejection == nil {
 		h.apply(plan)
 	}
 	return 0, 0

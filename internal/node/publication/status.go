@@ -68,7 +68,7 @@ func (p *Publisher) addGrants(s *v1alpha1.PaddockNodeStatus, v View) (complete b
 	left := maxGrants
 	looked := make(map[string]look, len(p.looked))
 	defer func() { p.looked = looked }()
-	for _, g := range v.State.Grants() {
+	for g := range v.State.AllGrants() {
 		l := p.carries(g, v.Listing)
 		// A pod that has nothing any more, and an annotation that has something, is published.
 		if looked[g.Pod.UID] = l; l.carried || !g.OwnsAnything() && l.bound.Annotation == "" {

@@ -88,7 +88,7 @@ type setter func(d *prometheus.Desc, value float64, labels ...string)
 
 func collectResources(s *node.State, set setter) {
 	var assigned cpuset.Builder
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		assigned.AddSet(g.CPUs())
 	}
 	// Offline CPUs are not free, and their NUMA node is not known. Without them the sums are right.
@@ -118,7 +118,7 @@ func collectResources(s *node.State, set setter) {
 
 func collectPods(s *node.State, set setter) {
 	levels := map[node.Isolation]int{node.HostIsolation: 0, node.PodIsolation: 0, node.ContainerIsolation: 0}
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		for i := range g.Containers {
 			if !g.Containers[i].Removed {
 				levels[g.Isolation(i)]++
@@ -132,7 +132,7 @@ func collectPods(s *node.State, set setter) {
 	set(offlineCPUs, float64(s.Offline().Len()))
 	set(degradedPods, float64(len(degraded)))
 	set(displacedContainers, float64(displaced))
-	set(pods, float64(len(s.Grants())))
+	set(pods, float64(s.NumGrants()))
 	for level, n := range levels {
 		set(containers, float64(n), level.String())
 	}
@@ -142,7 +142,7 @@ func collectPods(s *node.State, set setter) {
 func collectDevices(s *node.State, set setter) {
 	distances := map[node.Distance]int{}
 	unknown := 0
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		distances[s.Farthest(g)]++
 		if len(s.UnknownDevices(g)) > 0 {
 			unknown++
@@ -173,7 +173,7 @@ func collectAssignments(s *node.State, set setter) {
 		}
 		return podShared
 	}
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		for i, c := range g.Containers {
 			asks := &g.Pod.Containers[i]
 			if !c.CPUs.IsEmpty() {

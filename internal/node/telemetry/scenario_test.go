@@ -20,7 +20,7 @@ import (
 // are the series that changed: counters with what was added, gauges with their new value. After
 // a change of behaviour: go test -rewrite, and read the diff.
 //
-//	admit NAME, remove NAME, remove-container POD/CONTAINER, tick
+//	admit NAME, remove NAME, tick
 //	disk broken|works         whether writes of the state succeed
 //	served ENDPOINT VERSION [error]
 //	limited ENDPOINT VERSION
@@ -75,9 +75,6 @@ func (p *player) act(ctx context.Context, c scenario.Command) (string, error) {
 		return outcome("released", p.rig.engine.Release(ctx, args[0])), nil
 	case "tick":
 		return outcome("done", p.rig.engine.Tick(ctx)), nil
-	case "remove-container":
-		pod, container, _ := strings.Cut(args[0], "/")
-		return outcome("removed", p.rig.engine.RemoveContainer(ctx, pod, container)), nil
 	case "disk":
 		p.rig.broken = args[0] == "broken"
 		return "ok", nil

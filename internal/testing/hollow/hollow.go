@@ -84,7 +84,7 @@ func New(c Config) (*Node, error) {
 	}
 	n.engine = engine.New(state.Resume(c.Revision), engine.Config{
 		Store: memory{}, Encode: func(*node.State) ([]byte, error) { return nil, nil },
-		Plan: n.intake.Plan, Now: c.Now, Observer: observers{n}, Log: c.Log,
+		Plan: n.intake.Plan, Reserve: n.reserve, Now: c.Now, Observer: observers{n}, Log: c.Log,
 	})
 	return n, nil
 }
@@ -154,8 +154,13 @@ func (n *Node) RunPodSandbox(ctx context.Context, uid, text string) (*node.Plan,
 	if !listed {
 		return nil, fmt.Errorf("node %s, pod %s: %w", n.config.Name, uid, ErrNotListed)
 	}
-	n.intake.Offer(uid, text)
-	return n.engine.Admit(ctx, b.Pod)
+	d := n.engine.AdmitAll(ctx, []engine.Candidate{{Pod: b.Pod, Handed: text}})[0]
+	return d.Plan, d.Err
+}
+
+// reserve is engine.Config.Reserve.
+func (n *Node) reserve(s *node.State) *node.State {
+	return s.WithReservations(n.intake.Reservations(s))
 }
 
 // Created notes that a container was created.

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/kubelet/behavior"
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
@@ -35,11 +36,12 @@ import (
 //	quota=kubelet           not of the kubelet but Paddock's own cpuQuota.mode: isolated, or
 //	                        kubelet, which is the reference's rule
 //	max-containers=0        not of the kubelet either but maxContainersPerPod; 0: any number
+//	as=kubelet-1.36         who decides: a kubelet of that version, with its faults; Paddock by default
 type settings map[string]string
 
 var settingKeys = [...]string{
 	"topology", "scope", "topology-options", "cpu", "options", "reserved-cpus", "reserve-cpu",
-	"memory", "reserved-memory", "gates", "quota", "max-containers",
+	"memory", "reserved-memory", "gates", "quota", "max-containers", "as",
 }
 
 // rejectedError is a configuration under which a node does not start.
@@ -117,6 +119,17 @@ func (n *Node) resolve(s settings) (policy node.Policy, warnings []string, err e
 		if policy.MaxContainers, err = strconv.Atoi(text); err != nil || policy.MaxContainers < 0 {
 			return policy, nil, fmt.Errorf("max-containers: %q is not a number of containers", text)
 		}
+	}
+	if text, ok := s["as"]; ok {
+		version, err := behavior.Parse(strings.TrimPrefix(text, "kubelet-"))
+		if err != nil {
+			return policy, nil, fmt.Errorf("as: %w", err)
+		}
+		as, err := behavior.Of(version)
+		if err != nil {
+			return policy, nil, fmt.Errorf("as: %w", err)
+		}
+		policy = policy.As(as)
 	}
 	for _, w := range config.Warnings(n.machine) {
 		warnings = append(warnings, "warning: "+w.String())
@@ -251,7 +264,7 @@ func (n *Node) runRestart(c Command) ([]string, error) {
 	lines = append(lines, findings...)
 	n.use(s, policy)
 	n.state = state
-	grants := slices.Clone(state.Grants())
+	grants := state.Grants()
 	slices.SortFunc(grants, func(a, b *node.Grant) int { return int(int64(a.Sequence - b.Sequence)) })
 	for _, g := range grants {
 		line, err := n.readmit(g)
@@ -273,8 +286,14 @@ func (n *Node) readmit(g *node.Grant) ([]string, error) {
 	}
 	plan := n.state.Plan(asked)
 	verdict := "is planned again"
-	if plan.Known {
+	switch {
+	case plan.Known:
 		verdict = "keeps what it has"
+	case n.state.Policy().Behavior.AdmitsAgain:
+		if n.state, err = n.state.Apply(plan); err != nil {
+			return nil, err
+		}
+		return append([]string{g.Pod.Name + " is admitted again"}, n.describePlan(plan)...), nil
 	}
 	lines := []string{g.Pod.Name + " " + verdict}
 	for _, note := range plan.Trace.Notes {

@@ -36,6 +36,9 @@
 //	pod NAME [amounts]       a pod; a line each for its containers: init|sidecar|app NAME [amounts]
 //	plan NAME                what admit would answer; nothing changes
 //	admit NAME               admit the pod and take what it gets
+//	reserve NAME [room]      keep what admit would give the pod from all others until it is admitted: as
+//	                         of a pod that is on its way or, with "room", for which others are moved
+//	unreserve NAME           end that
 //	resize NAME              resize the admitted pod to what it was described to ask for since
 //	move NAME                move the admitted pod to where it would be if it came now
 //	created POD/CONTAINER    the runtime has created the container

@@ -69,6 +69,13 @@ func (n *Node) readopt(policy node.Policy) (*node.State, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if policy.Behavior.AdmitsAgain {
+		state, err := n.state.RestartedWith(policy)
+		if err != nil {
+			return nil, nil, &rejectedError{err}
+		}
+		return state, nil, nil
+	}
 	if n.offline.IsEmpty() {
 		state, err := node.Restore(m, policy, n.state.Grants())
 		if err != nil {

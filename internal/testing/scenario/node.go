@@ -93,6 +93,8 @@ func (n *Node) run(c Command) ([]string, error) {
 	switch c.Name {
 	case "plan", "admit":
 		return n.runAdmission(c)
+	case "reserve", "unreserve":
+		return n.runReserve(c)
 	case "resize":
 		return n.runResize(c)
 	case "move":

@@ -23,10 +23,41 @@ func (n *Node) describeState() []string {
 	for _, g := range s.Grants() {
 		lines = append(lines, n.describeGrant(g.Pod.Name, g)...)
 	}
-	if len(s.Grants()) == 0 {
+	if s.NumGrants() == 0 {
 		lines = append(lines, "no pods")
 	}
+	return append(lines, describeResidue(s)...)
+}
+
+// describeResidue is a line for each entry of what the grants do not explain.
+func describeResidue(s *node.State) []string {
+	var lines []string
+	for _, r := range s.Residue() {
+		line := r.String() + ":"
+		if !r.CPUs.IsEmpty() {
+			line += " CPUs " + r.CPUs.String()
+		}
+		if !r.Twice.IsEmpty() {
+			line += " CPUs " + r.Twice.String() + " twice"
+		}
+		for _, e := range r.Memory {
+			for t, n := range e.Bytes {
+				if n != 0 {
+					line += fmt.Sprintf(" %s of %s on NUMA nodes %s", signed(n), s.Memory().Capacity().Types()[t], e.Nodes)
+				}
+			}
+		}
+		lines = append(lines, line)
+	}
 	return lines
+}
+
+// signed is a number of bytes; below zero they are assigned and not accounted for.
+func signed(n int64) string {
+	if n < 0 {
+		return "-" + request.Bytes(-n)
+	}
+	return request.Bytes(n)
 }
 
 // describeMemory is the memory accounting: one line a NUMA node, or a group of NUMA nodes, because

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/internal/testing/simtest"
 )
 
@@ -95,7 +96,7 @@ func TestChecker(t *testing.T) {
 func TestCheckerOfMoves(t *testing.T) {
 	s := state(t)
 	g, _ := s.Grant("own")
-	s, err := s.BeginMove(s.Release("own").Reserving(g).Replan(g).Grant)
+	s, err := s.BeginMove(scenario.Elsewhere(s, g).Grant)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func New(t *testing.T) *Browser {
 		options = append(options, chromedp.Flag(name, true))
 	}
 	allocator, cancelAllocator := chromedp.NewExecAllocator(t.Context(), options...)
-	ctx, cancel := chromedp.NewContext(allocator)
+	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithBrowserOption(chromedp.WithDialTimeout(Patience)))
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(ctx)
 		cancel()
@@ -87,7 +87,8 @@ func (b *Browser) Await(expression string) time.Duration {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(b.Context, Patience)
 	defer cancel()
-	if err := chromedp.Run(ctx, chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond))); err != nil {
+	poll := chromedp.Poll(expression, nil, chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(0)) // Its own limit is 30 seconds.
+	if err := chromedp.Run(ctx, poll); err != nil {
 		b.t.Fatalf("%s: %v; the page has:\n%s", expression, err, b.Text("document.body.innerText"))
 	}
 	return time.Since(begin)

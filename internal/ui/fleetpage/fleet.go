@@ -140,7 +140,7 @@ func (f *Fleet) kindPositions() map[string]int {
 }
 
 func (f *Fleet) tile(v *fleet.View, kinds map[string]int) tile {
-	t := tile{Name: v.Name, Kind: kinds[v.Kind], Zone: cmp.Or(f.Zones[v.Name], f.Zones[v.Kind]), Pods: len(v.State.Grants())}
+	t := tile{Name: v.Name, Kind: kinds[v.Kind], Zone: cmp.Or(f.Zones[v.Name], f.Zones[v.Kind]), Pods: v.State.NumGrants()}
 	for _, s := range v.Stock() {
 		t.NUMA = append(t.NUMA, [6]int{s.NUMANode, s.Shared, s.Exclusive, s.Pooled, s.Free, int(math.Round(100 * s.Stranded))})
 	}
@@ -226,7 +226,7 @@ func (f *Fleet) search(text string) found {
 	}
 	for i, v := range f.Views {
 		hit := has(v.Name) || rejecting[v.Name]
-		for _, g := range v.State.Grants() {
+		for g := range v.State.AllGrants() {
 			if id := g.Pod.ID(); has(id) {
 				hit = true
 				out.Total++
@@ -286,7 +286,7 @@ func (f *Fleet) node(v *fleet.View) node {
 			n.Lately = append(n.Lately, r)
 		}
 	}
-	for _, g := range v.State.Grants() {
+	for g := range v.State.AllGrants() {
 		cpus := g.CPUs()
 		p := nodePod{Pod: g.Pod.ID(), CPUs: cpus.String()}
 		if !cpus.IsEmpty() {

@@ -18,7 +18,7 @@ const maxListed = 50_000
 func (f *Fleet) WriteHTML(out io.Writer) error {
 	o := f.overview(0)
 	for _, v := range f.Views {
-		for _, g := range v.State.Grants() {
+		for g := range v.State.AllGrants() {
 			if len(o.Pods) == maxListed {
 				o.Omitted++
 				continue

@@ -36,7 +36,7 @@ func beingMoved(t *testing.T) *node.State {
 	s = admit(t, s, of("filler", 0, 1900), of("cpus", 2, 256), of("memory", 0, 256), of("stays", 1, 256)).Release("uid-filler")
 	for _, uid := range []string{"uid-cpus", "uid-memory"} {
 		old, _ := s.Grant(uid)
-		to := s.Release(uid).Reserving(old).Replan(old)
+		to := scenario.Elsewhere(s, old)
 		if to.Rejection != nil {
 			t.Fatal(to.Rejection)
 		}

@@ -196,10 +196,11 @@ func NextSlots(before *node.State, slots []int32, s *node.State) []int32 {
 	if before != nil {
 		old = before.Grants()
 	}
-	next := make([]int32, len(s.Grants()))
+	grants := s.Grants()
+	next := make([]int32, len(grants))
 	var fresh []int
 	var taken []bool
-	for i, g := range s.Grants() {
+	for i, g := range grants {
 		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
 			old, slots = old[1:], slots[1:]
 		}
@@ -212,7 +213,7 @@ func NextSlots(before *node.State, slots []int32, s *node.State) []int32 {
 			fresh = append(fresh, i)
 		}
 	}
-	slices.SortStableFunc(fresh, func(a, b int) int { return cmp.Compare(s.Grants()[a].Sequence, s.Grants()[b].Sequence) })
+	slices.SortStableFunc(fresh, func(a, b int) int { return cmp.Compare(grants[a].Sequence, grants[b].Sequence) })
 	free := 0
 	for _, i := range fresh {
 		for free < len(taken) && taken[free] {

@@ -346,7 +346,7 @@ func unknown(s *node.State, list []rejection, name string) string {
 			names = append(names, id)
 		}
 	}
-	text := fmt.Sprintf("no pod %q is on this node or was rejected lately; pods here: %d, rejected lately: %d", name, len(s.Grants()), len(rejected))
+	text := fmt.Sprintf("no pod %q is on this node or was rejected lately; pods here: %d, rejected lately: %d", name, s.NumGrants(), len(rejected))
 	if near := nearest(names, name); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, ", ") + "?"
 	}

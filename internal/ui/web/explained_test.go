@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/paddock-project/paddock/internal/base/terminal"
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/explain"
@@ -73,12 +74,12 @@ func TestExplainHanded(t *testing.T) {
 		t.Fatal(err)
 	}
 	elsewhere := full.Plan(pod("b", 3)).Grant
-	r.config.Plan = func(s *node.State, asked request.Pod) (*node.Plan, *node.State) {
-		plan, err := s.PlanGrant(asked, elsewhere)
+	r.config.Plan = func(s *node.State, asked engine.Candidate) (*node.Plan, *handover.Outcome) {
+		plan, err := s.PlanGrant(asked.Pod, elsewhere)
 		if err != nil {
 			t.Error(err)
 		}
-		return plan, s
+		return plan, nil
 	}
 	r.engine = engine.New(r.engine.State(), r.config)
 	plan, err := r.engine.Admit(t.Context(), pod("b", 3))

@@ -63,8 +63,8 @@ func stateBytes(before, s *node.State) int {
 	if before != nil {
 		old = before.Grants()
 	}
-	bytes := 1<<10 + 12*len(s.Grants())
-	for _, g := range s.Grants() {
+	bytes := 1<<10 + 12*s.NumGrants()
+	for g := range s.AllGrants() {
 		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
 			old = old[1:]
 		}
@@ -130,12 +130,12 @@ func changeOf(old, g *node.Grant) string {
 // changeText describes the difference between two states; before is nil for the first one.
 func changeText(before, s *node.State) string {
 	if before == nil {
-		return "the first state that was seen, with " + strconv.Itoa(len(s.Grants())) + " pods"
+		return "the first state that was seen, with " + strconv.Itoa(s.NumGrants()) + " pods"
 	}
 	became := map[string][]string{}
 	note := func(word string, g *node.Grant) { became[word] = append(became[word], g.Pod.ID()) }
 	old := before.Grants()
-	for _, g := range s.Grants() {
+	for g := range s.AllGrants() {
 		for len(old) > 0 && old[0].Pod.UID < g.Pod.UID {
 			note(wasReleased, old[0])
 			old = old[1:]

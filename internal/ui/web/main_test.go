@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/engine"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,7 +114,7 @@ func (r *rig) move(name string) {
 	r.t.Helper()
 	err := r.engine.Move(r.t.Context(), "uid-"+name, func(s *node.State) (*node.State, error) {
 		g, _ := s.Grant("uid-" + name)
-		return s.BeginMove(s.Release(g.Pod.UID).Reserving(g).Replan(g).Grant)
+		return s.BeginMove(scenario.Elsewhere(s, g).Grant)
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -69,6 +69,7 @@ func (n *Node) startAgent(ctx context.Context) (*agent, error) {
 	var meter statefile.Meter
 	a.engine = engine.New(state.Resume(generation), engine.Config{
 		Store: &n.disk, Encode: encoder.Encode, Fits: meter.Fits, Plan: taken.Plan, Now: time.Now,
+		Reserve:  func(s *node.State) *node.State { return s.WithReservations(taken.Reservations(s)) },
 		Observer: observers{taken, publisher, (*decisions)(n)}, Log: log,
 	})
 	a.plugin = nri.New(nri.Config{

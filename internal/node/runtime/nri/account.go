@@ -41,6 +41,10 @@ func account(r *node.Rejection, room int) string {
 	for i, n := range r.Nodes {
 		line := fmt.Sprintf("; NUMA node %d: %s of %s free", n.Node, amount(r.Resource, n.Free), amount(r.Resource, n.Total))
 		for _, h := range n.Holders[:min(len(n.Holders), most)] {
+			if h.Reserved() {
+				line += fmt.Sprintf(", %s %s", amount(r.Resource, h.Amount), h.Pod)
+				continue
+			}
 			line += fmt.Sprintf(", %s has %s", h.Pod, amount(r.Resource, h.Amount))
 		}
 		if more := len(n.Holders) - most; more > 0 {

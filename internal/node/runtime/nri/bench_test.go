@@ -15,6 +15,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"go.uber.org/goleak"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/device"
@@ -46,7 +47,7 @@ type bench struct {
 	config func(*nri.Config)
 	// texts are the grants that sandboxes come with, plan is the engine's planner; nil: none.
 	texts map[string]string
-	plan  func(*node.State, request.Pod) (*node.Plan, *node.State)
+	plan  func(*node.State, engine.Candidate) (*node.Plan, *handover.Outcome)
 	// cut is after how many writes of the state and unsolicited updates the agent dies: nothing
 	// that it does later has an effect; 0: it does not.
 	cut  atomic.Int64
@@ -74,6 +75,7 @@ type bench struct {
 	slow    time.Duration // how long asking it takes
 	looked  int
 	planned int
+	plans   atomic.Int64        // how often a pod was planned
 	mu      sync.Mutex          // of what the agent's jobs reach: runs and quotas
 	runs    map[string]*running // the runtime's containers, by id
 	boxes   map[string]*api.PodSandbox
@@ -246,9 +248,8 @@ func (b *bench) boot() {
 		panic(err)
 	}
 	log := slog.New(slog.NewTextHandler(&b.said, nil))
-	plan, resize := b.planners()
 	b.engine = engine.New(s.Resume(generation), engine.Config{
-		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: b.clock.now, Plan: plan, Resize: resize,
+		Store: store{b}, Observer: decisions{b}, Log: slog.New(slog.DiscardHandler), Now: b.clock.now, Plan: b.countedPlan, Reserve: b.reserve(),
 		Encode: func(s *node.State) ([]byte, error) {
 			if alive.Load() {
 				b.disk.Store(s)
@@ -304,15 +305,24 @@ func (b *bench) replaceAgent() *atomic.Bool {
 	return next
 }
 
-// planners are the engine's: under the policy dynamic they keep promises.
-func (b *bench) planners() (promise.Planner, promise.Resizer) {
+// countedPlan is engine.Config.Plan, and counts its calls.
+func (b *bench) countedPlan(s *node.State, c engine.Candidate) (*node.Plan, *handover.Outcome) {
+	b.plans.Add(1)
+	if b.plan != nil {
+		return b.plan(s, c)
+	}
+	return s.Plan(c.Pod), nil
+}
+
+// reserve is engine.Config.Reserve: under the policy dynamic there are promises.
+func (b *bench) reserve() func(*node.State) *node.State {
 	if b.policy.Moves.Pods == 0 {
-		return b.plan, nil
+		return nil
 	}
 	b.kept = &kept{Keeper: promise.New(func() time.Time { return b.now() })}
 	b.moves.Promises = b.kept
-	return b.kept.Plan(func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return s.Plan(pod), s }),
-		b.kept.Resize(func(s *node.State, pod request.Pod) *node.Plan { return s.Resize(pod.UID, pod) })
+	keeper := b.kept.Keeper
+	return func(s *node.State) *node.State { return s.WithReservations(keeper.Reservations()) }
 }
 
 // kept is a keeper of promises that shows the last one.

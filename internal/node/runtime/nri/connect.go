@@ -12,15 +12,17 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
+
+	"github.com/paddock-project/paddock/internal/node/control"
 )
 
-// The waits between attempts to connect, and how long a runtime may then take to synchronise. A
-// runtime that is back is found within a second: until then pods start without CPUs of their own,
-// and an attempt at a socket that does not exist costs nothing.
+// The waits between attempts to connect, and how long an attempt may take. A runtime that is back
+// is found within a second: until then pods start without CPUs of their own, and an attempt at a
+// socket that does not exist costs nothing.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = time.Second
-	registering = 15 * time.Second
+	dialing     = 15 * time.Second
 )
 
 // connect connects again and again. After a connection that was synchronised, it starts with the
@@ -54,11 +56,11 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 	}
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{Plugin: p, timeout: p.config.Timeout, cancel: cancel}
+	s := &session{Plugin: p, id: p.connections.Add(1), timeout: p.config.Timeout, cancel: cancel}
 	if s.link, err = dial(s); err != nil {
 		return false, err
 	}
-	p.tell(ctx, "connected", func(l *loop) { l.connected(s) })
+	p.send(ctx, message{of: control.Connected{Connection: s.id}, connects: s})
 	ended := make(chan error, 1)
 	go func() { ended <- s.link.Run(serving) }()
 	running := true
@@ -74,7 +76,7 @@ func (p *Plugin) serve(ctx context.Context) (useful bool, err error) {
 			err = last
 		}
 	}
-	useful, _ = ask(context.WithoutCancel(ctx), p, "disconnected", func(l *loop) bool { return l.disconnected(s) })
+	useful, _ = ask[bool](context.WithoutCancel(ctx), p, control.Disconnected{Connection: s.id})
 	return useful, err
 }
 
@@ -89,45 +91,9 @@ func (s *session) close(ctx context.Context) error {
 	if c, waits := s.link.(interface {
 		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
 	}); waits {
-		_, _ = c.Configure(ctx, &api.ConfigureRequest{}) // The session is over: it answers with errGone.
+		_, _ = c.Configure(ctx, &api.ConfigureRequest{}) // The session is over: it answers with control.ErrGone.
 	}
 	return err
-}
-
-// connected is an event: there is a connection, without a request so far.
-func (l *loop) connected(s *session) {
-	l.session, l.synchronised, l.since, l.noVeto, l.forwards = s, false, l.config.Now(), nil, false
-	l.config.Observer.Vetoes(true)
-	l.publish()
-	late := l.config.After(registering)
-	l.jobs.Go(func() {
-		select {
-		case <-late:
-			l.tell(l.ctx, "late", func(l *loop) {
-				if l.session == s && !l.synchronised {
-					l.hangUp(hanging{cause: fmt.Errorf("the runtime did not synchronise within %v", registering), still: func(l *loop) bool { return !l.synchronised }})
-				}
-			})
-		case <-l.ctx.Done():
-		}
-	})
-}
-
-// disconnected is an event: a connection has ended. It is open whether its last replies were
-// applied. It reports whether the runtime had synchronised.
-func (l *loop) disconnected(s *session) (useful bool) {
-	if l.session != s {
-		return false
-	}
-	useful = l.synchronised
-	l.session, l.synchronised, l.owed = nil, false, time.Time{}
-	l.settle(func(*operation) bool { return true }, (*container).doubt)
-	if useful {
-		l.lost = l.lastSure()
-		l.config.Observer.Connected(false)
-	}
-	l.publish()
-	return useful
 }
 
 // socketLink is a stub with its connection. A stub that was never configured does not close the
@@ -158,7 +124,7 @@ func (p *Plugin) socket(handler any) (Link, error) {
 }
 
 func (l *socketLink) dial(path string) (net.Conn, error) {
-	conn, err := net.DialTimeout("unix", path, registering)
+	conn, err := net.DialTimeout("unix", path, dialing)
 	if err != nil {
 		return nil, err
 	}

@@ -10,41 +10,46 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/control"
 )
 
 // Serve has one connection.
 func (p *Plugin) Serve(ctx context.Context) (bool, error) { return p.serve(ctx) }
 
 // Loop is the event loop.
-func (p *Plugin) Loop(ctx context.Context) error { return newLoop(p).run(ctx) }
+func (p *Plugin) Loop(ctx context.Context) error { return p.newEdge().run(ctx) }
 
 // Reconcile makes a round, and reports whether the next one comes soon.
 func (p *Plugin) Reconcile(ctx context.Context) (soon bool) {
 	p.Settle(ctx)
-	soon, _ = ask(ctx, p, "test", func(l *loop) bool { return l.due.Sub(l.config.Now()) <= soonest })
-	return soon
+	return p.latest.Load().wake.Sub(p.config.Now()) <= 2*time.Second
 }
 
 // Phase is what is known of a container, in a word.
-func (p *Plugin) Phase(ctx context.Context, id string) string {
-	word, _ := ask(ctx, p, "test", func(l *loop) string {
-		if c := l.table.containers[id]; c != nil {
-			return c.phase.String()
+func (p *Plugin) Phase(id string) string {
+	for _, r := range p.Running() {
+		if r.ID == id {
+			return r.Phase.String()
 		}
-		return "none"
-	})
-	return word
-}
-
-// Gone is how many ended containers the loop remembers.
-func (p *Plugin) Gone(ctx context.Context) int {
-	n, _ := ask(ctx, p, "test", func(l *loop) int { return len(l.gone) })
-	return n
+	}
+	return "none"
 }
 
 // Block keeps the loop busy for a time.
 func (p *Plugin) Block(ctx context.Context, d time.Duration) {
-	p.tell(ctx, "test", func(l *loop) { <-l.config.After(d) })
+	p.send(ctx, message{of: control.Unused{}, ctx: busy{ctx, p, d}})
+}
+
+// busy is a context that takes time to answer.
+type busy struct {
+	context.Context
+	p *Plugin
+	d time.Duration
+}
+
+func (b busy) Err() error {
+	<-b.p.config.After(b.d)
+	return nil
 }
 
 // Estimate is estimate.
@@ -56,12 +61,8 @@ func Estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 func TakesUpdates(runtime, release, nri string) bool { return takesUpdates(runtime, release, nri) }
 
 // HangUp closes the connection, as it is when a runtime dies.
-func (p *Plugin) HangUp(ctx context.Context) error {
-	link, err := ask(ctx, p, "test", func(l *loop) Link { return l.session.link })
-	if err != nil {
-		return err
-	}
-	c, closes := link.(io.Closer)
+func (p *Plugin) HangUp() error {
+	c, closes := p.present.Load().link.(io.Closer)
 	if !closes {
 		return errors.New("the connection cannot be closed")
 	}

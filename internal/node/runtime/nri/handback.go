@@ -5,19 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/node/control"
 )
-
-// handingBack makes every container run on all CPUs and all NUMA nodes again, as without Paddock.
-type handingBack struct {
-	// state has no grants: its node shared pool is all CPUs.
-	state *node.State
-	// before is of the state until then. It belongs to the event loop.
-	before *converge.Wanted
-	// done is closed when no update is left.
-	done chan struct{}
-}
 
 // HandBack lets every container run on all CPUs and NUMA nodes again, and drops all grants. A
 // container that is being created is waited for, because updates reach it only after its start. It
@@ -30,30 +20,18 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	back := &handingBack{state: empty, before: converge.Want(now), done: make(chan struct{})}
-	parents, _ := ask(ctx, p, "hand back", func(l *loop) map[string][]string {
-		l.back = back
-		l.tick()
-		parents := map[string][]string{}
-		for _, g := range now.Grants() {
-			parents[g.Pod.UID] = l.table.parents(g.Pod.UID)
-		}
-		return parents
-	})
+	parents, _ := ask[map[string][]string](ctx, p, control.HandBack{Before: now, Empty: empty})
 	for _, g := range now.Grants() {
 		p.setQuota(ctx, g, g.KubeletPodQuota(now.Policy()), parents[g.Pod.UID])
 	}
 	left := func() error {
-		n, _ := ask(context.WithoutCancel(ctx), p, "left", func(l *loop) int {
-			updates, _ := l.compare("")
-			return len(updates) + l.table.beingCreated()
-		})
+		n, _ := ask[int](context.WithoutCancel(ctx), p, control.Left{})
 		return fmt.Errorf("%d containers still run on the CPUs that Paddock gave them: %w", n, context.Cause(ctx))
 	}
 	select {
-	case <-back.done:
+	case <-p.handedBack.done:
 	case <-p.ended:
-		return errors.Join(errGone, left())
+		return errors.Join(control.ErrGone, left())
 	case <-ctx.Done():
 		return left()
 	}
@@ -62,31 +40,3 @@ func (p *Plugin) HandBack(ctx context.Context) error {
 	}
 	return p.config.Engine.Tick(ctx)
 }
-
-// state is the state that containers are compared with.
-func (l *loop) state() *node.State {
-	if l.back != nil {
-		return l.back.state
-	}
-	return l.during(l.config.Engine.State())
-}
-
-// want is what the containers should have in that state.
-func (l *loop) want() *converge.Wanted {
-	if s := l.state(); l.wanted == nil || l.wanted.State() != s {
-		l.wanted = converge.Want(s)
-	}
-	return l.wanted
-}
-
-// compare is the table's. A container that is handed back gets the quota again that the kubelet
-// wrote.
-func (l *loop) compare(but string) ([]converge.Update, []converge.Observed) {
-	if l.back != nil {
-		return l.table.compare(l.want(), but, l.back.before.KubeletQuota)
-	}
-	return l.table.compare(l.want(), but, nil)
-}
-
-// managed reports whether Paddock manages this node.
-func (l *loop) managed() bool { return len(l.foreign) == 0 && !l.resuming && l.back == nil }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/codec/objects"
-	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/intake"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
@@ -21,7 +19,7 @@ func TestHandover(t *testing.T) {
 	in = intake.New(intake.Config{
 		Node: "n7", Listing: func() *handover.Listing { return nil }, Now: b.clock.now, Log: slog.New(slog.DiscardHandler),
 	})
-	b.plan = func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return in.Plan(s, pod) }
+	b.plan = in.Plan
 	b.start()
 	defer b.check(t)
 	s := b.engine.State()

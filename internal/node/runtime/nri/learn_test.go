@@ -70,7 +70,7 @@ func TestStartAfterTheEnd(t *testing.T) {
 	c := b.runs[id].c
 	b.end("x")
 	b.broke(b.plugin.PostStartContainer(b.ctx, sandboxOf("x"), c))
-	if phase := b.plugin.Phase(b.ctx, id); phase != "none" {
+	if phase := b.plugin.Phase(id); phase != "none" {
 		t.Errorf("a container that has ended is %s", phase)
 	}
 	b.plugin.Reconcile(b.ctx)
@@ -91,7 +91,7 @@ func TestKnownWhileInCreation(t *testing.T) {
 	b.disconnect()
 	b.runtime = "cri-o"
 	b.connect()
-	if phase := b.plugin.Phase(b.ctx, c.c.GetId()); phase != "creating" {
+	if phase := b.plugin.Phase(c.c.GetId()); phase != "creating" {
 		t.Errorf("a container in creation is %s", phase)
 	}
 	if err := b.run("x"); err == nil || !strings.Contains(err.Error(), "container web of pod default/y") {

@@ -306,7 +306,7 @@ func TestResizeBesideAPromise(t *testing.T) {
 		}
 		has := actuated(b.source["c"])
 		b.list(guaranteed("c", 5)) // Three CPUs of NUMA node 0, and two of the place of "big".
-		for _, why := range []string{"the pod is being moved", "promised to pod default/big", "promised to pod default/big"} {
+		for _, why := range []string{"the pod is being moved", "reserved for pod default/big", "reserved for pod default/big"} {
 			err := b.resize(has, b.source["c"])
 			if !errors.Is(err, nri.ErrResizeRejected) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "Deferred") {
 				t.Errorf("it grows: %v, want %q", err, why)

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // While the agent is away, the containers of a pod that is being moved are created again,
@@ -27,7 +28,7 @@ func TestMoveIsTakenBackAfterAnAbsence(t *testing.T) {
 	b.plugin.Reconcile(t.Context())
 	s := b.engine.State()
 	from, _ := s.Grant("c")
-	place := s.Release("c").Reserving(from).Replan(from)
+	place := scenario.Elsewhere(s, from)
 	if err := b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: place.Grant}}, false); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // The disk is slow, and a pod ends while the begin of its move waits for it: one write has both, so
@@ -40,7 +41,7 @@ func TestMoveOfAPodThatEndsBeforeItBegins(t *testing.T) {
 		pass(15 * time.Second)
 		s := b.engine.State()
 		from, _ := s.Grant("other")
-		if err := b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: s.Release("other").Reserving(from).Replan(from).Grant}}, false); err != nil {
+		if err := b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: scenario.Elsewhere(s, from).Grant}}, false); err != nil {
 			t.Error(err)
 		}
 		b.check(t)
@@ -138,7 +139,7 @@ func TestMoveBesideAPromise(t *testing.T) {
 		pass(15 * time.Second)
 		s := b.engine.State()
 		from, _ := s.Grant("small")
-		list := []moves.Move{{From: from, To: s.Release("small").Reserving(from).Replan(from).Grant, Across: true}}
+		list := []moves.Move{{From: from, To: scenario.Elsewhere(s, from).Grant, Across: true}}
 		if err := b.plugin.Carry(t.Context(), list, false); err == nil || !strings.Contains(err.Error(), "is promised to it until") {
 			t.Errorf("moved to CPUs %s: %v", list[0].To.CPUs(), err)
 		}
@@ -175,7 +176,7 @@ func TestMoveIsRare(t *testing.T) {
 		again := func() error {
 			s := b.engine.State()
 			from, _ := s.Grant("c")
-			return b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: s.Release("c").Reserving(from).Replan(from).Grant, Across: true}}, false)
+			return b.plugin.Carry(t.Context(), []moves.Move{{From: from, To: scenario.Elsewhere(s, from).Grant, Across: true}}, false)
 		}
 		if err := b.run("big"); !errors.Is(err, nri.ErrMoving) {
 			t.Fatal(err)
@@ -218,7 +219,7 @@ func TestMoveAfterAReplyThatChangesNoCPUs(t *testing.T) {
 		pass(15 * time.Second)
 		s := b.engine.State()
 		from, _ := s.Grant("c")
-		list := []moves.Move{{From: from, To: s.Release("c").Reserving(from).Replan(from).Grant, Across: true}}
+		list := []moves.Move{{From: from, To: scenario.Elsewhere(s, from).Grant, Across: true}}
 		if err := b.plugin.Carry(t.Context(), list, false); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paddock-project/paddock/internal/core/converge"
-	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
@@ -63,33 +61,6 @@ func TestPhantoms(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestEndedContainersAreForgotten: also while another manager pins containers.
-func TestEndedContainersAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := inspected(t)
-		b.start()
-		b.list(burstable("y"), burstable("z"))
-		box, err := b.sandbox("z")
-		b.broke(err)
-		pinned := b.container(box, "web")
-		pinned.c.Linux.Resources = resources(converge.Setting{CPUs: cpuset.Of(4, 5)})
-		_, _, err = b.plugin.CreateContainer(b.ctx, box, pinned.c)
-		b.broke(err)
-		box, err = b.sandbox("y")
-		b.broke(err)
-		for range 1000 {
-			c := b.container(box, "web")
-			b.broke(c.ask())
-			c.remove()
-			pass(time.Second)
-		}
-		if n := b.plugin.Gone(b.ctx); n > 200 {
-			t.Errorf("%d ended containers are remembered", n)
-		}
-		b.check(t)
-	})
 }
 
 // stuck are cgroups in which the write of a quota waits.

@@ -3,7 +3,6 @@ package nri
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -12,19 +11,20 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/absence"
+	"github.com/paddock-project/paddock/internal/node/control"
 	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
 // Engine decides and keeps the state; see package engine. No method without a context waits.
 type Engine interface {
 	Admit(ctx context.Context, pod request.Pod) (*node.Plan, error)
-	AdmitAll(ctx context.Context, pods []request.Pod) []engine.Decision
-	Preview(pod request.Pod) (plan *node.Plan, asked *node.State)
+	AdmitAll(ctx context.Context, pods []engine.Candidate) []engine.Decision
+	Preview(c engine.Candidate) engine.Preview
+	AdmitPreviewed(ctx context.Context, v engine.Preview) engine.Decision
 	Move(ctx context.Context, uid string, f func(*node.State) (*node.State, error)) error
 	Resize(ctx context.Context, pod request.Pod) (*node.Plan, error)
 	PreviewResize(pod request.Pod) *node.Plan
@@ -48,17 +48,9 @@ type Pods interface {
 	Gone(uid string, trace absence.Trace) bool
 }
 
-// Handover takes the grants that a scheduler handed over. The engine's planner knows them. No
-// method waits.
-type Handover interface {
-	// Offer notes the text with which the sandbox of a pod comes; empty: none.
-	Offer(uid, text string)
-	// Outcome is how the last plan for a pod that is not known came about. Contested: the pod's
-	// grant needs something that is not free.
-	Outcome(uid string) (why handover.Reason, contested bool)
-	// Used reports whether any pod came with a grant, or is listed with one.
-	Used() bool
-}
+// Handover is for nodes whose engine takes grants that a scheduler hands over. Used reports whether
+// any pod came with a grant, or is listed with one. It does not wait.
+type Handover interface{ Used() bool }
 
 // Cgroups are the kernel's files. A path is as the runtime names it.
 type Cgroups interface {
@@ -128,7 +120,7 @@ type Config struct {
 	// again under a policy that rejects pods that are not aligned; otherwise it is decided without
 	// its devices, and has the reason. Nil: it is not asked.
 	Devices func(ctx context.Context, namespace, name string) (add func(request.Pod) request.Pod, err error)
-	// Handover takes the grants that pods come with; nil: there are none.
+	// Handover knows of the grants that pods come with; nil: there are none.
 	Handover Handover
 	// Notices show containers what they have; nil: nothing does.
 	Notices Notices
@@ -156,45 +148,54 @@ type Link interface {
 	RequestTimeout() time.Duration
 }
 
-// Errors that hooks return. A runtime shows their text, and the kubelet tries again.
-var (
-	errEmptyPool = errors.New("it has no CPUs of its own, and the node shared pool is empty: free CPUs, or turn strict-cpu-reservation off")
-	errReleased  = errors.New("its pod was released in the meantime; the kubelet tries again")
-	errGone      = errors.New("paddock: the connection was closed")
-)
-
 // Plugin is the node's NRI plugin. It is safe for use by several goroutines.
 type Plugin struct {
 	config Config
-	events chan event
+	events chan message
 	ended  chan struct{} // closed when the loop has ended
 	begun  time.Time
 	status atomic.Pointer[Status]
 	jobs   sync.WaitGroup
+	// connections numbers the connections, and present is the session of the last one.
+	connections atomic.Uint64
+	present     atomic.Pointer[session]
+	// latest is the loop after the last event.
+	latest     atomic.Pointer[moment]
+	handedBack once
 	// glances has room for the one read of cgroups that a request may wait for, writes for the one
 	// write of a quota.
 	glances, writes chan struct{}
 }
 
-// Status is what readers see of the plugin.
-type Status struct {
-	// Unmanaged is the reason why Paddock does not manage this node: another manager pins
-	// containers. Nil: it manages the node.
-	Unmanaged error
-	// Connected is true from Synchronize on until the connection ends.
-	Connected bool
-	// Unenforced are the UIDs of pods that have CPUs of their own, if it is not known that all
-	// their containers run on them. Such CPUs must not be reported as assigned.
-	Unenforced map[string]bool
-	// Vetoes are why the last resizes of pods were rejected, by UID.
-	Vetoes map[string]string
-	// NoVeto is why resizes are not decided before the kubelet carries them out; nil: they are, as
-	// far as is known.
-	NoVeto error
-	// Moving are the moves that are under way, by UID of the pod.
-	Moving []Moving
-	// Unverified are the running containers that do not have the setting that they should have.
-	Unverified []Unverified
+// These are what the loop shows, and what it is shown; see package control.
+type (
+	// Status is what is known of the node and its pods.
+	Status = control.Status
+	// Moving is a move that is under way.
+	Moving = control.Moving
+	// Change is what a move changes for one container.
+	Change = control.Change
+	// Seen is a container that runs.
+	Seen = control.Seen
+	// Unverified is a container that runs and does not have its setting.
+	Unverified = control.Unverified
+	// Noticed is what a container is shown of itself.
+	Noticed = control.Noticed
+	// Running is a container that the runtime has.
+	Running = control.Running
+)
+
+// ErrMoving is wrapped by the error that fails a sandbox while running pods are moved for its pod.
+var ErrMoving = control.ErrMoving
+
+// MoveObserver learns of moves, in the event loop: it must not wait.
+type MoveObserver interface {
+	// Begun: both places are durable, and nothing has changed yet. It is also called for a move
+	// that an earlier process began.
+	Begun(Moving)
+	// Ended: the pod has one place again, the new one if the move is done. A pod that ended
+	// meanwhile has none.
+	Ended(m Moving, done bool)
 }
 
 // New returns a plugin without a connection. Run connects it.
@@ -202,8 +203,12 @@ func New(c Config) *Plugin {
 	if c.Operation == nil {
 		c.Operation = func(ctx context.Context) context.Context { return ctx }
 	}
-	p := &Plugin{config: c, events: make(chan event), ended: make(chan struct{}), begun: c.Now(), glances: make(chan struct{}, 1), writes: make(chan struct{}, 1)}
+	p := &Plugin{
+		config: c, events: make(chan message), ended: make(chan struct{}), begun: c.Now(), handedBack: once{done: make(chan struct{})},
+		glances: make(chan struct{}, 1), writes: make(chan struct{}, 1),
+	}
 	p.status.Store(&Status{})
+	p.latest.Store(&moment{})
 	return p
 }
 
@@ -212,7 +217,7 @@ func New(c Config) *Plugin {
 func (p *Plugin) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.connect(ctx) })
-	group.Go(func() error { return newLoop(p).run(ctx) })
+	group.Go(func() error { return p.newEdge().run(ctx) })
 	err := group.Wait()
 	p.jobs.Wait()
 	return err
@@ -232,111 +237,19 @@ func (p *Plugin) Ready() error {
 	return nil
 }
 
-// Running is a container that the runtime has, with its cgroup and that of its pod as the runtime
-// names them.
-type Running struct{ Who, Pod, Container, Path, Parent string }
-
-// Running are the containers that the loop knows, in no order. It waits for the loop only, for
-// Config.Timeout at most; then there are none.
-func (p *Plugin) Running() []Running {
-	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout) //nolint:forbidigo // Its callers have no context.
-	defer cancel()
-	list, _ := ask(ctx, p, "running", func(l *loop) []Running {
-		list := make([]Running, 0, len(l.table.containers))
-		for _, c := range l.table.containers {
-			r := Running{Who: l.table.who(c.pod), Pod: c.pod, Container: c.name, Path: c.path}
-			if parents := l.table.parents(c.pod); len(parents) > 0 {
-				r.Parent = parents[0]
-			}
-			list = append(list, r)
-		}
-		return list
-	})
-	return list
-}
+// Running are the containers that the loop knows, in no order.
+func (p *Plugin) Running() []Running { return p.latest.Load().loop.Running() }
 
 // Wake makes the loop compare everything now.
-func (p *Plugin) Wake(ctx context.Context) { p.tell(ctx, "tick", (*loop).tick) }
+func (p *Plugin) Wake(ctx context.Context) { p.tell(ctx, control.Round{}) }
 
 // Settle makes a round, and waits until all its jobs have ended, or ctx ends.
 func (p *Plugin) Settle(ctx context.Context) {
 	done := make(chan struct{})
-	p.tell(ctx, "settle", func(l *loop) {
-		l.quiet = append(l.quiet, done)
-		l.tick()
-	})
+	p.send(ctx, message{of: control.Round{}, quiet: done})
 	select {
 	case <-done:
 	case <-p.ended:
 	case <-ctx.Done():
 	}
-}
-
-// event is something that the loop handles, with a name for the log and the metrics.
-type event struct {
-	name string
-	do   func(*loop)
-}
-
-// tell passes an event to the loop. It returns when the loop takes it, or ctx or the loop ends.
-func (p *Plugin) tell(ctx context.Context, name string, do func(*loop)) {
-	select {
-	case p.events <- event{name, do}:
-	case <-p.ended:
-	case <-ctx.Done():
-	}
-}
-
-// surely passes an event to the loop, whatever happens to the caller. It waits until ctx ends at
-// most; then the event comes later.
-func (p *Plugin) surely(ctx context.Context, name string, do func(*loop)) {
-	select {
-	case p.events <- event{name, do}:
-	case <-p.ended:
-	case <-ctx.Done():
-		go p.tell(context.WithoutCancel(ctx), name, do)
-	}
-}
-
-// undeliverable is an answer of the loop that has an effect outside: the loop has to know if it did
-// not reach its caller.
-type undeliverable interface{ undelivered(l *loop) }
-
-// ask has the loop answer a question, until ctx ends. It returns an error if ctx or the loop ends
-// before the answer is there. A question whose caller has given up is not answered. If the caller
-// gives up while the loop answers, the loop gets the answer back: see undeliverable.
-func ask[A any](ctx context.Context, p *Plugin, name string, question func(*loop) A) (A, error) {
-	var none A
-	reply := make(chan A, 1)
-	answer := event{name, func(l *loop) {
-		if ctx.Err() == nil {
-			reply <- question(l)
-		}
-	}}
-	select {
-	case p.events <- answer:
-	case <-p.ended:
-		return none, errGone
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	}
-	select {
-	case a := <-reply:
-		return a, nil
-	case <-ctx.Done():
-	}
-	// The loop handles events in their order: when it takes this one, it has given the answer, or
-	// will not give one.
-	go func() {
-		p.tell(context.WithoutCancel(ctx), name, func(l *loop) {
-			select {
-			case a := <-reply:
-				if u, has := any(a).(undeliverable); has {
-					u.undelivered(l)
-				}
-			default:
-			}
-		})
-	}()
-	return none, fmt.Errorf("the agent is too busy to answer in time: %w", context.Cause(ctx))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // history is a random life of a node.
@@ -232,7 +233,7 @@ func (h *history) carry(t *rapid.T) {
 		if !there {
 			continue
 		}
-		p := s.Release(uid).Reserving(g).Replan(g)
+		p := scenario.Elsewhere(s, g)
 		if p.Rejection == nil && h.plugin.Carry(h.ctx, []moves.Move{{From: g, To: p.Grant}}, false) == nil {
 			h.settle()
 			return // Others do not consent, or are not quiet.

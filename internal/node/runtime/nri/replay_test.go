@@ -370,7 +370,7 @@ func TestCreationThatIsNeverReported(t *testing.T) {
 		b.broke(err)
 		lost := b.container(box, "web")
 		b.broke(lost.ask())
-		if phase := b.plugin.Phase(b.ctx, lost.c.GetId()); phase != "creating" {
+		if phase := b.plugin.Phase(lost.c.GetId()); phase != "creating" {
 			t.Errorf("it is %s, want creating", phase)
 		}
 		if err := b.run("g"); err == nil || !strings.Contains(err.Error(), "may still run on") {

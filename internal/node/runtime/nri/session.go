@@ -8,8 +8,8 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/node/control"
 )
 
 // session answers the requests of one connection. A request becomes an event of the loop, and is
@@ -17,23 +17,24 @@ import (
 // goroutine.
 type session struct {
 	*Plugin
+	id   uint64
 	link Link
 	// timeout limits the time of an answer.
 	timeout time.Duration
-	// mayUpdate is true if the runtime takes unsolicited updates.
-	mayUpdate bool
 	// cancel ends the connection. over is true when it has ended.
 	cancel context.CancelCauseFunc
 	over   atomic.Bool
 	// open are the requests that are not answered yet, answered is the time of the last answer.
 	open     atomic.Int64
 	answered atomic.Pointer[time.Time]
-	// renewing is true while requests that create or resize something fail, because the connection
-	// is about to end.
-	renewing atomic.Bool
-	// listsLate is true if the runtime synchronises while it creates containers, and does not show
-	// them then.
-	listsLate bool
+}
+
+// lastAnswer is the time of the last answer; zero: there was none.
+func (s *session) lastAnswer() time.Time {
+	if at := s.answered.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // answer limits the time of a request. The caller calls the function that it returns with the
@@ -54,26 +55,21 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 // Configure gets the runtime's name and version.
 func (s *session) Configure(ctx context.Context, _, runtime, release string) (api.EventMask, error) {
 	if s.over.Load() {
-		return 0, errGone
+		return 0, control.ErrGone
 	}
 	nri := s.link.RuntimeNRIVersion()
 	mayUpdate, timeout := takesUpdates(runtime, release, nri), s.config.Timeout
 	if theirs := s.link.RequestTimeout(); theirs > 0 {
 		timeout = min(timeout, theirs/2)
 	}
-	counts, err := ask(ctx, s.Plugin, "Configure", func(l *loop) bool {
-		if l.session != s {
-			return false
-		}
-		s.mayUpdate, s.timeout, s.listsLate = mayUpdate, timeout, runtime == "cri-o"
-		return true
-	})
+	counts, err := ask[bool](ctx, s.Plugin, control.Configured{Connection: s.id, MayUpdate: mayUpdate, ListsLate: runtime == "cri-o"})
 	if err != nil {
 		return 0, err
 	}
 	if !counts {
-		return 0, errGone
+		return 0, control.ErrGone
 	}
+	s.timeout = timeout // The runtime asks for nothing before it has this answer.
 	s.config.Log.InfoContext(ctx, "connected to the runtime", "runtime", runtime, "version", release, "nri", nri, "answers_within", timeout.String())
 	if !mayUpdate {
 		s.config.Log.WarnContext(ctx, "this runtime can hang on unsolicited updates: updates wait until a container starts or stops, "+
@@ -89,41 +85,22 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	if pod.GetUid() == "" {
 		return nil
 	}
-	if s.renewing.Load() {
-		return errRenewing
-	}
-	type answer struct {
-		managed bool
-		err     error
-	}
-	entered, err := ask(ctx, s.Plugin, "RunPodSandbox", func(l *loop) (a answer) {
-		a.managed, a.err = l.enter(s, sandboxFrom(pod))
-		return a
-	})
-	leave := func(l *loop) { l.leave(s, pod.GetId()) }
+	entered, err := ask[control.Managed](ctx, s.Plugin, control.Enter{Connection: s.id, Box: sandboxFrom(pod)})
+	leave := control.Leave{Connection: s.id, ID: pod.GetId()}
 	if err != nil {
-		s.surely(ctx, "leave", leave)
+		s.surely(ctx, leave)
 		return err
 	}
-	if !entered.managed || entered.err != nil {
-		return entered.err
+	if !entered.Managed || entered.Err != nil {
+		return entered.Err
 	}
 	grant, err := s.admit(ctx, pod, s.lookupOrEstimate)
 	if err != nil {
-		s.surely(ctx, "leave", leave)
+		s.surely(ctx, leave)
 		return err
 	}
 	s.setQuotaWithin(ctx, grant, grant.PodQuota(s.config.Engine.State().Policy()), []string{pod.GetLinux().GetCgroupParent()})
 	return nil
-}
-
-func sandboxFrom(pod *api.PodSandbox) *sandbox {
-	return &sandbox{id: pod.GetId(), pod: pod.GetUid(), who: podName(pod), parent: pod.GetLinux().GetCgroupParent(), grant: handover.TextOf(pod.GetAnnotations())}
-}
-
-// containerFrom is a container without what is known of its setting.
-func containerFrom(pod *api.PodSandbox, c *api.Container) *container {
-	return &container{id: c.GetId(), pod: pod.GetUid(), name: c.GetName(), path: c.GetLinux().GetCgroupsPath()}
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
@@ -134,9 +111,6 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	defer func() { done(&err) }()
 	if pod.GetUid() == "" {
 		return nil, nil, nil
-	}
-	if s.renewing.Load() {
-		return nil, nil, errRenewing
 	}
 	fail := func(err error) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 		return nil, nil, fmt.Errorf("paddock: container %s of pod %s: %w", c.GetName(), podName(pod), err)
@@ -154,23 +128,19 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 			return nil, nil, err
 		}
 	}
-	made := containerFrom(pod, c)
 	s.glance(ctx)
-	p, err := ask(ctx, s.Plugin, "CreateContainer", func(l *loop) placed { return l.create(s, sandboxFrom(pod), made) })
-	if err == nil {
-		err = p.err
-	}
+	p, err := s.place(ctx, control.Create{Connection: s.id, Box: sandboxFrom(pod), Of: containerFrom(pod, c)})
 	if err != nil {
 		return fail(err)
 	}
 	var adjustment *api.ContainerAdjustment
-	if r := resources(p.setting); r != nil {
+	if r := resources(p.Setting); r != nil {
 		adjustment = &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: r}}
 	}
 	if s.config.Notices == nil {
-		return adjustment, updatesOf(p.updates), nil
+		return adjustment, updatesOf(p.Updates), nil
 	}
-	n := p.noticed
+	n := p.Noticed
 	n.Namespace, n.Pod, n.Annotations = pod.GetNamespace(), pod.GetName(), pod.GetAnnotations()
 	for _, m := range c.GetMounts() {
 		n.Mounts = append(n.Mounts, m.GetDestination())
@@ -183,20 +153,40 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 		}
 		adjustment.AddMount(&api.Mount{Source: m.Source, Destination: m.Destination, Type: "bind", Options: options})
 	}
-	return adjustment, updatesOf(p.updates), nil
+	return adjustment, updatesOf(p.Updates), nil
+}
+
+// place asks for the answer to a request with updates.
+func (s *session) place(ctx context.Context, of control.Occurrence) (control.Placed, error) {
+	p, err := ask[control.Placed](ctx, s.Plugin, of)
+	if err == nil {
+		err = p.Err
+	}
+	return p, err
 }
 
 // comes notes a container that comes with CPUs of another manager. It reports whether Paddock
 // manages this node.
 func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Container, setting converge.Setting, pinned bool) (managed bool, err error) {
-	if !pinned {
-		return ask(ctx, s.Plugin, "managed", (*loop).managed)
+	come := control.Come{Connection: s.id, ID: c.GetId(), Pod: podName(pod), Name: c.GetName()}
+	if pinned {
+		come.Pinned = &setting
 	}
-	counts, err := ask(ctx, s.Plugin, "pinned", func(l *loop) bool { return l.pinned(s, c.GetId(), foreigner{podName(pod), c.GetName(), setting}) })
-	if err == nil && !counts {
-		err = errGone
+	a, err := ask[control.Managed](ctx, s.Plugin, come)
+	if err == nil {
+		err = a.Err
 	}
-	return false, err
+	return a.Managed, err
+}
+
+// asks notes that the runtime asks about a resize of a pod, as a whole or of a container. It
+// reports whether Paddock manages the node.
+func (s *session) asks(ctx context.Context, uid string, whole bool) (managed bool, err error) {
+	a, err := ask[control.Managed](ctx, s.Plugin, control.Resizing{Connection: s.id, UID: uid, Whole: whole})
+	if err == nil {
+		err = a.Err
+	}
+	return a.Managed, err
 }
 
 // PostCreateContainer proves that a container exists, and that the updates in the reply to its
@@ -204,7 +194,7 @@ func (s *session) comes(ctx context.Context, pod *api.PodSandbox, c *api.Contain
 func (s *session) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostCreateContainer")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, "created", func(l *loop) bool { return l.created(s, sandboxFrom(pod), containerFrom(pod, c)) })
+	_, err = ask[any](ctx, s.Plugin, control.Created{Connection: s.id, Box: sandboxFrom(pod), Of: containerFrom(pod, c)})
 	return err
 }
 
@@ -212,7 +202,7 @@ func (s *session) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, 
 func (s *session) StartContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "StartContainer")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, "created", func(l *loop) bool { return l.created(s, sandboxFrom(pod), containerFrom(pod, c)) })
+	_, err = ask[any](ctx, s.Plugin, control.Created{Connection: s.id, Box: sandboxFrom(pod), Of: containerFrom(pod, c)})
 	return err
 }
 
@@ -220,7 +210,7 @@ func (s *session) StartContainer(ctx context.Context, pod *api.PodSandbox, c *ap
 func (s *session) PostStartContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) (err error) {
 	ctx, done := s.answer(ctx, "PostStartContainer")
 	defer func() { done(&err) }()
-	_, err = ask(ctx, s.Plugin, "PostStartContainer", func(l *loop) bool { return l.started(s, sandboxFrom(pod), containerFrom(pod, c)) })
+	_, err = ask[any](ctx, s.Plugin, control.Started{Connection: s.id, Box: sandboxFrom(pod), Of: containerFrom(pod, c)})
 	return err
 }
 
@@ -230,9 +220,6 @@ func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 	defer func() { done(&err) }()
 	if pod.GetUid() == "" {
 		return nil, nil
-	}
-	if s.renewing.Load() {
-		return nil, errRenewing
 	}
 	setting, err := settingOf(r)
 	if err != nil {
@@ -250,11 +237,8 @@ func (s *session) UpdateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 		return nil, err
 	}
 	s.glance(ctx)
-	p, err := ask(ctx, s.Plugin, "UpdateContainer", func(l *loop) placed { return l.resizeContainer(s, sandboxFrom(pod), containerFrom(pod, c), due) })
-	if err == nil {
-		err = p.err
-	}
-	return updatesOf(p.updates), err
+	p, err := s.place(ctx, control.ResizeContainer{Connection: s.id, Box: sandboxFrom(pod), Of: containerFrom(pod, c), Due: due})
+	return updatesOf(p.Updates), err
 }
 
 // UpdatePodSandbox decides about a resize before the kubelet changes the pod's cgroup.
@@ -263,9 +247,6 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 	defer func() { done(&err) }()
 	if pod.GetUid() == "" {
 		return nil
-	}
-	if s.renewing.Load() {
-		return errRenewing
 	}
 	managed, err := s.asks(ctx, pod.GetUid(), true)
 	if err != nil || !managed {
@@ -283,15 +264,15 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
 	ctx, done := s.answer(ctx, "StopContainer")
 	s.glance(ctx)
-	p, err := ask(ctx, s.Plugin, "StopContainer", func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), true) })
+	p, err := ask[control.Placed](ctx, s.Plugin, control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid(), Replies: true})
 	done(&err)
-	return updatesOf(p.updates), nil
+	return updatesOf(p.Updates), nil
 }
 
 // RemoveContainer forgets a container.
 func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) error {
 	ctx, done := s.answer(ctx, "RemoveContainer")
-	_, err := ask(ctx, s.Plugin, "RemoveContainer", func(l *loop) placed { return l.end(s, c.GetId(), pod.GetUid(), false) })
+	_, err := ask[control.Placed](ctx, s.Plugin, control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()})
 	done(&err)
 	return nil
 }
@@ -299,7 +280,7 @@ func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *a
 // StopPodSandbox forgets a sandbox.
 func (s *session) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	ctx, done := s.answer(ctx, "StopPodSandbox")
-	_, err := ask(ctx, s.Plugin, "leave", func(l *loop) bool { return l.leave(s, pod.GetId()) })
+	_, err := ask[any](ctx, s.Plugin, control.Leave{Connection: s.id, ID: pod.GetId()})
 	done(&err)
 	return nil
 }
@@ -307,7 +288,7 @@ func (s *session) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error
 // RemovePodSandbox forgets a sandbox, as StopPodSandbox does.
 func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	ctx, done := s.answer(ctx, "RemovePodSandbox")
-	_, err := ask(ctx, s.Plugin, "leave", func(l *loop) bool { return l.leave(s, pod.GetId()) })
+	_, err := ask[any](ctx, s.Plugin, control.Leave{Connection: s.id, ID: pod.GetId()})
 	done(&err)
 	return nil
 }
@@ -317,25 +298,22 @@ func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) err
 func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "Synchronize")
 	defer func() { done(&err) }()
-	o, err := ask(ctx, s.Plugin, "observe", func(l *loop) observed { return l.observe(s, pods, containers) })
+	o, err := ask[control.ToDo](ctx, s.Plugin, shownBy(s.id, pods, containers))
 	if err == nil {
-		err = o.err
+		err = o.Err
 	}
 	if err != nil {
 		return nil, err
 	}
 	var missed []string
-	sights := s.readWithin(ctx, o.sights)
-	if o.managed {
+	sights := s.readWithin(ctx, o.Sights)
+	if o.Managed {
 		_ = s.releaseGone(ctx) // The next round reports it.
-		missed = s.adopt(ctx, o.without, s.timeout)
+		missed = s.adopt(ctx, o.Without, s.timeout)
 	}
 	// The adoption may have used up the time. The runtime waits for twice as long.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout/2)
 	defer cancel()
-	p, err := ask(ending, s.Plugin, "Synchronize", func(l *loop) placed { return l.synchronise(s, append(o.unasked, missed...), sights) })
-	if err == nil {
-		err = p.err
-	}
-	return updatesOf(p.updates), err
+	p, err := s.place(ending, control.Synchronise{Connection: s.id, Missed: append(o.Unasked, missed...), Sights: sights})
+	return updatesOf(p.Updates), err
 }

@@ -87,7 +87,7 @@ func TestSocket(t *testing.T) {
 		t.Error("a pod that does not fit was admitted")
 	}
 	r.Stop()
-	if err := b.plugin.HangUp(t.Context()); err != nil {
+	if err := b.plugin.HangUp(); err != nil {
 		t.Fatal(err)
 	}
 

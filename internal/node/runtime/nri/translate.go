@@ -6,10 +6,12 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/mask"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/node/control"
 )
 
 // settingOf is the setting in a message. If the message has no quota, or 0, which runtimes ignore,
@@ -35,6 +37,38 @@ func settingOf(r *api.LinuxResources) (converge.Setting, error) {
 	}
 	s.Quota = node.QuotaIn(quota, period)
 	return s, nil
+}
+
+func sandboxFrom(pod *api.PodSandbox) *control.Sandbox {
+	return &control.Sandbox{ID: pod.GetId(), Pod: pod.GetUid(), Who: podName(pod), Parent: pod.GetLinux().GetCgroupParent(), Grant: handover.TextOf(pod.GetAnnotations())}
+}
+
+func containerFrom(pod *api.PodSandbox, c *api.Container) control.Container {
+	return control.Container{ID: c.GetId(), Pod: pod.GetUid(), Name: c.GetName(), Path: c.GetLinux().GetCgroupsPath()}
+}
+
+// shownBy is what a runtime shows that synchronises, without the containers that have ended.
+func shownBy(connection uint64, pods []*api.PodSandbox, containers []*api.Container) control.Synchronising {
+	shown := control.Synchronising{Connection: connection}
+	for _, pod := range pods {
+		shown.Boxes = append(shown.Boxes, sandboxFrom(pod))
+	}
+	for _, c := range containers {
+		now := control.Shown{Container: containerFrom(nil, c), Box: c.GetPodSandboxId(), CreatedAt: c.GetCreatedAt()}
+		now.Setting, now.Err = settingOf(c.GetLinux().GetResources())
+		switch c.GetState() {
+		case api.ContainerState_CONTAINER_STOPPED:
+			continue
+		case api.ContainerState_CONTAINER_CREATED:
+			now.Life = control.IsCreated
+		case api.ContainerState_CONTAINER_RUNNING:
+			now.Life = control.IsRunning
+		default:
+			now.Life = control.OfUnknownLife
+		}
+		shown.Containers = append(shown.Containers, now)
+	}
+	return shown
 }
 
 // hasCPUSet reports whether the container is pinned already.

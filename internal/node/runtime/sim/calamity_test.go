@@ -266,8 +266,7 @@ func (o *ordeal) start() {
 	kept := promise.New(time.Now)
 	a.engine = engine.New(o.disk.get(), engine.Config{
 		Store: written{a}, Encode: encode, Now: time.Now, Observer: a, Log: o.log,
-		Plan:   kept.Plan(func(s *node.State, pod request.Pod) (*node.Plan, *node.State) { return s.Plan(pod), s }),
-		Resize: kept.Resize(func(s *node.State, pod request.Pod) *node.Plan { return s.Resize(pod.UID, pod) }),
+		Reserve: func(s *node.State) *node.State { return s.WithReservations(kept.Reservations()) },
 	})
 	c := nri.Config{
 		Engine: a.engine, Pods: a, Cgroups: o.runtime.Cgroups(), Observer: a, Log: o.log, Now: time.Now, After: time.After, Dial: a.dial,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/engine"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 	"github.com/paddock-project/paddock/internal/testing/simtest"
@@ -397,7 +398,7 @@ func (o *ordeal) judge() error {
 	}
 	for _, p := range o.kubelet.Status() {
 		g, admitted := s.State.Grant(p.Pod.UID)
-		plan, _ := o.agent.Load().engine.Preview(p.Pod)
+		plan := o.agent.Load().engine.Preview(engine.Candidate{Pod: p.Pod}).Plan
 		fits := plan.Rejection == nil
 		switch {
 		case p.Ending:

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
 // exclusive is a pod that consents to moves, with memory where that is managed.
@@ -42,7 +43,7 @@ func (o *ordeal) tryMoves(from string) (answers []error) {
 		if g.Pod.UID < from || g.Moving != nil {
 			continue
 		}
-		p := s.Release(g.Pod.UID).Reserving(g).Replan(g)
+		p := scenario.Elsewhere(s, g)
 		if p.Rejection != nil {
 			continue
 		}

@@ -1,0 +1,273 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpu"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/hint"
+	"github.com/paddock-project/paddock/internal/core/layout"
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// begin finds what a kubelet has of the pod: the grant of a pod that is admitted again, also of one
+// that it rejected since, and what init containers of a pod with the same UID left
+// (Behavior.KeepsReuse).
+func (d *draft) begin() {
+	uid := d.pod.UID
+	g, _ := d.s.Grant(uid)
+	if k := d.s.past; k != nil {
+		if g == nil && k.stale != nil && k.stale.Pod.UID == uid {
+			g = k.stale
+		}
+		if k.cpusOf == uid {
+			d.reusableCPUs = k.cpus
+		}
+		if k.memoryOf == uid {
+			d.reusableMemory = k.memory
+		}
+	}
+	if g != nil && len(g.Containers) == len(d.pod.Containers) {
+		d.had = g
+	}
+	if d.had == nil && (!d.reusableCPUs.IsEmpty() || len(d.reusableMemory) > 0) {
+		d.met(FaultKeepsReuse, "")
+	}
+}
+
+// hadCPUs are the CPUs that container i has, if the pod is admitted again.
+func (d *draft) hadCPUs(i int) (cpuset.Set, bool) {
+	if d.had == nil || d.had.Containers[i].Removed || d.had.Containers[i].CPUs.IsEmpty() {
+		return cpuset.Set{}, false
+	}
+	return d.had.Containers[i].CPUs, true
+}
+
+// hadMemory are the blocks that container i has, if the pod is admitted again; of all containers
+// together the blocks of the first one that has any.
+func (d *draft) hadMemory(i int) []memory.Block {
+	switch {
+	case d.had == nil:
+		return nil
+	case i != together:
+		return d.had.Containers[i].Memory
+	}
+	for k := range d.had.Containers {
+		if blocks := d.had.Containers[k].Memory; len(blocks) > 0 {
+			return blocks
+		}
+	}
+	return nil
+}
+
+// cpuHintsAgain are the hints of a pod that is admitted again: what its containers have must be in
+// the mask. If one has not as many CPUs as it requests, nothing fits: that is so for each container
+// that shares a pool.
+func (d *draft) cpuHintsAgain(n, of int) hint.Set {
+	var own cpuset.Set
+	for i := range d.pod.Containers {
+		set, has := d.hadCPUs(i)
+		if !has || of != together && of != i {
+			continue
+		}
+		if set.Len() != d.demand.Containers[i].CPUs {
+			return hint.Set{Resource: request.CPU, Kind: hint.None, Why: fmt.Sprintf(
+				"container %s has CPUs %s and requests %d of its own", d.pod.Containers[i].Name, set, d.demand.Containers[i].CPUs)}
+		}
+		own = own.Union(set)
+	}
+	if own.Len() == n {
+		return cpu.Hints(d.s.machine, d.s.policy.CPU, own, cpuset.Set{}, n)
+	}
+	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs.Union(own), n)
+}
+
+// regenerated are the hints of blocks that are there: their NUMA nodes alone, if the blocks are
+// what is requested; else no preference.
+func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
+	none := hint.Set{Resource: request.Memory}
+	if len(blocks) != len(want) {
+		return none
+	}
+	set := hint.Set{Resource: request.Memory, Kind: hint.Fits, Copies: len(want)}
+	for _, b := range blocks {
+		if n, asked := want.Get(b.Type); !asked || n != b.Size {
+			return none
+		}
+		set.Explicit, set.Preferred = append(set.Explicit[:0], b.Nodes), b.Nodes.Len()
+	}
+	return set
+}
+
+// keepsMemory reports whether container i of a pod that is admitted again keeps its blocks.
+func (d *draft) keepsMemory(i int) bool {
+	if d.had == nil {
+		return false
+	}
+	c := &d.pod.Containers[i]
+	blocks := d.had.Containers[i].Memory
+	if len(blocks) == 0 {
+		if c.Type == request.Init {
+			d.met(FaultEndedInits, c.Name)
+			return !d.s.policy.Behavior.EndedInits
+		}
+		return false
+	}
+	d.containers[i].Memory, d.containers[i].MemoryNodes = blocks, d.had.Containers[i].MemoryNodes
+	d.reusableMemory = d.reusableMemory.After(c.Type, blocks)
+	return true
+}
+
+// pinNothing is Behavior.PinsNothing for a container that requests no memory of its own.
+func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
+	// When a pod that was admitted comes again, there is an entry, if only an empty one, but for
+	// standard init containers: theirs have ended (R-MEM-63).
+	entry := d.had != nil && d.had.Sequence > 0 && d.had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
+	if d.demand.Containers[i].MemoryBasis != NotEquivalent || entry {
+		return nil
+	}
+	d.trace.Stage = StageMemory
+	// It looks whether a set of several NUMA nodes keeps to the groups (R-MEM-36).
+	groups, single := d.usage.Serving(choice.Mask)
+	violates := choice.Mask.Len() > 1 && (!single.IsEmpty() || slices.ContainsFunc(groups, func(g mask.Mask) bool { return g != choice.Mask }))
+	if choice.HasMask && !violates {
+		d.pinned = true
+		return nil
+	}
+	d.met(FaultPinsNothing, d.pod.Containers[i].Name)
+	cause, detail := NoMemoryRoom, "no NUMA nodes are found for a request of no memory"
+	if choice.HasMask {
+		cause, detail = MemoryGroups, fmt.Sprintf("NUMA nodes %s are aligned for a request of no memory, and some of them serve memory in another group, or as single NUMA nodes", choice.Mask)
+	}
+	return d.reject(cause, &Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
+}
+
+// unread reports whether the memory of container i, or of all together, cannot be read
+// (Behavior.UnreadFractions). A pod-level budget that cannot be read is not in the demand.
+func (d *draft) unread(i int) bool {
+	if !d.s.policy.Behavior.UnreadFractions || d.demand.Path == AsPool {
+		return false
+	}
+	if i != together {
+		return d.pod.Containers[i].FractionalMemory
+	}
+	if !slices.ContainsFunc(d.pod.Containers, fractional) {
+		return false
+	}
+	d.met(FaultUnreadFractions, "")
+	return true
+}
+
+func fractional(c request.Container) bool { return c.FractionalMemory }
+
+func (d *draft) rejectUnread(container string) *Rejection {
+	d.met(FaultUnreadFractions, container)
+	return d.reject(MemoryUnread, &Rejection{
+		Container: container, Resource: request.Memory,
+		Detail: "the amount of memory has a fraction of a byte: write it in Mi or in bytes",
+	})
+}
+
+// findsEmpty reports whether a pool that can be divided counts as empty: because of huge pages that
+// no container that shares requests (Behavior.UnusedPages), or because the memory of a container
+// cannot be read (Behavior.UnreadFractions).
+func (d *draft) findsEmpty(v *Division) bool {
+	b := &d.s.policy.Behavior
+	if b.UnusedPages {
+		claims := PoolClaims(&d.pod, v.Resource)
+		for i := range claims {
+			claims[i].Indifferent = false
+		}
+		if v.Empty = layout.Divide(v.Budget, claims).Empty; v.Empty != layout.NotEmpty {
+			d.met(FaultUnusedPages, "")
+			return true
+		}
+	}
+	if i := slices.IndexFunc(d.pod.Containers, fractional); b.UnreadFractions && i >= 0 && request.IsMemory(v.Resource) {
+		d.met(FaultUnreadFractions, d.pod.Containers[i].Name)
+		return true
+	}
+	return false
+}
+
+// meetHints records what a kubelet makes of hints of memory that fits nowhere.
+func (d *draft) meetHints(of int, set *hint.Set) {
+	b := &d.s.policy.Behavior
+	switch {
+	case set.Kind == hint.None && b.PanicsAtUnknownPages:
+		name := ""
+		if of != together {
+			name = d.pod.Containers[of].Name
+		}
+		d.met(FaultPanicsAtUnknownPages, name)
+	case set.Kind == hint.Any && d.demand.Path == AsOne && b.MemoryNowhere:
+		d.met(FaultMemoryNowhere, "")
+	}
+}
+
+// goesDown rejects a pod at which the kubelet panics before it merges the hints.
+func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
+	b := &d.s.policy.Behavior
+	if b.PanicsAtUnknownPages {
+		for i := range hintSets {
+			if s := &hintSets[i]; s.Kind == hint.None && request.IsMemory(s.Resource) && d.emptyPool(request.IsMemory) == nil {
+				return d.reject(KubeletPanics, &Rejection{Container: container, Resource: s.Resource, Detail: s.Why})
+			}
+		}
+	}
+	if !b.DistancesByPosition || !d.s.policy.PreferClosest || !d.s.machine.ShortDistances() || d.s.policy.Topology == TopologySingleNUMANode {
+		return nil
+	}
+	// Two masks of a set are compared, one with a NUMA node id for which the list of distances is
+	// too short.
+	all := d.s.machine.NodeMask().Len()
+	beyond := func(s hint.Set) bool {
+		return s.Kind == hint.Fits && s.Candidates.Len() > 1 && s.Candidates.Highest() >= all
+	}
+	if !slices.ContainsFunc(hintSets, beyond) {
+		return nil
+	}
+	d.met(FaultDistancesByPosition, "")
+	return d.reject(KubeletPanics, &Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
+}
+
+// placesAnyway is where a kubelet places memory for which Place returned err.
+func (d *draft) placesAnyway(container string, err error) (mask.Mask, bool) {
+	b := &d.s.policy.Behavior
+	var short *memory.PlacementError
+	if !b.SingleOfGroup || !errors.As(err, &short) || short.Cause != memory.GroupConflict || short.Nodes.Len() != 1 {
+		return 0, false
+	}
+	d.trace.Met = append(d.trace.Met, Met{Fault: FaultSingleOfGroup, Container: container, Nodes: short.Nodes})
+	return short.Nodes, true
+}
+
+// metCPUs records which points of cpu.Behavior changed the CPUs that were taken: those without
+// which take returns others.
+func (d *draft) metCPUs(set cpuset.Set, err error, take func(cpu.Options) (cpuset.Set, error)) {
+	points := [...]struct {
+		fault Fault
+		field func(*cpu.Behavior) *bool
+	}{
+		{FaultAverageUnits, func(b *cpu.Behavior) *bool { return &b.AverageUnits }},
+		{FaultEndlessRemainder, func(b *cpu.Behavior) *bool { return &b.EndlessRemainder }},
+		{FaultSharedSubsets, func(b *cpu.Behavior) *bool { return &b.SharedSubsets }},
+	}
+	for _, p := range points {
+		without := d.s.policy.CPU
+		if field := p.field(&without.Behavior); *field {
+			*field = false
+			other, otherErr := take(without)
+			if !other.Equal(set) || (otherErr == nil) != (err == nil) {
+				d.met(p.fault, "")
+				if errors.Is(err, cpu.ErrEndless) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Purpose is why a place is reserved. It decides when the reservation is in force, and for whom.
+type Purpose int
+
+// The purposes.
+const (
+	// RoomForPod: running pods are moved so that the pod fits there. The reservation is in force
+	// until the pod has a grant, for what is free of the place: the rest becomes free as the others
+	// leave. State.Plan plans the pod there if every rule allows that.
+	RoomForPod Purpose = iota
+	// MovedTo: a running pod is about to be moved there. The reservation is in force until the move
+	// begins, for what is free of the place.
+	MovedTo
+	// OnItsWay: the grant was made elsewhere for a pod that is bound to the Kubernetes node and has
+	// not started. The reservation is in force until the pod has a grant, and while all of the
+	// place is free: otherwise the pod cannot get it. It does not count for pods whose own grant
+	// was made elsewhere as well (PlanGrant).
+	OnItsWay
+)
+
+// Reservation keeps a place for one pod: no other pod gets what is free of it. It takes nothing
+// from a grant, and whoever reserves decides how long.
+type Reservation struct {
+	// Grant is the place. Its pod is the one that it is kept for; a place without a pod's UID is
+	// kept from every pod.
+	Grant *Grant
+	Why   Purpose
+}
+
+// reserved is what a state has reserved; it is never changed.
+type reserved struct {
+	list []Reservation
+	// all is what is left for pods without a reservation; nil: it is computed for each plan.
+	all *offer
+}
+
+// offer is what a pod can get in a state: what is free of the Kubernetes node, but for what is kept
+// for other pods.
+type offer struct {
+	shared  cpuset.Set
+	usage   memory.Usage
+	devices device.Usage
+	kept    []kept
+}
+
+// kept is what is free of a reservation that is in force.
+type kept struct {
+	pod     string // namespace/name
+	why     Purpose
+	cpus    cpuset.Set
+	blocks  []memory.Block
+	devices []device.Assigned
+}
+
+// WithReservations is the state with these reservations in place of those that it has. Where two of
+// them are about the same, the first one has it. The generation stays, and nothing is assigned:
+// reservations are not a part of what a Kubernetes node keeps over a restart. The same
+// reservations make no new state.
+func (s *State) WithReservations(list []Reservation) *State {
+	if s.reserved == nil && len(list) == 0 || s.reserved != nil && s.reserved.all != nil && slices.Equal(s.reserved.list, list) {
+		return s
+	}
+	n := *s
+	if n.reserved = nil; len(list) > 0 {
+		n.reserved = &reserved{list: slices.Clone(list)}
+		all := n.offerTo("", OnItsWay)
+		n.reserved.all = &all
+	}
+	return &n
+}
+
+// Reservations are those of WithReservations. The slice is the state's own.
+func (s *State) Reservations() []Reservation {
+	if s.reserved == nil {
+		return nil
+	}
+	return s.reserved.list
+}
+
+// Reserved is how many reservations for a purpose are in force.
+func (s *State) Reserved(why Purpose) int {
+	n := 0
+	for _, k := range s.offerTo("", OnItsWay).kept {
+		if k.why == why {
+			n++
+		}
+	}
+	return n
+}
+
+// offerTo is what a pod can get, besides what is reserved for others for purposes up to most.
+func (s *State) offerTo(uid string, most Purpose) offer {
+	o := offer{shared: s.shared, usage: s.usage, devices: s.devices}
+	if s.reserved == nil {
+		return o
+	}
+	own := func(r Reservation) bool { return uid != "" && r.Grant.Pod.UID == uid }
+	if s.reserved.all != nil && most == OnItsWay && !slices.ContainsFunc(s.reserved.list, own) {
+		return *s.reserved.all
+	}
+	for _, r := range s.reserved.list {
+		if r.Why <= most && !own(r) && s.inForce(r) {
+			o.keep(r)
+		}
+	}
+	return o
+}
+
+// inForce reports whether the pod of a reservation still needs it.
+func (s *State) inForce(r Reservation) bool {
+	g, there := s.Grant(r.Grant.Pod.UID)
+	switch {
+	case r.Grant.Pod.UID == "":
+		return true
+	case r.Why == MovedTo:
+		return there && g.Moving == nil && !g.SameAssignments(r.Grant)
+	}
+	return !there
+}
+
+// keep takes what is free of a reservation out of the offer.
+func (o *offer) keep(r Reservation) {
+	g, next := r.Grant, *o
+	k := kept{pod: g.Pod.ID(), why: r.Why, cpus: g.CPUs().Intersection(o.shared)}
+	next.shared = o.shared.Difference(k.cpus)
+	whole := k.cpus.Equal(g.CPUs())
+	for _, b := range g.Charged() {
+		if !next.usage.Fits(b.Nodes, request.Amounts{{Resource: b.Type, Value: b.Size}}) {
+			whole = false
+			continue
+		}
+		k.blocks = append(k.blocks, b)
+		next.usage = next.usage.Charge(k.blocks[len(k.blocks)-1:], nil)
+	}
+	for _, h := range g.Devices() {
+		free := device.Assigned{Resource: h.Resource}
+		for _, id := range h.IDs {
+			if _, is := slices.BinarySearch(next.devices.Free(h.Resource), id); is {
+				free.IDs = append(free.IDs, id)
+			}
+		}
+		whole = whole && len(free.IDs) == len(h.IDs)
+		if taken, err := next.devices.Take(free.Resource, free.IDs); err == nil && len(free.IDs) > 0 {
+			next.devices, k.devices = taken, append(k.devices, free)
+		}
+	}
+	if r.Why == OnItsWay && !whole {
+		return
+	}
+	next.kept = slices.Concat(o.kept, []kept{k}) // Other offers share what was kept before.
+	*o = next
+}
+
+// without is what is left of the Kubernetes node when an admission has taken its part of an offer:
+// what is kept for others is free again.
+func (o *offer) without(shared cpuset.Set, usage memory.Usage, devices device.Usage) (cpuset.Set, memory.Usage, device.Usage) {
+	for _, k := range o.kept {
+		shared, usage, devices = shared.Union(k.cpus), usage.Release(k.blocks), returnDevices(devices, k.devices)
+	}
+	return shared, usage, devices
+}
+
+// room is the place that is reserved for a pod for which others are moved; nil: none is.
+func (s *State) room(uid string) *Grant {
+	if s.reserved != nil {
+		for _, r := range s.reserved.list {
+			if r.Why == RoomForPod && uid != "" && r.Grant.Pod.UID == uid {
+				return r.Grant
+			}
+		}
+	}
+	return nil
+}
+
+// aboutToMove reports whether the pod of a grant is to be moved and has not begun to.
+func (s *State) aboutToMove(uid string) bool {
+	return s.reserved != nil && slices.ContainsFunc(s.reserved.list, func(r Reservation) bool {
+		return r.Why == MovedTo && r.Grant.Pod.UID == uid && s.inForce(r)
+	})
+}
+
+// forMove is what the pod of a grant can be moved to. The place of a move that has a reservation is
+// the pod's own: then nothing else counts, since the moves of a set make room for each other.
+func (s *State) forMove(uid string) offer {
+	if s.aboutToMove(uid) {
+		return offer{shared: s.shared, usage: s.usage, devices: s.devices}
+	}
+	return s.offerTo(uid, OnItsWay)
+}
+
+// keptFrom is why a pod cannot have CPUs: they are reserved for another one.
+func (o *offer) keptFrom(cpus cpuset.Set) error {
+	for _, k := range o.kept {
+		if both := k.cpus.Intersection(cpus); !both.IsEmpty() {
+			return broken("CPUs %s are %s%s", both, reservedFor, k.pod)
+		}
+	}
+	return nil
+}
+
+// checkReserved proves that nothing is kept that a grant has, and nothing twice.
+func (s *State) checkReserved() error {
+	if s.reserved == nil {
+		return nil
+	}
+	o := s.offerTo("", OnItsWay)
+	free, usage := s.shared, s.usage
+	for _, k := range o.kept {
+		if !free.Contains(k.cpus) {
+			return broken("CPUs %s are %s%s and assigned, or reserved for another pod", k.cpus.Difference(free), reservedFor, k.pod)
+		}
+		free, usage = free.Difference(k.cpus), usage.Charge(k.blocks, nil)
+		for _, b := range k.blocks {
+			if over := usage.Overdrawn(b.Nodes, b.Type); over > 0 {
+				return broken("%s on NUMA nodes %s is %s%s, and %s of it is not free", amountText(b.Type, b.Size), b.Nodes, reservedFor, k.pod, amountText(b.Type, over))
+			}
+		}
+	}
+	shared, left, devices := o.without(o.shared, o.usage, o.devices)
+	if !o.shared.Equal(free) || !shared.Equal(s.shared) || !o.usage.Equal(usage) || !left.Equal(s.usage) || !devices.Equal(s.devices) {
+		return broken("what pods can get is not what is free without what is reserved")
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Residue is a part of what a kubelet has assigned and no grant explains. What is free of a state
+// is free with its residue: grants, residue and what is free make up the machine, for CPUs by id
+// and for bytes by NUMA node and size (Check). It is empty where Paddock decides.
+type Residue struct {
+	// Cause is the fault that left it, Pod the pod at which that happened, as "namespace/name";
+	// NoFault and empty where that is not known.
+	Cause Fault
+	Pod   string
+	// CPUs are assigned to no pod and not free.
+	CPUs cpuset.Set
+	// Twice are CPUs that a pod has and that are also another pod's, reserved or free.
+	Twice cpuset.Set
+	// Memory is what the accounting has beyond the grants; bytes below zero are assigned and not
+	// accounted for.
+	Memory []memory.Excess
+}
+
+// String is how an account names the entry.
+func (r Residue) String() string {
+	if r.Pod == "" {
+		return "left of no pod that is known"
+	}
+	return fmt.Sprintf("left of %s (%s)", r.Pod, r.Cause)
+}
+
+func (r *Residue) isEmpty() bool {
+	return r.CPUs.IsEmpty() && r.Twice.IsEmpty() && len(r.Memory) == 0
+}
+
+// past is what a kubelet keeps between admissions beside its assignments. It ends with the
+// kubelet's restart, but for stale.
+type past struct {
+	// cpus and memory are what init containers left, of the pods that were served last
+	// (Behavior.KeepsReuse).
+	cpusOf, memoryOf string
+	cpus             cpuset.Set
+	memory           memory.Reuse
+	// stale is what a pod has that was rejected, until the next one comes or goes
+	// (Behavior.KeepsRejected); nil: nothing.
+	stale *Grant
+}
+
+// left is what an admission leaves in a kubelet.
+type left struct {
+	// on is the state that the pod was planned on: the base after the kubelet's sweep.
+	on      *State
+	past    past
+	shared  cpuset.Set
+	usage   memory.Usage
+	devices device.Usage
+}
+
+// swept is the state after a kubelet released what is left of a rejected pod: it does so when the
+// next pod comes or goes. A pod that is admitted again finds what it has.
+func (s *State) swept(comes string) *State {
+	if s.past == nil || s.past.stale == nil || s.past.stale.Pod.UID == comes && comes != "" {
+		return s
+	}
+	n, k := *s, *s.past
+	g := k.stale
+	k.stale = nil
+	n.past = &k
+	n.shared = s.shared.Union(g.CPUs()).Intersection(s.sharable())
+	n.usage = s.usage.Release(g.Charged())
+	n.devices = returnDevices(s.devices, g.Devices())
+	n.settle(&g.Pod, nil)
+	return &n
+}
+
+// Swept is the state after a kubelet's sweep: nothing is left of a rejected pod.
+func (s *State) Swept() *State { return s.swept("") }
+
+// leaves is what the kubelet has after the draft, which is not used for anything else.
+func (d *draft) leaves(rejected bool) *left {
+	l := &left{on: d.s}
+	l.shared, l.usage, l.devices = d.without(d.shared, d.usage, d.devices)
+	if d.s.past != nil {
+		l.past = *d.s.past
+	}
+	b := &d.s.policy.Behavior
+	if d.served && b.KeepsReuse {
+		l.past.cpusOf, l.past.cpus = d.pod.UID, d.reusableCPUs
+	}
+	if d.pinned && b.KeepsReuse {
+		l.past.memoryOf, l.past.memory = d.pod.UID, d.reusableMemory
+	}
+	l.past.stale = nil
+	if rejected {
+		l.past.stale = d.stale()
+	}
+	return l
+}
+
+// stale is what the pod of a draft that ended with a rejection has in the kubelet: what it was
+// given, and else what it had. Its sequence is 0 if it was never admitted. It is nil if that is
+// nothing.
+func (d *draft) stale() *Grant {
+	g := &Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, Containers: slices.Clone(d.containers)}
+	if d.had != nil {
+		g.Sequence = d.had.Sequence
+		g.keep(d.had)
+	}
+	if !g.OwnsAnything() || !d.s.policy.Behavior.KeepsRejected {
+		return nil
+	}
+	return g
+}
+
+// keep adds what the pod had and was not given again: a kubelet changes no entry then, also if the
+// pod goes another path than when it was admitted.
+func (g *Grant) keep(had *Grant) {
+	if g.Pool.IsEmpty() {
+		g.Pool = had.Pool
+	}
+	if len(g.PoolMemory) == 0 {
+		g.PoolMemory = had.PoolMemory
+	}
+	for i := range g.Containers {
+		c, old := &g.Containers[i], &had.Containers[i]
+		if c.CPUs.IsEmpty() {
+			c.CPUs = old.CPUs
+		}
+		if len(c.Memory) == 0 {
+			c.Memory, c.MemoryNodes = old.Memory, old.MemoryNodes
+		}
+		c.Devices = old.Devices
+	}
+}
+
+// applyAs is Apply for a plan that was made with a Behavior.
+func (s *State) applyAs(p *Plan) (*State, error) {
+	l := p.left
+	if p.Grant == nil && l.past.stale == nil {
+		n := *l.on
+		n.past = &l.past
+		return &n, nil
+	}
+	if s.generation >= MaxGeneration {
+		return nil, fmt.Errorf("%w: %d is the last", ErrExhausted, s.generation)
+	}
+	n := l.on.next()
+	n.past, n.shared, n.usage, n.devices = &l.past, l.shared, l.usage, l.devices
+	_, known := l.on.Grant(p.Pod.UID)
+	switch {
+	case p.Grant != nil:
+		n.grants = l.on.grants.with(p.Grant)
+	case known:
+		n.grants = l.on.grants.without(p.Pod.UID)
+	}
+	n.settle(&p.Pod, p.Trace.Met)
+	return n, nil
+}
+
+// Residue is what the grants do not explain, with what is left of a rejected pod at the end.
+func (s *State) Residue() []Residue {
+	if s.past == nil || s.past.stale == nil {
+		return s.residue
+	}
+	g := s.past.stale
+	nothing := memory.NewUsage(s.capacity)
+	return append(slices.Clip(s.residue), Residue{
+		Cause: FaultKeepsRejected, Pod: g.Pod.ID(), CPUs: g.CPUs(), Memory: nothing.Charge(g.Charged(), nil).Beyond(nothing),
+	})
+}
+
+// Stale is what is left of a rejected pod in a kubelet until the next pod comes or goes; nil:
+// nothing.
+func (s *State) Stale() *Grant {
+	if s.past == nil {
+		return nil
+	}
+	return s.past.stale
+}
+
+// As is Paddock's state as that of a kubelet with the behavior. It never returns to Paddock, whose
+// states have no residue; PlanAs is Paddock's answer there.
+func (s *State) As(b Behavior) *State {
+	n := *s
+	n.policy = s.policy.As(b)
+	n.settle(&request.Pod{}, nil)
+	return &n
+}
+
+// Restarted is the state after the restart of a kubelet with the same configuration: what it kept
+// for its pods beside their assignments is gone.
+func (s *State) Restarted() *State {
+	if s.past == nil {
+		return s
+	}
+	n := *s
+	n.past = nil
+	if s.past.stale != nil {
+		n.past = &past{stale: s.past.stale}
+	}
+	return &n
+}
+
+// RestartedWith is Restarted with another policy. The error is that of Restore for a grant that is
+// not valid under the policy. A state with a residue keeps it; a kubelet that checks its files does
+// not start on it.
+func (s *State) RestartedWith(p Policy) (*State, error) {
+	n := s.Restarted()
+	if len(n.residue) > 0 {
+		with := *n
+		with.policy = p
+		return &with, nil
+	}
+	restored, err := Restore(s.machine, p, n.Grants())
+	if err != nil {
+		return nil, err
+	}
+	if restored, err = restored.WithDevices(s.devices.Inventory()); err != nil {
+		return nil, err
+	}
+	if restored.past = n.past; n.past != nil {
+		restored.shared = restored.shared.Difference(n.past.stale.CPUs())
+		restored.usage = restored.usage.Charge(n.past.stale.Charged(), nil)
+	}
+	return restored, nil
+}
+
+// unexplained is what the state has beyond its grants and what is left of a rejected pod, as one
+// entry.
+func (s *State) unexplained() Residue {
+	var once, twice cpuset.Builder
+	fresh := memory.NewUsage(s.capacity)
+	add := func(set cpuset.Set) {
+		for id := range set.All() {
+			if once.Has(id) {
+				twice.Add(id)
+			}
+		}
+		once.AddSet(set)
+	}
+	hold := func(g *Grant) {
+		add(g.everything())
+		fresh = fresh.Charge(g.Charged(), nil)
+	}
+	for g := range s.grants.all() {
+		hold(g)
+	}
+	if stale := s.Stale(); stale != nil {
+		hold(stale)
+	}
+	add(s.shared.Union(s.policy.ReservedCPUs))
+	r := Residue{Memory: s.usage.Beyond(fresh)}
+	if s.policy.StaticCPU {
+		r.CPUs, r.Twice = s.machine.AllCPUs().Difference(once.Set()), twice.Set()
+	}
+	return r
+}
+
+// everything are all CPUs of the pod. A kubelet can cut slices out of a pool that are not in it
+//
+func (g *Grant) everything() cpuset.Set {
+	set := g.CPUs()
+	for i := range g.Containers {
+		set = set.Union(g.Containers[i].CPUs)
+	}
+	return set
+}
+
+// settle makes the residue that of the state, after a change at a pod and with the faults of its
+// decision. What is not explained any more by earlier entries is the pod's.
+func (s *State) settle(pod *request.Pod, met []Met) {
+	if s.policy.Behavior == (Behavior{}) {
+		return
+	}
+	now := s.unexplained()
+	var entries []Residue
+	for _, r := range s.residue {
+		r.CPUs, r.Twice = r.CPUs.Intersection(now.CPUs), r.Twice.Intersection(now.Twice)
+		now.CPUs, now.Twice = now.CPUs.Difference(r.CPUs), now.Twice.Difference(r.Twice)
+		r.Memory, now.Memory = memory.Shared(r.Memory, now.Memory)
+		if !r.isEmpty() {
+			entries = append(entries, r)
+		}
+	}
+	if !now.isEmpty() {
+		now.Cause, now.Pod = causeOf(met), pod.ID()
+		if now.Cause == NoFault && len(s.residue) > 0 {
+			now.Cause, now.Pod = s.residue[0].Cause, s.residue[0].Pod
+		}
+		entries = append(entries, now)
+	}
+	s.residue = entries
+}
+
+// causeOf is the fault, of those that a decision met, that leaves a residue.
+func causeOf(met []Met) Fault {
+	for _, m := range met {
+		switch m.Fault {
+		case FaultAdmitsAgain, FaultKeepsReuse, FaultAverageUnits, FaultSingleOfGroup, FaultEndedInits:
+			return m.Fault
+		default:
+		}
+	}
+	return NoFault
+}
+
+// checkResidue proves that the residue is what the grants do not explain, and that it is empty
+// where Paddock decides.
+func (s *State) checkResidue() error {
+	if s.policy.Behavior == (Behavior{}) {
+		if len(s.residue) > 0 || s.past != nil {
+			return broken("it has a residue, %s, where Paddock decides", s.Residue()[0])
+		}
+		return nil
+	}
+	now := s.unexplained()
+	var cpus, twice cpuset.Set
+	usage := s.usage.Less(now.Memory)
+	for _, r := range s.residue {
+		if r.isEmpty() || cpus.Intersects(r.CPUs) {
+			return broken("its residue has an entry without an amount, or CPUs %s twice: %s", cpus.Intersection(r.CPUs), r)
+		}
+		cpus, twice = cpus.Union(r.CPUs), twice.Union(r.Twice)
+		usage = usage.Plus(r.Memory)
+	}
+	switch {
+	case !cpus.Equal(now.CPUs):
+		return broken("its residue has CPUs %q, and grants and free CPUs leave %q", cpus, now.CPUs)
+	case !twice.Equal(now.Twice):
+		return broken("its residue has CPUs %q as assigned twice, and %q are", twice, now.Twice)
+	case !usage.Equal(s.usage):
+		return broken("the memory accounting is not the sum of the grants and the residue")
+	}
+	return nil
+}

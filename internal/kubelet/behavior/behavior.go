@@ -1,0 +1,103 @@
+// Package behavior knows where each version of the kubelet decides otherwise than Paddock: it fills
+// a node.Behavior for a version of Kubernetes.
+//
+// The table has one row for each field, with the versions that have the fault or rule. The planner
+// reads the fields (core/node), and package quirk has the words. A version that is added is a
+// column of the table; a fault that a version mends is one bound.
+//
+// Feature gates take no part: where a rule depends on a gate, the policy has it (node.Policy), and
+// a pod that no rule applies to has another kind.
+//
+// The source of the bounds is docs/rules/quirks.md, which names the case that was run or the code
+// that was read. Only versions of which every field is known are here.
+package behavior
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// Version is a release of Kubernetes 1.
+type Version struct{ Minor, Patch int }
+
+// V136 is the kubelet whose answers are recorded in testdata/golden.
+func V136() Version { return Version{36, 3} }
+
+// String is "1.36.3".
+func (v Version) String() string { return fmt.Sprintf("1.%d.%d", v.Minor, v.Patch) }
+
+func (v Version) before(w Version) bool {
+	return v.Minor < w.Minor || v.Minor == w.Minor && v.Patch < w.Patch
+}
+
+// Parse reads "1.36.3", also with a v in front. Without a patch it is the first one.
+func Parse(text string) (Version, error) {
+	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] != "1" {
+		return Version{}, fmt.Errorf("%q is no version of Kubernetes: want 1.MINOR or 1.MINOR.PATCH", text)
+	}
+	var numbers [2]int
+	for i, part := range parts[1:] {
+		n, err := strconv.ParseUint(part, 10, 16)
+		if err != nil {
+			return Version{}, fmt.Errorf("%q is no version of Kubernetes: %q is not a number", text, part)
+		}
+		numbers[i] = int(n)
+	}
+	return Version{numbers[0], numbers[1]}, nil
+}
+
+// row is one field of the behavior and the versions that have it.
+type row struct {
+	field func(*node.Behavior) *bool
+	// since is the first version, until the first one without it again; the zero Version: no bound.
+	since, until Version
+}
+
+func table() []row {
+	managers := Version{36, 0} // KEP-5526: pods have pools, with gate PodLevelResourceManagers.
+	return []row{
+		{field: func(b *node.Behavior) *bool { return &b.AdmitsAgain }},
+		{field: func(b *node.Behavior) *bool { return &b.CoresWithoutOwn }, until: Version{37, 0}},
+		{field: func(b *node.Behavior) *bool { return &b.EndedInits }},
+		{field: func(b *node.Behavior) *bool { return &b.KeepsReuse }},
+		{field: func(b *node.Behavior) *bool { return &b.KeepsRejected }},
+		{field: func(b *node.Behavior) *bool { return &b.PinsNothing }, since: managers, until: Version{37, 0}},
+		{field: func(b *node.Behavior) *bool { return &b.LateDevices }, since: managers},
+		{field: func(b *node.Behavior) *bool { return &b.PanicsAtUnknownPages }},
+		{field: func(b *node.Behavior) *bool { return &b.UnusedPages }, since: managers},
+		{field: func(b *node.Behavior) *bool { return &b.MemoryNowhere }},
+		{field: func(b *node.Behavior) *bool { return &b.SingleOfGroup }},
+		{field: func(b *node.Behavior) *bool { return &b.UnreadFractions }},
+		{field: func(b *node.Behavior) *bool { return &b.InitMemoryAnywhere }},
+		{field: func(b *node.Behavior) *bool { return &b.DistancesByPosition }},
+		{field: func(b *node.Behavior) *bool { return &b.GivenUnaligned }},
+		{field: func(b *node.Behavior) *bool { return &b.CPU.AverageUnits }},
+		{field: func(b *node.Behavior) *bool { return &b.CPU.SharedSubsets }},
+		{field: func(b *node.Behavior) *bool { return &b.CPU.EndlessRemainder }},
+	}
+}
+
+// Of is how a kubelet of the version decides. The error names the versions that are known.
+func Of(v Version) (node.Behavior, error) {
+	if v.before(Version{36, 0}) || !v.before(Version{38, 0}) {
+		return node.Behavior{}, fmt.Errorf("it is not known how kubelet %s decides: want 1.36 or 1.37", v)
+	}
+	return fill(v), nil
+}
+
+// Kubelet136 is Of for the recorded kubelet.
+func Kubelet136() node.Behavior { return fill(V136()) }
+
+func fill(v Version) node.Behavior {
+	var b node.Behavior
+	for _, r := range table() {
+		if !v.before(r.since) && (r.until == Version{} || v.before(r.until)) {
+			*r.field(&b) = true
+		}
+	}
+	return b
+}

@@ -1,0 +1,48 @@
+package control
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+)
+
+// BenchmarkStep is one event on a node with that many containers, each of a pod of its own: one
+// that writes nothing, one that writes one record, and a round. The difference of the first two is
+// what it costs that the earlier loop stays as it was.
+func BenchmarkStep(b *testing.B) {
+	for _, containers := range []int{10, 1000, 5000} {
+		w := newWorld(b)
+		shows := Synchronising{Connection: w.connection}
+		for i := range containers {
+			uid := fmt.Sprint("p-", i)
+			next, err := w.state.Apply(w.state.Plan(podOf(uid, 0)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			w.apply(next)
+			shows.Boxes = append(shows.Boxes, &Sandbox{ID: "box-" + uid, Pod: uid, Who: uid})
+			shows.Containers = append(shows.Containers, Shown{
+				Container: Container{ID: "c-" + uid, Name: "app", Path: uid}, Box: "box-" + uid, Life: IsRunning,
+				Setting: converge.Setting{CPUs: w.state.SharedCPUs()},
+			})
+		}
+		w.looks = 1 << 60
+		w.step(shows)
+		w.step(Synchronise{Connection: w.connection})
+		w.now = w.now.Add(time.Minute)
+		for name, of := range map[string]Occurrence{
+			"reads":  Glance{w.connection},
+			"writes": Started{w.connection, shows.Boxes[0], Container{ID: "c-p-0", Pod: "p-0", Name: "app"}},
+			"round":  Round{},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, containers), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					Step(w.loop, Event{Engine: w.engine(), Of: of}, w.now)
+				}
+			})
+		}
+	}
+}

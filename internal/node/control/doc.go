@@ -1,0 +1,150 @@
+// Package control is the control loop of a node, as a value: Step takes a loop, an event and the
+// time, and returns the next loop and the actions that the event leads to. It has no goroutine, no
+// clock and no lock, reads nothing and waits for nothing. What it must know of the engine comes
+// with the event. Package runtime/nri feeds the events and carries the actions out.
+//
+//	Event   a request of the runtime, which is waited for if it has a number; the outcome of a job or
+//	        of an update; a time that has come; a change of the connection
+//	Action  an answer; a job (write, read cgroups, list pods, plan, write quotas, prove a step of a
+//	        move), whose outcome is an event; an update for the runtime; a line of the log, a number
+//	        for the metrics, a notice; the time of the next Timer; the end of the connection
+//	Loop    a record for each container: what it has, what was sent for it, and its phase. A record
+//	        for each pod: its last rejection, its resize, its move. The mode of the connection, and
+//	        why it is to end. What is under way: replies, one update, jobs by name, a set of moves
+//
+// A Step never changes the loop that it was given: it copies the records that it changes, and the
+// part of a map that has them. So every history of requests, crashes, delays and lost updates is a
+// list of events, and a test can go back to any moment of it.
+//
+// The time of a Step grows with the number of containers and not with its square: see Wanted of
+// package converge.
+//
+// # What waits, and for how long
+//
+//	a hook            until Config.Timeout or half of the runtime's own timeout, whichever is less. Then it
+//	                  fails with the reason, and the kubelet tries again. This includes the time until the
+//	                  loop answers: an answer that comes later is taken back (Undelivered). A durable pod
+//	                  needs neither the disk nor the source of pods: it is answered within milliseconds
+//	the devices of    half of the hook's time, at the same time as the source of pods, and only for a pod that
+//	others            requests devices. Then the kubelet tries again, or, under a policy that admits pods that are
+//	                  not aligned, the pod is admitted without its devices, and keeps the reason for its account
+//	a job             Config.Timeout for the source of pods, Config.Period for the disk
+//	an unsolicited    as long as the runtime sends no other request, because the update has the runtime's lock. If
+//	update            other requests come, 10 s. Then the connection is closed, and the runtime synchronises the next one
+//	a connection      15 s until the runtime synchronises; then the next attempt, at most 1 s later
+//	the end of a      until the runtime has not asked for 250 ms. After 3 s, creations and resizes fail, so that
+//	connection        the kubelet repeats them on the next connection, and a pause of 25 ms is enough; after 8 s
+//	                  it ends when no request is open, after 15 s in any case (link.go)
+//	an update for a   5 s for a reply that takes it, and then for the end of all creations that are under way,
+//	reply             2 minutes at most. Then the connection is closed
+//	a difference      until it was seen in two comparisons, 2 s apart (verify.go). Then the container is reported
+//	                  as unverified; it is updated from the first comparison on
+//
+// # The phases of a container
+//
+//	creating   the reply is given; an update may not reach the container until it runs
+//	updating   a reply or an update that changes it is under way
+//	unknown    something under way failed, or its outcome is open
+//	settled    it has the setting that the loop has noted
+//
+// While a container is not settled, it counts as having every setting that it had and every setting
+// that was sent for it. So no container is created on, or moved to, CPUs that another one may still
+// own, and no container gets CPUs of its own that another one may still use. If no update in the
+// same reply is certain to make room, the creation fails, and the kubelet tries again.
+//
+// This depends on two properties of containerd and CRI-O. They ask, and apply the reply, under one
+// lock, so the next request proves that the last reply was applied. And an unsolicited update waits
+// for that lock, so it may be applied after a reply that was decided later. The CPUs in the update
+// stay counted until it has landed.
+//
+// # Release
+//
+// A grant ends when its pod is gone from the source and no container of the pod runs. If the source
+// does not know the pod, the grant ends some time after the sandbox was removed, if no new sandbox
+// followed. The loop checks this after a pod ends, before a pod is rejected, and before it answers
+// a runtime that synchronises. If the source does not answer when a pod is about to be rejected,
+// the pod is not rejected: the sandbox fails, and the kubelet tries again.
+//
+// # Rejections
+//
+// A pod, or a resize, that was rejected is rejected again without a plan while it asks for the same
+// and the engine's version is the same. Where places can be kept for pods, that lasts 20 s: the
+// engine notices the end of a reservation at its next Tick, and a pod that was left alone may be
+// moved by then.
+//
+// # Resizes
+//
+// A resize is decided by the engine, durable before the answer, and from then on a part of the
+// state. The comparison gives each container what it should have: in the reply to the kubelet's own
+// change of the container, in later replies and rounds, or, after a crash, at the next start. Until
+// then a container that grows has less than its grant, and no container gets CPUs that a shrinking
+// one has not left. The loop leaves a container with CPUs of its own to the kubelet for 5 s after
+// the decision: the kubelet changes it in any case.
+//
+// The kubelet writes the pod's CFS quota after our answer, even if the pod should have none. So the
+// quota of a pod that is being resized is read four times a second.
+//
+// # Runtimes that take no unsolicited updates
+//
+// An unsolicited update can hang a runtime whose NRI is older than 0.12.1. Such a runtime gets its
+// updates in replies. If it sends no request for some seconds while an update waits, the connection
+// is closed: the reply to the next Synchronize contains the update.
+//
+// # Moves
+//
+// A pod is being moved if its grant has two places in the published state (docs/rules/moves.md).
+// The state does not contain the progress of a move: the record of the pod has its step. Everything
+// above works on the state with the pods in their steps as for any other change: what a container
+// should have, which containers are in its way, and in which order.
+//
+//	widened    the old CPUs, the memory nodes of both places. It lasts for Config.Notice at least
+//	switched   the new CPUs, as soon as no other container may still run on them
+//	narrowed   the memory nodes of the new place. Then the state gets the new place alone
+//	returned   the old CPUs and memory nodes, if a step fails. Then the state gets the old place alone
+//
+// A step ends when every container of the pod is settled with the step's setting, and its cgroup
+// shows that, after "narrowed" also memory.numa_stat. A step has 30 s, and 4 s more for each GiB of
+// memory that moves:
+//
+//	a stalled write of a cgroup      the update waits in the runtime, for 10 s at most if other requests come. After the
+//	                                 time of the step the move is returned; the containers that cannot be updated keep
+//	                                 both places assigned until they are
+//	a lost update                    the next round sends it again
+//	pages that stay where they are   the step does not end, and the move is returned
+//	a container that ends            the others decide; one that starts meanwhile gets the setting of the step
+//	a pod that ends                  its grant is released with both places
+//	a state that cannot be written   begin: nothing changes. end: each round tries again; both places stay assigned
+//	a restart of the agent           the state has both places. The move goes on from "widened", or from "switched" if a
+//	                                 container has CPUs of the new place alone
+//	a restart of the Kubernetes node the same, without containers: the new place is free of the old, and the pod gets it
+//	a missing connection             nothing moves; the time of the step runs
+//
+// While a pod is being moved, its containers can have the CPUs of either place, so no other pod
+// gets any of them. There is one set of moves at a time, and only with a runtime that takes
+// unsolicited updates.
+//
+// # Containers that the runtime does not report
+//
+// A runtime does not ask about a container that it creates between two connections. containerd
+// delays a synchronisation until no creation is under way, so Synchronize shows the container.
+// CRI-O synchronises while it creates containers, and does not show those. So the loop also learns
+// containers from the requests that follow their creation. A container that is learned counts as
+// running everywhere until its cgroup is read.
+//
+// Whatever the records have, Inspect compares what runs each Config.Period: the kubelet lists the
+// containers, and the kernel shows their settings. Containers that are unknown or wrong are updated
+// as after a synchronisation. Status.Verified has those that stay wrong.
+//
+// # A process that is stopped
+//
+// The loop expects a pulse each second. One that is late by 2 s or more means that the process did
+// not run. If the connection ends then, the runtime has closed it because no answer came, and the
+// time without Paddock began when the process stopped.
+//
+// # Another manager
+//
+// A container that is created with a cpuset belongs to another manager, usually the kubelet's
+// static policy. While there is such a container, Paddock does not manage the node: requests are
+// answered, nothing is changed, and Status has the reason. When the last one is gone, the runtime
+// is asked to synchronise again.
+package control

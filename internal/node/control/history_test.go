@@ -1,0 +1,123 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+	"github.com/paddock-project/paddock/internal/testing/golden"
+	"github.com/paddock-project/paddock/internal/testing/scenario"
+)
+
+// TestScenarios plays the files in testdata. The answer to a command is where each container runs.
+func TestScenarios(t *testing.T) {
+	golden.Scenarios(t, "testdata/*.txt", func(t *testing.T, script golden.Script) {
+		w := newWorld(t)
+		script.Play(func(c scenario.Command) []string { return w.command(c.Name, c.Args) })
+		w.rest()
+		if wrong := w.atRest(); len(wrong) > 0 {
+			t.Errorf("at rest: %s", strings.Join(wrong, "; "))
+		}
+	})
+}
+
+// rest lets everything happen that is under way.
+func (w *world) rest() {
+	w.lose, w.holds, w.mayUpdate = 0, false, true
+	if w.connection == 0 {
+		w.connect()
+	}
+	w.report()
+	w.wait(5 * time.Minute) // Updates that are owed wait 2 minutes for a creation.
+}
+
+// TestHistories: pods come, go, are resized and moved, updates get lost and outcomes come late, the
+// agent and its connection end at any moment, and other processes write to cgroups. No message
+// brings two containers together of which one owns its CPUs, every Step leaves the loop that it was
+// given as it was, and in the end everything runs where it should. A history that fails is printed
+// as a scenario: put it into a file of testdata.
+func TestHistories(t *testing.T) {
+	steps := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var script []string
+		w := newWorld(t)
+		w.looks = 23
+		do := func(line string) {
+			script = append(script, line)
+			words := strings.Fields(line)
+			w.command(words[0], words[1:])
+			if err := w.checker.Err(); err != nil {
+				t.Fatalf("%v\n\n%s\n", err, strings.Join(script, "\n\n"))
+			}
+		}
+		for range rapid.IntRange(1, 25).Draw(t, "commands") {
+			do(drawCommand(t))
+		}
+		w.rest()
+		if wrong := w.atRest(); len(wrong) > 0 {
+			t.Fatalf("at rest: %s\n\n%s\n", strings.Join(wrong, "; "), strings.Join(script, "\n\n"))
+		}
+		steps += w.steps
+	})
+	if steps == 0 {
+		t.Error("nothing happened")
+	}
+}
+
+func drawCommand(t *rapid.T) string {
+	pod := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "pod")
+	cpus := rapid.IntRange(0, 3).Draw(t, "CPUs")
+	return rapid.SampledFrom([]string{
+		fmt.Sprintf("run %s %d", pod, cpus), fmt.Sprintf("run %s %d", pod, cpus), fmt.Sprintf("create %s %d", pod, cpus),
+		"report", "again " + pod, "stop " + pod, "end " + pod, fmt.Sprintf("resize %s %d", pod, cpus), "move " + pod,
+		"drift " + pod + " " + rapid.SampledFrom([]string{"0-7", "1-2", "4", "2,5-6"}).Draw(t, "list"),
+		fmt.Sprintf("lose %d", cpus), "hold", "go", "crash", "disconnect", "connect",
+		"runtime " + rapid.SampledFrom([]string{"old", "new", "new"}).Draw(t, "kind"),
+		"wait " + rapid.SampledFrom([]string{"100ms", "1s", "3s", "20s", "2m"}).Draw(t, "time"),
+	}).Draw(t, "command")
+}
+
+// TestMadeBeforeADoubt: a creation is reported after the reply to a later request whose outcome is
+// open: the updates beside the creation are made, and the later ones may have been made after them.
+func TestMadeBeforeADoubt(t *testing.T) {
+	creation, later := &operation{number: 1, creates: "other"}, &operation{number: 2}
+	c := &container{id: "c"}
+	c.send(creation, converge.Setting{CPUs: cpuset.Of(1, 2, 3)}, true)
+	c.send(later, converge.Setting{CPUs: cpuset.Of(0, 1, 2, 3, 4, 5)}, false)
+	c.doubt(later)
+	c.made(creation)
+	if may := c.everything().CPUs; c.phase != unknown || !may.IsEmpty() && !may.Contains(cpuset.Of(0, 1, 2, 3, 4, 5)) {
+		t.Errorf("%s, on %s: it may run on 0-5", c.phase.known(), may)
+	}
+	c.see(converge.Setting{CPUs: cpuset.Of(0, 1, 2, 3, 4, 5)}, true)
+	if c.phase != settled || !c.everything().CPUs.Equal(cpuset.Of(0, 1, 2, 3, 4, 5)) {
+		t.Errorf("%s, on %s: its cgroup has 0-5", c.phase.known(), c.everything().CPUs)
+	}
+}
+
+// TestEndedContainersAreForgotten: also while another manager pins containers.
+func TestEndedContainersAreForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.looks = 1000
+	pinned := converge.Setting{CPUs: cpuset.Of(4, 5)}
+	w.step(Come{Connection: w.connection, ID: "pinned", Pod: "default/z", Name: "web", Pinned: &pinned})
+	if w.status.Unmanaged == nil {
+		t.Fatal("another manager is not noticed")
+	}
+	for i := range 1000 {
+		w.step(End{Connection: w.connection, ID: fmt.Sprint("c-", i), Pod: "y"})
+		w.wait(time.Second)
+	}
+	if n := w.loop.gone.len(); n > 200 {
+		t.Errorf("%d ended containers are remembered", n)
+	}
+	w.wait(time.Hour)
+	if n := w.loop.pods.len() + w.loop.gone.len(); n > 0 {
+		t.Errorf("%d records of pods and containers that ended an hour ago", n)
+	}
+}

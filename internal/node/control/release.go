@@ -1,0 +1,264 @@
+package control
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// list asks the source of pods which pods are gone, if a grant is not used or was estimated.
+func (s *step) list() {
+	if traces := s.traces(); len(traces) > 0 || len(s.estimated()) > 0 {
+		s.job("list", ListPods{traces})
+	}
+}
+
+// Listing is what the source of pods answered: the pods that there are and, for the traces that
+// were asked about, whether the pod is gone.
+type Listing struct {
+	Pods   map[string]request.Pod
+	Traces map[string]Trace
+	Gone   map[string]bool
+}
+
+// Listed is the outcome of ListPods.
+type Listed struct {
+	Of  Listing
+	Err error
+}
+
+func (e Listed) on(s *step) {
+	s.reportList(e.Err)
+	if !s.link.synchronised() {
+		return
+	}
+	if s.release(e.Of, e.Err) {
+		s.job("release", Write{Releases: true})
+	}
+	if e.Err != nil {
+		return
+	}
+	for _, uid := range s.estimated() {
+		g, known := s.engine.State.Grant(uid)
+		if now, there := e.Of.Pods[uid]; known && there {
+			s.pods.edit(s, uid).reported = true
+			s.reportPlan(g, now)
+		}
+	}
+}
+
+// Release is an event: the source of pods was asked before a pod is decided. The pods that are gone
+// are released.
+type Release struct{ Of Listing }
+
+func (e Release) on(s *step) {
+	s.release(e.Of, nil)
+	s.answer(nil)
+}
+
+// Unused is an event: a pod is about to be rejected. The answer has the traces of the pods that may
+// be gone, by UID; nil: there are none.
+type Unused struct{}
+
+func (Unused) on(s *step) { s.answer(s.traces()) }
+
+// reportList logs that the source of pods does not answer: once when that begins, and from time to
+// time while it lasts.
+func (s *step) reportList(err error) {
+	switch {
+	case err != nil && s.now.Sub(s.unlistedAt) >= relisted:
+		s.unlistedAt = s.now
+		s.warn("the list of pods cannot be read: it is unknown which pods are gone", "error", err)
+	case err == nil && !s.unlistedAt.IsZero():
+		s.unlistedAt = time.Time{}
+		s.info("the list of pods can be read again")
+	}
+}
+
+// idle are the grants of pods without a container that runs or is being created, including grants
+// that are not durable yet.
+func (s *step) idle() []*node.Grant {
+	if !s.link.synchronised() && s.containers.len() == 0 && s.sandboxes.len() == 0 {
+		return nil // It is not known what runs.
+	}
+	used := map[string]bool{}
+	for _, c := range s.containers.all() {
+		used[c.pod] = used[c.pod] || c.life != ended
+	}
+	for _, uid := range s.engine.Unreleased {
+		used[uid] = true
+	}
+	var idle []*node.Grant
+	for _, grants := range [][]*node.Grant{s.engine.State.Grants(), s.engine.Pending} {
+		for _, g := range grants {
+			if !used[g.Pod.UID] {
+				idle = append(idle, g)
+			}
+		}
+	}
+	return idle
+}
+
+// traces are those of the idle grants; nil: there is none.
+func (s *step) traces() map[string]Trace {
+	var traces map[string]Trace
+	for _, g := range s.idle() {
+		if traces == nil {
+			traces = map[string]Trace{}
+		}
+		traces[g.Pod.UID] = s.trace(g.Pod.UID)
+	}
+	return traces
+}
+
+func (l *Loop) trace(uid string) Trace {
+	since := l.pod(uid).heard
+	if since.IsZero() {
+		since = l.since
+	}
+	return Trace{Sandbox: len(l.boxesOf(uid)) > 0, Since: since}
+}
+
+// estimated are the pods whose request was estimated, and whose listed request was not logged yet.
+func (s *step) estimated() []string {
+	var uids []string
+	for _, g := range s.engine.State.Grants() {
+		if g.Pod.Estimated && !s.pod(g.Pod.UID).reported {
+			uids = append(uids, g.Pod.UID)
+		}
+	}
+	return uids
+}
+
+// release drops the grants of pods that are gone, if the source answered. It reports whether there
+// were any. Containers that still run stay in the table.
+func (s *step) release(of Listing, err error) (released bool) {
+	for _, g := range s.idle() {
+		uid := g.Pod.UID
+		if _, there := of.Pods[uid]; err != nil || there || !s.isGone(g, of) {
+			s.soon()
+			continue
+		}
+		s.do(Drop{uid})
+		s.containers.removeIf(s, func(_ string, c *container) bool { return c.pod == uid && c.life == ended })
+		released = true
+	}
+	return released
+}
+
+// unlistedGraces is how many times Config.Grace a pod with a sandbox and without a container keeps
+// its estimated assignments, if a source that answers never listed it: such a source does not
+// report its end either. Ten times are the five minutes of the kubelet's longest back-off.
+const unlistedGraces = 10
+
+// isGone reports whether a pod without containers, which is not listed, is gone. A source that
+// never listed the pod proves nothing, and neither does an answer about another moment of the pod.
+func (s *step) isGone(g *node.Grant, of Listing) bool {
+	uid := g.Pod.UID
+	trace := s.trace(uid)
+	if !g.Pod.Estimated || s.pod(uid).reported {
+		return of.Gone[uid] && of.Traces[uid] == trace
+	}
+	grace := s.config.Grace
+	if trace.Sandbox {
+		grace *= unlistedGraces
+	}
+	return s.now.Sub(trace.Since) >= grace
+}
+
+// reportPlan logs what an estimated pod would get with the request that the kubelet lists now, if
+// it were created again.
+func (s *step) reportPlan(g *node.Grant, now request.Pod) {
+	args := []any{"pod", now.ID(), "uid", now.UID, "has", g.CPUs().String()}
+	plan := s.engine.State.Release(now.UID).Plan(now)
+	if plan.Rejection != nil {
+		s.warn("the kubelet lists an estimated pod now: it keeps what it has, and would be rejected if it were created again", append(args, "why", plan.Rejection.Error())...)
+		return
+	}
+	s.warn("the kubelet lists an estimated pod now: it keeps what it has until it is created again", append(args, "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())...)
+}
+
+// adoptLate plans the pods that run without a grant.
+func (s *step) adoptLate() {
+	boxes := s.without(s.podsThatRun())
+	for uid, p := range s.pods.all() {
+		if p.unplanned != "" && !slices.ContainsFunc(boxes, func(box *Sandbox) bool { return box.Pod == uid }) {
+			s.pods.edit(s, uid).unplanned = ""
+		}
+	}
+	if len(boxes) > 0 {
+		s.job("adopt", Adopt{boxes})
+	}
+}
+
+// Adopting is an event: pods that run are planned now. Their assignments are not enforced yet.
+type Adopting struct{ UIDs []string }
+
+func (e Adopting) on(s *step) {
+	for _, uid := range e.UIDs {
+		s.pods.edit(s, uid).adopting = true
+	}
+	s.publish()
+	s.answer(nil)
+}
+
+// Adopted is the outcome of Adopt.
+type Adopted struct{}
+
+func (Adopted) on(s *step) {
+	s.endAdoption()
+	s.push()
+}
+
+func (s *step) endAdoption() {
+	for uid, p := range s.pods.all() {
+		if p.adopting {
+			s.pods.edit(s, uid).adopting = false
+		}
+	}
+}
+
+// Unplanned is an event: a pod that runs could not be planned. It is logged once for each reason.
+type Unplanned struct {
+	Who, UID string
+	Err      error
+}
+
+func (e Unplanned) on(s *step) {
+	defer s.answer(nil)
+	if p := s.pods.edit(s, e.UID); p.unplanned != e.Err.Error() {
+		p.unplanned = e.Err.Error()
+		s.warn("a running pod cannot be planned yet; the agent tries again", "pod", e.Who, "uid", e.UID, "error", e.Err)
+	}
+}
+
+// Rejected is an event: a pod was rejected.
+type Rejected struct{ Of Rejection }
+
+func (e Rejected) on(s *step) {
+	e.Of.At = s.now
+	s.pods.edit(s, e.Of.Pod.UID).rejected = e.Of
+}
+
+// Ask is an event: a pod, or its resize, is about to be planned. The answer is an error if it was
+// rejected before and nothing has changed since.
+type Ask struct {
+	Pod    request.Pod
+	Resize bool
+}
+
+func (e Ask) on(s *step) {
+	p := s.pod(e.Pod.UID)
+	before := p.rejected
+	if e.Resize {
+		before = p.vetoed
+	}
+	s.answer(s.repeats(before, e.Pod, s.now, &s.engine))
+}
+
+// Estimated is an event: a pod was admitted with an estimated request.
+type Estimated struct{ UID string }
+
+func (e Estimated) on(s *step) { s.pods.edit(s, e.UID).reported = false }

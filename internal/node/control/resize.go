@@ -1,0 +1,248 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// The times of a resize.
+const (
+	// relift is how often the quota of a pod is looked at while the kubelet resizes it: it writes
+	// its own after our answer, and a pod without exclusive time for a second is a pod that was
+	// throttled ten periods.
+	relift = 250 * time.Millisecond
+	// relifting is how long that goes on after the last request of the runtime about the resize.
+	// The kubelet writes at once after the answer; what comes later the regular rounds find.
+	relifting = 10 * time.Second
+	// awaiting is how long a container with CPUs of its own is left to the kubelet after its resize
+	// was decided. The kubelet changes it at once, and our reply to that has the CPUs. An
+	// unsolicited update that came first would be undone if the agent ended before it could answer
+	// the kubelet.
+	awaiting = 5 * time.Second
+	// carriedOut is how long a pod is listed with another request until the loop follows it without
+	// having been asked. The kubelet decides within a second whether it accepts a resize, and asks
+	// the runtime then; its list shows a few seconds later that it does not accept one.
+	carriedOut = 15 * time.Second
+)
+
+// Resizing is an event: the runtime asks about a resize of a pod, as a whole or of a container.
+// After the answer the kubelet may write the pod's quota. Managed is the answer.
+type Resizing struct {
+	Connection uint64
+	UID        string
+	Whole      bool
+}
+
+func (e Resizing) on(s *step) {
+	switch {
+	case s.renewing(e.Connection):
+		s.answer(Managed{Err: errRenewing})
+		return
+	case !s.asked(e.Connection):
+		s.answer(Managed{Err: ErrGone})
+		return
+	}
+	if s.liftDue.IsZero() {
+		s.liftDue = s.now.Add(relift)
+	}
+	s.heardOf(e.UID)
+	s.pods.edit(s, e.UID).lifting = s.now.Add(relifting)
+	s.link.forwards = s.link.forwards || e.Whole
+	s.answer(Managed{Managed: s.managed()})
+}
+
+// lift writes the quotas of the pods that the kubelet resizes again.
+func (s *step) lift() {
+	s.liftDue = time.Time{}
+	var due []string
+	for uid, p := range s.pods.all() {
+		if p.lifting.IsZero() {
+			continue
+		}
+		if due = append(due, uid); s.now.After(p.lifting) {
+			s.pods.edit(s, uid).lifting = time.Time{}
+		} else {
+			s.liftDue = s.now.Add(relift)
+		}
+	}
+	if s.managed() {
+		s.keepQuotas("lift", due)
+	}
+}
+
+// Resized is an event: a resize was decided. Of is its rejection, or has no error. Asked is true if
+// the kubelet changes the pod's containers next.
+type Resized struct {
+	Of    Rejection
+	Asked bool
+}
+
+func (e Resized) on(s *step) {
+	p := s.pods.edit(s, e.Of.Pod.UID)
+	if p.vetoed = (Rejection{}); e.Of.Err != nil {
+		p.vetoed = e.Of
+		p.vetoed.At = s.now
+	} else {
+		p.sizing = s.now
+		if e.Asked {
+			s.await(e.Of.Pod.UID)
+		}
+	}
+	s.publish()
+	s.shortly()
+}
+
+// await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. It
+// need not change the others: their CPUs can be those that the pod as a whole got or gave back.
+func (s *step) await(uid string) {
+	g, known := s.engine.State.Grant(uid)
+	if !known {
+		return
+	}
+	for id, c := range s.containers.all() {
+		if c.pod != uid {
+			continue
+		}
+		if _, i := g.Pod.Container(c.name); i >= 0 && g.Isolation(i) == node.ContainerIsolation {
+			s.containers.edit(s, id).awaited = s.now.Add(awaiting)
+		}
+	}
+}
+
+// unasked is a pod that is listed with another request than the one that its grant has, and since
+// when.
+type unasked struct {
+	pod   request.Pod
+	since time.Time
+}
+
+// follow resizes the pods whose request the kubelet has carried out without asking: the runtime
+// does not forward its calls, the agent was away, or the containers of a pod were created again,
+// which then have what was rejected before.
+func (s *step) follow() {
+	there := map[string]bool{}
+	uids := make([]string, 0, len(s.engine.State.Grants()))
+	for _, g := range s.engine.State.Grants() {
+		there[g.Pod.UID] = true
+		uids = append(uids, g.Pod.UID)
+	}
+	for uid, p := range s.pods.all() {
+		if gone := !there[uid] && (!p.behind.since.IsZero() || p.vetoed.Err != nil); gone || !p.sizing.IsZero() && s.now.Sub(p.sizing) > relifting {
+			p := s.pods.edit(s, uid)
+			if gone {
+				p.behind, p.vetoed = unasked{}, Rejection{}
+			}
+			if s.now.Sub(p.sizing) > relifting {
+				p.sizing = time.Time{}
+			}
+		}
+	}
+	if len(uids) > 0 {
+		s.job("latest", LatestPods{uids})
+	}
+}
+
+// Latest is a pod of the last list. Pending is why the kubelet does not carry out what it asks for
+// now; empty: it does.
+type Latest struct {
+	Pod     request.Pod
+	Pending string
+}
+
+// LatestListed is the outcome of LatestPods: those that were listed, by UID.
+type LatestListed struct{ Pods map[string]Latest }
+
+func (e LatestListed) on(s *step) {
+	var due []request.Pod
+	for _, g := range s.engine.State.Grants() {
+		uid := g.Pod.UID
+		now, known := e.Pods[uid]
+		late := s.pod(uid).behind
+		if !known || now.Pending != "" || len(now.Pod.Containers) == 0 || g.Pod.Estimated || now.Pod.Equal(g.Pod) {
+			if !late.since.IsZero() {
+				s.pods.edit(s, uid).behind = unasked{}
+			}
+			continue
+		}
+		switch {
+		case late.since.IsZero() || !late.pod.Equal(now.Pod):
+			s.pods.edit(s, uid).behind = unasked{now.Pod, s.now}
+			s.within(carriedOut)
+		case s.now.Sub(late.since) < carriedOut:
+			s.within(carriedOut - s.now.Sub(late.since))
+		case s.repeats(s.pod(uid).vetoed, now.Pod, s.now, &s.engine) == nil:
+			due = append(due, now.Pod)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	before := map[string]string{}
+	for _, pod := range due {
+		if v := s.pod(pod.UID).vetoed; v.Err != nil {
+			before[pod.UID] = v.Err.Error()
+		}
+	}
+	s.job("follow", Follow{Pods: due, Before: before, connected: s.link.since})
+}
+
+// Followed is the outcome of Follow. Owns is true if one of the pods has CPUs or memory of its own.
+type Followed struct {
+	Of   Follow
+	Owns bool
+}
+
+func (e Followed) on(s *step) {
+	if e.Owns && s.link.synchronised() && s.link.since.Equal(e.Of.connected) {
+		s.reportNoVeto("pods were resized without an UpdatePodSandbox request")
+	}
+}
+
+// reportNoVeto notes, and logs once, that the runtime does not ask before a pod is resized.
+func (s *step) reportNoVeto(why string) {
+	if s.link.noVeto != nil || s.link.forwards {
+		return
+	}
+	s.link.noVeto = fmt.Errorf("the runtime does not ask before a pod is resized (%s): the pod's cgroup changes before Paddock decides, and Paddock cannot reject a resize of the pod alone, "+
+		"but finds it later in the kubelet's list; use a runtime that has NRI's UpdatePodSandbox, such as containerd 2.4", why)
+	s.warn("Paddock cannot decide about resizes before the kubelet carries them out", "why", s.link.noVeto)
+	s.do(CountVetoes{false})
+	s.publish()
+}
+
+// ResizeContainer is an event: the kubelet changes the resources of a container. CPUs, memory nodes
+// and quota are Paddock's, in the same write. Due is true if the kubelet must have asked about the
+// whole pod before. Placed is the answer.
+type ResizeContainer struct {
+	Connection uint64
+	Box        *Sandbox
+	Of         Container
+	Due        bool
+}
+
+func (e ResizeContainer) on(s *step) { s.answer(s.resizeContainer(e)) }
+
+func (s *step) resizeContainer(e ResizeContainer) Placed {
+	if !s.asked(e.Connection) {
+		return Placed{Err: ErrGone}
+	}
+	s.soon()
+	s.learn(e.Box, e.Of)
+	if s.containers.get(e.Of.ID) == nil {
+		return Placed{} // It has ended.
+	}
+	known := s.containers.edit(s, e.Of.ID)
+	known.started() // A kubelet resizes what runs.
+	known.awaited = time.Time{}
+	if e.Due {
+		s.reportNoVeto("a container was changed without an UpdatePodSandbox request for its pod")
+	}
+	a := s.updates(converge.Occasion{By: converge.Merged, Resizes: e.Of.ID})
+	by := s.begin("", false)
+	s.reply(by, a)
+	return Placed{Updates: a.Updates, by: by}
+}

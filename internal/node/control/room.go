@@ -1,0 +1,228 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+const (
+	// quiet is how long a pod is left alone after a container of it was created, changed or
+	// stopped: a kubelet that starts the containers of a pod does that within seconds.
+	quiet = 10 * time.Second
+	// kept is how long a place is promised after the last move: several attempts of a kubelet,
+	// which tries again after 10 to 15 s.
+	kept = 2 * time.Minute
+	// without is how long a pod is decided without moves after moves for it failed.
+	without = 5 * time.Minute
+	// rechecked is how long a rejection answers for a pod that asks again, under a policy that
+	// moves pods: some pods were perhaps left alone at that time, or a place was promised.
+	rechecked = 20 * time.Second
+)
+
+// ErrMoving is wrapped by the error that fails a sandbox while running pods are moved for its pod.
+var ErrMoving = errors.New("moves under way")
+
+// Why the moves of an operator do not begin: others are under way, or these could take what was
+// made free for a pod.
+var (
+	errBusy     = errors.New("other moves are under way: ask again when they have ended")
+	errPromised = errors.New("a pod waits for the CPUs and memory that moves made free, and this place is promised to it")
+)
+
+// room is a set of moves that is under way. It is not changed in place.
+type room struct {
+	number uint64
+	// pod waits for the set; nil: an operator asked for it.
+	pod *request.Pod
+	// left are the moves that have not ended. The first one is under way.
+	left []moves.Move
+}
+
+// MakeRoom is an event: a pod fits only, or better, if others are moved. The answer is Room.
+type MakeRoom struct{ UID string }
+
+// Room is whether moves can begin for a pod. Err wraps ErrMoving while they are under way for it.
+// Stay are the pods that are not moved now, by UID; nil: no moves begin.
+type Room struct {
+	Err  error
+	Stay map[string]bool
+}
+
+func (e MakeRoom) on(s *step) {
+	switch r := s.room; {
+	case r != nil && r.pod != nil && r.pod.UID == e.UID:
+		s.answer(Room{Err: UnderWay(r.left)})
+	case s.busy() || s.link.id == 0 || !s.link.mayUpdate || s.now.Sub(s.pod(e.UID).failed) < without:
+		s.answer(Room{})
+	case s.event.Promised.UID != "" && s.event.Promised.UID != e.UID:
+		s.answer(Room{}) // One promise at a time.
+	default:
+		s.answer(Room{Stay: s.staying()})
+	}
+}
+
+// Staying is an event: the answer are the pods that are not moved now, by UID.
+type Staying struct{}
+
+func (Staying) on(s *step) { s.answer(s.staying()) }
+
+// busy reports whether moves are under way, or Paddock does not manage the node.
+func (s *step) busy() bool { return s.room != nil || len(s.moving()) > 0 || !s.managed() }
+
+// staying are the pods that are not moved now: a container of theirs is created, changed or
+// stopped, or was shortly before, or they were moved not long ago.
+func (s *step) staying() map[string]bool {
+	stay := map[string]bool{}
+	for uid, p := range s.pods.all() {
+		stay[uid] = s.now.Sub(p.heard) < quiet || !p.movedAt.IsZero() && s.now.Sub(p.movedAt) < s.config.Interval ||
+			!p.lifting.IsZero() || !p.behind.since.IsZero() || p.adopting
+	}
+	for _, c := range s.containers.all() {
+		stay[c.pod] = stay[c.pod] || c.phase != settled
+	}
+	return stay
+}
+
+// UnderWay is the error for a pod for which these moves are made.
+func UnderWay(left []moves.Move) error {
+	var texts []string
+	for _, m := range left {
+		texts = append(texts, moveText(m))
+	}
+	return fmt.Errorf("%w to make room for it: %s; the kubelet tries again", ErrMoving, strings.Join(texts, ", then "))
+}
+
+func moveText(m moves.Move) string {
+	text := fmt.Sprintf("%s moves from CPUs %s to %s", m.From.Pod.ID(), m.From.CPUs(), m.To.CPUs())
+	if m.Bytes > 0 {
+		text += " with " + request.RoundedBytes(m.Bytes) + " of memory"
+	}
+	return text
+}
+
+// Carry is an event: a set of moves is about to begin. Pod waits for it, and gets Place; nil: an
+// operator asked for it. Begun is the answer.
+type Carry struct {
+	Pod   *request.Pod
+	Left  []moves.Move
+	Place *node.Grant
+}
+
+// Begun has the number of a set of moves that may begin, or why it may not.
+type Begun struct {
+	Room uint64
+	Err  error
+}
+
+func (e Carry) on(s *step) {
+	switch {
+	case s.busy():
+		s.answer(Begun{Err: errBusy})
+		return
+	case e.Pod == nil && s.event.Promised.UID != "":
+		s.answer(Begun{Err: fmt.Errorf("%w until %s: ask again then", errPromised, s.event.Promised.Until.UTC().Format(time.RFC3339))})
+		return
+	}
+	s.moves++
+	s.room = &room{number: s.moves, pod: e.Pod, left: e.Left}
+	if e.Pod != nil {
+		s.do(KeepPlace{e.Pod.UID, e.Place, targets(e.Left)})
+	}
+	s.answer(Begun{Room: s.room.number})
+}
+
+// Carried is an event: the first move of a set is durable, or could not be written.
+type Carried struct {
+	Room uint64
+	UID  string
+}
+
+func (e Carried) on(s *step) {
+	if s.notBegun(e.Room, e.UID) {
+		s.leaveRoom(false)
+		return
+	}
+	s.push()
+}
+
+// notBegun reports whether the next move of a set is that of a pod and did not begin: the write
+// failed, or the pod ended before it, and then no state shows the move.
+func (s *step) notBegun(number uint64, uid string) bool {
+	g, there := s.state().Grant(uid)
+	return s.room != nil && s.room.number == number && s.room.left[0].To.Pod.UID == uid && !(there && g.Moving != nil)
+}
+
+// targets are the places to which pods move.
+func targets(list []moves.Move) []*node.Grant {
+	grants := make([]*node.Grant, len(list))
+	for i, m := range list {
+		grants[i] = m.To
+	}
+	return grants
+}
+
+// proceed begins the next move of the set when one has ended.
+func (s *step) proceed(uid string, done bool) {
+	if s.room == nil || s.room.left[0].To.Pod.UID != uid {
+		return
+	}
+	r := &room{s.room.number, s.room.pod, slices.Clone(s.room.left[1:])}
+	s.room = r
+	switch {
+	case !done || len(r.left) == 0:
+		s.leaveRoom(done)
+	case s.staying()[r.left[0].To.Pod.UID]:
+		s.cannotProceed(r.left[0].To, errors.New("it was started, changed or stopped recently"))
+	default:
+		s.job("next move", BeginMove{To: r.left[0].To, room: r.number})
+	}
+}
+
+// cannotProceed cancels the rest of a set: a pod may differ from when the set was made.
+func (s *step) cannotProceed(to *node.Grant, why error) {
+	s.warn("the next pod of a set of moves cannot be moved now: the rest of the set is cancelled", "pod", to.Pod.ID(), "uid", to.Pod.UID, "why", why)
+	s.leaveRoom(false)
+}
+
+// NextBegun is the outcome of BeginMove. MayNot is why the pod must not be moved now; nil: it may.
+type NextBegun struct {
+	Of          BeginMove
+	MayNot, Err error
+}
+
+func (e NextBegun) on(s *step) {
+	to := e.Of.To
+	if s.notBegun(e.Of.room, to.Pod.UID) {
+		if e.MayNot != nil {
+			s.cannotProceed(to, e.MayNot)
+		} else {
+			s.warn("the next move of a set cannot begin: the rest of the set is cancelled", "pod", to.Pod.ID(), "uid", to.Pod.UID, "error", e.Err)
+			s.leaveRoom(false)
+		}
+	}
+	s.push()
+}
+
+// leaveRoom ends a set of moves.
+func (s *step) leaveRoom(done bool) {
+	r := s.room
+	s.room = nil
+	if r == nil || r.pod == nil {
+		return
+	}
+	if done {
+		s.do(KeepUntil{r.pod.UID, s.now.Add(kept)})
+		s.info("a waiting pod fits now", "pod", r.pod.ID(), "uid", r.pod.UID)
+		return
+	}
+	s.pods.edit(s, r.pod.UID).failed = s.now
+	s.do(DropPlace{r.pod.UID})
+	s.warn("moves for a waiting pod failed: Paddock decides about it without moves for a while", "pod", r.pod.ID(), "uid", r.pod.UID, "for", without.String())
+}

@@ -1,0 +1,245 @@
+package control
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// flight is an unsolicited update that is under way. It never changes.
+type flight struct {
+	by      *operation
+	updates []converge.Update
+}
+
+// round starts the jobs that check whether everything is as it should be.
+func (s *step) round() {
+	s.due = time.Time{}
+	s.within(s.config.Period)
+	s.forget()
+	s.job("write", Write{})
+	if !s.link.synchronised() {
+		return
+	}
+	if s.config.Alive && s.now.Sub(s.beat) >= beating {
+		s.beat = s.now
+		s.job("alive", KeepAlive{s.now})
+	}
+	if s.link.mode == resuming {
+		s.hangUp(toResume, errors.New("the connection was closed so that the runtime synchronises and Paddock manages this node again"))
+	}
+	s.keepNotices()
+	s.keepGone()
+	if s.foreign.len() > 0 || s.link.mode == resuming {
+		s.differing = records[differing]{} // Nothing is assigned here now.
+		s.do(CountUnverified{0})
+		return
+	}
+	s.overdue()
+	s.endCreations()
+	inspects := s.back == nil && s.inspect()
+	if !inspects {
+		s.look()
+	}
+	if s.back == nil {
+		s.list()
+		s.adoptLate()
+		s.follow()
+		s.keepQuotas("quotas", nil)
+	}
+	if inspects {
+		s.soon() // What is compared now is not changed meanwhile. The comparison pushes when it ends.
+		s.publish()
+		return
+	}
+	s.push()
+}
+
+// forget drops what is known of pods and does not matter any more.
+func (s *step) forget() {
+	there := map[string]bool{}
+	for _, c := range s.containers.all() {
+		there[c.pod] = true
+	}
+	granted := func(uid string) bool {
+		_, known := s.engine.State.Grant(uid)
+		return known
+	}
+	passed := func(at time.Time, after time.Duration) bool { return !at.IsZero() && s.now.Sub(at) >= after }
+	for uid, p := range s.pods.all() {
+		next := *p
+		if s.now.Sub(p.rejected.At) > remembered {
+			next.rejected = Rejection{}
+		}
+		if passed(p.failed, without) {
+			next.failed = time.Time{}
+		}
+		if passed(p.movedAt, s.config.Interval) {
+			next.movedAt = time.Time{}
+		}
+		if s.now.Sub(p.heard) > max(remembered, 10*s.config.Grace) && len(s.boxesOf(uid)) == 0 && !there[uid] {
+			next.heard = time.Time{}
+		}
+		next.reported = p.reported && granted(uid)
+		switch {
+		case next.empty():
+			s.pods.remove(s, uid)
+		case next.reported != p.reported || !next.heard.Equal(p.heard) || !next.movedAt.Equal(p.movedAt) || !next.failed.Equal(p.failed) || !next.rejected.At.Equal(p.rejected.At):
+			s.pods.put(s, uid, next)
+		}
+	}
+}
+
+// endCreations ends the wait for containers that the runtime never reported as created. Everything
+// else in a reply may still be applied, however late, until the runtime asks again.
+func (s *step) endCreations() {
+	for id, c := range s.containers.all() {
+		if c.creating() && s.now.Sub(c.since) >= creation {
+			s.containers.edit(s, id).waitEnds()
+			s.settle(func(by *operation) bool { return by.creates == id }, (*container).doubt)
+		}
+	}
+}
+
+// Written is the outcome of Write.
+type Written struct {
+	Releases bool
+	Err      error
+}
+
+func (e Written) on(s *step) {
+	switch {
+	case e.Err != nil && e.Releases:
+		s.alert("pods that are gone keep their CPUs until the state can be written", "error", e.Err)
+	case e.Err != nil:
+		s.warn("the state still cannot be written", "error", e.Err)
+	}
+	if e.Releases {
+		s.push()
+	}
+}
+
+// keepQuotas writes the CFS quotas of the pods' cgroups again: the kubelet writes its own when a
+// container of the pod is resized. only are the pods by UID; nil: all. job is the name of the job.
+func (s *step) keepQuotas(job string, only []string) {
+	state := s.state()
+	var pods []PodQuota
+	for _, g := range state.Grants() {
+		if want := g.PodQuota(state.Policy()); want != node.KeepQuota && (only == nil || slices.Contains(only, g.Pod.UID)) {
+			pods = append(pods, PodQuota{g, want, s.parents(g.Pod.UID)})
+		}
+	}
+	if len(pods) > 0 {
+		s.job(job, SetQuotas{pods})
+	}
+}
+
+// push updates the containers that do not have their settings, if the runtime takes unsolicited
+// updates.
+func (s *step) push() {
+	s.publish()
+	if !s.link.synchronised() || s.foreign.len() > 0 || s.flight != nil {
+		return
+	}
+	s.advance()
+	w := s.want()
+	a := s.updates(converge.Occasion{By: converge.Unsolicited})
+	if s.back != nil && a.Differing+s.beingCreated() == 0 {
+		s.do(HandedBack{})
+	}
+	s.reportStranded(a.Stranded)
+	if a.Withheld > 0 || len(a.Updates) < a.Differing {
+		s.soon()
+	}
+	updates := a.Updates[:min(len(a.Updates), most)]
+	if !s.link.mayUpdate {
+		s.owe(len(updates) > 0)
+		return
+	}
+	if !slices.ContainsFunc(updates, converge.Update.Changes) {
+		return
+	}
+	s.flight = &flight{by: s.begin("", true), updates: updates}
+	for _, u := range updates {
+		s.containers.edit(s, u.ID).send(s.flight.by, u.After, w.Takes(u))
+	}
+	s.do(Update{s.link.id, s.flight.by.number, updates})
+}
+
+// owe closes the connection of a runtime that takes updates only in replies, if none took them for
+// a while: the runtime synchronises again, and that reply contains them. While the runtime creates
+// a sandbox or a container, this waits, for as long as a kubelet waits for a creation: what is
+// created between two connections is created without Paddock. If updates are soon needed again,
+// because they fail or another process writes the cgroups, the wait doubles each time.
+func (s *step) owe(owes bool) {
+	d := &s.link.debt
+	wait := owing << d.dunned
+	switch {
+	case !owes:
+		d.since = time.Time{}
+	case d.since.IsZero():
+		if s.now.Sub(d.dunnedAt) > 2*wait+resend {
+			d.dunned = 0
+		}
+		d.since = s.now
+		s.soon()
+	case s.now.Sub(d.since) < wait, s.now.Sub(d.since) < wait+creation && s.underWay():
+		s.soon()
+	default:
+		s.hangUp(inDebt, errors.New("the connection was closed so that the runtime synchronises and takes the updates that wait"))
+	}
+}
+
+// overdue asks the runtime to synchronise again if an update never landed although other requests
+// came. An update that is stuck under the runtime's lock is different: no other request comes
+// meanwhile, and if the connection were closed, the runtime would create its next container without
+// Paddock.
+func (s *step) overdue() {
+	f := s.flight
+	if f == nil || s.link.heard.Sub(f.by.at) < landing || s.link.ending.why != staying {
+		return
+	}
+	s.alert("the runtime does not apply an update: the connection is closed so that the runtime synchronises", "containers", len(f.updates), "for", landing.String())
+	s.link.ending.flight = f.by.number
+	s.hangUp(stuck, errors.New("the runtime did not apply an update"))
+}
+
+// Landed is the outcome of Update: it was applied, in part or not at all.
+type Landed struct {
+	Number uint64
+	Failed []string // the containers, by id
+	Err    error
+}
+
+func (e Landed) on(s *step) {
+	f := s.flight
+	if f == nil || f.by.number != e.Number {
+		return // The runtime synchronised since.
+	}
+	s.flight = nil
+	repaired := 0
+	for _, u := range f.updates {
+		if s.containers.get(u.ID) == nil {
+			continue
+		}
+		c := s.containers.edit(s, u.ID)
+		if e.Err != nil || slices.Contains(e.Failed, u.ID) {
+			c.doubt(f.by)
+			continue
+		}
+		c.made(f.by)
+		if !u.After.CPUs.Contains(u.Before.CPUs) { // Others only get what became free.
+			repaired++
+		}
+	}
+	s.do(CountRepaired{repaired})
+	if e.Err != nil || len(e.Failed) > 0 {
+		s.alert("containers could not be updated; the agent tries again", "failed", len(e.Failed), "of", len(f.updates), "error", e.Err)
+		s.soon()
+		return
+	}
+	s.push() // Other updates may have waited for these.
+}

@@ -1,0 +1,105 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Sandbox is a sandbox of a pod.
+type Sandbox struct {
+	// ID is the runtime's; Pod is the pod's UID.
+	ID, Pod string
+	Who     string // namespace/name, for people
+	Parent  string // cgroup of the pod, as the runtime names it
+	Grant   string // the grant that was handed over, as text
+}
+
+// boxes are the sandboxes of one pod, the first by ID at the front. The slice is not changed in
+// place.
+type boxes []*Sandbox
+
+// enterBox adds a sandbox, or replaces it.
+func (s *step) enterBox(box *Sandbox) {
+	s.leaveBox(box.ID)
+	s.sandboxes.put(s, box.ID, box)
+	of := s.boxes.edit(s, box.Pod)
+	at, _ := slices.BinarySearchFunc(*of, box.ID, func(b *Sandbox, id string) int { return strings.Compare(b.ID, id) })
+	*of = slices.Insert(slices.Clone(*of), at, box)
+}
+
+// leaveBox takes a sandbox out. It returns nil if it is not there.
+func (s *step) leaveBox(id string) *Sandbox {
+	there := s.sandboxes.get(id)
+	if there == nil {
+		return nil
+	}
+	box := *there
+	s.sandboxes.remove(s, id)
+	of := s.boxes.edit(s, box.Pod)
+	if *of = slices.DeleteFunc(slices.Clone(*of), func(b *Sandbox) bool { return b == box }); len(*of) == 0 {
+		s.boxes.remove(s, box.Pod)
+	}
+	return box
+}
+
+// boxesOf are the sandboxes of a pod.
+func (l *Loop) boxesOf(pod string) boxes {
+	if of := l.boxes.get(pod); of != nil {
+		return *of
+	}
+	return nil
+}
+
+// sandboxOf is the first sandbox of a pod by ID, or one without an ID if only a container of the
+// pod is known; nil: neither is.
+func (l *Loop) sandboxOf(pod string) *Sandbox {
+	if of := l.boxesOf(pod); len(of) > 0 {
+		return of[0]
+	}
+	for _, c := range l.containers.all() {
+		if c.pod == pod && c.who != "" {
+			return &Sandbox{Pod: pod, Who: c.who}
+		}
+	}
+	return nil
+}
+
+// who is the name of a pod, for people.
+func (l *Loop) who(pod string) string {
+	if of := l.boxesOf(pod); len(of) > 0 {
+		return of[0].Who
+	}
+	return pod
+}
+
+// podsThatRun are the UIDs of the pods that have a container, ascending.
+func (l *Loop) podsThatRun() []string {
+	set := map[string]bool{}
+	for _, c := range l.containers.all() {
+		set[c.pod] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// parents are the cgroups of a pod's sandboxes.
+func (l *Loop) parents(pod string) []string {
+	var parents []string
+	for _, box := range l.boxesOf(pod) {
+		if box.Parent != "" && !slices.Contains(parents, box.Parent) {
+			parents = append(parents, box.Parent)
+		}
+	}
+	slices.Sort(parents)
+	return parents
+}
+
+// beingCreated is how many containers no update reaches yet.
+func (l *Loop) beingCreated() (n int) {
+	for _, c := range l.containers.all() {
+		if c.creating() {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,221 @@
+package control
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/cpuset"
+)
+
+// Life is how far a container is, as a runtime that synchronises shows it.
+type Life int
+
+// The lives of a container. An ended one is not shown.
+const (
+	OfUnknownLife Life = iota
+	IsCreated          // It does not run yet.
+	IsRunning
+)
+
+// Shown is a container as a runtime that synchronises shows it.
+type Shown struct {
+	Container // without the pod
+	Box       string
+	Life      Life
+	// CreatedAt is in ns since 1970.
+	CreatedAt int64
+	Setting   converge.Setting
+	// Err is why the setting cannot be read; nil: it can.
+	Err error
+}
+
+// Synchronising is an event: the table becomes what the runtime shows. ToDo is the answer. The loop
+// no longer waits for replies and updates of the connection before: a runtime applies or drops them
+// before it synchronises.
+type Synchronising struct {
+	Connection uint64
+	Boxes      []*Sandbox
+	Containers []Shown
+}
+
+// ToDo is what is to be done before a runtime that synchronises is answered.
+type ToDo struct {
+	Managed bool
+	// Without are the sandboxes of pods that run without a grant, the oldest first.
+	Without []*Sandbox
+	// Sights are the containers whose cgroups are to be read: the runtime does not know of lost
+	// updates, or of other processes that write there.
+	Sights []Sight
+	// Unasked are the pods, by name, of which containers were created since the last answer to the
+	// runtime.
+	Unasked []string
+	Err     error
+}
+
+func (e Synchronising) on(s *step) { s.answer(s.observe(e)) }
+
+func (s *step) observe(e Synchronising) ToDo {
+	if e.Connection != s.link.id {
+		return ToDo{Err: ErrGone}
+	}
+	before := s.containers
+	s.containers, s.sandboxes, s.boxes, s.since = records[container]{}, records[*Sandbox]{}, records[boxes]{}, s.now
+	s.replies, s.flight = nil, nil
+	w, unasked := converge.Want(s.engine.State), map[string]bool{}
+	uids, created := map[string]string{}, map[string]int64{}
+	for _, box := range e.Boxes {
+		if uids[box.ID] = box.Pod; box.Pod != "" {
+			s.enterBox(box)
+		}
+	}
+	for _, c := range e.Containers {
+		uid := uids[c.Box]
+		if uid == "" {
+			continue
+		}
+		now := s.found(w, uid, c)
+		s.containers.put(s, c.ID, now)
+		if s.startedUnasked(w, &before, &now, c.CreatedAt) {
+			unasked[s.who(uid)] = true
+		}
+		if at, there := created[uid]; !there || c.CreatedAt < at {
+			created[uid] = c.CreatedAt
+		}
+	}
+	if s.link.listsLate {
+		s.keepUnlisted(&before, e.Containers)
+	}
+	if s.link.mode == resuming {
+		s.link.mode = managing
+	}
+	s.findForeign()
+	oldest := slices.SortedFunc(maps.Keys(created), func(a, b string) int {
+		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
+	})
+	return ToDo{Managed: s.managed(), Without: s.without(oldest), Sights: s.sights(), Unasked: slices.Sorted(maps.Keys(unasked))}
+}
+
+// startedUnasked reports whether a container was created while no runtime asked Paddock. The last
+// answer of an earlier process is known to some seconds, so what was created since then and has its
+// CPUs counts as created by its answer.
+func (s *step) startedUnasked(w *converge.Wanted, before *records[container], now *container, createdAt int64) bool {
+	if s.shown {
+		return before.get(now.id) == nil
+	}
+	return createdAt >= s.lost.UnixNano() && !now.has.CPUs.Equal(w.Setting(now.pod, now.name).CPUs)
+}
+
+// keepUnlisted keeps the containers that a runtime creates just now and does not show. It shows
+// them only after their creation, and those whose creation failed or that have ended never. It is
+// open whether the reply to the creation was applied.
+func (s *step) keepUnlisted(before *records[container], shown []Shown) {
+	listed := map[string]bool{}
+	for _, c := range shown {
+		listed[c.ID] = true
+	}
+	for id, c := range before.all() {
+		if (c.phase == coming || c.phase == learned) && !listed[id] && s.now.Sub(c.since) < creation {
+			kept := *c
+			kept.has, kept.sent, kept.phase, kept.since = c.everything(), nil, unlisted, s.now
+			s.containers.put(s, id, kept)
+		}
+	}
+}
+
+// found is a container that the runtime shows, with the setting that the runtime shows.
+func (s *step) found(w *converge.Wanted, uid string, shown Shown) container {
+	if shown.Err != nil {
+		s.alert("the CPUs of a container cannot be read: Paddock assumes that it runs on all CPUs", "uid", uid, "container", shown.Name, "error", shown.Err)
+	}
+	c := shown.record()
+	c.pod, c.has, c.own, c.since = uid, shown.Setting, w.Owns(uid, shown.Name), s.now
+	switch shown.Life {
+	case IsCreated:
+		c.phase = coming
+	case IsRunning:
+		c.life = begun
+	case OfUnknownLife:
+	}
+	return c
+}
+
+// findForeign finds the containers whose CPUs another manager chose: those that came with CPUs and
+// are still there, and, if the state never had a grant, all that have a cpuset.
+func (s *step) findForeign() {
+	first := s.foreign.len() == 0
+	s.foreign.removeIf(s, func(id string, _ *foreigner) bool { return s.containers.get(id) == nil })
+	shared, all := s.engine.State.SharedCPUs(), s.engine.State.Machine().AllCPUs()
+	free := func(cpus cpuset.Set) bool { // On the shared pool, or everywhere.
+		return cpus.IsEmpty() || cpus.Equal(shared) || cpus.Contains(all)
+	}
+	for id, c := range s.containers.all() {
+		if s.fresh && !s.config.TakeOver && !free(c.has.CPUs) {
+			s.foreign.put(s, id, foreigner{s.who(c.pod), c.name, c.has})
+		}
+	}
+	s.fresh = s.fresh && s.foreign.len() > 0
+	if s.foreign.len() > 0 {
+		s.publishUnmanaged(first)
+	}
+}
+
+// without are the sandboxes of the pods among those that have no grant.
+func (s *step) without(uids []string) []*Sandbox {
+	var boxes []*Sandbox
+	for _, uid := range uids {
+		if s.grant(uid) != nil {
+			continue
+		}
+		if box := s.sandboxOf(uid); box != nil {
+			boxes = append(boxes, box)
+		}
+	}
+	return boxes
+}
+
+// Synchronise is an event: a runtime that synchronises is answered, with Placed. It ends the time
+// in which pods started without Paddock, and logs what happened in it. The next round looks whether
+// the reply was applied.
+type Synchronise struct {
+	Connection uint64
+	Missed     []string // pods that were created or could not be planned, by name
+	Sights     []Sight  // what was read of ToDo.Sights
+}
+
+func (e Synchronise) on(s *step) { s.answer(s.synchronise(e)) }
+
+func (s *step) synchronise(e Synchronise) Placed {
+	if e.Connection != s.link.id {
+		return Placed{Err: ErrGone}
+	}
+	s.saw(e.Sights)
+	if !s.shown {
+		s.shown = true
+		s.followMoves() // Those of an earlier process begin.
+	}
+	var a converge.Answer
+	var by *operation
+	if s.foreign.len() == 0 {
+		a = s.updates(converge.Occasion{By: converge.Stepwise})
+		by = s.begin("", false)
+		s.reply(by, a)
+	}
+	away := s.now.Sub(s.lost)
+	s.link.mode, s.lost = managing, s.now
+	s.endAdoption()
+	s.publish()
+	repaired := make([]string, 0, len(a.Updates))
+	for _, u := range a.Updates {
+		repaired = append(repaired, u.Pod+"/"+u.Container)
+	}
+	slices.Sort(repaired)
+	repaired = slices.Compact(repaired)
+	s.do(CountAway{away}, CountConnected{true}, CountRepaired{len(repaired)})
+	missed := slices.Sorted(slices.Values(e.Missed))
+	s.info("synchronised with the runtime", "away", away.String(), "containers", s.containers.len(),
+		"pods_started_without_paddock", slices.Compact(missed), "containers_repaired", repaired)
+	s.shortly()
+	return Placed{Updates: a.Updates, by: by}
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Admit decides about a pod. It is admitted when the plan has a grant and the error is nil: the
+// grant is durable then. A rejection is no error; nothing has changed. An error wraps ErrNotWritten
+// if the grant is not durable: then the write failed, and nothing has changed, or ctx ended, and
+// the grant is pending until the write ends. Any other error is of a plan that breaks an invariant.
+func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error) {
+	d := e.admit(ctx, []Preview{{candidate: Candidate{Pod: pod}}})[0]
+	return d.Plan, d.Err
+}
+
+// AdmitAll is Admit for several pods, in their order and with the grants that they come with. There
+// is one wait for all of them.
+func (e *Engine) AdmitAll(ctx context.Context, pods []Candidate) []Decision {
+	previews := make([]Preview, len(pods))
+	for i, c := range pods {
+		previews[i] = Preview{candidate: c}
+	}
+	return e.admit(ctx, previews)
+}
+
+func (e *Engine) admit(ctx context.Context, previews []Preview) []Decision {
+	decisions, waits := make([]Decision, len(previews)), make([]bool, len(previews))
+	var done chan error
+	e.mu.Lock()
+	for i := range previews {
+		decisions[i], waits[i] = e.decide(&previews[i])
+	}
+	begin := e.config.Now()
+	stalls := e.stalls(begin)
+	if slices.Contains(waits, true) {
+		done = e.await(ctx)
+	}
+	e.mu.Unlock()
+	ctx = soon(ctx, stalls)
+	var err error
+	var waited time.Duration
+	if done != nil {
+		err = outcome(ctx, done)
+		waited = e.config.Now().Sub(begin)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range decisions {
+		d := &decisions[i]
+		if waits[i] {
+			d.Err, d.Waited = err, waited
+		}
+		// A decision that its caller did not see to its end is remembered until it is seen.
+		switch uid := previews[i].candidate.Pod.UID; {
+		case errors.Is(d.Err, errStillWriting) && !d.Plan.Known:
+			late := *d
+			late.Handed = nil
+			e.late[uid] = late
+		case d.Plan.Grant != nil:
+			delete(e.late, uid)
+		}
+		e.config.Observer.Decided(*d)
+		e.log(ctx, *d)
+	}
+	return decisions
+}
+
+// decide plans and applies. It reports whether the grant is to be waited for. Lock held.
+func (e *Engine) decide(v *Preview) (_ Decision, wait bool) {
+	pod := &v.candidate.Pod
+	// The release of a pod that is asked for again is canceled, unless a write that takes it along
+	// is under way or something was decided on top of it.
+	if now := e.Snapshot(); !e.writing && len(now.Pending) == 0 && slices.Contains(now.Unreleased, pod.UID) {
+		next := now.State
+		for _, gone := range now.Unreleased {
+			if gone != pod.UID {
+				next = next.Release(gone)
+			}
+		}
+		e.change(next)
+	}
+	e.reserve()
+	base := e.next
+	begin := e.config.Now()
+	d := v.Decision
+	if d.Base != base {
+		d = e.plan(base, v.candidate)
+	}
+	plan, next, err := e.fit(d.Plan)
+	d.Plan, d.Err, d.Took = plan, err, d.Took+e.config.Now().Sub(begin)
+	switch {
+	case err != nil || plan.Rejection != nil:
+		return d, false
+	case next != base:
+		e.change(next)
+		return d, true
+	case !plan.Known:
+		return d, false
+	}
+	if late, there := e.late[pod.UID]; there {
+		d = late
+		d.Err = nil
+	}
+	return d, !e.isDurable(plan.Grant)
+}

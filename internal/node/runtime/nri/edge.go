@@ -1,0 +1,235 @@
+package nri
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/node/control"
+)
+
+// slowEvent is the time after which an event is logged and counted. No event waits, so a longer
+// one computes too much, or the machine has no CPU time for the agent.
+const slowEvent = 100 * time.Millisecond
+
+// edge is the goroutine that feeds the loop with events and carries out its actions. Only it has
+// the loop.
+type edge struct {
+	*Plugin
+	loop control.Loop
+	// ctx is the edge's context. flow is the same context with the number of the event, for the
+	// log.
+	ctx, flow context.Context
+	timer     <-chan time.Time
+	// number counts the events whose answer is waited for, and reply takes that of the present one.
+	number uint64
+	reply  chan<- any
+	// quiet are closed once nothing is under way.
+	quiet []chan struct{}
+}
+
+// moment is the loop after an event, and when it does something by itself next.
+type moment struct {
+	loop control.Loop
+	wake time.Time
+}
+
+// message is an event on its way to the loop, with what its sender waits for; nil: nothing.
+type message struct {
+	of control.Occurrence
+	// ctx ends when the sender has given up: then the event is not handled. reply takes the answer.
+	ctx   context.Context
+	reply chan any
+	// connects is the session of Connected.
+	connects *session
+	// quiet is closed once nothing is under way.
+	quiet chan struct{}
+	// returned is an answer that its sender did not take: it has no event of its own.
+	returned <-chan any
+}
+
+func (p *Plugin) newEdge() *edge { return &edge{Plugin: p} }
+
+func (e *edge) run(ctx context.Context) error {
+	defer close(e.ended)
+	e.ctx, e.flow = ctx, ctx
+	c, begin := e.config, control.Start{Fresh: e.config.Fresh, LastAnswer: e.config.LastAnswer}
+	loop, actions := control.New(control.Config{
+		Timeout: c.Timeout, Period: c.Period, Grace: c.Grace, TakeOver: c.TakeOver, Notice: c.Moves.Notice, Interval: c.Moves.Interval,
+		Promises: c.Handover != nil || c.Moves.Promises != nil, Seen: c.Seen != nil, Notices: c.Notices != nil, Alive: c.Alive != nil,
+		Clock: c.After(time.Hour) != nil,
+	}, begin, e.engine(), e.begun)
+	e.carryOut(loop, actions)
+	for {
+		select {
+		case m := <-e.events:
+			e.handle(m)
+		case <-e.timer:
+			e.handle(message{of: control.Timer{}})
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if e.loop.Quiet() {
+			for _, done := range e.quiet {
+				close(done)
+			}
+			e.quiet = nil
+		}
+	}
+}
+
+// engine is what the engine shows now.
+func (p *Plugin) engine() control.Engine {
+	s := p.config.Engine.Snapshot()
+	return control.Engine{State: s.State, Pending: s.Pending, Unreleased: s.Unreleased, Version: s.Version}
+}
+
+// handle handles an event.
+func (e *edge) handle(m message) {
+	begin := e.config.Now()
+	if m.ctx != nil && m.ctx.Err() != nil {
+		return
+	}
+	if m.returned != nil {
+		if m.of = undelivered(m.returned); m.of == nil {
+			return
+		}
+	}
+	if m.connects != nil {
+		e.present.Store(m.connects)
+	}
+	if m.quiet != nil {
+		e.quiet = append(e.quiet, m.quiet)
+	}
+	e.flow = e.config.Operation(e.ctx)
+	e.number, e.reply = e.number+1, m.reply
+	event := control.Event{Engine: e.engine(), Of: m.of, Request: e.number}
+	if s := e.present.Load(); s != nil {
+		event.Open, event.Answered = int(s.open.Load()), s.lastAnswer()
+	}
+	if p := e.config.Moves.Promises; p != nil {
+		event.Promised.UID, event.Promised.Until = p.Kept()
+	}
+	loop, actions := control.Step(e.loop, event, e.config.Now())
+	e.carryOut(loop, actions)
+	if took := e.config.Now().Sub(begin); took > slowEvent {
+		name := nameOf(m.of)
+		containers, sandboxes := loop.Size()
+		e.config.Observer.Slow(name, took)
+		e.config.Log.WarnContext(e.flow, "an event took long: answers to the runtime may come too late", "event", name, "took", took.String(),
+			"containers", containers, "sandboxes", sandboxes)
+	}
+}
+
+// undelivered is the event that takes an answer back which its sender did not take; nil: there was
+// none, or it has no effect.
+func undelivered(returned <-chan any) control.Occurrence {
+	select {
+	case a := <-returned:
+		if p, is := a.(control.Placed); is {
+			return control.Undelivered{Of: p}
+		}
+	default:
+	}
+	return nil
+}
+
+// nameOf is the name of an event for the log and the metrics: for the outcome of a job that of the
+// job's action.
+func nameOf(of control.Occurrence) string {
+	if d, is := of.(control.Done); is && d.Outcome != nil {
+		of = d.Outcome
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", of), "control.")
+}
+
+// carryOut takes over the next loop and carries out the actions, in their order.
+func (e *edge) carryOut(next control.Loop, actions []control.Action) {
+	e.loop = next
+	wake := e.latest.Load().wake
+	for _, a := range actions {
+		if w, is := a.(control.Wake); is {
+			wake = w.At
+		}
+	}
+	e.latest.Store(&moment{next, wake})
+	for _, a := range actions {
+		switch a := a.(type) {
+		case control.Answer:
+			if e.reply != nil && a.Request == e.number {
+				e.reply <- a.Reply
+			}
+		case control.Log:
+			e.config.Log.Log(e.flow, levels[a.Level], a.Text, a.Args...)
+		case control.Wake:
+			e.timer = nil
+			if !a.At.IsZero() {
+				e.timer = e.config.After(a.At.Sub(e.config.Now()))
+			}
+		case control.Job:
+			e.begin(a)
+		case control.Update:
+			e.update(a)
+		default:
+			e.effect(a)
+			e.count(a)
+		}
+	}
+}
+
+// tell passes an event to the loop. It returns when the loop takes it, or ctx or the loop ends.
+func (p *Plugin) tell(ctx context.Context, of control.Occurrence) { p.send(ctx, message{of: of}) }
+
+func (p *Plugin) send(ctx context.Context, m message) {
+	select {
+	case p.events <- m:
+	case <-p.ended:
+	case <-ctx.Done():
+	}
+}
+
+// surely passes an event to the loop, whatever happens to the caller. It waits until ctx ends at
+// most; then the event comes later.
+func (p *Plugin) surely(ctx context.Context, of control.Occurrence) {
+	select {
+	case p.events <- message{of: of}:
+	case <-p.ended:
+	case <-ctx.Done():
+		go p.tell(context.WithoutCancel(ctx), of)
+	}
+}
+
+// ask has the loop answer an event, until ctx ends. It returns an error if ctx or the loop ends
+// before the answer is there. An event whose sender has given up is not handled. If the sender
+// gives up while the loop answers, the loop gets the answer back: see control.Undelivered.
+func ask[A any](ctx context.Context, p *Plugin, of control.Occurrence) (A, error) {
+	var answer A
+	reply := make(chan any, 1)
+	select {
+	case p.events <- message{of: of, ctx: ctx, reply: reply}:
+	case <-p.ended:
+		return answer, control.ErrGone
+	case <-ctx.Done():
+		return answer, context.Cause(ctx)
+	}
+	select {
+	case a := <-reply:
+		answer, _ = a.(A) // A nil error has no type.
+		return answer, nil
+	case <-ctx.Done():
+	}
+	// The loop handles events in their order: when it takes this one, it has given the answer, or
+	// will not give one.
+	go p.send(context.WithoutCancel(ctx), message{returned: reply})
+	return answer, fmt.Errorf("the agent is too busy to answer in time: %w", context.Cause(ctx))
+}
+
+// once closes a channel once.
+type once struct {
+	sync.Once
+	done chan struct{}
+}
+
+func (o *once) close() { o.Do(func() { close(o.done) }) }

@@ -1,0 +1,36 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// runReserve keeps what a pod would get now until it is admitted, and "unreserve" ends that.
+func (n *Node) runReserve(c Command) ([]string, error) {
+	why := node.OnItsWay
+	switch {
+	case len(c.Args) == 2 && c.Args[1] == "room" && c.Name == "reserve":
+		why = node.RoomForPod
+	case len(c.Args) != 1:
+		return nil, errors.New(c.Name + ": want the name of one pod; \"room\" behind it reserves as for a pod for which others are moved")
+	}
+	pod, unknown := n.Request(c.Args[0])
+	if unknown != nil {
+		return nil, unknown
+	}
+	others := slices.DeleteFunc(slices.Clone(n.state.Reservations()), func(r node.Reservation) bool { return r.Grant.Pod.UID == pod.UID })
+	if c.Name == "unreserve" {
+		ended := len(n.state.Reservations()) - len(others)
+		n.state = n.state.WithReservations(others)
+		return []string{fmt.Sprintf("%d reservations end", ended)}, nil
+	}
+	plan := n.state.Plan(pod)
+	if plan.Rejection != nil || plan.Known {
+		return n.describePlan(plan), nil //nolint:nilerr // A rejection is an answer.
+	}
+	n.state = n.state.WithReservations(append(others, node.Reservation{Grant: plan.Grant, Why: why}))
+	return n.describeGrant("reserved", plan.Grant), nil
+}
