@@ -17,6 +17,7 @@ LINT   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VULN   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 DEAD   := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 BINARY := bin/paddock
+AGENT  := bin/paddock-agent
 
 # What the longer targets run on; the rest of a command line can narrow them,
 # for example `make prop PKG=./internal/core/hint N=1000000`.
@@ -34,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -67,8 +68,11 @@ man: build ## The manual pages, into bin/man/man1: man -M bin/man paddock-plan.
 build: ## Build bin/paddock.
 	@$(GO) build -o $(BINARY) ./cmd/paddock
 
+build-agent: ## Build bin/paddock-agent, the program of the container image.
+	@$(GO) build -o $(AGENT) ./cmd/paddock-agent
+
 test: ## All tests, as they run on every change.
-	$(GO) test $(PKG)
+	$(GO) test -timeout 30m $(PKG)
 
 check: arch lint test race ## What a change must pass: import rules, format, lint, tests, race.
 
@@ -89,7 +93,7 @@ generated:
 # module scheduler.
 FOR_SCHEDULERS := ^internal/(cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
-	@for what in "./cmd/paddock" "-test ./..."; do \
+	@for what in "./cmd/paddock ./cmd/paddock-agent" "-test ./..."; do \
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_SCHEDULERS)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
 	done
 
@@ -158,22 +162,22 @@ bench: ## All benchmarks: make bench COUNT=10 > new.txt, for benchstat.
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 0 $(PKG)
 
 # The second is the real binary: kill -9 at random moments while manifests come and go.
-crash: build ## 10,000 histories with a crash after every operation; KILLS kills of a real agent.
+crash: build-agent ## 10,000 histories with a crash after every operation; KILLS kills of a real agent.
 	$(GO) test -count=1 -v -run '^TestCrash$$' ./internal/node/engine -rapid.checks=1000
-	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestKill$$' ./cmd/paddock -kills=$(KILLS)
+	PADDOCK=$(CURDIR)/$(AGENT) $(GO) test -count=1 -v -timeout 0 -run '^TestKill$$' ./cmd/paddock -kills=$(KILLS)
 
 # Freezes a real file system, on a loop device: as root. Elsewhere the test says that it was skipped.
 stall: ## Ten seconds without a disk: every request of the runtime is answered within one.
 	$(GO) test -count=1 -v -run '^TestFrozenDisk$$' ./internal/agent -freeze=10s
 
-idle: build ## Memory and CPU of an agent that holds 250 pods of four containers for IDLE.
-	PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint' ./cmd/paddock -idle=$(IDLE)
+idle: build-agent ## Memory and CPU of an agent that holds 250 pods of four containers for IDLE.
+	PADDOCK=$(CURDIR)/$(AGENT) $(GO) test -count=1 -v -timeout 0 -run '^TestFootprint' ./cmd/paddock -idle=$(IDLE)
 
 # CPU time and memory of whole runs beside what they may be; a picture of the page takes what it takes on this machine.
 FIGURE ?= .
 figures: build ## paddock fleet on whole fleets, beside its targets: make figures [FIGURE=fill|place|cluster|size|page].
 	@PADDOCK=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -timeout 0 -run '^TestFigures$$/$(FIGURE)' ./cmd/paddock -figures
-	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/ui/fleetpage ;; esac
+	@case page in *$(FIGURE)*|$(FIGURE)) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$/^scrolling$$' ./internal/ui/fleetpage -figures ;; esac
 
 # The verdicts on state files are no scenarios; tests read them.
 golden: build ## Replay the reference's answers and compare.
@@ -271,7 +275,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all record-check lint-records image-check-arm64 cluster-baseline
+NIGHTLY := race-all record-check lint-records image-check-arm64 cluster cluster-baseline
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

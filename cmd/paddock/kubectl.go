@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/base/terminal"
 	"github.com/paddock-project/paddock/internal/cli/console"
 	"github.com/paddock-project/paddock/internal/cli/kubectl"
+	"github.com/paddock-project/paddock/internal/program"
 )
 
 // isPlugin reports whether the program was started by the name that makes it a plugin of kubectl.
@@ -40,7 +41,7 @@ Exit codes: 0 done, 1 error, 2 the answer is no.`,
   kubectl paddock map node7
   kubectl paddock pods
   kubectl paddock verify --context production`,
-		Version:       buildVersion(),
+		Version:       program.Version(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl paddock", console.ProgramAnnotation: "paddock"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

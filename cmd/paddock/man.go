@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/paddock-project/paddock/internal/program"
 )
 
-// manCommand is one call of paddock man, which is for packagers; see "make man".
-type manCommand struct{}
-
-func (*manCommand) command() *cobra.Command {
+// newManCommand returns the command man, which is for packagers; see "make man".
+func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write the manual pages, one per command, into a directory",
@@ -28,7 +28,7 @@ func (*manCommand) command() *cobra.Command {
 				}
 			}
 			cmd.Root().DisableAutoGenTag = true
-			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "Paddock " + buildVersion(), Manual: "Paddock", Date: &date}, args[0])
+			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{Section: "1", Source: "Paddock " + program.Version(), Manual: "Paddock", Date: &date}, args[0])
 		},
 	}
 }

@@ -35,7 +35,7 @@ func build(ctx context.Context, c command, repository, work string, platforms []
 	var all []binary
 	for _, p := range platforms {
 		name := filepath.Join(work, c.name+"-"+p.OS+"-"+p.Architecture)
-		if err := compile(ctx, filepath.Join(source, c.module), "./cmd/"+c.name, name, p); err != nil {
+		if err := compile(ctx, filepath.Join(source, c.module), "./"+c.main, name, p); err != nil {
 			return nil, err
 		}
 		b, err := readBinary(c, name, p)

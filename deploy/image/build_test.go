@@ -15,12 +15,13 @@ import (
 // program is a repository that is built in seconds. What it is compiled with is what Paddock is
 // compiled with.
 var program = map[string]string{
-	"go.mod":              "module github.com/paddock-project/paddock\n\ngo 1.26.0\n",
-	".gitignore":          "/bin/\n",
-	"LICENSE":             "as you like\n",
-	"cmd/paddock/main.go": "package main\n\nfunc main() { println(answer) }\n",
-	"cmd/paddock/a.go":    "package main\n\nconst answer = 42\n",
-	"answer/answer.go":    "// Package answer is used by the other module.\npackage answer\n\nconst Answer = 42\n",
+	"go.mod":                    "module github.com/paddock-project/paddock\n\ngo 1.26.0\n",
+	".gitignore":                "/bin/\n",
+	"LICENSE":                   "as you like\n",
+	"cmd/paddock/main.go":       "package main\n\nfunc main() { println(43) }\n",
+	"cmd/paddock-agent/main.go": "package main\n\nfunc main() { println(answer) }\n",
+	"cmd/paddock-agent/a.go":    "package main\n\nconst answer = 42\n",
+	"answer/answer.go":          "// Package answer is used by the other module.\npackage answer\n\nconst Answer = 42\n",
 	"scheduler/go.mod": "module github.com/paddock-project/paddock/scheduler\n\ngo 1.26.0\n\n" +
 		"require github.com/paddock-project/paddock v0.0.0\n\nreplace github.com/paddock-project/paddock => ../\n",
 	"scheduler/cmd/paddock-scheduler/main.go": "package main\n\nimport \"github.com/paddock-project/paddock/answer\"\n\nfunc main() { println(answer.Answer) }\n",
@@ -117,11 +118,11 @@ func TestNotCommitted(t *testing.T) {
 	if strings.Contains(printed, "+dirty") {
 		t.Errorf("a clean tree is %s", printed)
 	}
-	write(t, dir, map[string]string{"cmd/paddock/b.go": "package main\n\nconst answer = 43\n"})
-	if err := os.Remove(filepath.Join(dir, "cmd/paddock/a.go")); err != nil {
+	write(t, dir, map[string]string{"cmd/paddock-agent/b.go": "package main\n\nconst answer = 43\n"})
+	if err := os.Remove(filepath.Join(dir, "cmd/paddock-agent/a.go")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("main.go", filepath.Join(dir, "cmd/paddock/link.txt")); err != nil {
+	if err := os.Symlink("main.go", filepath.Join(dir, "cmd/paddock-agent/link.txt")); err != nil {
 		t.Fatal(err)
 	}
 	dirty, printed := archiveOf(t, dir)
@@ -174,7 +175,7 @@ func TestModuleBelow(t *testing.T) {
 // TestErrors: each names what was wanted; no archive is left.
 func TestErrors(t *testing.T) {
 	broken := repository(t)
-	write(t, broken, map[string]string{"cmd/paddock/a.go": "package main\n"})
+	write(t, broken, map[string]string{"cmd/paddock-agent/a.go": "package main\n"})
 	empty := t.TempDir()
 	for _, c := range []struct {
 		args []string

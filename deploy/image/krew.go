@@ -34,7 +34,7 @@ type pluginArchive struct {
 // writeKrew writes an archive for each platform of desks to dir, and the manifest with their
 // checksums.
 func writeKrew(ctx context.Context, repository, work, dir string) error {
-	binaries, err := build(ctx, agent, repository, work, desks)
+	binaries, err := build(ctx, desk, repository, work, desks)
 	if err != nil {
 		return err
 	}

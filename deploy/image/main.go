@@ -24,26 +24,32 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// command is one that has an image.
+// command is one that is built here.
 type command struct {
+	// name is what it is called where it is installed.
 	name, description string
-	// module is the directory of its Go module in the repository.
-	module string
-	user   string
+	// module is the directory of its Go module in the repository, and main that of its package in
+	// the module.
+	module, main string
+	user         string
 }
 
 var (
 	agent = command{
 		name: "paddock", description: "Aligned CPUs and memory for whole pods, beside a kubelet whose managers are off",
+		main: "cmd/paddock-agent",
 		// The runtime's socket and the cgroups belong to root (deploy/README.md, "Privileges").
 		user: "0:0",
 	}
 	scheduler = command{
-		name: "paddock-scheduler", description: "A kube-scheduler that asks the planner of each node", module: "scheduler",
+		name: "paddock-scheduler", description: "A kube-scheduler that asks the planner of each node", module: "scheduler", main: "cmd/paddock-scheduler",
 		// No user of any machine. It asks the API server, and has no file of its own.
 		user: "65532:65532",
 	}
+	// commands have an image.
 	commands = []command{agent, scheduler}
+	// desk is for people: the plugin of kubectl.
+	desk = command{name: "paddock", main: "cmd/paddock"}
 )
 
 // localName is the name that deploy/ and the chart use. A cluster without a registry imports it.

@@ -15,13 +15,14 @@ type floor struct {
 var floors = []floor{
 	{[]string{"testing"}, "only tests and each other import packages for tests"},
 	{[]string{"cmd"}, "nobody imports a command"},
+	{[]string{"program"}, "program has the commands; the programs in cmd are above it"},
 	{[]string{"agent"}, "agent wires one node's process; commands are above it"},
 	{[]string{"cli"}, "commands share it; one node's process is internal/agent"},
 	{[]string{"ui"}, "it makes documents, tables and pages of values; who reads the values hands them in"},
 	{[]string{"cluster"}, "it has many nodes as values, and where they come from; what one node's process does is internal/node's"},
 	{[]string{"node"}, "it is one part of a node; internal/agent puts the parts together"},
 	{[]string{"kubelet"}, "it knows the kubelet's files and behavior; who decides and who writes is above it"},
-	{[]string{"codec"}, "codecs know bytes and values of the core; cmd/paddock, internal/cli or internal/agent put them together"},
+	{[]string{"codec"}, "codecs know bytes and values of the core; internal/program, internal/cli or internal/agent put them together"},
 	{[]string{"base", "explain", "docs/rules"}, "it is a tool, or explains values of the core; what needs more is above it"},
 	{[]string{"core", "api"}, "the core decides on values; a codec translates, and the engine keeps them"},
 }
@@ -84,8 +85,10 @@ var libraries = []library{
 	{"k8s.io/client-go", []string{"node/podsource", "node/podsource/...", "node/apiserver", "agent", "cluster/fleetsource", "cluster/fleetwatch", "cli/kubectl", "testing/kubectltest", "codec/objects", "node/publication", "node/reconcile", "testing/objectstest", "node/zones"}, "pods and devices come from internal/node/podsource; internal/cli/kubectl asks a cluster's agents"},
 	{"github.com/fsnotify/fsnotify", []string{"node/podsource/manifests"}, "events only say when to look; internal/node/podsource/manifests looks"},
 	{"github.com/rivo/uniseg", []string{"base/terminal"}, "internal/base/terminal knows how wide text is"},
-	{"k8s.io/dynamic-resource-allocation", []string{"codec/claims"}, "internal/codec/claims finds the devices of claims"},
-	{"github.com/spf13/cobra", []string{"cmd/paddock", "cli/console", "cli/fleetcommand"}, "the command line is cmd/paddock"},
+	{"k8s.io/dynamic-resource-allocation", []string{"codec/claims", "codec/allocation"}, "internal/codec/claims finds the devices of claims"},
+	{"k8s.io/dynamic-resource-allocation/structured", []string{"codec/allocation"}, "internal/codec/allocation allocates claims; what imports it links CEL"},
+	{"k8s.io/dynamic-resource-allocation/cel", []string{"codec/allocation"}, "internal/codec/allocation allocates claims; what imports it links CEL"},
+	{"github.com/spf13/cobra", []string{"cmd/paddock", "program", "cli/console", "cli/fleetcommand"}, "the command line is internal/program"},
 	{"k8s.io/kubernetes", nil, "Paddock decides by itself; docs/rules says how"},
 	{"github.com/stretchr/testify", nil, "compare with go-cmp, and let cases live in files"},
 	{"go.uber.org/mock", nil, "hand in a small fake of the interface instead"},
@@ -94,7 +97,7 @@ var libraries = []library{
 	{"k8s.io/klog", []string{"cli/console", "agent", "cli/inputs"}, "log/slog, at the edges; what libraries say through klog is led there once, at the start"},
 	{"go.uber.org/zap", nil, "log/slog, at the edges"},
 	{"log", nil, "log/slog, at the edges"},
-	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "cmd/paddock", "cli/console", "cli/fleetcommand"}, "return an error or put it into the trace; the edges log"},
+	{"log/slog", []string{"node/engine", "testing/hollow", "node/intake", "node/notice", "node/publication", "node/reconcile", "node/zones", "node/podsource", "node/podsource/...", "node/runtime", "node/runtime/...", "node/podres", "node/telemetry", "ui/web", "agent", "program", "cli/console", "cli/fleetcommand"}, "return an error or put it into the trace; the edges log"},
 }
 
 // impure are the parts of the standard library that the core does without, and where the

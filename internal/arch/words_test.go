@@ -115,7 +115,7 @@ func TestDocumentationIsPlain(t *testing.T) {
 // plainPackages are the packages of which the test files are checked as well. Comments of the
 // product are checked everywhere.
 var plainPackages = []string{
-	"cmd/paddock", "internal/arch", "internal/codec/devicefile", "internal/codec/discover", "internal/kubelet/doctor", "internal/explain",
+	"cmd/paddock", "cmd/paddock-agent", "internal/program", "internal/arch", "internal/codec/devicefile", "internal/codec/discover", "internal/kubelet/doctor", "internal/explain",
 	"internal/cli/inputs", "internal/kubelet/config", "internal/kubelet/state", "internal/codec/podspec", "internal/node/replacement",
 	"internal/cli/stateview", "internal/cli/treatment", "test/e2e",
 }

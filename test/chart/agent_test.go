@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// paddock is the command of this repository, built once.
+// paddock is the program of the container image, built once.
 var paddock = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "paddock-chart-test-")
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock")
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock-agent")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)

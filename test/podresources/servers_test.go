@@ -24,7 +24,7 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	for _, args := range [][]string{
-		{"build", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock"},
+		{"build", "-o", filepath.Join(dir, "paddock"), "./cmd/paddock-agent"},
 		{"test", "-c", "-o", filepath.Join(dir, "podres"), "./internal/node/podres"},
 	} {
 		command := exec.Command("go", args...)

@@ -30,6 +30,9 @@ type PodFiles struct {
 	// decides.
 	Most int
 	Slim bool
+	// Allocator allocates ResourceClaims that have no allocation. Without it, the devices of such
+	// claims are a note.
+	Allocator claims.Allocator
 	// MaxContainers and MaxValues are as podspec.Options has them.
 	MaxContainers, MaxValues int
 }
@@ -55,7 +58,7 @@ func (p PodErrors) Unwrap() []error { return p }
 // be PodErrors.
 func (r Reader) Pods(files PodFiles) (Pods, error) {
 	var read Pods
-	var objects claims.Objects
+	objects := claims.Objects{Allocator: files.Allocator}
 	others := func(kind, apiVersion string, data []byte) (bool, error) {
 		if r.Peers && kind == "Namespace" && apiVersion == "v1" {
 			return true, read.namespace(data)

@@ -7,10 +7,10 @@
 //	Resolver.Pod(ctx, pod)             Resolved   the devices of each container, as request.Given
 //
 // A claim with an allocation has the devices of its allocation. A claim without one is allocated on
-// the node with the allocator of the scheduler (k8s.io/dynamic-resource-allocation), which
-// evaluates the selectors of requests and classes. Pods are to come in the order in which they are
-// admitted: devices that one has are not free for the next. A claim of a template that no cluster
-// has made yet is made here, for its pod.
+// the node by Objects.Allocator, for which package allocation has the scheduler's. Pods come in the
+// order in which they are admitted: the devices of one pod are not free for the next. A claim of a
+// template that no cluster has made yet is made here, for its pod. A program without an Allocator,
+// as the agent's, resolves only claims with an allocation.
 //
 // A claim that cannot be resolved is a note of its pod, which names what is missing. Nothing is an
 // error that is wrong with objects: the pod is planned without these devices. Resolve does not

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/paddock-project/paddock/internal/codec/allocation"
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
@@ -25,7 +26,7 @@ func FuzzPod(f *testing.F) {
 		if json.Unmarshal([]byte(podText), pod) != nil {
 			return
 		}
-		objects := &claims.Objects{}
+		objects := &claims.Objects{Allocator: allocation.New}
 		for _, o := range [][2]string{{"DeviceClass", class}, {"ResourceSlice", slice}, {"ResourceClaim", claim}, {"ResourceClaimTemplate", claim}} {
 			if objects.Add(o[0], "resource.k8s.io/v1", []byte(o[1])) != nil {
 				return

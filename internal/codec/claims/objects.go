@@ -15,6 +15,9 @@ const group = "resource.k8s.io/"
 
 // Objects are what a cluster has of dynamic resource allocation. The zero value has nothing.
 type Objects struct {
+	// Allocator allocates claims that have no allocation. Without it, such claims are not resolved.
+	Allocator Allocator
+
 	claims    map[string]*resourceapi.ResourceClaim
 	templates map[string]*resourceapi.ResourceClaimTemplate
 	classes   map[string]*resourceapi.DeviceClass
@@ -101,7 +104,11 @@ func setDefaults(spec *resourceapi.ResourceClaimSpec) {
 // key is a name in a namespace, which kubectl leaves out where it is the default.
 func key(namespace, name string) string { return cmp.Or(namespace, v1.NamespaceDefault) + "/" + name }
 
-// List and Get make the classes a lister for the allocator.
+// Slices are the ResourceSlices, in the order in which they were added. The list is not to be
+// changed.
+func (o *Objects) Slices() []*resourceapi.ResourceSlice { return o.slices }
+
+// List and Get make the classes a lister for an allocator.
 func (o *Objects) List() ([]*resourceapi.DeviceClass, error) {
 	var all []*resourceapi.DeviceClass
 	for _, c := range o.classes {

@@ -11,10 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -23,8 +20,24 @@ import (
 // (KubeSchedulerConfiguration, DynamicResourcesArgs.filterTimeout).
 const timeout = 10 * time.Second
 
-// compiled is how many selectors are kept compiled; the scheduler keeps as many.
-const compiled = 10_000
+// Allocator returns an Allocation on a Kubernetes node, in which every device of the objects is
+// free. It does not change the objects. Package allocation has one.
+type Allocator func(objects *Objects, node *v1.Node) Allocation
+
+// Allocation knows which devices are free on one Kubernetes node.
+type Allocation interface {
+	// Take marks the devices of a claim as allocated.
+	Take(*resourceapi.AllocationResult)
+	// Allocate finds free devices for claims together, as the scheduler does for a pod, and returns
+	// an allocation for each claim, in their order, or none if the free devices do not satisfy the
+	// claims. It takes no devices. It returns an error, and does not panic, for objects that no API
+	// server would accept.
+	Allocate(ctx context.Context, pending []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error)
+}
+
+// errNoAllocator is for programs without an Allocator.
+var errNoAllocator = errors.New("it is not allocated, and the paddock in the container image does not allocate claims: " +
+	`run the paddock of cmd/paddock (README.md, "The commands")`)
 
 // Resolved are the devices of a pod.
 type Resolved struct {
@@ -51,15 +64,13 @@ type id struct{ driver, pool, name string }
 
 // Resolver finds the devices of pods on one Kubernetes node. It is for one goroutine.
 type Resolver struct {
-	objects   *Objects
-	node      *v1.Node
-	places    *Places
-	allocated structured.AllocatedState
+	objects *Objects
+	node    *v1.Node
+	places  *Places
 	// claims are those of the manifests, and those that were made or allocated here.
 	claims map[string]*resourceapi.ResourceClaim
-	cache  *cel.Cache
-	// features are those that the objects need.
-	features structured.Features
+	// allocation is nil without a node, and in a program without an Allocator.
+	allocation Allocation
 }
 
 // NodeName is the only Kubernetes node that ResourceSlices name, or "" if there are several or
@@ -78,35 +89,21 @@ func (o *Objects) NodeName() string {
 	return name
 }
 
-// On is a resolver for a Kubernetes node. Without a name, claims that are not allocated cannot be
-// resolved.
+// On returns a resolver for a Kubernetes node. Without a name, claims that are not allocated cannot
+// be resolved.
 func (o *Objects) On(name string) *Resolver {
-	r := &Resolver{
-		objects: o, claims: map[string]*resourceapi.ResourceClaim{},
-		features: structured.Features{
-			AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true,
-		},
-		allocated: structured.AllocatedState{
-			AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-			AggregatedCapacity: structured.NewConsumedCapacityCollection(),
-		},
-	}
+	r := &Resolver{objects: o, claims: map[string]*resourceapi.ResourceClaim{}}
 	if r.node = o.nodes[name]; r.node == nil && name != "" {
 		r.node = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
 	}
 	var kept []*Slice
 	for _, s := range o.slices {
 		kept = append(kept, sliceOf(s, nil)) // The machine may be another one.
-		for i := range s.Spec.Devices {
-			for _, a := range s.Spec.Devices[i].Attributes {
-				if a.IntValues != nil || a.BoolValues != nil || a.StringValues != nil || a.VersionValues != nil {
-					r.features.ListTypeAttributes = true
-				}
-			}
-		}
 	}
 	r.places = PlacesOf(kept, name)
-	r.cache = cel.NewCache(compiled, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: r.features.ListTypeAttributes})
+	if o.Allocator != nil && r.node != nil {
+		r.allocation = o.Allocator(o, r.node)
+	}
 	for name, c := range o.claims {
 		r.claims[name] = c.DeepCopy() // It may be allocated here.
 		r.take(c.Status.Allocation)
@@ -114,21 +111,10 @@ func (o *Objects) On(name string) *Resolver {
 	return r
 }
 
-// take notes that devices are allocated.
+// take marks devices as allocated, for the claims that are allocated here.
 func (r *Resolver) take(a *resourceapi.AllocationResult) {
-	if a == nil {
-		return
-	}
-	for _, d := range a.Devices.Results {
-		device := structured.MakeDeviceID(d.Driver, d.Pool, d.Device)
-		switch {
-		case d.AdminAccess != nil && *d.AdminAccess: // Others can have it as well.
-		case d.ShareID != nil:
-			r.allocated.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(device, d.ShareID))
-			r.allocated.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(device, d.ConsumedCapacity))
-		default:
-			r.allocated.AllocatedDevices.Insert(device)
-		}
+	if a != nil && r.allocation != nil {
+		r.allocation.Take(a)
 	}
 }
 
@@ -231,12 +217,15 @@ func (r *Resolver) allocate(ctx context.Context, pending []*resourceapi.Resource
 	if len(pending) == 0 {
 		return nil
 	}
+	if r.objects.Allocator == nil {
+		return errNoAllocator
+	}
 	if r.node == nil {
 		return errors.New("it is not allocated, and the ResourceSlices are of several Kubernetes nodes or of none: name the node with --node")
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	results, err := r.search(ctx, pending)
+	results, err := r.allocation.Allocate(ctx, pending)
 	switch {
 	case err != nil:
 		return err
@@ -252,21 +241,6 @@ func (r *Resolver) allocate(ctx context.Context, pending []*resourceapi.Resource
 		r.take(c.Status.Allocation)
 	}
 	return nil
-}
-
-// search asks the scheduler's allocator. It expects objects that an API server has validated, and
-// can panic on others.
-func (r *Resolver) search(ctx context.Context, pending []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			results, err = nil, errors.New("a request of it, a DeviceClass or a ResourceSlice is not as an API server accepts it")
-		}
-	}()
-	allocator, err := structured.NewAllocator(ctx, r.features, r.allocated, r.objects, r.objects.slices, r.cache)
-	if err != nil {
-		return nil, err
-	}
-	return allocator.Allocate(ctx, r.node, pending)
 }
 
 // devices are those of a claim, or of one of its requests.

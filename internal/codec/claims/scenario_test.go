@@ -12,15 +12,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/paddock-project/paddock/internal/codec/allocation"
 	"github.com/paddock-project/paddock/internal/codec/claims"
 )
 
 // TestScenarios runs the files of testdata. "objects" takes manifests, "pods" resolves pods on the
-// node that the argument names (without: the only one of the slices).
+// node that the argument names (without: the only one of the slices). "no-allocator" is for the
+// rest of the file: claims are resolved as in a program without one.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		objects, resolvers := &claims.Objects{}, map[string]*claims.Resolver{}
+		objects, resolvers := &claims.Objects{Allocator: allocation.New}, map[string]*claims.Resolver{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "no-allocator" {
+				objects.Allocator = nil
+				clear(resolvers)
+				return ""
+			}
 			if d.Cmd == "objects" {
 				clear(resolvers)
 				return strings.Join(addAll(objects, d.Input), "")

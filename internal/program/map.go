@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func (c *mapCommand) run(cmd *cobra.Command, paths []string) error {
 	var decided []decision
 	if len(paths) > 0 {
 		gates := podspec.GatesOf(state.Policy())
-		read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Strict: c.strict})
+		read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict})
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"encoding/json"
@@ -160,7 +160,7 @@ func (c *defragmentCommand) draw(s console.Streams, n *inputs.Node, state *node.
 // admit admits the pods that are named. It is an error if one is rejected.
 func (c *defragmentCommand) admit(cmd *cobra.Command, s console.Streams, state *node.State, paths []string) (*node.State, error) {
 	gates := podspec.GatesOf(state.Policy())
-	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Strict: c.strict})
+	read, err := s.Pods(inputs.PodFiles{Paths: paths, Gates: gates, Machine: state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict})
 	if err != nil {
 		return nil, err
 	}

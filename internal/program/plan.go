@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"fmt"
@@ -77,7 +77,7 @@ func (c *planCommand) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	gates := podspec.GatesOf(before.Policy())
-	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Node: c.decider.kubeNode, Strict: c.strict}
+	files := inputs.PodFiles{Paths: paths, Gates: gates, Machine: n.Found.Machine, Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict}
 	pods, decided, state, err := c.resize.decideAll(cmd.Context(), s, &c.decider, before, files)
 	if err != nil {
 		return err

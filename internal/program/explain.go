@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"context"
@@ -141,7 +141,7 @@ func (c *explainCommand) run(cmd *cobra.Command, args []string) error {
 // the nodes.
 func (c *explainCommand) explain(ctx context.Context, s console.Streams, candidates []candidate, args []string) (view.Explanation, error) {
 	at := candidates[0]
-	files := inputs.PodFiles{Paths: args, Gates: at.gates, Machine: at.state.Machine(), Node: c.decider.kubeNode, Strict: c.strict}
+	files := inputs.PodFiles{Paths: args, Gates: at.gates, Machine: at.state.Machine(), Node: c.decider.kubeNode, Allocator: c.decider.allocator, Strict: c.strict}
 	if len(c.resize.paths) > 0 {
 		return c.explainResize(ctx, s, at.state, files)
 	}

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func (c *versionCommand) command() *cobra.Command {
 		Example: `  paddock version -o json`,
 		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := version{buildVersion(), build().Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			v := version{Version(), build().Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			return console.StreamsOf(cmd).Print(c.output.Value, v, func() string {
 				text := fmt.Sprintf("paddock %s\n", v.Version)
 				if v.Revision != "" {
@@ -43,8 +43,8 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
-// buildVersion is the module's version as the Go tool recorded it, "devel" if it did not.
-func buildVersion() string {
+// Version returns the module's version as the Go tool recorded it, "devel" if it did not.
+func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
@@ -52,7 +52,7 @@ func buildVersion() string {
 }
 
 func build() telemetry.Build {
-	b := telemetry.Build{Version: fmt.Sprintf("%s (%s, %s/%s)", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH), GoVersion: runtime.Version()}
+	b := telemetry.Build{Version: fmt.Sprintf("%s (%s, %s/%s)", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), GoVersion: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

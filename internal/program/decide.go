@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"context"
@@ -56,10 +56,12 @@ type decider struct {
 	as asFlag
 	// started treats admitted pods as running: their init containers have ended.
 	started bool
-	// kubeNode is the name of the Kubernetes node, claims finds devices on it.
-	kubeNode string
-	claims   *claims.Resolver
-	kubelet  quirk.Kubelet
+	// kubeNode is the name of the Kubernetes node, claims finds devices on it, and allocator
+	// allocates claims there; nil: the program has none.
+	kubeNode  string
+	claims    *claims.Resolver
+	allocator claims.Allocator
+	kubelet   quirk.Kubelet
 }
 
 // kubeNodeFlag is --node.

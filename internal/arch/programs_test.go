@@ -1,0 +1,59 @@
+package arch
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// notOnNodes are packages that the program of the container image does without. It runs on every
+// node, and again for each command in a container: what it links is loaded and initialized each
+// time. deploy/image bounds its size.
+var notOnNodes = []struct{ prefix, why string }{
+	{modulePath + "/internal/codec/allocation", "cmd/paddock allocates claims: hand in a claims.Allocator"},
+	{"github.com/google/cel-go", "only the allocator of claims evaluates CEL"},
+	{"k8s.io/apiserver", "only the allocator of claims needs it"},
+	{"k8s.io/dynamic-resource-allocation/structured", "internal/codec/allocation has the allocator"},
+	{"k8s.io/dynamic-resource-allocation/cel", "internal/codec/allocation has the allocator"},
+	{"k8s.io/kube-openapi/pkg/validation", "it compiles dozens of regular expressions at each start"},
+	{"k8s.io/client-go/kubernetes", "its scheme has every API group: make a scheme with the kinds that are decoded, as internal/node/reconcile"},
+	{"k8s.io/client-go/informers", "it has the clients of every API group: watch with k8s.io/client-go/tools/cache"},
+	{"k8s.io/client-go/applyconfigurations", "it has every API group"},
+	{"github.com/spf13/cobra/doc", "cmd/paddock writes the manual pages"},
+	{"github.com/russross/blackfriday", "cmd/paddock writes the manual pages"},
+}
+
+// TestAgentLinks: the program of the container image imports none of these, also not through
+// others. cmd/paddock imports most of them, so the list is of packages that are there.
+func TestAgentLinks(t *testing.T) {
+	agent, full := linked(t, "cmd/paddock-agent"), linked(t, "cmd/paddock")
+	found := 0
+	for _, not := range notOnNodes {
+		for _, name := range agent {
+			if covers(not.prefix, name) {
+				t.Errorf("cmd/paddock-agent links %s: %s; go list -deps and go mod why show who imports it", name, not.why)
+			}
+		}
+		for _, name := range full {
+			if covers(not.prefix, name) {
+				found++
+				break
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("cmd/paddock links %d of the packages that the agent does without: is the list still right?", found)
+	}
+}
+
+// linked returns the packages that a program is made of.
+func linked(t *testing.T, program string) []string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./"+program)
+	list.Dir = "../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list -deps: %v", err)
+	}
+	return strings.Fields(string(out))
+}
