@@ -35,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -230,6 +230,9 @@ e2e: ## The agent beside a real containerd, in virtual machines with several NUM
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
 
+e2e-everywhere: ## The same, each comparison with a kubelet on each machine; fifteen minutes.
+	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere
+
 # Counts, not times: the machine is emulated.
 benefit: ## What exclusive CPUs do for a program beside noisy neighbours, as the table of docs/benefit.md.
 	cd test/e2e && $(GO) test -v -count=1 -timeout 30m -run '^TestBenefit$$' . -benefit
@@ -275,7 +278,7 @@ cluster-apart: ## The same, with nodes of one commit and the scheduler of anothe
 	    cd "$$dir/nodes/test/cluster"; $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) -scheduler-source "$$dir/scheduler" $(CLUSTER)
 
 # What CI leaves out, because it takes long or checks nothing of the product. It goes on behind what fails.
-NIGHTLY := race-all record-check lint-records image-check-arm64 cluster cluster-baseline
+NIGHTLY := race-all record-check lint-records image-check-arm64 cluster cluster-baseline e2e-everywhere
 nightly: ## What .ci/run leaves out, in a row; two hours from nothing.
 	@failed=; for target in $(NIGHTLY); do echo "=== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	    [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }

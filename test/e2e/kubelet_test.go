@@ -65,20 +65,39 @@ func (m manifest) pod(t *testing.T) *v1.Pod {
 	return pod
 }
 
-// besideKubelet is what needs a real kubelet.
-func (m *machine) besideKubelet(t *testing.T) {
+// besideKubelet is what needs a real kubelet. Under emulation a kubelet takes most of a minute for
+// three pods, so that each configuration is compared on one of the machines only, unless everywhere
+// is set.
+func (m *machine) besideKubelet(t *testing.T, here ...comparison) {
 	t.Helper()
 	if !*kubelet {
 		t.Log("nothing is tried beside a real kubelet: make e2e-kubelet does")
 		return
 	}
-	for _, words := range [][]string{
-		{"topology=restricted", "scope=pod"}, {"topology=single-numa-node", "scope=container"}, {"topology=best-effort", "scope=pod"},
-	} {
-		m.run(t, "kubelet-decides-the-same,"+strings.Join(words, ","), func(t *testing.T, n *node) { decidesTheSame(t, n, words) })
+	if *everywhere {
+		here = []comparison{sameRestricted, sameSingle, sameBestEffort, leftAlone, restarted}
 	}
-	m.run(t, "kubelet-with-managers-is-left-alone", leavesKubeletAlone)
-	m.run(t, "kubelet-restarts", outlivesKubelet)
+	for _, c := range here {
+		m.run(t, c.name, c.play)
+	}
+}
+
+// comparison is a test beside a real kubelet.
+type comparison struct {
+	name string
+	play func(*testing.T, *node)
+}
+
+var (
+	sameRestricted = same("topology=restricted", "scope=pod")
+	sameSingle     = same("topology=single-numa-node", "scope=container")
+	sameBestEffort = same("topology=best-effort", "scope=pod")
+	leftAlone      = comparison{"kubelet-with-managers-is-left-alone", leavesKubeletAlone}
+	restarted      = comparison{"kubelet-restarts", outlivesKubelet}
+)
+
+func same(words ...string) comparison {
+	return comparison{"kubelet-decides-the-same," + strings.Join(words, ","), func(t *testing.T, n *node) { decidesTheSame(t, n, words) }}
 }
 
 // decidesTheSame runs the same pods under a kubelet's own static policy, and under a kubelet

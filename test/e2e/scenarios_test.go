@@ -18,13 +18,13 @@ import (
 func TestTwoNUMANodes(t *testing.T) {
 	m := open(t, "2numa", "2numa")
 	m.scenarios(t)
-	m.besideKubelet(t)
+	m.besideKubelet(t, sameSingle, sameBestEffort, restarted)
 }
 
 func TestFiveNUMANodes(t *testing.T) {
 	m := open(t, "5numa", "5numa")
 	m.scenarios(t)
-	m.besideKubelet(t)
+	m.besideKubelet(t, sameRestricted, leftAlone)
 }
 
 func TestLoad(t *testing.T) {
