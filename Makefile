@@ -35,7 +35,7 @@ PLACEMENTS ?= 5000
 RACE_CHECKS ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
+.PHONY: help run plan man build build-agent test check arch generate generated deadcode lint format race prop fuzz bench bench-beside crash idle figures golden record-check client-check vuln image krew image-check chart-check scheduler-image e2e e2e-kubelet e2e-everywhere benefit stall clean e2e-cluster cluster cluster-apart cluster-baseline scheduler scheduler-check scheduler-perf race-all lint-records image-check-arm64 nightly
 
 help: ## This list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -160,6 +160,19 @@ fuzz: ## Every fuzz target for T: make fuzz T=20s [PKG=./internal/codec/podspec]
 
 bench: ## All benchmarks: make bench COUNT=10 > new.txt, for benchstat.
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 0 $(PKG)
+
+# One package, since its benchmarks run in turns: what else the machine does then meets all commits alike.
+BEFORE ?= HEAD~1
+BENCH  ?= .
+bench-beside: ## Benchmarks of a package at other commits and at HEAD: make bench-beside PKG=./internal/core/node BENCH=Admit BEFORE='de7e616 9f89495' COUNT=6
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cd "$$dir"; \
+	for ref in $(BEFORE) HEAD; do \
+	    mkdir $$ref; git -C $(CURDIR) archive $$ref | tar -x -C $$ref; (cd $$ref && $(GO) test -c -o ../$$ref.test $(PKG)); \
+	done; \
+	for i in $$(seq $(COUNT)); do for ref in $(BEFORE) HEAD; do \
+	    echo "[$$i/$(COUNT)] $$ref"; (cd $$ref/$(PKG) && "$$dir/$$ref.test" -test.run '^$$' -test.bench '$(BENCH)' -test.benchmem >> "$$dir/$$ref"-bench.txt); \
+	done; done; \
+	$(GO) run golang.org/x/perf/cmd/benchstat@latest $(foreach ref,$(BEFORE) HEAD,$(ref)=$(ref)-bench.txt)
 
 # The second is the real binary: kill -9 at random moments while manifests come and go.
 crash: build-agent ## 10,000 histories with a crash after every operation; KILLS kills of a real agent.
