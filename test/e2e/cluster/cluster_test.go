@@ -28,8 +28,8 @@ var (
 const (
 	// limit is for everything: tests that hang end.
 	limit = 45 * time.Minute
-	// commandLimit is more than any command takes.
-	commandLimit = 4 * time.Minute
+	// commandLimit is longer than what commands of the pages wait for, which is 10 minutes at most.
+	commandLimit = 12 * time.Minute
 )
 
 // TestCluster plays the pages of testdata, each on a cluster of its own, as many at once as tests may

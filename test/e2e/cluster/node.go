@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// patience is more than any step on the node takes.
-const patience = 3 * time.Minute
+// patience is more than any step on the node takes, on a busy machine too.
+const patience = 10 * time.Minute
 
 //go:embed files
 var files embed.FS
@@ -117,7 +117,7 @@ func (n *node) options(memory string) vm.Options {
 func (n *node) awaitAlone(ctx context.Context) error {
 	address, _, _ := strings.Cut(apiInside, ":")
 	service, _, _ := strings.Cut(apiService, ":")
-	return n.must(ctx, "for i in $(seq 300); do netstat -tn | grep -E ' ("+address+"|"+service+"):.*ESTABLISHED' > /dev/null || exit 0; usleep 100000; done; netstat -tn; exit 1")
+	return n.must(ctx, "for i in $(seq 3000); do netstat -tn | grep -E ' ("+address+"|"+service+"):.*ESTABLISHED' > /dev/null || exit 0; usleep 100000; done; netstat -tn; exit 1")
 }
 
 // install installs what outlives a reboot, and starts the node.

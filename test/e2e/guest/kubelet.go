@@ -29,7 +29,7 @@ const (
 	criSocket = "/run/containerd/containerd.sock"
 	// podsAddress is the kubelet's read-only port.
 	podsAddress = "127.0.0.1:10255"
-	podTimeout  = 2 * time.Minute
+	podTimeout  = 5 * time.Minute
 
 	labelUID       = "io.kubernetes.pod.uid"
 	labelContainer = "io.kubernetes.container.name"
@@ -187,7 +187,7 @@ func (k *kubelet) startContainer(ctx context.Context, p *pod, c *v1.Container) w
 	started := wire.Started{Name: c.Name}
 	var created *runtimev1.CreateContainerResponse
 	var err error
-	for again := range 3 { // As a kubelet does when the agent asks for it.
+	for again := range 60 { // As a kubelet does when the agent asks for it; a busy machine asks often.
 		if again > 0 {
 			time.Sleep(time.Second)
 		}

@@ -57,11 +57,11 @@ var errNoCgroup = errors.New("no cgroup")
 // observe reads every container that runs and every pod's cgroup. A container that ends while it
 // is read is left out; its cgroup is gone before CRI says so.
 func (k *kubelet) observe(wire.Nothing) (wire.Observation, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		o, err := k.observeOnce(ctx)
-		if !errors.Is(err, errNoCgroup) || time.Since(begin) > 10*time.Second {
+		if !errors.Is(err, errNoCgroup) || time.Since(begin) > time.Minute {
 			return o, err
 		}
 	}
@@ -195,7 +195,7 @@ func podResources(in wire.PodResources) ([]wire.Assigned, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	listed, err := podresourcesv1.NewPodResourcesListerClient(conn).List(ctx, &podresourcesv1.ListPodResourcesRequest{})
 	if err != nil {

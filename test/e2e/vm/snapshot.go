@@ -15,7 +15,7 @@ import (
 )
 
 // saveTimeout is more than it takes to write the memory of a machine on a busy disk.
-const saveTimeout = 3 * time.Minute
+const saveTimeout = 10 * time.Minute
 
 // Save writes the memory and the devices of a machine to a file and ends the machine. With its disk
 // (Options.Disk), as it is then, Boot goes on from there (Options.Memory), as often as it is asked

@@ -30,10 +30,10 @@ import (
 	"github.com/paddock-project/paddock/test/e2e/wire"
 )
 
-// A boot takes some 6 s. Now and then an emulated machine hangs before its kernel has said a word,
-// and is started again.
+// A boot takes some 6 s, and a minute on a busy machine. Now and then an emulated machine hangs
+// before its kernel has said a word, and is started again.
 const (
-	bootTimeout = time.Minute
+	bootTimeout = 3 * time.Minute
 	boots       = 3
 )
 
@@ -42,7 +42,7 @@ const (
 // hangs: who waits for the machine is told then, and not after the longest that a call may take.
 const (
 	beat    = 10 * time.Second
-	silence = 90 * time.Second
+	silence = 2 * time.Minute
 )
 
 // ErrDown is wrapped when the machine is not there any more.
@@ -340,8 +340,8 @@ func (v *VM) wait(ctx context.Context, reply chan wire.Reply, timeout time.Durat
 }
 
 // callTimeout is more than anything takes that ends, also of what the guest program itself limits
-// to three minutes.
-const callTimeout = 200 * time.Second
+// to ten minutes. A machine that hangs is noticed before: see silence.
+const callTimeout = 11 * time.Minute
 
 // Do asks the guest program for an operation of package wire.
 func Do[Out any](ctx context.Context, v *VM, op string, in any) (Out, error) {
