@@ -98,9 +98,9 @@ deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	done
 
 # Other modules may print and wait. Those that only record and compare are vetted where they run: linting them compiles
-# Kubernetes with the libraries that it was released with, minutes for nothing that is shipped.
-MODULES := scheduler test/e2e test/chart test/podresources test/cluster deploy/image examples/notice/go
-RECORDS := test/record
+# Kubernetes 1.36, Telegraf and Helm with the libraries that they were released with, minutes for nothing that is shipped.
+MODULES := scheduler test/e2e test/cluster deploy/image examples/notice/go
+RECORDS := test/record test/podresources test/chart
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
@@ -202,7 +202,7 @@ record-check: ## The reference gives every recorded answer again; the first buil
 
 # A module of its own, with k8s.io/kubernetes and Telegraf.
 client-check: ## Clients of the kubelet's PodResources socket work with Paddock's; the first build takes minutes.
-	cd test/podresources && $(GO) test -count=1 -timeout 15m .
+	cd test/podresources && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
 
 # A module of its own. Without Docker and without a base image; the same commit gives the same bytes.
 image: ## The container image for amd64 and arm64, bin/paddock-image.tar: make image [NAME=registry/paddock:v1].
@@ -222,7 +222,7 @@ image-check-arm64: ## The same with the scheduler's image for arm64; compiling i
 
 # A module of its own, the only one with Helm and kustomize.
 chart-check: ## The chart's defaults are deploy/base, its options what testdata shows; minutes to compile, once.
-	cd test/chart && $(GO) test -count=1 -timeout 15m .
+	cd test/chart && $(GO) vet . && $(GO) test -count=1 -timeout 15m .
 
 # govulncheck says 3 for findings, and 1 for everything else that went wrong. That its database
 # cannot be reached (no network, a closed one) is no fault of the code, and is said.
