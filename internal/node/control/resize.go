@@ -162,6 +162,9 @@ func (e LatestListed) on(s *step) {
 		uid := g.Pod.UID
 		now, known := e.Pods[uid]
 		late := s.pod(uid).behind
+		if known && now.Pending == "" && now.Pod.Equal(g.Pod) {
+			s.withdraw(uid)
+		}
 		if !known || now.Pending != "" || len(now.Pod.Containers) == 0 || g.Pod.Estimated || now.Pod.Equal(g.Pod) {
 			if !late.since.IsZero() {
 				s.pods.edit(s, uid).behind = unasked{}
@@ -188,6 +191,15 @@ func (e LatestListed) on(s *step) {
 		}
 	}
 	s.job("follow", Follow{Pods: due, Before: before, connected: s.link.since})
+}
+
+// withdraw forgets the rejection of a resize that the pod does not ask for any more. A list can be
+// older than the resize, so it counts only some time after the rejection.
+func (s *step) withdraw(uid string) {
+	if v := s.pod(uid).vetoed; v.Err != nil && s.now.Sub(v.At) >= carriedOut {
+		s.pods.edit(s, uid).vetoed = Rejection{}
+		s.publish()
+	}
 }
 
 // Followed is the outcome of Follow. Owns is true if one of the pods has CPUs or memory of its own.

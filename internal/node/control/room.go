@@ -138,6 +138,20 @@ func (e Carry) on(s *step) {
 	s.answer(Begun{Room: s.room.number})
 }
 
+// Abandoned is an event: whoever was to begin a set of moves did not get the answer in time. No move
+// of the set has begun, and none will.
+type Abandoned struct{ Room uint64 }
+
+func (e Abandoned) on(s *step) {
+	if s.room == nil || s.room.number != e.Room {
+		return
+	}
+	if pod := s.room.pod; pod != nil {
+		s.do(DropPlace{pod.UID})
+	}
+	s.room = nil
+}
+
 // Carried is an event: the first move of a set is durable, or could not be written.
 type Carried struct {
 	Room uint64

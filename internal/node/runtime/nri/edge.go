@@ -128,8 +128,13 @@ func (e *edge) handle(m message) {
 func undelivered(returned <-chan any) control.Occurrence {
 	select {
 	case a := <-returned:
-		if p, is := a.(control.Placed); is {
-			return control.Undelivered{Of: p}
+		switch a := a.(type) {
+		case control.Placed:
+			return control.Undelivered{Of: a}
+		case control.Begun:
+			if a.Err == nil {
+				return control.Abandoned{Room: a.Room}
+			}
 		}
 	default:
 	}
@@ -203,7 +208,7 @@ func (p *Plugin) surely(ctx context.Context, of control.Occurrence) {
 
 // ask has the loop answer an event, until ctx ends. It returns an error if ctx or the loop ends
 // before the answer is there. An event whose sender has given up is not handled. If the sender
-// gives up while the loop answers, the loop gets the answer back: see control.Undelivered.
+// gives up while the loop answers, the loop gets the answer back: see undelivered.
 func ask[A any](ctx context.Context, p *Plugin, of control.Occurrence) (A, error) {
 	var answer A
 	reply := make(chan any, 1)

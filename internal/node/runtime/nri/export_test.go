@@ -68,3 +68,10 @@ func (p *Plugin) HangUp() error {
 	}
 	return c.Close()
 }
+
+// Undelivered is undelivered, for an answer.
+func Undelivered(answer any) control.Occurrence {
+	returned := make(chan any, 1)
+	returned <- answer
+	return undelivered(returned)
+}

@@ -258,13 +258,20 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 
 // The requests about the end of containers and sandboxes never fail, because a runtime that cannot
 // stop or remove something would keep it. Under NRI's failure policy the runtime itself fails them
-// if no answer comes in time, and the kubelet tries again.
+// if no answer comes in time, and the kubelet tries again. Some runtimes do not ask again, so the
+// loop learns of the end later, if it does not answer in time.
 
 // StopContainer forgets that a container runs. The reply contains updates that wait.
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
 	ctx, done := s.answer(ctx, "StopContainer")
 	s.glance(ctx)
-	p, err := ask[control.Placed](ctx, s.Plugin, control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid(), Replies: true})
+	end := control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()}
+	replies := end
+	replies.Replies = true
+	p, err := ask[control.Placed](ctx, s.Plugin, replies)
+	if err != nil {
+		s.surely(ctx, end)
+	}
 	done(&err)
 	return updatesOf(p.Updates), nil
 }
@@ -272,23 +279,32 @@ func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api
 // RemoveContainer forgets a container.
 func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) error {
 	ctx, done := s.answer(ctx, "RemoveContainer")
-	_, err := ask[control.Placed](ctx, s.Plugin, control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()})
+	end := control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()}
+	_, err := ask[control.Placed](ctx, s.Plugin, end)
+	if err != nil {
+		s.surely(ctx, end)
+	}
 	done(&err)
 	return nil
 }
 
 // StopPodSandbox forgets a sandbox.
 func (s *session) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	ctx, done := s.answer(ctx, "StopPodSandbox")
-	_, err := ask[any](ctx, s.Plugin, control.Leave{Connection: s.id, ID: pod.GetId()})
-	done(&err)
-	return nil
+	return s.leave(ctx, "StopPodSandbox", pod)
 }
 
 // RemovePodSandbox forgets a sandbox, as StopPodSandbox does.
 func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	ctx, done := s.answer(ctx, "RemovePodSandbox")
-	_, err := ask[any](ctx, s.Plugin, control.Leave{Connection: s.id, ID: pod.GetId()})
+	return s.leave(ctx, "RemovePodSandbox", pod)
+}
+
+func (s *session) leave(ctx context.Context, hook string, pod *api.PodSandbox) error {
+	ctx, done := s.answer(ctx, hook)
+	gone := control.Leave{Connection: s.id, ID: pod.GetId()}
+	_, err := ask[any](ctx, s.Plugin, gone)
+	if err != nil {
+		s.surely(ctx, gone)
+	}
 	done(&err)
 	return nil
 }
