@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -191,7 +192,11 @@ func (w *world) admit(pod request.Pod) error {
 
 func (w *world) adopt(boxes []*Sandbox) {
 	for _, box := range boxes {
-		if pod, listed := w.listed[box.Pod]; listed && w.admit(pod) == nil {
+		pod, listed := w.listed[box.Pod]
+		switch {
+		case !listed:
+			w.step(Unplanned{box.Who, box.Pod, errors.New("the pod is not listed")})
+		case w.admit(pod) == nil:
 			w.step(Adopting{[]string{box.Pod}})
 		}
 	}

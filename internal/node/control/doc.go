@@ -135,6 +135,21 @@
 // containers, and the kernel shows their settings. Containers that are unknown or wrong are updated
 // as after a synchronisation. Status.Verified has those that stay wrong.
 //
+// # Ends that the runtime does not report
+//
+// If another plugin fails a request, the runtime does not pass it on to Paddock. containerd does
+// not report the end of a sandbox that a plugin failed. So a record ends without a request too:
+//
+//	a container    when it has no cgroup, and the kubelet does not list it as running or its pod
+//	               is released
+//	a sandbox      when its pod gets another one, or 10 minutes after the last event of a pod without
+//	               a grant and without containers
+//	a reply        2 minutes after it created a container of which nothing was reported
+//	a pod          when it has none of these, and the last rejection, move and event are old enough
+//
+// The loop does not forget a container that another manager pinned before its end is reported, or
+// the runtime synchronises: two managers would be the worse fault.
+//
 // # A process that is stopped
 //
 // The loop expects a pulse each second. One that is late by 2 s or more means that the process did

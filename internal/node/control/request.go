@@ -129,6 +129,11 @@ func (e Enter) on(s *step) {
 		s.answer(Managed{Err: ErrGone})
 		return
 	}
+	// The kubelet stops the sandbox of a pod before it creates the next one: others that are known
+	// failed after the answer, or their end was not reported.
+	for _, box := range s.boxesOf(e.Box.Pod) {
+		s.leaveBox(box.ID)
+	}
 	s.enterBox(e.Box)
 	s.heardOf(e.Box.Pod)
 	s.answer(Managed{Managed: s.managed()})

@@ -58,7 +58,8 @@ func (s *step) round() {
 	s.push()
 }
 
-// forget drops what is known of pods and does not matter any more.
+// forget drops what is known of pods and does not matter any more. A sandbox of a pod without a
+// grant and without containers does not matter: a request about it has it again.
 func (s *step) forget() {
 	there := map[string]bool{}
 	for _, c := range s.containers.all() {
@@ -67,6 +68,14 @@ func (s *step) forget() {
 	granted := func(uid string) bool {
 		_, known := s.engine.State.Grant(uid)
 		return known
+	}
+	quiet := max(remembered, 10*s.config.Grace)
+	for uid, of := range s.boxes.all() {
+		if !there[uid] && !granted(uid) && s.now.Sub(s.trace(uid).Since) > quiet {
+			for _, box := range *of {
+				s.leaveBox(box.ID)
+			}
+		}
 	}
 	passed := func(at time.Time, after time.Duration) bool { return !at.IsZero() && s.now.Sub(at) >= after }
 	for uid, p := range s.pods.all() {
@@ -80,7 +89,7 @@ func (s *step) forget() {
 		if passed(p.movedAt, s.config.Interval) {
 			next.movedAt = time.Time{}
 		}
-		if s.now.Sub(p.heard) > max(remembered, 10*s.config.Grace) && len(s.boxesOf(uid)) == 0 && !there[uid] {
+		if s.now.Sub(p.heard) > quiet && len(s.boxesOf(uid)) == 0 && !there[uid] {
 			next.heard = time.Time{}
 		}
 		next.reported = p.reported && granted(uid)
@@ -93,15 +102,16 @@ func (s *step) forget() {
 	}
 }
 
-// endCreations ends the wait for containers that the runtime never reported as created. Everything
-// else in a reply may still be applied, however late, until the runtime asks again.
+// endCreations ends the wait for containers that the runtime never reported as created, and for the
+// replies to their creation. Everything else in a reply may still be applied, however late, until
+// the runtime asks again.
 func (s *step) endCreations() {
 	for id, c := range s.containers.all() {
 		if c.creating() && s.now.Sub(c.since) >= creation {
 			s.containers.edit(s, id).waitEnds()
-			s.settle(func(by *operation) bool { return by.creates == id }, (*container).doubt)
 		}
 	}
+	s.settle(func(by *operation) bool { return by.creates != "" && s.now.Sub(by.at) >= creation }, (*container).doubt)
 }
 
 // Written is the outcome of Write.

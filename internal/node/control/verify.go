@@ -119,6 +119,7 @@ func (l *Loop) inDoubt() bool {
 func (s *step) inspected(seen []Seen, touched map[string]int) {
 	before := s.differing
 	s.differing = records[differing]{}
+	s.leaveEnded(seen, touched)
 	var observed []converge.Observed
 	who := map[string]string{}
 	for _, o := range seen {
@@ -158,6 +159,20 @@ func (s *step) inspected(seen []Seen, touched map[string]int) {
 	if s.inDoubt() {
 		s.soon()
 	}
+}
+
+// leaveEnded takes out the containers that have no cgroup and that the kubelet does not list as
+// running: they have ended, and the runtime did not report it. A container without a cgroup may run
+// in a virtual machine.
+func (s *step) leaveEnded(seen []Seen, touched map[string]int) {
+	runs := make(map[string]bool, len(seen))
+	for _, o := range seen {
+		runs[o.ID] = true
+	}
+	s.containers.removeIf(s, func(id string, c *container) bool {
+		before, there := touched[id]
+		return c.life == ended && !runs[id] && there && before == c.touched
+	})
 }
 
 // noCgroup notes a container that the kubelet lists as running and that has no cgroup.
