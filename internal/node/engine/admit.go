@@ -20,7 +20,7 @@ func (e *Engine) Admit(ctx context.Context, pod request.Pod) (*node.Plan, error)
 }
 
 // AdmitAll is Admit for several pods, in their order and with the grants that they come with. There
-// is one wait for all of them.
+// is one wait for all of them, and readers see none of them as pending before all are decided.
 func (e *Engine) AdmitAll(ctx context.Context, pods []Candidate) []Decision {
 	previews := make([]Preview, len(pods))
 	for i, c := range pods {
@@ -33,8 +33,13 @@ func (e *Engine) admit(ctx context.Context, previews []Preview) []Decision {
 	decisions, waits := make([]Decision, len(previews)), make([]bool, len(previews))
 	var done chan error
 	e.mu.Lock()
+	e.deciding = true
 	for i := range previews {
 		decisions[i], waits[i] = e.decide(&previews[i])
+	}
+	e.deciding = false
+	if e.Snapshot().Version != e.version+e.reservations {
+		e.publish(e.State())
 	}
 	begin := e.config.Now()
 	stalls := e.stalls(begin)
@@ -74,17 +79,7 @@ func (e *Engine) admit(ctx context.Context, previews []Preview) []Decision {
 // decide plans and applies. It reports whether the grant is to be waited for. Lock held.
 func (e *Engine) decide(v *Preview) (_ Decision, wait bool) {
 	pod := &v.candidate.Pod
-	// The release of a pod that is asked for again is canceled, unless a write that takes it along
-	// is under way or something was decided on top of it.
-	if now := e.Snapshot(); !e.writing && len(now.Pending) == 0 && slices.Contains(now.Unreleased, pod.UID) {
-		next := now.State
-		for _, gone := range now.Unreleased {
-			if gone != pod.UID {
-				next = next.Release(gone)
-			}
-		}
-		e.change(next)
-	}
+	e.cancelRelease(pod.UID)
 	e.reserve()
 	base := e.next
 	begin := e.config.Now()
@@ -108,4 +103,24 @@ func (e *Engine) decide(v *Preview) (_ Decision, wait bool) {
 		d.Err = nil
 	}
 	return d, !e.isDurable(plan.Grant)
+}
+
+// cancelRelease cancels the release of a pod that is asked for again, unless a write that takes it
+// along is under way or something was decided on top of it. Lock held.
+func (e *Engine) cancelRelease(uid string) {
+	durable := e.State()
+	if h, there := durable.Grant(uid); e.writing || !there || !isReleased(h, e.next) {
+		return
+	}
+	pending, unreleased := beyond(durable, e.next)
+	if len(pending) > 0 {
+		return
+	}
+	next := durable
+	for _, gone := range unreleased {
+		if gone != uid {
+			next = next.Release(gone)
+		}
+	}
+	e.change(next)
 }

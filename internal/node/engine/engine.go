@@ -112,6 +112,8 @@ type Engine struct {
 	durable *node.State
 	// failed is true if the last write did not succeed.
 	failed bool
+	// deciding is true while several pods are decided: what is pending is published after the last.
+	deciding bool
 	// writing is true while the writer goroutine runs, since when its present write began, zero if
 	// it has not; wanted is the version that it shall reach.
 	writing bool
@@ -184,8 +186,12 @@ func (e *Engine) change(next *node.State) {
 	e.publish(e.State())
 }
 
-// publish shows a durable state to readers, with what was decided beyond it. Lock held.
+// publish shows a durable state to readers, with what was decided beyond it. While pods are decided
+// only one with nothing beyond it is shown. Lock held.
 func (e *Engine) publish(durable *node.State) {
+	if e.deciding && durable != e.next {
+		return
+	}
 	snapshot := &Snapshot{State: durable, Version: e.version + e.reservations}
 	if durable != e.next {
 		snapshot.Pending, snapshot.Unreleased = beyond(durable, e.next)
@@ -202,11 +208,17 @@ func beyond(durable, next *node.State) (pending []*node.Grant, unreleased []stri
 		}
 	}
 	for h := range durable.AllGrants() {
-		if g, there := next.Grant(h.Pod.UID); !there || h.Sequence != g.Sequence {
+		if isReleased(h, next) {
 			unreleased = append(unreleased, h.Pod.UID)
 		}
 	}
 	return pending, unreleased
+}
+
+// isReleased reports whether next does not have a grant of a durable state.
+func isReleased(h *node.Grant, next *node.State) bool {
+	g, there := next.Grant(h.Pod.UID)
+	return !there || h.Sequence != g.Sequence
 }
 
 // Release takes back what a pod has, because it is gone. It waits for the write until ctx ends.

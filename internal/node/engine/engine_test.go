@@ -61,7 +61,7 @@ func (b *book) Wrote(w engine.Write) {
 func (b *book) Released(uid string)    { b.lines = append(b.lines, uid+" released") }
 func (b *book) take() (lines []string) { lines, b.lines = b.lines, nil; return lines }
 
-func newEngine(t *testing.T, change ...func(*engine.Config)) (*engine.Engine, *disk, *book) {
+func newEngine(t testing.TB, change ...func(*engine.Config)) (*engine.Engine, *disk, *book) {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
 	for id := range 8 {
