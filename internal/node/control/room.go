@@ -138,8 +138,8 @@ func (e Carry) on(s *step) {
 	s.answer(Begun{Room: s.room.number})
 }
 
-// Abandoned is an event: whoever was to begin a set of moves did not get the answer in time. No move
-// of the set has begun, and none will.
+// Abandoned is an event: whoever was to begin a set of moves did not get the answer in time. No
+// move of the set has begun, and none will.
 type Abandoned struct{ Room uint64 }
 
 func (e Abandoned) on(s *step) {

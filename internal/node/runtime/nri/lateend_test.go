@@ -45,7 +45,8 @@ func TestEndsWhileBusy(t *testing.T) {
 	})
 }
 
-// TestAnswersAreTakenBack: what the loop has done for a request that has failed meanwhile is undone.
+// TestAnswersAreTakenBack: what the loop has done for a request that has failed meanwhile is
+// undone.
 func TestAnswersAreTakenBack(t *testing.T) {
 	if got, want := nri.Undelivered(control.Begun{Room: 7}), (control.Abandoned{Room: 7}); got != want {
 		t.Errorf("a set of moves that may begin: %v, want %v", got, want)
