@@ -37,8 +37,9 @@ type Alignment struct {
 	// Admitted is false where the pod is rejected for what is asked here: by the policy, or because
 	// no NUMA nodes have enough memory, which is found out when memory is placed (R-HINT-34).
 	Admitted bool `json:"admitted"`
-	// Why is the rule by which it won, or the reason why nothing could.
-	Why string `json:"why"`
+	// Why is the reason why it won, or why nothing could.
+	Why  string `json:"why"`
+	Rule string `json:"rule,omitempty"`
 	// Losers are other sets, the nearest first. Where containers are aligned one by one and there
 	// are many, they are looked for at the first ones, as far as maxJudged allows, and at the last.
 	Losers []Loser `json:"losers,omitempty"`
@@ -59,6 +60,7 @@ type Fit struct {
 	// NUMA nodes they have, 0 where it fits nowhere or does not care.
 	Sets string `json:"sets"`
 	Size int    `json:"size,omitempty"`
+	Rule string `json:"rule,omitempty"`
 }
 
 // Loser is a set of NUMA nodes that was not chosen.
@@ -67,6 +69,7 @@ type Loser struct {
 	// Fits is true if all resources fit there.
 	Fits bool   `json:"fits"`
 	Why  string `json:"why"`
+	Rule string `json:"rule,omitempty"`
 }
 
 // alignmentOf explains one alignment. It looks for losers if wanted, and returns how many sets it
@@ -86,10 +89,11 @@ func alignmentOf(s *node.State, p *node.Plan, a *node.Alignment, wanted bool) (o
 		}
 		out.Fits = append(out.Fits, fit)
 	}
-	out.Why = whyChosen(s.Policy(), a)
+	why := whyChosen(s.Policy(), a)
 	if m := s.Misfit(p, a); m != nil {
-		out.Why = m.String() + "; " + out.Why
+		why = node.Why{Text: m.String()}.And(why)
 	}
+	out.Why, out.Rule = why.Text, why.Rule
 	switch a.Outcome {
 	case node.OutOfSteps, node.Unsatisfiable, node.MemoryNowhere, node.MemoryApart: // No set is nearer than another.
 	case node.NotPreferred, node.Preferred, node.Indifferent:
@@ -109,11 +113,11 @@ func fitOf(s *node.State, f hint.Set, outcome node.Outcome) Fit {
 	case hint.Any:
 		switch {
 		case !request.IsMemory(f.Resource):
-			out.Sets = "anywhere: no device reports a NUMA node (R-HINT-40)"
+			out.Sets, out.Rule = "anywhere: no device reports a NUMA node", "R-HINT-40"
 		case outcome == node.MemoryApart:
-			out.Sets = "nowhere for the containers together (Q-26)"
+			out.Sets, out.Rule = "nowhere for the containers together", "Q-26"
 		default:
-			out.Sets = "nowhere as it is (R-HINT-34)"
+			out.Sets, out.Rule = "nowhere as it is", "R-HINT-34"
 		}
 		return out
 	case hint.Fits:
@@ -212,42 +216,42 @@ func choose(n, k int) int {
 	return result
 }
 
-func whyChosen(policy node.Policy, a *node.Alignment) string {
+func whyChosen(policy node.Policy, a *node.Alignment) node.Why {
 	c := a.Choice
 	switch a.Outcome {
 	case node.OutOfSteps:
-		return c.Why
+		return node.Why{Text: c.Why}
 	case node.Unsatisfiable:
 		i := slices.IndexFunc(a.HintSets, func(f hint.Set) bool { return f.Kind == hint.None })
-		text := a.HintSets[i].Resource + " fits nowhere, so that no set can be preferred (R-HINT-11)"
+		text := a.HintSets[i].Resource + " fits nowhere, so that no set can be preferred"
 		if c.Admit {
 			text += "; best-effort goes on with the others"
 		}
-		return text
+		return node.Why{Text: text, Rule: "R-HINT-11"}
 	case node.MemoryApart:
 		if c.Admit {
-			return "no NUMA nodes have enough memory for the containers together: best-effort places each by itself (Q-26)"
+			return node.Why{Text: "no NUMA nodes have enough memory for the containers together: best-effort places each by itself", Rule: "Q-26"}
 		}
-		return fmt.Sprintf("no NUMA nodes have enough memory for the containers together, and %s takes nothing less (Q-26)", policy.Topology)
+		return node.Why{Text: fmt.Sprintf("no NUMA nodes have enough memory for the containers together, and %s takes nothing less", policy.Topology), Rule: "Q-26"}
 	case node.MemoryNowhere:
-		return "no NUMA nodes have enough memory (R-MEM-32, R-MEM-33)"
+		return node.Why{Text: "no NUMA nodes have enough memory", Rule: "R-MEM-32, R-MEM-33"}
 	case node.Indifferent:
-		return "nothing has a preference: all NUMA nodes will do (R-HINT-51)"
+		return node.Why{Text: "nothing has a preference: all NUMA nodes will do", Rule: "R-HINT-51"}
 	case node.Preferred:
-		lowest := "the lowest (R-HINT-53)"
+		lowest, rule := "the lowest", "R-HINT-53"
 		if policy.PreferClosest && policy.Topology != node.TopologySingleNUMANode {
-			lowest = "the closest, then the lowest (R-HINT-54)"
+			lowest, rule = "the closest, then the lowest", "R-HINT-54"
 		}
-		return fmt.Sprintf("every resource fits there, and prefers %s; of such sets %s", countText(c.Mask.Len(), "NUMA node"), lowest)
+		return node.Why{Text: fmt.Sprintf("every resource fits there, and prefers %s; of such sets %s", countText(c.Mask.Len(), "NUMA node"), lowest), Rule: rule}
 	case node.NotPreferred:
 	}
 	switch {
 	case c.Admit:
-		return "no set is preferred by every resource: best-effort takes where the resources' sets overlap best (R-HINT-52)"
+		return node.Why{Text: "no set is preferred by every resource: best-effort takes where the resources' sets overlap best", Rule: "R-HINT-52"}
 	case policy.Topology == node.TopologySingleNUMANode:
-		return "no one NUMA node is preferred by every resource, and single-numa-node takes nothing less (R-HINT-63)"
+		return node.Why{Text: "no one NUMA node is preferred by every resource, and single-numa-node takes nothing less", Rule: "R-HINT-63"}
 	}
-	return "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less (R-HINT-62)"
+	return node.Why{Text: "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less", Rule: "R-HINT-62"}
 }
 
 // verdict is the judgement of one set: the smaller, the nearer it was to being chosen.
@@ -305,39 +309,41 @@ func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 // judge explains why m was not chosen.
 func judge(s *node.State, a *node.Alignment, m mask.Mask) verdict {
 	v := verdict{nodes: m, loser: Loser{NUMANodes: m.Nodes(), Fits: true}}
-	var faults, dislikes []string
+	var faults, dislikes node.Why
 	for i := range a.HintSets {
 		f := &a.HintSets[i]
 		if f.Kind != hint.Fits {
 			continue
 		}
 		if !f.Has(m) {
-			text, missing := misfit(s, f, m)
+			why, missing := misfit(s, f, m)
 			if i < len(a.Given) {
-				text = cmp.Or(awayText(a.Given[i].Devices, m), text)
+				why = cmp.Or(node.Why{Text: awayText(a.Given[i].Devices, m)}, why)
 			}
-			faults = append(faults, text)
+			faults = faults.And(why)
+			v.faults += 100
 			v.missing = max(v.missing, missing)
 			continue
 		}
 		if !f.Prefers(m) {
-			dislikes = append(dislikes, fmt.Sprintf("%s prefers %s", f.Resource, countText(f.Preferred, "NUMA node")))
+			dislikes = dislikes.And(node.Why{Text: fmt.Sprintf("%s prefers %s", f.Resource, countText(f.Preferred, "NUMA node"))})
+			v.faults++
 		}
 	}
-	v.faults = 100*len(faults) + len(dislikes)
-	v.loser.Fits = len(faults) == 0
+	why := faults.And(dislikes)
+	v.loser.Fits = faults.Text == ""
 	switch {
-	case len(faults) > 0:
-		v.loser.Why = strings.Join(slices.Concat(faults, dislikes), "; ")
-	case len(dislikes) > 0:
-		v.loser.Why = "all fits, but " + strings.Join(dislikes, "; ")
+	case !v.loser.Fits:
+	case dislikes.Text != "":
+		why.Text = "all fits, but " + why.Text
 	case m.Len() > a.Choice.Mask.Len():
-		v.loser.Why = "all fits, on more NUMA nodes (R-HINT-53)"
+		why = node.Why{Text: "all fits, on more NUMA nodes", Rule: "R-HINT-53"}
 	case s.Policy().PreferClosest && s.Policy().Topology != node.TopologySingleNUMANode && spread(s, m) > spread(s, a.Choice.Mask):
-		v.loser.Why = "all fits, farther apart (R-HINT-54)"
+		why = node.Why{Text: "all fits, farther apart", Rule: "R-HINT-54"}
 	default:
-		v.loser.Why = "all fits as well, and the lowest wins (R-HINT-53)"
+		why = node.Why{Text: "all fits as well, and the lowest wins", Rule: "R-HINT-53"}
 	}
+	v.loser.Why, v.loser.Rule = why.Text, why.Rule
 	return v
 }
 
@@ -367,7 +373,7 @@ func spread(s *node.State, m mask.Mask) int {
 
 // misfit explains why the hint set does not have m, and which share of what it wants is missing
 // there.
-func misfit(s *node.State, f *hint.Set, m mask.Mask) (string, float64) {
+func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 	for i := range f.Needs {
 		n := &f.Needs[i]
 		if have := n.Offered(m); have < n.Amount {
@@ -376,24 +382,24 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (string, float64) {
 				free = request.RoundedBytes(have)
 			}
 			text := fmt.Sprintf("%s: %s free of %s", n.Resource, free, Amount{n.Resource, n.Amount}.Text())
-			return text, float64(n.Amount-have) / float64(n.Amount)
+			return node.Why{Text: text}, float64(n.Amount-have) / float64(n.Amount)
 		}
 	}
 	if !m.Contains(f.Required) {
-		return fmt.Sprintf("%s: what init containers have on %s is to be reused (R-HINT-24)", f.Resource, nodesText(f.Required)), 0
+		return node.Why{Text: fmt.Sprintf("%s: what init containers have on %s is to be reused", f.Resource, nodesText(f.Required)), Rule: "R-HINT-24"}, 0
 	}
 	if !request.IsMemory(f.Resource) {
-		return fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates)), 1
+		return node.Why{Text: fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates))}, 1
 	}
 	groups, single := s.Memory().Serving(m) // A rule of groups keeps memory off m (R-MEM-22).
 	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
-		return fmt.Sprintf("%s: %s serve memory together and nothing else (R-MEM-22)", f.Resource, nodesText(groups[i])), 0
+		return node.Why{Text: fmt.Sprintf("%s: %s serve memory together and nothing else", f.Resource, nodesText(groups[i])), Rule: "R-MEM-22"}, 0
 	}
 	switch single.Len() {
 	case 0:
-		return fmt.Sprintf("%s: %s cannot provide so much", f.Resource, nodesText(m)), 0
+		return node.Why{Text: fmt.Sprintf("%s: %s cannot provide so much", f.Resource, nodesText(m))}, 0
 	case 1:
-		return fmt.Sprintf("%s: %s serves memory by itself and joins no group (R-MEM-22)", f.Resource, nodesText(single)), 0
+		return node.Why{Text: fmt.Sprintf("%s: %s serves memory by itself and joins no group", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
 	}
-	return fmt.Sprintf("%s: %s serve memory one by one and join no group (R-MEM-22)", f.Resource, nodesText(single)), 0
+	return node.Why{Text: fmt.Sprintf("%s: %s serve memory one by one and join no group", f.Resource, nodesText(single)), Rule: "R-MEM-22"}, 0
 }

@@ -61,8 +61,9 @@ func (x *search) amounts() ([]Proposal, string) {
 			continue
 		}
 		least := Change{Resource: resource, To: x.unit(resource)}.apply(x.pod)
-		if why := AgainstAPI(capped(least, resource, "", 0)); why != "" { // Of those that share: slices can be small.
-			return nil, "none admits it that the API server takes: of less, " + why
+		if why := AgainstAPI(capped(least, resource, "", 0)); why.Text != "" { // Of those that share: slices can be small.
+			x.rule = why.Rule
+			return nil, "none admits it that the API server takes: of less, " + why.Text
 		}
 	}
 	return nil, "none admits it, however little"
@@ -285,7 +286,7 @@ func (x *search) raise(pod request.Pod, c Change) (request.Pod, bool) {
 	slice := x.pools(c.Resource) && c.Container != ""
 	fits := func(n int64) (request.Pod, bool) {
 		more := with(n)
-		return more, AgainstAPI(more) == "" && (!slice || x.shared(more, c.Resource)) && x.plan(x.state, more) != nil
+		return more, AgainstAPI(more).Text == "" && (!slice || x.shared(more, c.Resource)) && x.plan(x.state, more) != nil
 	}
 	if more, ok := fits(c.From); ok {
 		return more, true
@@ -390,7 +391,7 @@ func (x *search) raised(resource string) (Proposal, bool) {
 	default:
 		return Proposal{}, false
 	}
-	if AgainstAPI(pod) != "" || x.plan(x.state, pod) == nil {
+	if AgainstAPI(pod).Text != "" || x.plan(x.state, pod) == nil {
 		return Proposal{}, false
 	}
 	return x.amountProposal(pod), true

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,23 +15,26 @@ type Asks struct {
 	Kind string `json:"kind"` // plain, pod-level or unmanaged
 	// Way describes how the pod goes through the admission.
 	Way        string `json:"way"`
+	Rule       string `json:"rule,omitempty"`
 	Containers []Ask  `json:"containers"`
 	// Together is what is aligned as one: a pod-level budget, or what the containers need at the
-	// worst moment. Empty where each container is aligned by itself. Why names the rule.
-	Together    []Amount `json:"together,omitempty"`
-	WhyTogether string   `json:"whyTogether,omitempty"`
+	// worst moment. Empty where each container is aligned by itself.
+	Together     []Amount `json:"together,omitempty"`
+	WhyTogether  string   `json:"whyTogether,omitempty"`
+	RuleTogether string   `json:"ruleTogether,omitempty"`
 }
 
 // Ask is what one container asks for.
 type Ask struct {
 	Container string `json:"container"`
 	Kind      string `json:"kind"` // init, sidecar or app
-	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not. The reasons
-	// describe by which rule.
-	CPUs      int      `json:"cpus"`
-	WhyCPUs   string   `json:"whyCPUs"`
-	Memory    []Amount `json:"memory,omitempty"`
-	WhyMemory string   `json:"whyMemory"`
+	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not.
+	CPUs       int      `json:"cpus"`
+	WhyCPUs    string   `json:"whyCPUs"`
+	RuleCPUs   string   `json:"ruleCPUs,omitempty"`
+	Memory     []Amount `json:"memory,omitempty"`
+	WhyMemory  string   `json:"whyMemory"`
+	RuleMemory string   `json:"ruleMemory,omitempty"`
 	// Devices are those of an inventory.
 	Devices []Amount `json:"devices,omitempty"`
 }
@@ -43,34 +45,47 @@ func asksOf(pod *request.Pod, demand *node.Demand) Asks {
 		together = append(together, Amount{request.CPU, int64(n)})
 	}
 	slices.SortFunc(together, func(a, b Amount) int { return strings.Compare(a.Resource, b.Resource) })
-	way := [...]string{
-		node.Unaligned:   "topology policy none: nothing is aligned, each container is served by itself (R-HINT-60)",
-		node.ByContainer: "scope container: each container is aligned by itself (R-HINT-64)",
-		node.AsOne:       "scope pod: aligned as one, each container is served by itself (R-HINT-65)",
-		node.AsPool:      "scope pod: one pool for the pod, aligned as one and then divided (R-DEM-40, R-HINT-65)",
-	}[demand.Path]
-	switch {
-	case pod.Kind == request.Unmanaged:
-		way = "feature gate PodLevelResourceManagers is off: the managers leave a pod with pod-level resources alone (R-DEM-26)"
-	case pod.Kind == request.PodLevel && demand.Path == node.ByContainer:
-		way = "scope container: each container is aligned by itself, and the pod gets no pool (R-DEM-100)"
+	way, why := wayOf(pod, demand), whyTogether(demand)
+	a := Asks{
+		QoS: pod.QoS.String(), Kind: pod.Kind.String(), Way: way.Text, Rule: way.Rule,
+		Together: together, WhyTogether: why.Text, RuleTogether: why.Rule,
 	}
-	a := Asks{QoS: pod.QoS.String(), Kind: pod.Kind.String(), Way: way, Together: together}
 	if pod.Estimated {
 		a.Way = "estimated from cgroup numbers; " + a.Way
 	}
 	for i := range demand.Containers {
 		c, asks := &pod.Containers[i], &demand.Containers[i]
+		whyCPUs, whyMemory := asks.WhyCPUs(), asks.WhyMemory()
 		a.Containers = append(a.Containers, Ask{
-			Container: c.Name, Kind: c.Type.String(), CPUs: asks.CPUs, WhyCPUs: asks.WhyCPUs(),
-			Memory: listed(asks.Memory), WhyMemory: asks.WhyMemory(), Devices: listed(asks.Devices),
+			Container: c.Name, Kind: c.Type.String(), CPUs: asks.CPUs, WhyCPUs: whyCPUs.Text, RuleCPUs: whyCPUs.Rule,
+			Memory: listed(asks.Memory), WhyMemory: whyMemory.Text, RuleMemory: whyMemory.Rule, Devices: listed(asks.Devices),
 		})
 	}
-	a.WhyTogether = map[node.Path]string{
-		node.AsPool: "the pod-level requests (R-DEM-40, R-DEM-51)",
-		node.AsOne:  "the apps and sidecars together, or an init container with the sidecars before it (R-DEM-41, R-DEM-50)",
-	}[demand.Path]
 	return a
+}
+
+// wayOf describes how the pod goes through the admission.
+func wayOf(pod *request.Pod, demand *node.Demand) node.Why {
+	switch {
+	case pod.Kind == request.Unmanaged:
+		return node.Why{Text: "feature gate PodLevelResourceManagers is off: the managers leave a pod with pod-level resources alone", Rule: "R-DEM-26"}
+	case pod.Kind == request.PodLevel && demand.Path == node.ByContainer:
+		return node.Why{Text: "scope container: each container is aligned by itself, and the pod gets no pool", Rule: "R-DEM-100"}
+	}
+	return [...]node.Why{
+		node.Unaligned:   {Text: "topology policy none: nothing is aligned, each container is served by itself", Rule: "R-HINT-60"},
+		node.ByContainer: {Text: "scope container: each container is aligned by itself", Rule: "R-HINT-64"},
+		node.AsOne:       {Text: "scope pod: aligned as one, each container is served by itself", Rule: "R-HINT-65"},
+		node.AsPool:      {Text: "scope pod: one pool for the pod, aligned as one and then divided", Rule: "R-DEM-40, R-HINT-65"},
+	}[demand.Path]
+}
+
+// whyTogether describes what is aligned as one; zero: nothing is.
+func whyTogether(demand *node.Demand) node.Why {
+	return map[node.Path]node.Why{
+		node.AsPool: {Text: "the pod-level requests", Rule: "R-DEM-40, R-DEM-51"},
+		node.AsOne:  {Text: "the apps and sidecars together, or an init container with the sidecars before it", Rule: "R-DEM-41, R-DEM-50"},
+	}[demand.Path]
 }
 
 func listed(amounts request.Amounts) []Amount {
@@ -91,6 +106,7 @@ type Division struct {
 	Idle bool  `json:"idle,omitempty"`
 	// Wrong is why the pool cannot be divided so; empty: it can.
 	Wrong string `json:"wrong,omitempty"`
+	Rule  string `json:"rule,omitempty"`
 }
 
 // Piece is one container's part: a slice for itself, the whole pool, or the rest.
@@ -111,7 +127,7 @@ func divisionsOf(p *node.Plan) []Division {
 			d.Pieces = append(d.Pieces, Piece{p.Pod.Containers[k].Name, parts[piece.Part], piece.Amount})
 		}
 		if v.Fault != node.NoCause {
-			d.Wrong = fmt.Sprintf("%s (%s)", v.Wrong(), v.Rule())
+			d.Wrong, d.Rule = v.Wrong(), v.Rule()
 		}
 		out = append(out, d)
 	}

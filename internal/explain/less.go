@@ -51,7 +51,7 @@ func Less(ctx context.Context, s *node.State, pod request.Pod, resource string, 
 		}
 		lowered = applied(lowered, found.Proposals[at].Changes)
 	}
-	if AgainstAPI(lowered) != "" || s.Plan(lowered).Rejection != nil {
+	if AgainstAPI(lowered).Text != "" || s.Plan(lowered).Rejection != nil {
 		return Proposal{}, false
 	}
 	return x.amountProposal(lowered), true

@@ -68,7 +68,7 @@ func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool)
 		if most < math.MaxInt64 {
 			pod = capped(pod, a.resource, "", most)
 		}
-		return pod, AgainstAPI(pod) == ""
+		return pod, AgainstAPI(pod).Text == ""
 	}
 	return pod, false
 }

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/cpu"
@@ -20,10 +19,12 @@ type Pick struct {
 	NUMANodes []int  `json:"numaNodes,omitempty"`
 	Shape     string `json:"shape,omitempty"`
 	WhyCPUs   string `json:"whyCPUs,omitempty"`
+	RuleCPUs  string `json:"ruleCPUs,omitempty"`
 
 	Memory          []Amount `json:"memory,omitempty"`
 	MemoryNUMANodes []int    `json:"memoryNUMANodes,omitempty"`
 	WhyMemory       string   `json:"whyMemory,omitempty"`
+	RuleMemory      string   `json:"ruleMemory,omitempty"`
 
 	// Devices are ids by resource, those that init containers left first, then those that are near.
 	Devices map[string][]string `json:"devices,omitempty"`
@@ -39,8 +40,7 @@ func picksOf(s *node.State, p *node.Plan) []Pick {
 		pool.cpus(s, g.Pool, whyCPUs(s, &p.Trace, g.Containers[0], g.Pool))
 		for _, b := range g.PoolMemory {
 			pool.Memory = append(pool.Memory, Amount{b.Type, b.Size})
-			pool.MemoryNUMANodes = b.Nodes.Nodes()
-			pool.WhyMemory = whyMemory(g.Containers[0], b.Nodes)
+			pool.memoryOn(b.Nodes, whyMemory(g.Containers[0], b.Nodes))
 		}
 		picks = append(picks, pool)
 	}
@@ -55,14 +55,14 @@ func containerPicks(s *node.State, t *node.Trace, g *node.Grant) []Pick {
 		why := whyCPUs(s, t, c, c.CPUs)
 		switch {
 		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Exclusive():
-			why = "cut from the pod's pool (R-CPU-92, R-CPU-93)"
+			why = node.Why{Text: "cut from the pod's pool", Rule: "R-CPU-92, R-CPU-93"}
 		case !g.Pool.IsEmpty() && g.Pod.Containers[i].Type == request.Init:
-			why = "the pool but the slices of sidecars that started before it (R-CPU-92)"
+			why = node.Why{Text: "the pool but the slices of sidecars that started before it", Rule: "R-CPU-92"}
 		case !g.Pool.IsEmpty():
-			why = "shares what the slices leave of the pod's pool (R-CPU-94)"
+			why = node.Why{Text: "shares what the slices leave of the pod's pool", Rule: "R-CPU-94"}
 		default:
 			if from := lent.to(g, i); from != "" {
-				why += "; some are reused from init container " + from + " (R-CPU-80)"
+				why = why.And(node.Why{Text: "some are reused from init container " + from, Rule: "R-CPU-80"})
 			}
 		}
 		pick.cpus(s, c.CPUs, why)
@@ -71,11 +71,12 @@ func containerPicks(s *node.State, t *node.Trace, g *node.Grant) []Pick {
 				pick.Memory = append(pick.Memory, Amount{b.Type, b.Size})
 			}
 		}
-		if !c.MemoryNodes.IsEmpty() {
-			pick.MemoryNUMANodes, pick.WhyMemory = c.MemoryNodes.Nodes(), whyMemory(c, c.MemoryNodes)
-			if len(g.PoolMemory) > 0 {
-				pick.WhyMemory = "where the pod's pool is (R-MEM-53)"
-			}
+		switch {
+		case c.MemoryNodes.IsEmpty():
+		case len(g.PoolMemory) > 0:
+			pick.memoryOn(c.MemoryNodes, node.Why{Text: "where the pod's pool is", Rule: "R-MEM-53"})
+		default:
+			pick.memoryOn(c.MemoryNodes, whyMemory(c, c.MemoryNodes))
 		}
 		for _, h := range c.Devices {
 			if pick.Devices == nil {
@@ -90,12 +91,16 @@ func containerPicks(s *node.State, t *node.Trace, g *node.Grant) []Pick {
 	return picks
 }
 
-func (p *Pick) cpus(s *node.State, set cpuset.Set, why string) {
+func (p *Pick) cpus(s *node.State, set cpuset.Set, why node.Why) {
 	if set.IsEmpty() {
 		return
 	}
-	p.CPUs, p.Shape, p.WhyCPUs = set.String(), shape(s.Machine(), set), why
+	p.CPUs, p.Shape, p.WhyCPUs, p.RuleCPUs = set.String(), shape(s.Machine(), set), why.Text, why.Rule
 	p.NUMANodes = s.Machine().NodesOf(set).Nodes()
+}
+
+func (p *Pick) memoryOn(nodes mask.Mask, why node.Why) {
+	p.MemoryNUMANodes, p.WhyMemory, p.RuleMemory = nodes.Nodes(), why.Text, why.Rule
 }
 
 // lenders are, by CPU, the first standard init containers that had it.
@@ -152,12 +157,12 @@ func shape(m *machine.Machine, set cpuset.Set) string {
 }
 
 // whyCPUs describes how CPUs were taken from the node.
-func whyCPUs(s *node.State, t *node.Trace, c node.ContainerGrant, set cpuset.Set) string {
-	why := [...]string{
-		cpu.Packed:          "packed: whole NUMA nodes, then whole cores, then threads; the fullest unit first, then the lowest (R-CPU-41…45)",
-		cpu.PackedInUncores: "packed within uncore caches, the fullest first (R-CPU-60…64)",
-		cpu.Spread:          "spread: the lowest free CPUs of the fullest socket, one thread of each core (R-CPU-46)",
-		cpu.Distributed:     "distributed evenly over NUMA nodes (R-CPU-50…58)",
+func whyCPUs(s *node.State, t *node.Trace, c node.ContainerGrant, set cpuset.Set) node.Why {
+	why := [...]node.Why{
+		cpu.Packed:          {Text: "packed: whole NUMA nodes, then whole cores, then threads; the fullest unit first, then the lowest", Rule: "R-CPU-41…45"},
+		cpu.PackedInUncores: {Text: "packed within uncore caches, the fullest first", Rule: "R-CPU-60…64"},
+		cpu.Spread:          {Text: "spread: the lowest free CPUs of the fullest socket, one thread of each core", Rule: "R-CPU-46"},
+		cpu.Distributed:     {Text: "distributed evenly over NUMA nodes", Rule: "R-CPU-50…58"},
 	}[t.Method]
 	if !c.Affinity.HasMask || s.Policy().Topology == node.TopologyNone {
 		return why
@@ -167,19 +172,19 @@ func whyCPUs(s *node.State, t *node.Trace, c node.ContainerGrant, set cpuset.Set
 	case outside.IsEmpty():
 		return why
 	case t.BySocket:
-		return why + fmt.Sprintf("; %s too, as align-by-socket takes the whole socket (R-CPU-82)", nodesText(outside))
+		return why.And(node.Why{Text: nodesText(outside) + " too, as align-by-socket takes the whole socket", Rule: "R-CPU-82"})
 	}
-	return why + fmt.Sprintf("; %s too, as the aligned ones have too few (R-CPU-82)", nodesText(outside))
+	return why.And(node.Why{Text: nodesText(outside) + " too, as the aligned ones have too few", Rule: "R-CPU-82"})
 }
 
-func whyMemory(c node.ContainerGrant, nodes mask.Mask) string {
+func whyMemory(c node.ContainerGrant, nodes mask.Mask) node.Why {
 	switch {
 	case !c.Affinity.HasMask:
-		return "nothing is aligned: the fewest NUMA nodes with room for it, then the lowest (R-MEM-32)"
+		return node.Why{Text: "nothing is aligned: the fewest NUMA nodes with room for it, then the lowest", Rule: "R-MEM-32"}
 	case nodes == c.Affinity.Mask:
-		return "where it was aligned"
+		return node.Why{Text: "where it was aligned"}
 	}
-	return fmt.Sprintf("%s have too little: the narrowest set around them with room for it (R-MEM-33)", nodesText(c.Affinity.Mask))
+	return node.Why{Text: nodesText(c.Affinity.Mask) + " have too little: the narrowest set around them with room for it", Rule: "R-MEM-33"}
 }
 
 // Quota is what limits the CPU time of a container, or, without a name, of the pod.
@@ -188,37 +193,38 @@ type Quota struct {
 	// Milli is the CFS quota in thousandths of a CPU; 0: there is none.
 	Milli int64  `json:"milliCPUs,omitempty"`
 	Why   string `json:"why"`
+	Rule  string `json:"rule,omitempty"`
 }
 
 func quotaOf(s *node.State, g *node.Grant) []Quota {
 	policy := s.Policy()
-	pod := Quota{Milli: g.Pod.CPULimit, Why: "the pod-level limit; not every container has CPUs of its own (R-ST-81)"}
+	pod := Quota{Milli: g.Pod.CPULimit, Why: "the pod-level limit; not every container has CPUs of its own", Rule: "R-ST-81"}
 	switch none := g.LiftsPodQuota(policy); {
 	case none && !policy.Quota.Isolated:
-		pod = Quota{Why: "no CFS quota: exclusive CPUs need none (R-ST-81)"}
+		pod = Quota{Why: "no CFS quota: exclusive CPUs need none", Rule: "R-ST-81"}
 	case none && !g.Pool.IsEmpty():
 		pod = Quota{Why: "no CFS quota: the cpuset of its pool is the limit"}
 	case none:
 		pod = Quota{Why: "no CFS quota: it would throttle exclusive containers; the others have limits of their own"}
 	case pod.Milli == 0:
-		pod.Why = "the containers' limits together"
+		pod.Why, pod.Rule = "the containers' limits together", ""
 	case !policy.LiftQuota:
-		pod.Why = "feature gate DisableCPUQuotaWithExclusiveCPUs is off"
+		pod.Why, pod.Rule = "feature gate DisableCPUQuotaWithExclusiveCPUs is off", ""
 	}
-	whys := [...]string{
-		node.NoLimit:    "it has no limit",
-		node.OwnLimit:   "its own limit",
-		node.PodLimit:   "the pod-level limit (R-ST-82)",
-		node.PodShare:   "its share of what exclusive containers leave of the pod's limit",
-		node.NoCFSQuota: "no CFS quota: its CPUs are its own (R-ST-80)",
+	whys := [...]node.Why{
+		node.NoLimit:    {Text: "it has no limit"},
+		node.OwnLimit:   {Text: "its own limit"},
+		node.PodLimit:   {Text: "the pod-level limit", Rule: "R-ST-82"},
+		node.PodShare:   {Text: "its share of what exclusive containers leave of the pod's limit"},
+		node.NoCFSQuota: {Text: "no CFS quota: its CPUs are its own", Rule: "R-ST-80"},
 	}
 	out := []Quota{pod}
 	for i, limit := range s.Limits(g) {
 		why := whys[limit.Source]
 		if limit.Source == node.OwnLimit && g.Isolation(i) == node.ContainerIsolation {
-			why += "; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
+			why.Text += "; feature gate DisableCPUQuotaWithExclusiveCPUs is off"
 		}
-		out = append(out, Quota{g.Pod.Containers[i].Name, limit.Milli, why})
+		out = append(out, Quota{g.Pod.Containers[i].Name, limit.Milli, why.Text, why.Rule})
 	}
 	return out
 }

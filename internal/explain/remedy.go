@@ -82,6 +82,8 @@ type Try struct {
 	What  string `json:"what"`
 	Plans int    `json:"plans"`
 	Found string `json:"found"`
+	// Rule is the rule behind it; empty: none.
+	Rule string `json:"rule,omitempty"`
 }
 
 // Remedies is what would have admitted a rejected pod.
@@ -168,7 +170,7 @@ func remedies(ctx context.Context, as Answer, looks []look, s *node.State, pod r
 		}
 		out.Proposals = append(out.Proposals, found...)
 		if x.what != "" {
-			out.Tried = append(out.Tried, Try{x.what, x.plans, summary})
+			out.Tried = append(out.Tried, Try{x.what, x.plans, summary, x.rule})
 		}
 	}
 	return out, nil
@@ -183,8 +185,9 @@ type search struct {
 	// trace and rejection are those of the pod as it is.
 	trace     *node.Trace
 	rejection *node.Rejection
-	// what is looked for, plans made, steps taken by them.
+	// what is looked for, the rule behind what came of it, plans made, steps taken by them.
 	what  string
+	rule  string
 	plans int
 	steps int
 	limit int

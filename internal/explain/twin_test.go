@@ -224,7 +224,7 @@ func (w *twin) unit(resource string) int64 {
 func (w *twin) admits(changes []explain.Change) bool {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c explain.Change) bool { return c.From == c.To })
 	_, pod, err := explain.Proposal{Changes: changes}.Apply(w.s, w.pod)
-	return err == nil && explain.AgainstAPI(pod) == "" && w.s.Plan(pod).Rejection == nil
+	return err == nil && explain.AgainstAPI(pod).Text == "" && w.s.Plan(pod).Rejection == nil
 }
 
 // checkNone: no single amount, no limit for all containers, and none of many combinations is

@@ -78,17 +78,17 @@ func TestProposalsLeaveRoomForThoseThatShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for free, want := range map[int64]string{
-		3 << 30: "1 would admit it",
-		1 << 30: "none admits it that the API server takes: of less, the containers request more memory together than the pod (R-DEM-94)",
+	for free, want := range map[int64]explain.Try{
+		3 << 30: {Found: "1 would admit it"},
+		1 << 30: {Found: "none admits it that the API server takes: of less, the containers request more memory together than the pod", Rule: "R-DEM-94"},
 	} {
 		state, gates := small(t, free)
 		e, err := (&decider{}).explain(t.Context(), state, podspec.Default(sources[0].Pod, gates), gates, nil)
 		if err != nil || e.Remedies == nil {
 			t.Fatal(e.Answer, err)
 		}
-		if got := e.Remedies.Tried[0].Found; got != want {
-			t.Errorf("%d bytes: %s, want %s", free, got, want)
+		if got := e.Remedies.Tried[0]; got.Found != want.Found || got.Rule != want.Rule {
+			t.Errorf("%d bytes: %+v, want %+v", free, got, want)
 		}
 		for _, p := range e.Remedies.Proposals {
 			if p.Kind == explain.Amounts {
@@ -144,10 +144,10 @@ func TestRuleOfTheAPI(t *testing.T) {
 		}
 		invalid := podspec.Validate(withAmounts(pod, change.Changes), gates)
 		why := explain.AgainstAPI(changed)
-		if _, has := pod.Spec.Resources.Requests[v1.ResourceName(resource)]; has && (len(invalid) == 0) != (why == "") {
+		if _, has := pod.Spec.Resources.Requests[v1.ResourceName(resource)]; has && (len(invalid) == 0) != (why.Text == "") {
 			t.Fatalf("the API says %v, here it is %q", invalid, why)
 		}
-		agreed[why == ""]++
+		agreed[why.Text == ""]++
 	})
 	if agreed[true] < 10 || agreed[false] < 10 {
 		t.Errorf("too few cases: %v", agreed)

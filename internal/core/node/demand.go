@@ -101,31 +101,27 @@ const (
 	QualifiesItself
 )
 
-// WhyCPUs is the basis of the container's CPUs in words, with the rule.
-func (c *ContainerDemand) WhyCPUs() string {
-	if c.CPUBasis == Shares {
-		return c.Sharing.String()
-	}
-	return [...]string{
-		PolicyNone:      "the CPU policy is none (R-DEM-28)",
-		NoPool:          "the pod-level cpu request is missing or not a whole number (R-DEM-40)",
-		Qualifies:       "the pod is Guaranteed, and its cpu is a whole number (R-DEM-23)",
-		QualifiesItself: "its own cpu and memory requests equal its limits, and its cpu is a whole number (R-DEM-22, R-DEM-23)",
+// WhyCPUs is the basis of the container's CPUs in words.
+func (c *ContainerDemand) WhyCPUs() Why {
+	return [...]Why{
+		PolicyNone:      {"the CPU policy is none", "R-DEM-28"},
+		Shares:          {c.Sharing.String(), c.Sharing.Rule()},
+		NoPool:          {"the pod-level cpu request is missing or not a whole number", "R-DEM-40"},
+		Qualifies:       {"the pod is Guaranteed, and its cpu is a whole number", "R-DEM-23"},
+		QualifiesItself: {"its own cpu and memory requests equal its limits, and its cpu is a whole number", "R-DEM-22, R-DEM-23"},
 	}[c.CPUBasis]
 }
 
-// WhyMemory is the basis of the container's memory in words, with the rule.
-func (c *ContainerDemand) WhyMemory() string {
-	if c.MemoryBasis == Shares {
-		return c.Sharing.String()
-	}
-	return [...]string{
-		PolicyNone:    "the memory policy is None (R-DEM-34)",
-		NoPool:        "the pod-level memory request is missing (R-DEM-51)",
-		NotGuaranteed: "the pod is not Guaranteed (R-DEM-30)",
-		ManagersOff:   "feature gate PodLevelResourceManagers is off (R-DEM-26)",
-		NotEquivalent: "its own cpu and memory requests and limits are not all set and equal (R-DEM-31)",
-		Qualifies:     "the pod is Guaranteed (R-DEM-32)",
+// WhyMemory is the basis of the container's memory in words.
+func (c *ContainerDemand) WhyMemory() Why {
+	return [...]Why{
+		PolicyNone:    {"the memory policy is None", "R-DEM-34"},
+		Shares:        {c.Sharing.String(), c.Sharing.Rule()},
+		NoPool:        {"the pod-level memory request is missing", "R-DEM-51"},
+		NotGuaranteed: {"the pod is not Guaranteed", "R-DEM-30"},
+		ManagersOff:   {"feature gate PodLevelResourceManagers is off", "R-DEM-26"},
+		NotEquivalent: {"its own cpu and memory requests and limits are not all set and equal", "R-DEM-31"},
+		Qualifies:     {"the pod is Guaranteed", "R-DEM-32"},
 	}[c.MemoryBasis]
 }
 

@@ -61,7 +61,7 @@
 // rejection follow from its cause, in one table, and are for people: no code compares rule ids. The
 // planner needs nearly all of a trace itself, so recording it costs no more than a few words a
 // container. Package explain turns a trace into sentences. A sentence that the planner needs too is
-// a method here.
+// a method here. No sentence has the id of a rule in it: a Why has both, and who prints it decides.
 //
 // Some rules do not depend on one admission and have other readers as well. They are decided here,
 // once: Policy.Conflicts (settings that exclude each other), PoolClaims (what containers claim of a

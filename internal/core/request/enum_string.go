@@ -77,9 +77,9 @@ func _() {
 	_ = x[Estimated-6]
 }
 
-const _Sharing_name = "it has exclusive CPUsthe pod is not Guaranteed (R-DEM-20)its own cpu and memory requests and limits are not all set and equal (R-DEM-22)its cpu request is not a whole number (R-DEM-23)it requests no cpu (R-DEM-23)the pod has pod-level resources and feature gate PodLevelResourceManagers is off (R-DEM-26)what it asks for is not known: its pod is estimated from cgroup numbers"
+const _Sharing_name = "it has exclusive CPUsthe pod is not Guaranteedits own cpu and memory requests and limits are not all set and equalits cpu request is not a whole numberit requests no cputhe pod has pod-level resources and feature gate PodLevelResourceManagers is offwhat it asks for is not known: its pod is estimated from cgroup numbers"
 
-var _Sharing_index = [...]uint16{0, 21, 57, 136, 184, 213, 304, 375}
+var _Sharing_index = [...]uint16{0, 21, 46, 114, 151, 169, 249, 320}
 
 func (i Sharing) String() string {
 	idx := int(i) - 0

@@ -121,17 +121,25 @@ const (
 // Sharing is why a container has no exclusive CPUs, for the account given to people.
 type Sharing int
 
-// The reasons, each with its rule.
+// The reasons; see Rule.
 const (
 	// NotShared: it qualifies for exclusive CPUs.
 	NotShared        Sharing = iota // it has exclusive CPUs
-	QoSNotGuaranteed                // the pod is not Guaranteed (R-DEM-20)
-	NotEquivalent                   // its own cpu and memory requests and limits are not all set and equal (R-DEM-22)
-	FractionalCPU                   // its cpu request is not a whole number (R-DEM-23)
-	NoCPURequest                    // it requests no cpu (R-DEM-23)
-	GateOff                         // the pod has pod-level resources and feature gate PodLevelResourceManagers is off (R-DEM-26)
+	QoSNotGuaranteed                // the pod is not Guaranteed
+	NotEquivalent                   // its own cpu and memory requests and limits are not all set and equal
+	FractionalCPU                   // its cpu request is not a whole number
+	NoCPURequest                    // it requests no cpu
+	GateOff                         // the pod has pod-level resources and feature gate PodLevelResourceManagers is off
 	Estimated                       // what it asks for is not known: its pod is estimated from cgroup numbers
 )
+
+// Rule is the rule behind the reason, as in docs/rules; empty: none.
+func (s Sharing) Rule() string {
+	return [...]string{
+		NotShared: "", QoSNotGuaranteed: "R-DEM-20", NotEquivalent: "R-DEM-22", FractionalCPU: "R-DEM-23", NoCPURequest: "R-DEM-23",
+		GateOff: "R-DEM-26", Estimated: "",
+	}[s]
+}
 
 // Container is what one container asks for.
 type Container struct {

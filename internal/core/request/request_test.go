@@ -97,12 +97,13 @@ func TestNames(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	for s, want := range map[Sharing]string{
-		NotShared: "exclusive", QoSNotGuaranteed: "R-DEM-20", NotEquivalent: "R-DEM-22", FractionalCPU: "R-DEM-23",
-		NoCPURequest: "requests no cpu", GateOff: "PodLevelResourceManagers", Estimated: "estimated from cgroup numbers",
+	for s, want := range map[Sharing]struct{ text, rule string }{
+		NotShared: {"exclusive", ""}, QoSNotGuaranteed: {"not Guaranteed", "R-DEM-20"}, NotEquivalent: {"equal", "R-DEM-22"},
+		FractionalCPU: {"whole number", "R-DEM-23"}, NoCPURequest: {"requests no cpu", "R-DEM-23"},
+		GateOff: {"PodLevelResourceManagers", "R-DEM-26"}, Estimated: {"estimated from cgroup numbers", ""},
 	} {
-		if !strings.Contains(s.String(), want) {
-			t.Errorf("%q does not say %q", s, want)
+		if !strings.Contains(s.String(), want.text) || s.Rule() != want.rule {
+			t.Errorf("%q (%s), want %q in it (%s)", s, s.Rule(), want.text, want.rule)
 		}
 	}
 }

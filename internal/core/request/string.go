@@ -70,6 +70,9 @@ func (c Container) String() string {
 	}
 	if c.Sharing != NotShared {
 		b.WriteString(", shares: " + c.Sharing.String())
+		if rule := c.Sharing.Rule(); rule != "" {
+			b.WriteString(" (" + rule + ")")
+		}
 	}
 	return b.String()
 }

@@ -394,7 +394,7 @@ func (e *Engine) log(ctx context.Context, d Decision) {
 		// Containers of a Guaranteed pod that have no CPUs of their own, and why.
 		for i, c := range p.Pod.Containers {
 			if p.Pod.QoS == request.Guaranteed && p.Grant.Isolation(i) != node.ContainerIsolation && c.Sharing != request.NotShared {
-				log.InfoContext(ctx, "container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "why", c.Sharing.String())
+				log.InfoContext(ctx, "container shares", "container", c.Name, "isolation", p.Grant.Isolation(i).String(), "rule", c.Sharing.Rule(), "why", c.Sharing.String())
 			}
 		}
 	}

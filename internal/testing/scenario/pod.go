@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/paddock-project/paddock/internal/codec/podspec"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -161,7 +162,7 @@ func describeRequest(p request.Pod) []string {
 		first += ", pod-level"
 		first += budgetText(p)
 	case request.Unmanaged:
-		first += ", pod-level resources that the managers leave alone: feature gate PodLevelResourceManagers is off (R-DEM-26)"
+		first += ", pod-level resources that the managers leave alone: feature gate PodLevelResourceManagers is off (" + request.GateOff.Rule() + ")"
 		for _, c := range p.Containers {
 			if len(c.Devices) > 0 {
 				t.add(c.Type.String(), c.Name, "exclusive: "+c.Devices.String())
@@ -192,7 +193,7 @@ func describeRequest(p request.Pod) []string {
 		if len(shares) > 0 {
 			why := ""
 			if c.Sharing != request.NotShared {
-				why = ": " + c.Sharing.String()
+				why = ": " + node.Why{Text: c.Sharing.String(), Rule: c.Sharing.Rule()}.WithRule()
 			}
 			text = append(text, "shares "+strings.Join(shares, " and ")+why)
 		}

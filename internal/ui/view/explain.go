@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -93,23 +92,19 @@ type explanation struct {
 	verbose bool
 }
 
-// ruled is a text with the ids of rules only where nothing is left out: they say nothing to most
-// people.
-func (w *explanation) ruled(text string) string {
-	if w.verbose {
+// ruled is a sentence with the ids of its rules only where nothing is left out: they say nothing to
+// most people.
+func ruled(text, rule string, verbose bool) string {
+	if !verbose {
 		return text
 	}
-	return rules.ReplaceAllString(text, "")
+	return node.Why{Text: text, Rule: rule}.WithRule()
 }
 
-// rules are ids of the rule book in brackets, as sentences of internal/explain end.
-var rules = regexp.MustCompile(` \((?:(?:, )?(?:R-[A-Z]+|Q)-[0-9]+(?:…[0-9]+)?)+\)`)
+func (w *explanation) ruled(text, rule string) string { return ruled(text, rule, w.verbose) }
 
 // paragraph prints a sentence; see terminal.Style.
 func (w *explanation) paragraph(first, rest string, texts ...terminal.Cell) {
-	for i := range texts {
-		texts[i].Text = w.ruled(texts[i].Text)
-	}
 	w.out.WriteString(w.style.Paragraph(first, rest, texts...))
 }
 
@@ -132,9 +127,6 @@ func (w *explanation) table(rows [][]terminal.Cell) {
 	t := terminal.Table{Columns: make([]terminal.Column, width)}
 	for _, row := range rows {
 		row = slices.Clone(row)
-		for i := range row {
-			row[i].Text = w.ruled(row[i].Text)
-		}
 		row[0].Text = "  " + row[0].Text
 		t.Cells(row...)
 	}
@@ -177,13 +169,13 @@ func (w *explanation) remedies(r explain.Remedies) {
 	w.sentence(terminal.Faint.Of(fmt.Sprintf("tried, in %d plans:", r.Plans())))
 	rows = nil
 	for _, t := range r.Tried {
-		rows = append(rows, []terminal.Cell{terminal.Faint.Of("  " + t.What + ":"), terminal.Faint.Of(t.Found)})
+		rows = append(rows, []terminal.Cell{terminal.Faint.Of("  " + t.What + ":"), terminal.Faint.Of(w.ruled(t.Found, t.Rule))})
 	}
 	w.table(rows)
 }
 
 func (w *explanation) asks(a explain.Asks) {
-	w.heading("Asks", a.QoS+", "+a.Kind+"; "+a.Way)
+	w.heading("Asks", a.QoS+", "+a.Kind+"; "+w.ruled(a.Way, a.Rule))
 	var rows [][]terminal.Cell
 	for _, c := range a.Containers {
 		cpus := "shares CPUs"
@@ -191,7 +183,7 @@ func (w *explanation) asks(a explain.Asks) {
 			cpus = Count(c.CPUs, "CPU")
 		}
 		if c.CPUs == 0 || w.verbose {
-			cpus += ": " + c.WhyCPUs
+			cpus += ": " + w.ruled(c.WhyCPUs, c.RuleCPUs)
 		}
 		memory := amountsText(c.Memory)
 		switch {
@@ -201,12 +193,12 @@ func (w *explanation) asks(a explain.Asks) {
 			memory += " pinned"
 		}
 		if w.verbose {
-			memory += ": " + c.WhyMemory
+			memory += ": " + w.ruled(c.WhyMemory, c.RuleMemory)
 		}
 		rows = append(rows, []terminal.Cell{{Text: c.Container}, terminal.Faint.Of(c.Kind), {Text: cpus}, {Text: memory}, {Text: amountsText(c.Devices)}})
 	}
 	if len(a.Together) > 0 {
-		rows = append(rows, []terminal.Cell{terminal.Strong.Of("together"), {}, {Text: amountsText(a.Together)}, terminal.Faint.Of(a.WhyTogether)})
+		rows = append(rows, []terminal.Cell{terminal.Strong.Of("together"), {}, {Text: amountsText(a.Together)}, terminal.Faint.Of(w.ruled(a.WhyTogether, a.RuleTogether))})
 	}
 	w.table(rows)
 }
@@ -250,9 +242,9 @@ func (w *explanation) rest(d explain.Division) terminal.Cell {
 	}
 	switch {
 	case d.Wrong != "":
-		return terminal.Bad.Of("wrong: " + d.Wrong)
+		return terminal.Bad.Of("wrong: " + w.ruled(d.Wrong, d.Rule))
 	case d.Idle:
-		return terminal.Warn.Of(fmt.Sprintf("rest: %s, of no use once init containers have ended (R-DEM-66)", number(d.Resource, d.Rest)))
+		return terminal.Warn.Of(w.ruled(fmt.Sprintf("rest: %s, of no use once init containers have ended", number(d.Resource, d.Rest)), "R-DEM-66"))
 	case len(sharing) == 0:
 		return terminal.Cell{Text: "nothing is left"}
 	}
@@ -279,12 +271,12 @@ func (w *explanation) alignment(a explain.Alignment) {
 		if wanted == "" {
 			wanted = f.Resource
 		}
-		rows = append(rows, []terminal.Cell{{Text: wanted}, terminal.Faint.Of(preferred), {Text: text}})
+		rows = append(rows, []terminal.Cell{{Text: wanted}, terminal.Faint.Of(preferred), {Text: w.ruled(text, f.Rule)}})
 	}
 	w.table(rows)
 	switch {
 	case !a.Admitted:
-		w.sentence(terminal.Bad.Of("none:"), terminal.Plain.Of(a.Why))
+		w.sentence(terminal.Bad.Of("none:"), terminal.Plain.Of(w.ruled(a.Why, a.Rule)))
 	default:
 		chosen := "all"
 		if a.NUMANodes != nil {
@@ -294,7 +286,7 @@ func (w *explanation) alignment(a explain.Alignment) {
 		if !a.Preferred {
 			tone = terminal.Warn
 		}
-		w.sentence(tone.Of("NUMA "+chosen+":"), terminal.Plain.Of(a.Why))
+		w.sentence(tone.Of("NUMA "+chosen+":"), terminal.Plain.Of(w.ruled(a.Why, a.Rule)))
 	}
 	w.losers(a.Losers)
 }
@@ -304,10 +296,11 @@ func (w *explanation) losers(losers []explain.Loser) {
 	var whys []string
 	sets := map[string][]string{}
 	for _, l := range losers {
-		if sets[l.Why] == nil {
-			whys = append(whys, l.Why)
+		why := w.ruled(l.Why, l.Rule)
+		if sets[why] == nil {
+			whys = append(whys, why)
 		}
-		sets[l.Why] = append(sets[l.Why], mask.Of(l.NUMANodes...).String())
+		sets[why] = append(sets[why], mask.Of(l.NUMANodes...).String())
 	}
 	var rows [][]terminal.Cell
 	for i, why := range whys {
@@ -343,7 +336,7 @@ func (w *explanation) picks(admitted bool, picks []explain.Pick) {
 		}
 		if p.CPUs != "" {
 			text := "CPUs " + cpuText(p.CPUs, w.verbose) + " on NUMA " + nodeList(p.NUMANodes) + ": " + p.Shape
-			rows = append(rows, []terminal.Cell{{Text: who}, {Text: text}, terminal.Faint.Of(p.WhyCPUs)})
+			rows = append(rows, []terminal.Cell{{Text: who}, {Text: text}, terminal.Faint.Of(w.ruled(p.WhyCPUs, p.RuleCPUs))})
 			who = ""
 		}
 		if len(p.MemoryNUMANodes) > 0 {
@@ -351,7 +344,7 @@ func (w *explanation) picks(admitted bool, picks []explain.Pick) {
 			if len(p.Memory) > 0 {
 				text = amountsText(p.Memory)
 			}
-			rows = append(rows, []terminal.Cell{{Text: who}, {Text: text + " on NUMA " + nodeList(p.MemoryNUMANodes)}, terminal.Faint.Of(p.WhyMemory)})
+			rows = append(rows, []terminal.Cell{{Text: who}, {Text: text + " on NUMA " + nodeList(p.MemoryNUMANodes)}, terminal.Faint.Of(w.ruled(p.WhyMemory, p.RuleMemory))})
 			who = ""
 		}
 		if len(p.Devices) > 0 {
@@ -375,7 +368,7 @@ func (w *explanation) quota(all []explain.Quota) {
 		if q.Milli > 0 {
 			limit = milliCPUs(q.Milli) + " CPUs"
 		}
-		rows = append(rows, []terminal.Cell{{Text: who}, {Text: limit}, terminal.Faint.Of(q.Why)})
+		rows = append(rows, []terminal.Cell{{Text: who}, {Text: limit}, terminal.Faint.Of(w.ruled(q.Why, q.Rule))})
 	}
 	w.table(rows)
 }

@@ -79,6 +79,7 @@ type PlanContainer struct {
 	Quota string `json:"quota,omitempty"`
 	// Shares is why the container has no CPUs of its own.
 	Shares string `json:"shares,omitempty"`
+	Rule   string `json:"rule,omitempty"`
 	// Affinity is what the Topology Manager chose; absent where it was not asked.
 	Affinity *PlanAffinity `json:"affinity,omitempty"`
 }
@@ -238,7 +239,8 @@ func planContainer(g *node.Grant, i int, s *node.State, asks *node.ContainerDema
 		c.MemoryNUMANodes = got.MemoryNodes.Nodes()
 	}
 	if g.Isolation(i) != node.ContainerIsolation && asks.CPUs == 0 {
-		c.Shares = asks.WhyCPUs()
+		why := asks.WhyCPUs()
+		c.Shares, c.Rule = why.Text, why.Rule
 	}
 	if s.Policy().Topology != node.TopologyNone {
 		c.Affinity = &PlanAffinity{Preferred: got.Affinity.Preferred}

@@ -127,7 +127,7 @@ func (c PlanContainer) cells(wide bool) []terminal.Cell {
 		devicesCell(c.AllDevices, wide),
 	}
 	if wide {
-		cells = append(cells, terminal.Cell{Text: c.affinity()}, terminal.Faint.Of(c.Shares))
+		cells = append(cells, terminal.Cell{Text: c.affinity()}, terminal.Faint.Of(ruled(c.Shares, c.Rule, wide)))
 	}
 	return cells
 }

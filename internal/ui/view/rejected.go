@@ -56,10 +56,7 @@ func (r *rejected) text(style terminal.Style, verbose bool) string {
 	if len(r.pods) > 1 {
 		out.WriteString(style.Paragraph("  ", "  ", terminal.Plain.Of(names(r.pods))))
 	}
-	message := r.Message
-	if verbose {
-		message += " (" + r.Rule + ")"
-	}
+	message := ruled(r.Message, r.Rule, verbose)
 	if r.Container != "" {
 		message = "container " + r.Container + ": " + message
 	}

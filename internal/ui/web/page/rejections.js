@@ -144,7 +144,7 @@ function accountMarks(refusal) {
 function loserMarks(why) {
   const failed = (why.alignments || []).find((a) => !a.admitted), marks = {};
   for (const l of (failed && failed.losers) || []) {
-    if (l.numaNodes.length === 1) marks[l.numaNodes[0]] = l.why.replace(/ \(R-[^)]*\)/g, ''); // without ids of rules
+    if (l.numaNodes.length === 1) marks[l.numaNodes[0]] = l.why;
   }
   return marks;
 }
