@@ -27,7 +27,7 @@ const (
 // Finding is one thing that is worth reporting about a file.
 type Finding struct {
 	Level Level
-	// Rule is the number of the rule, as in docs/rules.
+	// Rule is the rule behind What, or several, as node.Why has them.
 	Rule string
 	// What is the cause, Do what a person can do about it.
 	What, Do string

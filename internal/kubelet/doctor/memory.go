@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-project/paddock/internal/core/memory"
+	"github.com/paddock-project/paddock/internal/core/node"
 	kubeletstate "github.com/paddock-project/paddock/internal/kubelet/state"
 )
 
@@ -49,12 +50,13 @@ func (d *Diagnosis) verifyMemory(m *kubeletstate.Memory, s Setup) {
 	if len(lines) == 0 {
 		return
 	}
-	d.fault("R-MEM-72", "[memorymanager] the expected machine state is different from the real one",
-		"the memory accounting differs from what the machine and the pods' entries make: "+strings.Join(lines, "; ")+d.pooled(m, s), d.repair())
+	what := node.Why{Text: "the memory accounting differs from what the machine and the pods' entries make: " + strings.Join(lines, "; "), Rule: "R-MEM-72"}
+	what = what.And(d.pooled(m, s))
+	d.fault(what.Rule, "[memorymanager] the expected machine state is different from the real one", what.Text, d.repair())
 }
 
-// pooled adds who else can be the cause.
-func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) string {
+// pooled is what else can be the cause; zero: nothing.
+func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) node.Why {
 	var lone []string
 	for uid := range m.Pools {
 		if len(m.Entries[uid]) == 0 {
@@ -70,11 +72,11 @@ func (d *Diagnosis) pooled(m *kubeletstate.Memory, s Setup) string {
 	}
 	switch {
 	case len(lone) > 0:
-		return fmt.Sprintf("; %d pods have a pool and no container, which the kubelet does not count (R-MEM-74)", len(lone))
+		return node.Why{Text: fmt.Sprintf("%d pods have a pool and no container, which the kubelet does not count", len(lone)), Rule: "R-MEM-74"}
 	case s.Kubelet.CountsPools() && len(m.Pools) > 0 && overcounted:
-		return "; a kubelet 1.36 that restarts counts the pools of its pods once more (kubernetes#140989)"
+		return node.Why{Text: "a kubelet 1.36 that restarts counts the pools of its pods once more (kubernetes#140989)"}
 	case !s.Kubelet.CountsPools() && d.File != nil && hasPools(d.File):
-		return fmt.Sprintf("; the file has pools of pods, which this kubelet (%s) does not count", s.Kubelet)
+		return node.Why{Text: fmt.Sprintf("the file has pools of pods, which this kubelet (%s) does not count", s.Kubelet)}
 	}
-	return ""
+	return node.Why{}
 }
