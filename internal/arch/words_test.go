@@ -63,6 +63,32 @@ func TestProgramTextIsPlain(t *testing.T) {
 	}
 }
 
+// onlyIDs is a literal of ids of rules and nothing else: "R-CPU-40", "R-MEM-32, R-MEM-33".
+var onlyIDs = regexp.MustCompile(`^"(` + ruleID.String() + `(, )?)+"$`)
+
+// TestRuleIDsAreNotInSentences: who prints a sentence decides whether people see the ids of its
+// rules, so a literal is an id or a sentence, and node.Why has both. The help of paddock rule is
+// about ids.
+func TestRuleIDsAreNotInSentences(t *testing.T) {
+	ids := 0
+	for _, f := range load(t).goFiles {
+		if f.test || f.path == "internal/program/rule.go" {
+			continue
+		}
+		for _, l := range literals(f.syntax) {
+			switch {
+			case onlyIDs.MatchString(l.Value):
+				ids++
+			case ruleID.MatchString(l.Value):
+				t.Errorf("%s: %s has the id of a rule in a sentence: make it a node.Why", f.set.Position(l.Pos()), l.Value)
+			}
+		}
+	}
+	if ids < 100 {
+		t.Errorf("only %d literals are ids of rules", ids)
+	}
+}
+
 // literals are the strings of a file without its imports and struct tags.
 func literals(file *ast.File) []*ast.BasicLit {
 	var all []*ast.BasicLit
