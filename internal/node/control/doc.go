@@ -28,7 +28,9 @@
 //	the devices of    half of the hook's time, at the same time as the source of pods, and only for a pod that
 //	others            requests devices. Then the kubelet tries again, or, under a policy that admits pods that are
 //	                  not aligned, the pod is admitted without its devices, and keeps the reason for its account
-//	a job             Config.Timeout for the source of pods, Config.Period for the disk
+//	a job             Config.Timeout for the source of pods, Config.Period for the disk. A job that reads or
+//	                  writes cgroups waits for the kernel, which has no limit: until it returns, no other job of
+//	                  its name begins, and containers that are not settled keep what they may have
 //	an unsolicited    as long as the runtime sends no other request, because the update has the runtime's lock. If
 //	update            other requests come, 10 s. Then the connection is closed, and the runtime synchronises the next one
 //	a connection      15 s until the runtime synchronises; then the next attempt, at most 1 s later
