@@ -155,7 +155,7 @@ func sizes(l Loop) map[string]int {
 }
 
 func count(sizes map[string]int, name string, v reflect.Value) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // The others have no length.
 	case reflect.Pointer:
 		if !v.IsNil() && v.Type().Elem().PkgPath() == reflect.TypeFor[Loop]().PkgPath() {
 			count(sizes, name, v.Elem())
