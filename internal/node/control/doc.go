@@ -30,7 +30,9 @@
 //	                  not aligned, the pod is admitted without its devices, and keeps the reason for its account
 //	a job             Config.Timeout for the source of pods, Config.Period for the disk. A job that reads or
 //	                  writes cgroups waits for the kernel, which has no limit: until it returns, no other job of
-//	                  its name begins, and containers that are not settled keep what they may have
+//	                  its name begins, and a container that is not settled counts as having all that it may have
+//	an end            of a container or a sandbox: as a hook. Then the runtime goes on without the answer, and the
+//	                  loop learns of the end with its next events
 //	an unsolicited    as long as the runtime sends no other request, because the update has the runtime's lock. If
 //	update            other requests come, 10 s. Then the connection is closed, and the runtime synchronises the next one
 //	a connection      15 s until the runtime synchronises; then the next attempt, at most 1 s later

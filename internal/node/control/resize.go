@@ -162,10 +162,11 @@ func (e LatestListed) on(s *step) {
 		uid := g.Pod.UID
 		now, known := e.Pods[uid]
 		late := s.pod(uid).behind
-		if known && now.Pending == "" && now.Pod.Equal(g.Pod) {
+		same := known && now.Pending == "" && now.Pod.Equal(g.Pod)
+		if same {
 			s.withdraw(uid)
 		}
-		if !known || now.Pending != "" || len(now.Pod.Containers) == 0 || g.Pod.Estimated || now.Pod.Equal(g.Pod) {
+		if same || !known || now.Pending != "" || len(now.Pod.Containers) == 0 || g.Pod.Estimated {
 			if !late.since.IsZero() {
 				s.pods.edit(s, uid).behind = unasked{}
 			}

@@ -231,6 +231,16 @@ func ask[A any](ctx context.Context, p *Plugin, of control.Occurrence) (A, error
 	return answer, fmt.Errorf("the agent is too busy to answer in time: %w", context.Cause(ctx))
 }
 
+// askSurely is ask for an event that the loop must learn of: without an answer in time, it gets
+// later instead.
+func askSurely[A any](ctx context.Context, p *Plugin, of, later control.Occurrence) (A, error) {
+	answer, err := ask[A](ctx, p, of)
+	if err != nil {
+		p.surely(ctx, later)
+	}
+	return answer, err
+}
+
 // once closes a channel once.
 type once struct {
 	sync.Once

@@ -85,10 +85,9 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	if pod.GetUid() == "" {
 		return nil
 	}
-	entered, err := ask[control.Managed](ctx, s.Plugin, control.Enter{Connection: s.id, Box: sandboxFrom(pod)})
 	leave := control.Leave{Connection: s.id, ID: pod.GetId()}
+	entered, err := askSurely[control.Managed](ctx, s.Plugin, control.Enter{Connection: s.id, Box: sandboxFrom(pod)}, leave)
 	if err != nil {
-		s.surely(ctx, leave)
 		return err
 	}
 	if !entered.Managed || entered.Err != nil {
@@ -258,8 +257,8 @@ func (s *session) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, _, 
 
 // The requests about the end of containers and sandboxes never fail, because a runtime that cannot
 // stop or remove something would keep it. Under NRI's failure policy the runtime itself fails them
-// if no answer comes in time, and the kubelet tries again. Some runtimes do not ask again, so the
-// loop learns of the end later, if it does not answer in time.
+// if no answer comes in time, and the kubelet tries again. A runtime need not ask again, so an end
+// that is not answered in time reaches the loop later.
 
 // StopContainer forgets that a container runs. The reply contains updates that wait.
 func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
@@ -268,10 +267,7 @@ func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api
 	end := control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()}
 	replies := end
 	replies.Replies = true
-	p, err := ask[control.Placed](ctx, s.Plugin, replies)
-	if err != nil {
-		s.surely(ctx, end)
-	}
+	p, err := askSurely[control.Placed](ctx, s.Plugin, replies, end)
 	done(&err)
 	return updatesOf(p.Updates), nil
 }
@@ -280,10 +276,7 @@ func (s *session) StopContainer(ctx context.Context, pod *api.PodSandbox, c *api
 func (s *session) RemoveContainer(ctx context.Context, pod *api.PodSandbox, c *api.Container) error {
 	ctx, done := s.answer(ctx, "RemoveContainer")
 	end := control.End{Connection: s.id, ID: c.GetId(), Pod: pod.GetUid()}
-	_, err := ask[control.Placed](ctx, s.Plugin, end)
-	if err != nil {
-		s.surely(ctx, end)
-	}
+	_, err := askSurely[control.Placed](ctx, s.Plugin, end, end)
 	done(&err)
 	return nil
 }
@@ -301,10 +294,7 @@ func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) err
 func (s *session) leave(ctx context.Context, hook string, pod *api.PodSandbox) error {
 	ctx, done := s.answer(ctx, hook)
 	gone := control.Leave{Connection: s.id, ID: pod.GetId()}
-	_, err := ask[any](ctx, s.Plugin, gone)
-	if err != nil {
-		s.surely(ctx, gone)
-	}
+	_, err := askSurely[any](ctx, s.Plugin, gone, gone)
 	done(&err)
 	return nil
 }
