@@ -19,7 +19,7 @@
 // ends with its context, and has no answer then.
 //
 // The documents are ready for JSON: amounts are CPUs, bytes or devices, CPU sets are in the
-// kernel's list format, NUMA nodes are lists of ids. Sentences are for people,
-// and may change. The id of the rule behind a sentence is not in it but in a field beside it: Rule,
-// or, where a value has several sentences, the one with the sentence's name.
+// kernel's list format, NUMA nodes are lists of ids. Sentences are for people, and may
+// change. The id of the rule behind a sentence is not in it but in a field beside it: Rule, or,
+// where a value has several sentences, the one with the sentence's name.
 package explain

@@ -101,11 +101,14 @@ const (
 	QualifiesItself
 )
 
+// WhyShares is the reason why a container has no exclusive CPUs, in words.
+func WhyShares(s request.Sharing) Why { return Why{s.String(), s.Rule()} }
+
 // WhyCPUs is the basis of the container's CPUs in words.
 func (c *ContainerDemand) WhyCPUs() Why {
 	return [...]Why{
 		PolicyNone:      {"the CPU policy is none", "R-DEM-28"},
-		Shares:          {c.Sharing.String(), c.Sharing.Rule()},
+		Shares:          WhyShares(c.Sharing),
 		NoPool:          {"the pod-level cpu request is missing or not a whole number", "R-DEM-40"},
 		Qualifies:       {"the pod is Guaranteed, and its cpu is a whole number", "R-DEM-23"},
 		QualifiesItself: {"its own cpu and memory requests equal its limits, and its cpu is a whole number", "R-DEM-22, R-DEM-23"},
@@ -116,7 +119,7 @@ func (c *ContainerDemand) WhyCPUs() Why {
 func (c *ContainerDemand) WhyMemory() Why {
 	return [...]Why{
 		PolicyNone:    {"the memory policy is None", "R-DEM-34"},
-		Shares:        {c.Sharing.String(), c.Sharing.Rule()},
+		Shares:        WhyShares(c.Sharing),
 		NoPool:        {"the pod-level memory request is missing", "R-DEM-51"},
 		NotGuaranteed: {"the pod is not Guaranteed", "R-DEM-30"},
 		ManagersOff:   {"feature gate PodLevelResourceManagers is off", "R-DEM-26"},

@@ -184,7 +184,7 @@ func TestKilledAgentOnDisk(t *testing.T) {
 	const variable = "PADDOCK_TEST_STATE"
 	if path := os.Getenv(variable); path != "" {
 		s, _ := mustOpen(t, store.OS(), path)
-		defer runtime.KeepAlive(s) // A store that nobody uses any more loses its lock with its file.
+		defer runtime.KeepAlive(s) // The collector closes the file of a store that is not used any more, and ends its lock.
 		mustWrite(t, s, seal(3, 20))
 		fmt.Println("written")
 		select {} // until it is killed

@@ -193,7 +193,7 @@ func describeRequest(p request.Pod) []string {
 		if len(shares) > 0 {
 			why := ""
 			if c.Sharing != request.NotShared {
-				why = ": " + node.Why{Text: c.Sharing.String(), Rule: c.Sharing.Rule()}.WithRule()
+				why = ": " + node.WhyShares(c.Sharing).WithRule()
 			}
 			text = append(text, "shares "+strings.Join(shares, " and ")+why)
 		}

@@ -77,7 +77,7 @@ type PlanContainer struct {
 	AllDevices []explain.Device    `json:"allDevices,omitempty"`
 	// Quota is "lifted", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
 	Quota string `json:"quota,omitempty"`
-	// Shares is why the container has no CPUs of its own.
+	// Shares is why the container has no CPUs of its own, and Rule the rule behind it.
 	Shares string `json:"shares,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 	// Affinity is what the Topology Manager chose; absent where it was not asked.
