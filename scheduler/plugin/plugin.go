@@ -38,6 +38,7 @@ type shared struct {
 	cluster  *cluster.Cluster
 	pods     corelisters.PodLister
 	nodes    corelisters.NodeLister
+	slices   cache.Indexer // see indexSlices
 	waiting  waiting
 	promises promises
 	movers   movers
@@ -117,6 +118,9 @@ func share(ctx context.Context, s settings, handle fwk.Handle) (*shared, error) 
 	}
 	indexer, log := pods.Informer().GetIndexer(), klog.FromContext(ctx)
 	out := &shared{settings: s, pods: pods.Lister(), nodes: handle.SharedInformerFactory().Core().V1().Nodes().Lister()}
+	if out.slices, err = indexSlices(handle); err != nil {
+		return nil, err
+	}
 	out.cluster = cluster.New(fleet.NewRanking(s.scoring, nil), cluster.World{
 		Pods: func(node string) []*v1.Pod {
 			objects, err := indexer.ByIndex(byNode, node)

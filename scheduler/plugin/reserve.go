@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -118,7 +117,7 @@ func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, 
 	if manager == nil {
 		return asked, fmt.Errorf("the pod has resource claims, and the scheduler has no dynamic resource allocation: turn on feature gate DynamicResourceAllocation")
 	}
-	found := &claims.Objects{}
+	var allocated []*resourceapi.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
 		name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
 		switch {
@@ -135,32 +134,26 @@ func (p *Plugin) withDevices(ctx context.Context, asked fleet.Pod, pod *v1.Pod, 
 			claim = claim.DeepCopy()
 			claim.Status.Allocation = pending
 		}
-		if err := add(found, "ResourceClaim", claim); err != nil {
-			return asked, err
-		}
+		allocated = append(allocated, claim)
 	}
-	all, err := manager.ResourceSlices().ListWithDeviceTaintRules()
+	list, err := p.slicesOf(nodeName, allocated)
 	if err != nil {
 		return asked, err
 	}
-	for _, s := range all {
-		if s.Spec.NodeName == nil || *s.Spec.NodeName == nodeName {
-			if err := add(found, "ResourceSlice", s); err != nil {
-				return asked, err
-			}
-		}
-	}
-	asked.Pod = found.On(nodeName).Pod(ctx, pod).In(asked.Pod)
+	asked.Pod = resolved(ctx, pod, nodeName, allocated, list).In(asked.Pod)
 	return asked, nil
 }
 
-// add adds an object of the API in the form in which package claims reads them.
-func add(to *claims.Objects, kind string, object any) error {
-	text, err := json.Marshal(object)
-	if err != nil {
-		return err
+// resolved are the devices of a pod on a node.
+func resolved(ctx context.Context, pod *v1.Pod, nodeName string, allocated []*resourceapi.ResourceClaim, list []*resourceapi.ResourceSlice) claims.Resolved {
+	found := &claims.Objects{}
+	for _, c := range allocated {
+		found.AddClaim(c)
 	}
-	return to.Add(kind, resourceapi.SchemeGroupVersion.String(), text)
+	for _, s := range list {
+		found.AddSlice(s)
+	}
+	return found.On(nodeName).Pod(ctx, pod)
 }
 
 // Unreserve takes the grant back.

@@ -7,9 +7,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics/testutil"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -23,12 +25,10 @@ type (
 	devices struct{ fwk.Handle }
 	manager struct{ fwk.SharedDRAManager }
 	tracker struct{ fwk.ResourceClaimTracker }
-	lister  struct{}
 )
 
 func (devices) SharedDRAManager() fwk.SharedDRAManager   { return manager{} }
 func (manager) ResourceClaims() fwk.ResourceClaimTracker { return tracker{} }
-func (manager) ResourceSlices() fwk.ResourceSliceLister  { return lister{} }
 func (tracker) GetPendingAllocation(types.UID) *resourceapi.AllocationResult {
 	return &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.example.com", Pool: "n", Device: "gpu-1"}},
@@ -39,29 +39,96 @@ func (tracker) Get(namespace, name string) (*resourceapi.ResourceClaim, error) {
 	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, nil
 }
 
-func (lister) ListWithDeviceTaintRules() ([]*resourceapi.ResourceSlice, error) {
-	node, one := "node-with-a-long-name-0000", int64(1)
-	return []*resourceapi.ResourceSlice{{Spec: resourceapi.ResourceSliceSpec{
-		Driver: "gpu.example.com", NodeName: &node, Pool: resourceapi.ResourcePool{Name: "n", ResourceSliceCount: 1},
-		Devices: []resourceapi.Device{{Name: "gpu-1", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"resource.kubernetes.io/numaNode": {IntValue: &one}}}},
-	}}}, nil
+// indexOf are ResourceSlices as the scheduler's informer has them.
+func indexOf(tb testing.TB, all ...*resourceapi.ResourceSlice) cache.Indexer {
+	tb.Helper()
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, sliceIndexers())
+	for _, s := range all {
+		if err := index.Add(s); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return index
+}
+
+// sliceOf has eight devices of a pool, four near each of two NUMA nodes. An empty node is none: the
+// devices are reached over the network.
+func sliceOf(driver, pool, node string) *resourceapi.ResourceSlice {
+	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver + "-" + pool}, Spec: resourceapi.ResourceSliceSpec{
+		Driver: driver, Pool: resourceapi.ResourcePool{Name: pool, ResourceSliceCount: 1},
+	}}
+	all := true
+	if s.Spec.AllNodes = &all; node != "" {
+		s.Spec.AllNodes, s.Spec.NodeName = nil, &node
+	}
+	for i := range 8 {
+		near, text := int64(i%2), fmt.Sprint("0000:1", i, ":00.0")
+		s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{
+			Name: fmt.Sprint("gpu-", i),
+			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+				"resource.kubernetes.io/numaNode": {IntValue: &near}, "resource.kubernetes.io/pciBusID": {StringValue: &text},
+				"model": {StringValue: &driver}, "uuid": {StringValue: &text},
+			},
+			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}},
+		})
+	}
+	return s
+}
+
+// BenchmarkReserve is Reserve of a pod with a claim, and Unreserve, in a cluster with so many
+// ResourceSlices: of other nodes, or of devices that all nodes reach.
+func BenchmarkReserve(b *testing.B) {
+	for _, others := range []string{"local", "network"} {
+		for _, n := range []int{1, 5000} {
+			b.Run(fmt.Sprintf("%s/slices=%d", others, n), func(b *testing.B) {
+				p, infos := filtered(b, 1)
+				name := infos[0].Node().Name
+				all := []*resourceapi.ResourceSlice{sliceOf(driver, "n", name)}
+				for i := 1; i < n; i++ {
+					node := ""
+					if others == "local" {
+						node = fmt.Sprint("node-", i)
+					}
+					all = append(all, sliceOf("other.example.com", fmt.Sprint("pool-", i), node))
+				}
+				p.handle, p.slices = devices{}, indexOf(b, all...)
+				registerMetrics()
+				pod, state := claiming("a", 20), framework.NewCycleState()
+				if _, status := p.PreFilter(b.Context(), state, pod, nil); !status.IsSuccess() {
+					b.Fatal(status)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if status := p.Reserve(b.Context(), state, pod, name); !status.IsSuccess() {
+						b.Fatal(status)
+					}
+					p.Unreserve(b.Context(), state, pod, name)
+				}
+			})
+		}
+	}
+}
+
+// claiming is a pod with a claim.
+func claiming(name string, cpus int) *v1.Pod {
+	pod, claim := guaranteed(name, cpus), "claim-"+name
+	pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}}
+	pod.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: "gpu"}}
+	return pod
 }
 
 // TestReserveFollowsClaims: CPUs are on the NUMA node of the device that was allocated, and a pod
 // for which that NUMA node has no room is rejected although the other one has.
 func TestReserveFollowsClaims(t *testing.T) {
 	p, infos := filtered(t, 1)
-	p.handle = devices{}
+	p.handle, p.slices = devices{}, indexOf(t, sliceOf(driver, "n", infos[0].Node().Name))
 	registerMetrics()
 	counted, err := testutil.GetCounterMetricValue(unknownDevices)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reserve := func(name string, cpus int) (fwk.CycleState, *fwk.Status) {
-		pod, claim := guaranteed(name, cpus), "claim-"+name
-		pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}}
-		pod.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: "gpu"}}
-		state := framework.NewCycleState()
+		pod, state := claiming(name, cpus), framework.NewCycleState()
 		if _, status := p.PreFilter(t.Context(), state, pod, nil); !status.IsSuccess() {
 			t.Fatal(status)
 		}

@@ -2,7 +2,7 @@
 // ResourceClaims, ResourceClaimTemplates, ResourceSlices, DeviceClasses and Nodes, as kubectl
 // prints them.
 //
-//	Objects.Add                        takes an object, one after the other
+//	Objects.Add                        takes an object, one after the other; AddClaim, AddSlice for a scheduler
 //	Objects.On(node)                   Resolver   for one Kubernetes node
 //	Resolver.Pod(ctx, pod)             Resolved   the devices of each container, as request.Given
 //
