@@ -119,7 +119,9 @@ RACING   := sync sync/atomic context time testing/synctest net net/http net/http
 RACE_TOO := internal/cluster/clusterstate
 # Of the scripts of cmd/paddock those that run a program beside another are called agent-*. The others, and the commands of
 # the documentation, take four of five minutes there and run what the packages below test.
-RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])
+#
+# The last three measure memory, which the detector multiplies, or flip bits of files one after the other: half of all the time.
+RACE_NOT := TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits
 IMPORTS  := {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}
 race: export CGO_ENABLED = 1
 race: ## The tests of packages that can race, under the race detector; needs a C compiler [RACE_CHECKS=100].
@@ -241,9 +243,9 @@ e2e: ## The agent beside a real containerd, in virtual machines with several NUM
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m .
 
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
-	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
+	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m -parallel 3 .
 
-e2e-everywhere: ## The same, each comparison with a kubelet on each machine; fifteen minutes.
+e2e-everywhere: ## The same with a long churn, every policy, and each comparison with a kubelet on each machine; half an hour.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere
 
 # Counts, not times: the machine is emulated.

@@ -48,7 +48,7 @@ var background = regexp.MustCompile(`(?m)&\w*&?$`)
 // TestRaceScripts: make race leaves out the scripts of cmd/paddock that are not called agent-*.
 // Those run one program after the other.
 func TestRaceScripts(t *testing.T) {
-	if skipped := makeList(t, load(t), "RACE_NOT"); !slices.Equal(skipped, []string{"TestDocsCommands|TestScripts/([^a]|a[^g])"}) {
+	if skipped := makeList(t, load(t), "RACE_NOT"); !slices.Equal(skipped, []string{"TestDocsCommands|TestScripts/([^a]|a[^g])|TestHeapIsBounded|TestHostileAnswersTakeLittleMemory|TestFlippedBits"}) {
 		t.Errorf("RACE_NOT in the Makefile is %q: change this test with it", skipped)
 	}
 	scripts, err := filepath.Glob("../../cmd/paddock/testdata/script/*.txtar")

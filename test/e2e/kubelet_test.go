@@ -66,8 +66,7 @@ func (m manifest) pod(t *testing.T) *v1.Pod {
 }
 
 // besideKubelet is what needs a real kubelet. Under emulation a kubelet takes most of a minute for
-// three pods, so that each configuration is compared on one of the machines only, unless everywhere
-// is set.
+// three pods, so that one configuration is compared on one of the machines, unless everywhere is set.
 func (m *machine) besideKubelet(t *testing.T, here ...comparison) {
 	t.Helper()
 	if !*kubelet {

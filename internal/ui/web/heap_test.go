@@ -21,9 +21,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMemoryIsBounded: thousands of decisions of each kind leave little behind besides the pods
+// TestHeapIsBounded: thousands of decisions of each kind leave little behind besides the pods
 // themselves.
-func TestMemoryIsBounded(t *testing.T) {
+func TestHeapIsBounded(t *testing.T) {
 	const most = 40 << 20
 	wide := func(name string, cpus, containers int) request.Pod {
 		p := pod(name, cpus)
