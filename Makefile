@@ -112,11 +112,10 @@ lint-records: $(LINT) ## The same for the modules that only record and compare; 
 format: $(LINT) ## Format all Go files and group their imports.
 	@set -e; for module in . $(MODULES) $(RECORDS); do (cd $$module && $(LINT) fmt); done
 
-# A package that has none of these imports, in its files and in its tests, starts no goroutine: no two can race there. RACE_TOO
-# are those that import one of ours which starts some. internal/arch makes sure of both. A property has rapid's own number of
-# checks: some tests demand that enough of them reach a case.
-RACING   := sync sync/atomic context time testing/synctest net net/http net/http/httptest os/exec os/signal
-RACE_TOO := internal/cluster/clusterstate
+# A package that has none of these imports, in its files and in its tests, and no go statement, starts no goroutine: no two can
+# race there. RACE_TOO are the others that start some, or import one of ours which does. internal/arch makes sure of that.
+RACING   := sync sync/atomic testing/synctest net net/http net/http/httptest os/signal golang.org/x/sync/errgroup
+RACE_TOO := internal/cluster/clusterstate internal/cli/inputs internal/node/control internal/node/podsource/devicemetadata
 # Of the scripts of cmd/paddock those that run a program beside another are called agent-*. The others, and the commands of
 # the documentation, take four of five minutes there and run what the packages below test.
 #

@@ -106,7 +106,7 @@ func ownImports(f *goFile, looked map[string]bool) (own []string) {
 }
 
 // goroutine is where a file starts a goroutine by itself or runs its tests beside others; empty: it
-// does not. What else starts one, such as a timer or a server, needs an import of RACING.
+// does not. What else starts one, such as a server, needs an import of RACING.
 func goroutine(f *goFile) string {
 	where := ""
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -114,7 +114,7 @@ func goroutine(f *goFile) string {
 		case *ast.GoStmt:
 			where = f.set.Position(n.Pos()).String()
 		case *ast.SelectorExpr:
-			if n.Sel.Name == "Parallel" || n.Sel.Name == "Go" {
+			if n.Sel.Name == "Parallel" || n.Sel.Name == "Go" || n.Sel.Name == "AfterFunc" {
 				where = f.set.Position(n.Pos()).String()
 			}
 		}

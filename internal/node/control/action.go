@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/moves"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
@@ -101,24 +102,86 @@ type Update struct {
 type Job struct {
 	Name string
 	Of   Action
+	// Until is when it ends at the latest, so that a request can be answered; zero: see the action.
+	Until time.Time
 }
 
-// The actions of jobs, and the outcome of each.
+// The actions of jobs, and the outcome of each. Those without a time of their own end at Job.Until.
 type (
+	// Find asks for the request of a pod, and estimates it if the source of pods does not have it.
+	// Found.
+	Find struct{ Of Admission }
+	// Preview plans a pod, and changes nothing. Previewed.
+	Preview struct{ Of Admission }
+	// FindRoom looks for moves of running pods, except those that stay, after which a pod fits in
+	// the state Base. RoomFound.
+	FindRoom struct {
+		Of   Admission
+		Base *node.State
+		Stay map[string]bool
+		by   any
+	}
+	// BeginSet makes the first move of a set durable, if all of them are possible, one after the
+	// other, and if Pod has Place then. Without Pod, an operator asked for the set: each pod is
+	// asked whether it may be moved now. If Dry is true, nothing changes. SetBegun.
+	BeginSet struct {
+		Left    []moves.Move
+		Pod     *request.Pod
+		Place   *node.Grant
+		Dry     bool
+		room    uint64
+		request uint64
+		of      Admission
+		by      any
+	}
+	// Decide decides about a pod, and makes the decision durable. By is that of Previewed; nil: the
+	// pod has a grant. Decided.
+	Decide struct {
+		Of      Admission
+		By      any
+		version uint64
+	}
+	// ListLatest asks the source of pods which pods there are, as ListGone does, and what it lists
+	// of one of them. LatestFound.
+	ListLatest struct {
+		UID    string
+		Traces map[string]Trace
+		of     resizing
+	}
+	// ResizePod decides about the resize of a pod, and makes the decision durable. PodResized.
+	ResizePod struct {
+		Pod     request.Pod
+		of      resizing
+		version uint64
+	}
+	// ListGone asks the source of pods which pods there are and, for each trace, whether its pod is
+	// gone. GoneListed.
+	ListGone struct {
+		Of     listener
+		Traces map[string]Trace
+	}
+	// FindAll asks for the requests of pods that run. AllFound.
+	FindAll struct{ Of Adoption }
+	// AdmitAll decides about pods in this order, and makes the decisions durable. AllDecided.
+	AdmitAll struct {
+		Of   Adoption
+		Pods []Candidate
+	}
 	// Write makes the state durable, in Period. Written.
 	Write struct{ Releases bool }
-	// ListPods asks the source of pods which pods there are, in Timeout, and, for each trace,
-	// whether its pod is gone. Listed.
+	// ListPods is ListGone for a round, in Timeout. Listed.
 	ListPods struct{ Traces map[string]Trace }
 	// LatestPods asks what the source of pods listed last, for these UIDs. It does not wait.
-	// Latest.
+	// LatestListed.
 	LatestPods struct{ UIDs []string }
-	// Adopt plans pods that run without a grant, in this order, in Timeout. Adopted.
-	Adopt struct{ Boxes []*Sandbox }
 	// SetQuotas writes the CFS quotas of pods' cgroups. No outcome.
 	SetQuotas struct{ Pods []PodQuota }
-	// Read reads the cgroups of containers. Saw.
-	Read struct{ Sights []Sight }
+	// Read reads the cgroups of containers. With a time of its own it is left when that has come.
+	// Saw.
+	Read struct {
+		Sights []Sight
+		of     *synchronising
+	}
 	// Inspect lists what runs, with the paths of cgroups by id, in Period. Inspected.
 	Inspect struct {
 		Paths   map[string]string
@@ -146,11 +209,10 @@ type (
 		To   *node.Grant
 		room uint64
 	}
-	// Follow resizes pods whose request the kubelet has carried out already. Before are the texts
-	// of the last rejections, by UID: they are not logged again. Followed.
+	// Follow resizes pods whose request the kubelet has carried out already, in Timeout. Followed.
 	Follow struct {
 		Pods      []request.Pod
-		Before    map[string]string
+		version   uint64
 		connected time.Time
 	}
 	// KeepAlive notes that the runtime is connected. No outcome.
@@ -192,10 +254,19 @@ func (CountRepaired) action()    {}
 func (CountUnverified) action()  {}
 func (Update) action()           {}
 func (Job) action()              {}
+func (Find) action()             {}
+func (Preview) action()          {}
+func (FindRoom) action()         {}
+func (BeginSet) action()         {}
+func (Decide) action()           {}
+func (ListLatest) action()       {}
+func (ResizePod) action()        {}
+func (ListGone) action()         {}
+func (FindAll) action()          {}
+func (AdmitAll) action()         {}
 func (Write) action()            {}
 func (ListPods) action()         {}
 func (LatestPods) action()       {}
-func (Adopt) action()            {}
 func (SetQuotas) action()        {}
 func (Read) action()             {}
 func (Inspect) action()          {}

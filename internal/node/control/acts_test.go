@@ -1,7 +1,6 @@
 package control
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,84 +11,81 @@ import (
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 	"github.com/paddock-project/paddock/internal/core/machine"
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// This file has what a runtime, a kubelet and others do to a world, as commands of a scenario:
+// This file has what a runtime, a kubelet and others do to a world, as commands of a scenario. A
+// runtime that waits for an answer does nothing else meanwhile.
 //
-//	run POD CPUS       list a pod and start it; without CPUS, or with 0, it shares
-//	create POD CPUS    the same, and its container is not reported yet
+//	run POD FORM       list a pod and start it. The form is that of podOf; none: 0
+//	create POD FORM    the same, and its containers are not reported yet
 //	report             what was created is reported and starts
-//	again POD          its container ends and is created again
-//	stop POD           its container and its sandbox end; it stays listed
+//	again POD          its containers end and are created again
+//	stop POD           its containers and its sandbox end; it stays listed
 //	end POD            the same, and it is gone
 //	resize POD CPUS    the kubelet resizes it
 //	move POD           its move to another place becomes durable, if there is one
-//	drift POD CPUS     another process writes its cgroup: a list of CPUs
+//	carry POD          an operator asks for that move
+//	drift POD CPUS     another process writes the cgroup of its first container: a list of CPUs
 //	lose N             the next N updates of containers are lost
-//	hold, go           jobs and unsolicited updates wait, or go on
+//	fail N             the next N writes of the disk fail
+//	hold, stall, go    unsolicited updates and the jobs of rounds wait, or the jobs of requests; or all go on
 //	crash              the agent ends and starts again on what is durable, and connects
 //	disconnect, connect
 //	runtime old|new    the next connection takes no unsolicited updates, or does
+//	dynamic            the node begins anew, with a policy that moves pods
 //	wait DURATION
 func (w *world) command(name string, args []string) []string {
-	uid, amount := "", 0
-	if len(args) > 0 {
-		uid = args[0]
-		amount, _ = strconv.Atoi(uid)
-	}
-	cpus := 0
-	if len(args) > 1 {
-		cpus, _ = strconv.Atoi(args[1])
-	}
-	if !w.commandOfPod(name, uid, cpus) {
-		w.commandOfNode(name, uid, amount, args)
+	args = append(args, "", "")
+	if !w.commandOfPod(name, args[0], args[1]) {
+		w.commandOfNode(name, args[0])
 	}
 	w.goOn()
 	return w.where()
 }
 
 // commandOfPod carries out a command about a pod. It reports whether it is one.
-func (w *world) commandOfPod(name, uid string, cpus int) bool {
-	switch name {
-	case "run", "create":
-		w.listed[uid] = podOf(uid, cpus)
-		if w.create(uid) && name == "run" {
-			w.report()
-		}
-	case "again":
-		w.endContainers(uid)
-		if w.create(uid) {
-			w.report()
-		}
-	case "stop", "end":
-		w.stop(uid)
-		if name == "end" {
-			delete(w.listed, uid)
-		}
-	case "resize":
-		w.resize(uid, cpus)
-	case "move":
-		w.move(uid)
-	default:
-		return false
+func (w *world) commandOfPod(name, uid, arg string) bool {
+	commands := map[string]func(){
+		"run":    func() { w.run(uid, arg, w.report) },
+		"create": func() { w.run(uid, arg, func() {}) },
+		"again":  func() { w.endContainers(uid); w.create(uid, w.report) },
+		"stop":   func() { w.stop(uid) },
+		"end":    func() { w.stop(uid); delete(w.listed, uid) },
+		"resize": func() { w.resize(uid, arg) },
+		"move":   func() { w.move(uid) },
+		"carry":  func() { w.carryOver(uid) },
+		"drift":  func() { w.drift(uid, arg) },
 	}
-	return true
+	command, is := commands[name]
+	if is && (w.asks == nil || name == "move" || name == "carry" || name == "drift") {
+		command()
+	}
+	return is
 }
 
 // commandOfNode carries out the other commands.
-func (w *world) commandOfNode(name, uid string, amount int, args []string) {
+func (w *world) commandOfNode(name, arg string) {
+	amount, _ := strconv.Atoi(arg)
 	switch name {
 	case "report":
-		w.report()
-	case "drift":
-		w.drift(uid, args[1])
+		if w.asks == nil {
+			w.report()
+		}
 	case "lose":
 		w.lose = amount
-	case "hold", "go":
-		w.holds = name == "hold"
+	case "fail":
+		w.fail = amount
+	case "hold":
+		w.holds = true
+	case "stall":
+		w.stalls = true
+	case "go":
+		w.holds, w.stalls = false, false
 	case "crash":
 		w.disconnect()
 		w.boot()
@@ -100,9 +96,11 @@ func (w *world) commandOfNode(name, uid string, amount int, args []string) {
 		w.disconnect()
 		w.connect()
 	case "runtime":
-		w.mayUpdate = uid == "new"
+		w.mayUpdate = arg == "new"
+	case "dynamic":
+		w.begin(node.MovePolicy{Pods: 2, Bytes: 1 << 30, AnyKernel: true})
 	case "wait":
-		d, err := time.ParseDuration(uid)
+		d, err := time.ParseDuration(arg)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -112,100 +110,123 @@ func (w *world) commandOfNode(name, uid string, amount int, args []string) {
 	}
 }
 
-// podOf is a pod with one container: it has that many CPUs, or shares.
-func podOf(uid string, cpus int) request.Pod {
-	pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Containers: []request.Container{{Name: "app", Type: request.App, Sharing: request.NotEquivalent}}}
-	if cpus > 0 {
+// podOf is a pod of a form:
+//
+//	0     a container that shares
+//	N     a container with N CPUs
+//	N+    the same, and one that shares the node's
+//	N*    a pool of N CPUs: a container with one of them, and one that shares the others
+func podOf(uid, form string) request.Pod {
+	pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Moves: request.MoveMemory, Containers: []request.Container{
+		{Name: "app", Type: request.App, Sharing: request.NotEquivalent},
+	}}
+	cpus, _ := strconv.Atoi(strings.TrimRight(form, "+*"))
+	if cpus == 0 {
+		return pod
+	}
+	memory := request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
+	qualifies := func(cpus int) request.Container {
 		milli := int64(cpus) * 1000
-		pod.QoS = request.Guaranteed
-		pod.Containers[0] = request.Container{
-			Name: "app", Type: request.App, CPUs: cpus, CPURequest: milli, CPULimit: milli, Equivalent: true, Sharing: request.NotShared,
-			Memory: request.Amounts{{Resource: machine.Memory, Value: 64 << 20}},
-		}
+		return request.Container{Name: "app", Type: request.App, CPUs: cpus, CPURequest: milli, CPULimit: milli, Equivalent: true, Memory: memory}
+	}
+	pod.QoS, pod.Containers = request.Guaranteed, []request.Container{qualifies(cpus)}
+	switch {
+	case strings.HasSuffix(form, "+"):
+		pod.Containers = append(pod.Containers, request.Container{Name: "log", Type: request.App, Sharing: request.FractionalCPU, Equivalent: true, Memory: memory})
+	case strings.HasSuffix(form, "*"):
+		milli := int64(cpus) * 1000
+		pod.Kind, pod.BudgetCPUs, pod.BudgetCPUMilli, pod.CPULimit = request.PodLevel, cpus, milli, milli
+		pod.BudgetMemory = request.Amounts{{Resource: machine.Memory, Value: 128 << 20}}
+		pod.Containers = []request.Container{qualifies(1), {Name: "log", Type: request.App, Sharing: request.NotEquivalent}}
 	}
 	return pod
 }
 
 func (w *world) failed(what string, err error) { w.errs = append(w.errs, what+": "+err.Error()) }
 
-// create creates a pod's sandbox and container. It reports whether the container is there.
-func (w *world) create(uid string) bool {
-	pod, listed := w.listed[uid]
-	if !listed || w.containerOf(uid) != nil {
-		return false
+// run lists a pod and creates its containers.
+func (w *world) run(uid, form string, then func()) {
+	if w.containerOf(uid) == nil {
+		w.listed[uid] = podOf(uid, form)
+		w.create(uid, then)
 	}
-	w.lastID++
-	box := &Sandbox{ID: fmt.Sprint("box-", w.lastID), Pod: uid, Who: "default/" + uid, Parent: "/pod" + uid}
-	w.boxes[uid] = box
-	r := &running{id: fmt.Sprintf("c-%03d", w.lastID), pod: uid, name: "app"}
+}
+
+// create creates a pod's sandbox and its containers.
+func (w *world) create(uid string, then func()) {
+	if _, listed := w.listed[uid]; !listed || w.containerOf(uid) != nil {
+		return
+	}
+	box := w.box(uid)
 	if w.connection == 0 {
+		for _, c := range w.listed[uid].Containers {
+			r := w.container(uid, c.Name)
+			w.running[r.id] = r
+			w.observe(sim.Replied, "", r, r.setting)
+		}
+		then()
+		return
+	}
+	w.sandbox(box, func() {
+		if w.createContainers(box) {
+			then()
+		}
+	})
+}
+
+// box is a new sandbox of a pod.
+func (w *world) box(uid string) *Sandbox {
+	w.lastID++
+	w.boxes[uid] = &Sandbox{ID: fmt.Sprint("box-", w.lastID), Pod: uid, Who: "default/" + uid, Parent: "/pod" + uid}
+	return w.boxes[uid]
+}
+
+func (w *world) container(uid, name string) *running {
+	w.lastID++
+	return &running{id: fmt.Sprintf("c-%05d", w.lastID), pod: uid, name: name}
+}
+
+// sandbox asks whether a sandbox may be created.
+func (w *world) sandbox(box *Sandbox, then func()) {
+	connection := w.connection
+	leave := func() { w.step(Leave{connection, box.ID}) }
+	if m, _ := w.step(Enter{connection, box}).(Managed); m.Err != nil || !m.Managed {
+		return
+	}
+	w.request(Admit{Connection: connection, Box: box, Until: w.now.Add(timeout)}, timeout, func(reply any) {
+		if a, _ := reply.(Admitted); a.Err != nil {
+			w.failed(box.Pod, a.Err)
+			leave()
+			return
+		}
+		then()
+	}, leave)
+}
+
+// createContainers creates the containers of a pod, one after the other. It reports whether all are
+// there.
+func (w *world) createContainers(box *Sandbox) bool {
+	for _, c := range w.listed[box.Pod].Containers {
+		r := w.container(box.Pod, c.Name)
+		p, _ := w.step(Create{w.connection, box, w.of(r)}).(Placed)
+		if p.Err != nil {
+			w.failed(box.Pod, p.Err)
+			w.step(End{w.connection, r.id, box.Pod, false})
+			return false
+		}
+		w.update("CreateContainer", p.Updates)
+		r.setting = p.Setting
 		w.running[r.id] = r
-		w.observe(sim.Replied, "", r, r.setting)
-		return true
+		w.observe(sim.Replied, "CreateContainer", r, r.setting)
 	}
-	if m, _ := w.step(Enter{w.connection, box}).(Managed); m.Err != nil || !m.Managed {
-		return false
-	}
-	if err := w.admit(pod); err != nil {
-		w.failed(uid, err)
-		w.step(Leave{w.connection, box.ID})
-		return false
-	}
-	p, _ := w.step(Create{w.connection, box, w.of(r)}).(Placed)
-	if p.Err != nil {
-		w.failed(uid, p.Err)
-		w.step(End{w.connection, r.id, uid, false})
-		return false
-	}
-	w.update("CreateContainer", p.Updates)
-	r.setting = p.Setting
-	w.running[r.id] = r
-	w.observe(sim.Replied, "CreateContainer", r, r.setting)
 	return true
 }
 
 func (w *world) of(r *running) Container { return Container{r.id, r.pod, r.name, r.id} }
 
-// admit makes sure that a pod has a durable grant.
-func (w *world) admit(pod request.Pod) error {
-	if _, there := w.state.Grant(pod.UID); there {
-		return nil
-	}
-	if w.state.Plan(pod).Rejection != nil {
-		traces, _ := w.step(Unused{}).(map[string]Trace)
-		w.step(Release{w.listing(traces)})
-	}
-	if err, _ := w.step(Ask{Pod: pod}).(error); err != nil {
-		return err
-	}
-	plan, version := w.state.Plan(pod), w.version
-	if plan.Rejection != nil {
-		w.step(Rejected{Rejection{Pod: pod, Version: version, Err: plan.Rejection}})
-		return plan.Rejection
-	}
-	next, err := w.state.Apply(plan)
-	if err == nil {
-		w.apply(next)
-	}
-	return err
-}
-
-func (w *world) adopt(boxes []*Sandbox) {
-	for _, box := range boxes {
-		pod, listed := w.listed[box.Pod]
-		switch {
-		case !listed:
-			w.step(Unplanned{box.Who, box.Pod, errors.New("the pod is not listed")})
-		case w.admit(pod) == nil:
-			w.step(Adopting{[]string{box.Pod}})
-		}
-	}
-}
-
 // report reports what was created, and starts it.
 func (w *world) report() {
-	for _, id := range slices.Sorted(maps.Keys(w.running)) {
-		r := w.running[id]
+	for _, r := range w.containers() {
 		if r.begun {
 			continue
 		}
@@ -217,27 +238,27 @@ func (w *world) report() {
 	}
 }
 
+// containersOf are the containers of a pod, the oldest first, and containerOf is the first of them.
+func (w *world) containersOf(uid string) []*running {
+	return slices.DeleteFunc(w.containers(), func(r *running) bool { return r.pod != uid })
+}
+
 func (w *world) containerOf(uid string) *running {
-	for _, r := range w.running {
-		if r.pod == uid {
-			return r
-		}
+	if all := w.containersOf(uid); len(all) > 0 {
+		return all[0]
 	}
 	return nil
 }
 
 func (w *world) endContainers(uid string) {
-	r := w.containerOf(uid)
-	if r == nil {
-		return
+	for _, r := range w.containersOf(uid) {
+		delete(w.running, r.id)
+		w.observe(sim.Stopped, "", r, r.setting)
+		if w.connection != 0 {
+			p, _ := w.step(End{w.connection, r.id, uid, true}).(Placed)
+			w.update("StopContainer", p.Updates)
+		}
 	}
-	delete(w.running, r.id)
-	w.observe(sim.Stopped, "", r, r.setting)
-	if w.connection == 0 {
-		return
-	}
-	p, _ := w.step(End{w.connection, r.id, uid, true}).(Placed)
-	w.update("StopContainer", p.Updates)
 }
 
 func (w *world) stop(uid string) {
@@ -253,77 +274,109 @@ func (w *world) connect() {
 	w.connection = w.connections
 	w.step(Connected{w.connection})
 	w.step(Configured{Connection: w.connection, MayUpdate: w.mayUpdate})
-	shows := Synchronising{Connection: w.connection}
+	shows := Synchronise{Connection: w.connection, Until: w.now.Add(timeout)}
 	for _, uid := range slices.Sorted(maps.Keys(w.boxes)) {
 		shows.Boxes = append(shows.Boxes, w.boxes[uid])
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.running)) {
-		r := w.running[id]
+	for _, r := range w.containers() {
 		life := IsCreated
 		if r.begun {
 			life = IsRunning
 		}
 		shows.Containers = append(shows.Containers, Shown{Container: w.of(r), Box: w.boxes[r.pod].ID, Life: life, Setting: r.setting})
 	}
-	do, _ := w.step(shows).(ToDo)
-	w.read(do.Sights)
-	if do.Managed {
-		w.adopt(do.Without)
-	}
-	p, _ := w.step(Synchronise{w.connection, do.Unasked, do.Sights}).(Placed)
-	w.update("Synchronize", p.Updates)
+	w.request(shows, timeout*3/2, func(reply any) {
+		p, _ := reply.(Placed)
+		w.update("Synchronize", p.Updates)
+	}, func() {
+		w.disconnect()
+		w.connect()
+	})
+	w.goOn()
 }
 
+// disconnect ends the connection. A request that waits fails.
 func (w *world) disconnect() {
-	if w.connection != 0 {
-		was := w.connection
-		w.connection = 0
-		w.step(Disconnected{was})
-	}
-}
-
-func (w *world) decideResize(pod request.Pod, asked bool) error {
-	plan := w.state.Resize(pod.UID, pod)
-	var err error
-	if plan.Rejection != nil {
-		err = plan.Rejection
-	} else if next, failed := w.state.Apply(plan); failed == nil {
-		w.apply(next)
-	}
-	w.step(Resized{Rejection{Pod: pod, Version: w.version, Err: err}, asked})
-	return err
-}
-
-func (w *world) resize(uid string, cpus int) {
-	r, g := w.containerOf(uid), w.listed[uid]
-	if r == nil || !r.begun || cpus == 0 || g.QoS != request.Guaranteed || w.connection == 0 {
+	if w.connection == 0 {
 		return
 	}
-	pod := podOf(uid, cpus)
-	w.step(Resizing{w.connection, uid, true})
-	if err := w.decideResize(pod, true); err != nil {
-		w.failed(uid, err)
+	was := w.connection
+	w.connection = 0
+	if a := w.asks; a != nil {
+		w.asks = nil
+		delete(w.waiting, a.number)
+	}
+	w.step(Disconnected{was})
+}
+
+func (w *world) resize(uid, cpus string) {
+	r, has := w.containerOf(uid), w.listed[uid]
+	if n, _ := strconv.Atoi(cpus); r == nil || !r.begun || n == 0 || has.QoS != request.Guaranteed || w.connection == 0 {
+		return
+	}
+	form := cpus
+	switch {
+	case has.Kind == request.PodLevel:
+		form += "*"
+	case len(has.Containers) > 1:
+		form += "+"
+	}
+	pod, box := podOf(uid, form), w.boxes[uid]
+	if m, _ := w.step(Resizing{w.connection, uid, true}).(Managed); m.Err != nil || !m.Managed {
 		return
 	}
 	w.listed[uid] = pod
-	p, _ := w.step(ResizeContainer{Connection: w.connection, Box: w.boxes[uid], Of: w.of(r)}).(Placed)
-	w.update("UpdateContainer", p.Updates)
+	w.request(Resize{Box: box, Shown: amountsOfPod(&pod), Until: w.now.Add(timeout)}, timeout, func(reply any) {
+		if d, _ := reply.(ResizeDecided); d.Err != nil {
+			w.failed(uid, d.Err)
+			w.listed[uid] = has // The kubelet tries again, until the user gives up.
+			return
+		}
+		for _, r := range w.containersOf(uid) {
+			p, _ := w.step(ResizeContainer{Connection: w.connection, Box: box, Of: w.of(r)}).(Placed)
+			w.update("UpdateContainer", p.Updates)
+		}
+	}, func() { w.listed[uid] = has })
+}
+
+// elsewhere is another place for a pod; nil: there is none.
+func (w *world) elsewhere(uid string) (*node.Grant, *node.Grant) {
+	g, there := w.state.Grant(uid)
+	if !there || g.Moving != nil || g.Pod.QoS != request.Guaranteed {
+		return nil, nil
+	}
+	plan := scenario.Elsewhere(w.state, g)
+	if plan.Rejection != nil {
+		return nil, nil
+	}
+	return g, plan.Grant
 }
 
 // move makes the begin of a move durable.
 func (w *world) move(uid string) {
-	g, there := w.state.Grant(uid)
-	if !there || g.Moving != nil || g.Pod.QoS != request.Guaranteed {
+	if _, to := w.elsewhere(uid); to != nil {
+		if next, err := w.state.BeginMove(to); err == nil {
+			w.apply(next)
+			w.step(Round{})
+		}
+	}
+}
+
+// carryOver asks for a move.
+func (w *world) carryOver(uid string) {
+	g, to := w.elsewhere(uid)
+	if to == nil {
 		return
 	}
-	plan := scenario.Elsewhere(w.state, g)
-	if plan.Rejection != nil {
+	m, err := moves.Between(w.state, g, to)
+	if err != nil {
 		return
 	}
-	if next, err := w.state.BeginMove(plan.Grant); err == nil {
-		w.apply(next)
-		w.step(Round{})
-	}
+	w.ask(Carry{Left: []moves.Move{m}, Until: w.now.Add(timeout)}, func(reply any) {
+		if err, _ := reply.(error); err != nil {
+			w.failed(uid, err)
+		}
+	})
 }
 
 func (w *world) drift(uid, list string) {
@@ -340,13 +393,13 @@ func (w *world) drift(uid, list string) {
 // atRest is what is wrong once nothing happens any more.
 func (w *world) atRest() []string {
 	var observed []converge.Observed
-	for _, r := range w.running {
+	for _, r := range w.containers() {
 		observed = append(observed, converge.Observed{ID: r.id, Pod: r.pod, Container: r.name, Setting: r.setting})
 	}
 	var wrong []string
 	for _, u := range converge.Want(w.state).Compare(observed).Updates {
 		if !u.Before.CPUs.Equal(u.After.CPUs) || u.Before.Mems != u.After.Mems {
-			wrong = append(wrong, fmt.Sprintf("%s runs on %s, the state has %s", u.Pod, u.Before.CPUs, u.After.CPUs))
+			wrong = append(wrong, fmt.Sprintf("%s/%s runs on %s, the state has %s", u.Pod, u.Container, u.Before.CPUs, u.After.CPUs))
 		}
 	}
 	for _, g := range w.state.Grants() {
@@ -357,7 +410,7 @@ func (w *world) atRest() []string {
 			wrong = append(wrong, g.Pod.UID+" is still being moved")
 		}
 	}
-	for _, r := range w.running {
+	for _, r := range w.containers() {
 		if _, there := w.state.Grant(r.pod); !there && w.state.Plan(w.listed[r.pod]).Rejection == nil {
 			wrong = append(wrong, r.pod+" runs without a grant that it could have")
 		}
@@ -367,6 +420,12 @@ func (w *world) atRest() []string {
 	}
 	if len(w.status.Unenforced) > 0 {
 		wrong = append(wrong, "not enforced: "+strings.Join(slices.Sorted(maps.Keys(w.status.Unenforced)), " "))
+	}
+	if uid, _ := w.keeper.Kept(); uid != "" || w.loop.room != nil {
+		wrong = append(wrong, "a place is promised for ever")
+	}
+	if len(w.waiting) > 0 || len(w.held) > 0 || w.loop.jobs.len() > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d wait for an answer, and %d jobs are under way", len(w.waiting), w.loop.jobs.len()))
 	}
 	if err := w.checker.Err(); err != nil {
 		wrong = append(wrong, err.Error())

@@ -14,10 +14,10 @@ import (
 func BenchmarkStep(b *testing.B) {
 	for _, containers := range []int{10, 1000, 5000} {
 		w := newWorld(b)
-		shows := Synchronising{Connection: w.connection}
+		shows := Synchronise{Connection: w.connection}
 		for i := range containers {
 			uid := fmt.Sprint("p-", i)
-			next, err := w.state.Apply(w.state.Plan(podOf(uid, 0)))
+			next, err := w.state.Apply(w.state.Plan(podOf(uid, "0")))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -30,7 +30,7 @@ func BenchmarkStep(b *testing.B) {
 		}
 		w.looks = 1 << 60
 		w.step(shows)
-		w.step(Synchronise{Connection: w.connection})
+		w.goOn()
 		w.now = w.now.Add(time.Minute)
 		for name, of := range map[string]Occurrence{
 			"reads":  Glance{w.connection},

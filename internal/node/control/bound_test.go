@@ -25,12 +25,12 @@ var lives = map[string]func(w *world, uid string){
 	"a rejection":  func(w *world, uid string) { w.play("run "+uid+" 9", "run "+uid+" 9", "end "+uid) },
 	"lost updates": func(w *world, uid string) { w.play("lose 2", "run "+uid+" 1", "drift "+uid+" 0-7", "end "+uid) },
 	"an estimate": func(w *world, uid string) {
-		pod := podOf(uid, 0)
+		pod := podOf(uid, "0")
 		pod.Estimated = true
-		if err := w.admit(pod); err != nil {
-			w.t.Fatal(err)
-		}
-		w.step(Estimated{uid})
+		w.estimated[uid] = pod
+		w.sandbox(w.box(uid), func() {})
+		w.goOn()
+		delete(w.estimated, uid)
 		w.play("run "+uid+" 0", "wait 11s", "end "+uid)
 	},
 	"an end that is not reported": func(w *world, uid string) {
@@ -56,13 +56,13 @@ var lives = map[string]func(w *world, uid string){
 		delete(w.listed, uid)
 	},
 	"a pod that runs and does not fit": func(w *world, uid string) {
-		w.listed[uid] = podOf(uid, 9)
+		w.listed[uid] = podOf(uid, "9")
 		w.runUnasked(uid)
 		w.vanish(uid)
 		delete(w.listed, uid)
 	},
 	"a pod that runs and fits": func(w *world, uid string) {
-		w.listed[uid] = podOf(uid, 1)
+		w.listed[uid] = podOf(uid, "1")
 		w.runUnasked(uid)
 		w.play("end " + uid)
 	},
@@ -115,7 +115,7 @@ func (w *world) play(lines ...string) {
 // vanish ends the container and the sandbox of a pod. The runtime reports nothing, because another
 // plugin failed before.
 func (w *world) vanish(uid string) {
-	if r := w.containerOf(uid); r != nil {
+	for _, r := range w.containersOf(uid) {
 		delete(w.running, r.id)
 		w.observe(sim.Stopped, "", r, r.setting)
 	}
@@ -125,22 +125,19 @@ func (w *world) vanish(uid string) {
 // failSandboxes has another plugin fail sandboxes of a pod after the loop has answered. containerd
 // reports nothing of that.
 func (w *world) failSandboxes(uid string, n int) {
-	w.listed[uid] = podOf(uid, 0)
+	w.listed[uid] = podOf(uid, "0")
 	for range n {
-		w.lastID++
-		w.step(Enter{w.connection, &Sandbox{ID: fmt.Sprint("box-", w.lastID), Pod: uid, Who: "default/" + uid}})
-		if err := w.admit(w.listed[uid]); err != nil {
-			w.t.Fatal(err)
-		}
+		w.sandbox(w.box(uid), func() {})
+		w.goOn()
 	}
+	delete(w.boxes, uid)
 }
 
 // runUnasked has a container run whose creation the loop was not asked about, until the loop has
 // tried to plan its pod.
 func (w *world) runUnasked(uid string) {
-	w.lastID++
-	w.boxes[uid] = &Sandbox{ID: fmt.Sprint("box-", w.lastID), Pod: uid, Who: "default/" + uid}
-	r := &running{id: fmt.Sprintf("c-%03d", w.lastID), pod: uid, name: "app"}
+	w.box(uid)
+	r := w.container(uid, "app")
 	w.running[r.id] = r
 	w.observe(sim.Replied, "", r, r.setting)
 	w.report()

@@ -5,12 +5,17 @@
 //
 //	Event   a request of the runtime, which is waited for if it has a number; the outcome of a job or
 //	        of an update; a time that has come; a change of the connection
-//	Action  an answer; a job (write, read cgroups, list pods, plan, write quotas, prove a step of a
-//	        move), whose outcome is an event; an update for the runtime; a line of the log, a number
-//	        for the metrics, a notice; the time of the next Timer; the end of the connection
+//	Action  an answer; a job (find a pod, plan, decide, write, read cgroups, list pods, write quotas,
+//	        prove a step of a move), whose outcome is an event; an update for the runtime; a line of
+//	        the log, a number for the metrics, a notice; the time of the next Timer; the end of the
+//	        connection
 //	Loop    a record for each container: what it has, what was sent for it, and its phase. A record
 //	        for each pod: its last rejection, its resize, its move. The mode of the connection, and
 //	        why it is to end. What is under way: replies, one update, jobs by name, a set of moves
+//
+// A request of the runtime that has to wait is a chain of jobs: Admission, Adoption, Resize,
+// Synchronise and Carry. Each job has the chain, and its outcome brings it back, so that the loop
+// has nothing of it, and forgets nothing. The chain ends with the answer.
 //
 // A Step never changes the loop that it was given: it copies the records that it changes, and the
 // part of a map that has them. So every history of requests, crashes, delays and lost updates is a
@@ -21,10 +26,11 @@
 //
 // # What waits, and for how long
 //
-//	a hook            until Config.Timeout or half of the runtime's own timeout, whichever is less. Then it
-//	                  fails with the reason, and the kubelet tries again. This includes the time until the
-//	                  loop answers: an answer that comes later is taken back (Undelivered). A durable pod
-//	                  needs neither the disk nor the source of pods: it is answered within milliseconds
+//	a hook            until Config.Timeout or half of the runtime's own timeout, whichever is less: Until, at
+//	                  which each of its jobs ends. Then it fails with the reason, and the kubelet tries again.
+//	                  The answer is waited for a sixteenth longer (Synchronize: half), and is taken back if
+//	                  it comes later (Undelivered). A durable pod needs neither the disk nor the source of
+//	                  pods: it is answered within milliseconds
 //	the devices of    half of the hook's time, at the same time as the source of pods, and only for a pod that
 //	others            requests devices. Then the kubelet tries again, or, under a policy that admits pods that are
 //	                  not aligned, the pod is admitted without its devices, and keeps the reason for its account
@@ -78,6 +84,17 @@
 //
 // # Resizes
 //
+// A message about a resize has numbers: of the whole pod or of one container, first for memory and
+// then for CPUs. The request of the whole pod is in the kubelet's list of pods. The first message
+// that the grant does not explain makes the loop ask for that list. The list has the pod's
+// specification, and the kubelet applies the specification that it accepted last. So the numbers
+// must be those of the list. The answer is an error, and the kubelet tries again, in two cases: the
+// numbers are neither those of the list nor those of the grant, or only some of them are those of
+// the list and the list shows that the kubelet has not accepted its request (PodResizePending). So
+// no pod gets in advance what the kubelet accepts later. A runtime that does not forward
+// UpdatePodSandbox asks only about containers, and never about a pool. The loop finds the rest in
+// the list later, and Status has the reason why resizes are not decided in advance.
+//
 // A resize is decided by the engine, durable before the answer, and from then on a part of the
 // state. The comparison gives each container what it should have: in the reply to the kubelet's own
 // change of the container, in later replies and rounds, or, after a crash, at the next start. Until
@@ -92,7 +109,9 @@
 //
 // An unsolicited update can hang a runtime whose NRI is older than 0.12.1. Such a runtime gets its
 // updates in replies. If it sends no request for some seconds while an update waits, the connection
-// is closed: the reply to the next Synchronize contains the update.
+// is closed: the reply to the next Synchronize contains the update. The same happens with any
+// runtime if another process has made containers run only on each other's CPUs: no update of one of
+// them is safe, and a reply exchanges them.
 //
 // # Moves
 //

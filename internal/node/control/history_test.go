@@ -28,12 +28,13 @@ func TestScenarios(t *testing.T) {
 
 // rest lets everything happen that is under way.
 func (w *world) rest() {
-	w.lose, w.holds, w.mayUpdate = 0, false, true
+	w.lose, w.fail, w.holds, w.stalls, w.mayUpdate = 0, 0, false, false, true
 	if w.connection == 0 {
 		w.connect()
 	}
+	w.goOn()
 	w.report()
-	w.wait(5 * time.Minute) // Updates that are owed wait 2 minutes for a creation.
+	w.wait(8 * time.Minute) // Updates that are owed wait 2 minutes for a creation, and a place is kept for 2.
 }
 
 // TestHistories: pods come, go, are resized and moved, updates get lost and outcomes come late, the
@@ -55,6 +56,14 @@ func TestHistories(t *testing.T) {
 				t.Fatalf("%v\n\n%s\n", err, strings.Join(script, "\n\n"))
 			}
 		}
+		if rapid.Bool().Draw(t, "dynamic") {
+			do("dynamic")
+			if rapid.Bool().Draw(t, "full") { // The next pod of 3 CPUs needs a move of a.
+				for _, line := range []string{"run a 2", "run b 2", "wait 20s", "run c 3"} {
+					do(line)
+				}
+			}
+		}
 		for range rapid.IntRange(1, 25).Draw(t, "commands") {
 			do(drawCommand(t))
 		}
@@ -71,12 +80,13 @@ func TestHistories(t *testing.T) {
 
 func drawCommand(t *rapid.T) string {
 	pod := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "pod")
-	cpus := rapid.IntRange(0, 3).Draw(t, "CPUs")
+	form := rapid.SampledFrom([]string{"0", "1", "2", "3", "4", "2+", "2*", "3*"}).Draw(t, "form")
+	cpus := rapid.IntRange(0, 4).Draw(t, "CPUs")
 	return rapid.SampledFrom([]string{
-		fmt.Sprintf("run %s %d", pod, cpus), fmt.Sprintf("run %s %d", pod, cpus), fmt.Sprintf("create %s %d", pod, cpus),
-		"report", "again " + pod, "stop " + pod, "end " + pod, fmt.Sprintf("resize %s %d", pod, cpus), "move " + pod,
+		"run " + pod + " " + form, "run " + pod + " " + form, "run " + pod + " " + form, "create " + pod + " " + form,
+		"report", "again " + pod, "stop " + pod, "end " + pod, fmt.Sprintf("resize %s %d", pod, cpus), "move " + pod, "carry " + pod,
 		"drift " + pod + " " + rapid.SampledFrom([]string{"0-7", "1-2", "4", "2,5-6"}).Draw(t, "list"),
-		fmt.Sprintf("lose %d", cpus), "hold", "go", "crash", "disconnect", "connect",
+		fmt.Sprintf("lose %d", cpus), fmt.Sprintf("fail %d", cpus), "hold", "stall", "go", "crash", "disconnect", "connect",
 		"runtime " + rapid.SampledFrom([]string{"old", "new", "new"}).Draw(t, "kind"),
 		"wait " + rapid.SampledFrom([]string{"100ms", "1s", "3s", "20s", "2m"}).Draw(t, "time"),
 	}).Draw(t, "command")

@@ -18,7 +18,7 @@ type Sight struct {
 // look reads the cgroups of the containers whose settings they can prove.
 func (s *step) look() {
 	if sights := s.sights(); len(sights) > 0 {
-		s.job("look", Read{sights})
+		s.job("look", Read{Sights: sights})
 	}
 }
 
@@ -52,14 +52,21 @@ func (e Glance) on(s *step) {
 	s.answer(open)
 }
 
-// Saw is an event, and the outcome of Read: cgroups were read. Push is true if updates may follow.
+// Saw is an event, and the outcome of Read: cgroups were read. Without Of they were read for a
+// reply, which is made next.
 type Saw struct {
+	Of     *Read
 	Sights []Sight
-	Push   bool
 }
 
 func (e Saw) on(s *step) {
-	if s.saw(e.Sights); e.Push {
+	switch {
+	case e.Of == nil:
+		s.saw(e.Sights)
+	case e.Of.of != nil:
+		s.glanced(*e.Of.of, e.Sights)
+	default:
+		s.saw(e.Sights)
 		s.push()
 	}
 }

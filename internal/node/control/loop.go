@@ -66,6 +66,8 @@ type Config struct {
 	// Promises is true if places are promised to pods: then a rejection is repeated for a while
 	// only, because the engine notices the end of a promise at its next Tick.
 	Promises bool
+	// MakesRoom is true if running pods are moved so that others fit, where the policy allows it.
+	MakesRoom bool
 	// Seen is true if something lists what runs, Notices if something shows containers what they
 	// have, and Alive if something notes the last answer to the runtime.
 	Seen, Notices, Alive bool
@@ -327,9 +329,14 @@ func (s *step) job(name string, a Action) bool {
 	if s.jobs.get(name) != nil {
 		return false
 	}
-	s.jobs.put(s, name, struct{}{})
-	s.do(Job{name, a})
+	s.chain(name, time.Time{}, a)
 	return true
+}
+
+// chain is a job that ends at a time at the latest. Nothing else has its name.
+func (s *step) chain(name string, until time.Time, a Action) {
+	s.jobs.put(s, name, struct{}{})
+	s.do(Job{name, a, until})
 }
 
 // Done is an event: a job has ended.

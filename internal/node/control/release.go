@@ -1,7 +1,6 @@
 package control
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -49,20 +48,17 @@ func (e Listed) on(s *step) {
 	}
 }
 
-// Release is an event: the source of pods was asked before a pod is decided. The pods that are gone
-// are released.
-type Release struct{ Of Listing }
+// listener waits for a list of the pods.
+type listener interface{ listed(*step, Listing, error) }
 
-func (e Release) on(s *step) {
-	s.release(e.Of, nil)
-	s.answer(nil)
+// GoneListed is the outcome of ListGone.
+type GoneListed struct {
+	Of      ListGone
+	Listing Listing
+	Err     error
 }
 
-// Unused is an event: a pod is about to be rejected. The answer has the traces of the pods that may
-// be gone, by UID; nil: there are none.
-type Unused struct{}
-
-func (Unused) on(s *step) { s.answer(s.traces()) }
+func (e GoneListed) on(s *step) { e.Of.Of.listed(s, e.Listing, e.Err) }
 
 // reportList logs that the source of pods does not answer: once when that begins, and from time to
 // time while it lasts.
@@ -179,86 +175,3 @@ func (s *step) reportPlan(g *node.Grant, now request.Pod) {
 	}
 	s.warn("the kubelet lists an estimated pod now: it keeps what it has until it is created again", append(args, "would_get", plan.Grant.CPUs().Len(), "cpus_now", g.CPUs().Len())...)
 }
-
-// adoptLate plans the pods that run without a grant.
-func (s *step) adoptLate() {
-	boxes := s.without(s.podsThatRun())
-	for uid, p := range s.pods.all() {
-		if p.unplanned != "" && !slices.ContainsFunc(boxes, func(box *Sandbox) bool { return box.Pod == uid }) {
-			s.pods.edit(s, uid).unplanned = ""
-		}
-	}
-	if len(boxes) > 0 {
-		s.job("adopt", Adopt{boxes})
-	}
-}
-
-// Adopting is an event: pods that run are planned now. Their assignments are not enforced yet.
-type Adopting struct{ UIDs []string }
-
-func (e Adopting) on(s *step) {
-	for _, uid := range e.UIDs {
-		s.pods.edit(s, uid).adopting = true
-	}
-	s.publish()
-	s.answer(nil)
-}
-
-// Adopted is the outcome of Adopt.
-type Adopted struct{}
-
-func (Adopted) on(s *step) {
-	s.endAdoption()
-	s.push()
-}
-
-func (s *step) endAdoption() {
-	for uid, p := range s.pods.all() {
-		if p.adopting {
-			s.pods.edit(s, uid).adopting = false
-		}
-	}
-}
-
-// Unplanned is an event: a pod that runs could not be planned. It is logged once for each reason.
-type Unplanned struct {
-	Who, UID string
-	Err      error
-}
-
-func (e Unplanned) on(s *step) {
-	defer s.answer(nil)
-	if p := s.pods.edit(s, e.UID); p.unplanned != e.Err.Error() {
-		p.unplanned = e.Err.Error()
-		s.warn("a running pod cannot be planned yet; the agent tries again", "pod", e.Who, "uid", e.UID, "error", e.Err)
-	}
-}
-
-// Rejected is an event: a pod was rejected.
-type Rejected struct{ Of Rejection }
-
-func (e Rejected) on(s *step) {
-	e.Of.At = s.now
-	s.pods.edit(s, e.Of.Pod.UID).rejected = e.Of
-}
-
-// Ask is an event: a pod, or its resize, is about to be planned. The answer is an error if it was
-// rejected before and nothing has changed since.
-type Ask struct {
-	Pod    request.Pod
-	Resize bool
-}
-
-func (e Ask) on(s *step) {
-	p := s.pod(e.Pod.UID)
-	before := p.rejected
-	if e.Resize {
-		before = p.vetoed
-	}
-	s.answer(s.repeats(before, e.Pod, s.now, &s.engine))
-}
-
-// Estimated is an event: a pod was admitted with an estimated request.
-type Estimated struct{ UID string }
-
-func (e Estimated) on(s *step) { s.pods.edit(s, e.UID).reported = false }

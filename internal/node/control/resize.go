@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -74,26 +75,155 @@ func (s *step) lift() {
 	}
 }
 
-// Resized is an event: a resize was decided. Of is its rejection, or has no error. Asked is true if
-// the kubelet changes the pod's containers next.
-type Resized struct {
-	Of    Rejection
-	Asked bool
+// Errors of a resize about which nothing can be decided now. The kubelet tries again.
+var (
+	errNotListed    = errors.New("the kubelet's list does not have a usable specification of it")
+	errOtherRequest = errors.New("the kubelet applies another request than the one in its list, which it has not accepted")
+)
+
+// Resize is an event: the kubelet is about to change a pod. The whole request of the pod is decided
+// at the first message that has a part of it. ResizeDecided is the answer, after these jobs:
+//
+//	ListLatest   the request that the kubelet lists
+//	ResizePod    the decision is durable
+type Resize struct {
+	Box *Sandbox
+	// Container is the one that the message is about; empty: the pod as a whole.
+	Container string
+	Shown     Amounts
+	// Until is when the jobs end at the latest.
+	Until time.Time
 }
 
-func (e Resized) on(s *step) {
-	p := s.pods.edit(s, e.Of.Pod.UID)
-	if p.vetoed = (Rejection{}); e.Of.Err != nil {
-		p.vetoed = e.Of
-		p.vetoed.At = s.now
-	} else {
-		p.sizing = s.now
-		if e.Asked {
-			s.await(e.Of.Pod.UID)
+// ResizeDecided is why the kubelet must not change the pod, for people; no Err: it goes on. Due is
+// true if the kubelet must have asked about the whole pod before.
+type ResizeDecided struct {
+	Due bool
+	Err error
+}
+
+// resizing is a resize that is under way. Its jobs have it.
+type resizing struct {
+	Resize
+
+	request uint64
+	due     bool
+}
+
+func (e Resize) on(s *step) {
+	r := resizing{Resize: e, request: s.event.Request}
+	g := s.grant(e.Box.Pod)
+	if g == nil || g.Pod.Estimated && !g.OwnsAnything() {
+		s.resized(r, nil) // There is nothing to resize. Its request is decided like that of a new pod.
+		return
+	}
+	if isExact(g) && e.Shown == amountsOf(&g.Pod, e.Container).shownIn(e.Shown) {
+		s.resized(r, nil) // The pod has that already.
+		return
+	}
+	half := s.now.Add(e.Until.Sub(s.now) / 2) // The rest is for the disk.
+	s.chain(r.name(), half, ListLatest{UID: e.Box.Pod, Traces: s.traces(), of: r})
+}
+
+func (r resizing) name() string { return fmt.Sprint("resize ", r.request) }
+
+// resized ends a resize.
+func (s *step) resized(r resizing, err error) { s.do(Answer{r.request, ResizeDecided{r.due, err}}) }
+
+// isExact reports whether the numbers of a pod's cgroup follow from its request.
+func isExact(g *node.Grant) bool { return g.Pod.QoS == request.Guaranteed && !g.Pod.Estimated }
+
+// LatestFound is the outcome of ListLatest: what the source of pods lists now.
+type LatestFound struct {
+	Of      ListLatest
+	Listing Listing
+	Latest  Latest
+	// Known: the pod is listed. Err is why there is no list.
+	Known bool
+	Err   error
+}
+
+func (e LatestFound) on(s *step) {
+	r, wanted := e.Of.of, e.Latest.Pod
+	g := s.grant(r.Box.Pod)
+	if g == nil {
+		s.resized(r, nil)
+		return
+	}
+	again := func(why error) {
+		if !g.OwnsAnything() {
+			s.resized(r, nil) // No CPU depends on it. The loop follows the list.
+			return
 		}
+		s.resized(r, fmt.Errorf("paddock: pod %s cannot be resized now: %w; the kubelet tries again", r.Box.Who, why))
+	}
+	switch {
+	case e.Err != nil:
+		again(e.Err)
+		return
+	case !e.Known || len(wanted.Containers) == 0:
+		again(errNotListed)
+		return
+	}
+	has, wants := amountsOf(&g.Pod, r.Container), amountsOf(&wanted, r.Container)
+	if isExact(g) && !wanted.Equal(g.Pod) {
+		switch about := r.Shown.about(has, wants); {
+		case about == theOld:
+			s.resized(r, nil) // This message changes nothing, or another container.
+			return
+		case about == neither, about == aPart && e.Latest.Pending != "":
+			again(fmt.Errorf("%w (%s)", errOtherRequest, pendingText(e.Latest.Pending)))
+			return
+		}
+		r.due = r.Container != "" && r.Shown.grows(has, wants, amountsOfPod(&g.Pod), amountsOfPod(&wanted))
+	} else if e.Latest.Pending != "" {
+		s.resized(r, nil)
+		return
+	}
+	// What is missing may be that of a pod that is gone. Then what was rejected before is decided
+	// again.
+	released := len(e.Listing.Traces) > 0 && s.release(e.Listing, nil)
+	if before := s.repeats(s.pod(wanted.UID).vetoed, wanted, s.now, &s.engine); before != nil && !released {
+		s.resized(r, before)
+		return
+	}
+	s.chain(r.name(), r.Until, ResizePod{Pod: wanted, of: r, version: s.engine.Version})
+}
+
+func pendingText(pending string) string {
+	if pending == "" {
+		return "its list is newer than the request that it applies"
+	}
+	return "PodResizePending: " + pending
+}
+
+// PodResized is the outcome of ResizePod.
+type PodResized struct {
+	Of   ResizePod
+	Plan *node.Plan
+	Err  error
+}
+
+func (e PodResized) on(s *step) {
+	s.resized(e.Of.of, s.noteResize(e.Of.Pod, e.Of.version, e.Plan, e.Err, true))
+}
+
+// noteResize notes what became of a resize, and returns why there is none. asked is true if the
+// kubelet changes the pod's containers next.
+func (s *step) noteResize(pod request.Pod, version uint64, plan *node.Plan, err error, asked bool) error {
+	if err != nil {
+		return fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", pod.ID(), err)
+	}
+	p := s.pods.edit(s, pod.UID)
+	if p.vetoed = (Rejection{}); plan.Rejection != nil {
+		err = fmt.Errorf("%w %s: %w%s", ErrResizeRejected, pod.ID(), plan.Rejection, account(plan.Rejection, mostAccount))
+		p.vetoed = Rejection{Pod: pod, Version: version, At: s.now, Err: err}
+	} else if p.sizing = s.now; asked {
+		s.await(pod.UID)
 	}
 	s.publish()
 	s.shortly()
+	return err
 }
 
 // await leaves the containers of a pod that have CPUs of their own to the kubelet for a while. It
@@ -185,13 +315,7 @@ func (e LatestListed) on(s *step) {
 	if len(due) == 0 {
 		return
 	}
-	before := map[string]string{}
-	for _, pod := range due {
-		if v := s.pod(pod.UID).vetoed; v.Err != nil {
-			before[pod.UID] = v.Err.Error()
-		}
-	}
-	s.job("follow", Follow{Pods: due, Before: before, connected: s.link.since})
+	s.job("follow", Follow{Pods: due, version: s.engine.Version, connected: s.link.since})
 }
 
 // withdraw forgets the rejection of a resize that the pod does not ask for any more. A list can be
@@ -203,14 +327,26 @@ func (s *step) withdraw(uid string) {
 	}
 }
 
-// Followed is the outcome of Follow. Owns is true if one of the pods has CPUs or memory of its own.
+// Followed is the outcome of Follow: a plan for each pod, or why there is none.
 type Followed struct {
-	Of   Follow
-	Owns bool
+	Of    Follow
+	Plans []*node.Plan
+	Errs  []error
 }
 
 func (e Followed) on(s *step) {
-	if e.Owns && s.link.synchronised() && s.link.since.Equal(e.Of.connected) {
+	owns := false
+	for i, pod := range e.Of.Pods {
+		if g := s.grant(pod.UID); g != nil && g.OwnsAnything() {
+			owns = true
+		}
+		before := s.pod(pod.UID).vetoed.Err
+		err := s.noteResize(pod, e.Of.version, e.Plans[i], e.Errs[i], false)
+		if err != nil && (before == nil || before.Error() != err.Error()) {
+			s.alert("the kubelet lists a pod with another request: the pod keeps what it has", "pod", pod.ID(), "uid", pod.UID, "error", err)
+		}
+	}
+	if owns && s.link.synchronised() && s.link.since.Equal(e.Of.connected) {
 		s.reportNoVeto("pods were resized without an UpdatePodSandbox request")
 	}
 }

@@ -45,34 +45,6 @@ type room struct {
 	left []moves.Move
 }
 
-// MakeRoom is an event: a pod fits only, or better, if others are moved. The answer is Room.
-type MakeRoom struct{ UID string }
-
-// Room is whether moves can begin for a pod. Err wraps ErrMoving while they are under way for it.
-// Stay are the pods that are not moved now, by UID; nil: no moves begin.
-type Room struct {
-	Err  error
-	Stay map[string]bool
-}
-
-func (e MakeRoom) on(s *step) {
-	switch r := s.room; {
-	case r != nil && r.pod != nil && r.pod.UID == e.UID:
-		s.answer(Room{Err: UnderWay(r.left)})
-	case s.busy() || s.link.id == 0 || !s.link.mayUpdate || s.now.Sub(s.pod(e.UID).failed) < without:
-		s.answer(Room{})
-	case s.event.Promised.UID != "" && s.event.Promised.UID != e.UID:
-		s.answer(Room{}) // One promise at a time.
-	default:
-		s.answer(Room{Stay: s.staying()})
-	}
-}
-
-// Staying is an event: the answer are the pods that are not moved now, by UID.
-type Staying struct{}
-
-func (Staying) on(s *step) { s.answer(s.staying()) }
-
 // busy reports whether moves are under way, or Paddock does not manage the node.
 func (s *step) busy() bool { return s.room != nil || len(s.moving()) > 0 || !s.managed() }
 
@@ -90,8 +62,8 @@ func (s *step) staying() map[string]bool {
 	return stay
 }
 
-// UnderWay is the error for a pod for which these moves are made.
-func UnderWay(left []moves.Move) error {
+// underWay is the error for a pod for which these moves are made.
+func underWay(left []moves.Move) error {
 	var texts []string
 	for _, m := range left {
 		texts = append(texts, moveText(m))
@@ -107,63 +79,92 @@ func moveText(m moves.Move) string {
 	return text
 }
 
-// Carry is an event: a set of moves is about to begin. Pod waits for it, and gets Place; nil: an
-// operator asked for it. Begun is the answer.
+// Carry is an event: an operator asks for moves, one after the other. Each pod must still be where
+// its move takes it from and must consent, and each place must be free in its turn. If Dry is true,
+// nothing changes. The answer is why the set does not begin; nil: the first move is durable.
 type Carry struct {
-	Pod   *request.Pod
-	Left  []moves.Move
-	Place *node.Grant
-}
-
-// Begun has the number of a set of moves that may begin, or why it may not.
-type Begun struct {
-	Room uint64
-	Err  error
+	Left []moves.Move
+	Dry  bool
+	// Until is when the job ends at the latest.
+	Until time.Time
 }
 
 func (e Carry) on(s *step) {
+	if err := s.mayCarry(e); err != nil {
+		s.answer(err)
+		return
+	}
+	set := BeginSet{Left: e.Left, Dry: e.Dry, request: s.event.Request}
+	if e.Dry {
+		s.chain(fmt.Sprint("try moves ", set.request), e.Until, set)
+		return
+	}
+	s.beginSet(set, e.Until)
+}
+
+// mayCarry is why the moves that an operator asks for must not begin.
+func (s *step) mayCarry(e Carry) error {
+	if len(e.Left) == 0 {
+		return errors.New("the list of moves is empty")
+	}
+	terms, stay := moves.TermsOf(s.engine.State.Policy().Moves), s.staying()
+	for _, m := range e.Left {
+		g, there := s.engine.State.Grant(m.To.Pod.UID)
+		switch {
+		case !there || g.Resized != m.From.Resized || g.Sequence != m.From.Sequence:
+			return fmt.Errorf("pod %s no longer has the CPUs and the memory that it has in the list of moves: ask for the list again", m.To.Pod.ID())
+		case g.SameAssignments(m.To):
+			return fmt.Errorf("pod %s already has these CPUs and this memory", m.To.Pod.ID())
+		case terms.Consent(g) < request.MoveCPUs, m.Across && terms.Consent(g) < request.MoveMemory:
+			return fmt.Errorf("pod %s does not consent to the move: %s", m.To.Pod.ID(), g.Pod.Moves)
+		case stay[g.Pod.UID]:
+			return fmt.Errorf("pod %s was started, changed, stopped or moved recently: ask again later", m.To.Pod.ID())
+		}
+	}
 	switch {
+	case e.Dry:
 	case s.busy():
-		s.answer(Begun{Err: errBusy})
-		return
-	case e.Pod == nil && s.event.Promised.UID != "":
-		s.answer(Begun{Err: fmt.Errorf("%w until %s: ask again then", errPromised, s.event.Promised.Until.UTC().Format(time.RFC3339))})
-		return
+		return errBusy
+	case s.event.Promised.UID != "":
+		return fmt.Errorf("%w until %s: ask again then", errPromised, s.event.Promised.Until.UTC().Format(time.RFC3339))
 	}
+	return nil
+}
+
+// beginSet begins a set of moves. The place of the pod that waits for it is promised from now on.
+func (s *step) beginSet(set BeginSet, until time.Time) {
 	s.moves++
-	s.room = &room{number: s.moves, pod: e.Pod, left: e.Left}
-	if e.Pod != nil {
-		s.do(KeepPlace{e.Pod.UID, e.Place, targets(e.Left)})
+	set.room = s.moves
+	s.room = &room{number: set.room, pod: set.Pod, left: set.Left}
+	if set.Pod != nil {
+		s.do(KeepPlace{set.Pod.UID, set.Place, targets(set.Left)})
 	}
-	s.answer(Begun{Room: s.room.number})
+	s.chain(fmt.Sprint("moves ", set.room), until, set)
 }
 
-// Abandoned is an event: whoever was to begin a set of moves did not get the answer in time. No
-// move of the set has begun, and none will.
-type Abandoned struct{ Room uint64 }
-
-func (e Abandoned) on(s *step) {
-	if s.room == nil || s.room.number != e.Room {
-		return
-	}
-	if pod := s.room.pod; pod != nil {
-		s.do(DropPlace{pod.UID})
-	}
-	s.room = nil
+// SetBegun is the outcome of BeginSet: the first move of a set is durable, or it did not begin.
+type SetBegun struct {
+	Of  BeginSet
+	Err error
 }
 
-// Carried is an event: the first move of a set is durable, or could not be written.
-type Carried struct {
-	Room uint64
-	UID  string
-}
-
-func (e Carried) on(s *step) {
-	if s.notBegun(e.Room, e.UID) {
-		s.leaveRoom(false)
-		return
+func (e SetBegun) on(s *step) {
+	set := e.Of
+	if !set.Dry {
+		if s.notBegun(set.room, set.Left[0].To.Pod.UID) {
+			s.leaveRoom(false)
+		} else {
+			s.push()
+		}
 	}
-	s.push()
+	switch a := set.of; {
+	case set.Pod == nil:
+		s.do(Answer{set.request, e.Err})
+	case e.Err != nil:
+		s.noRoom(a, set.by, e.Err)
+	default:
+		s.movesFor(a, set.Left)
+	}
 }
 
 // notBegun reports whether the next move of a set is that of a pod and did not begin: the write

@@ -170,6 +170,7 @@ func (s *step) push() {
 		return
 	}
 	if !slices.ContainsFunc(updates, converge.Update.Changes) {
+		s.owe(a.Withheld > 0 && s.allSettled()) // Containers that run only on each other's CPUs: a reply exchanges them.
 		return
 	}
 	s.flight = &flight{by: s.begin("", true), updates: updates}
@@ -179,9 +180,20 @@ func (s *step) push() {
 	s.do(Update{s.link.id, s.flight.by.number, updates})
 }
 
-// owe closes the connection of a runtime that takes updates only in replies, if none took them for
-// a while: the runtime synchronises again, and that reply contains them. While the runtime creates
-// a sandbox or a container, this waits, for as long as a kubelet waits for a creation: what is
+// allSettled reports whether nothing is under way that could make room for an update.
+func (s *step) allSettled() bool {
+	for _, c := range s.containers.all() {
+		if c.phase != settled {
+			return false
+		}
+	}
+	return true
+}
+
+// owe closes the connection if updates wait for a reply, and none took them for a while: the
+// runtime synchronises again, and that reply has them. They wait because the runtime takes no
+// others, or because only a reply makes them one right after the other. While the runtime creates a
+// sandbox or a container, this waits, for as long as a kubelet waits for a creation: what is
 // created between two connections is created without Paddock. If updates are soon needed again,
 // because they fail or another process writes the cgroups, the wait doubles each time.
 func (s *step) owe(owes bool) {

@@ -2,8 +2,10 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
 	"github.com/paddock-project/paddock/internal/core/cpuset"
@@ -31,34 +33,37 @@ type Shown struct {
 	Err error
 }
 
-// Synchronising is an event: the table becomes what the runtime shows. ToDo is the answer. The loop
-// no longer waits for replies and updates of the connection before: a runtime applies or drops them
-// before it synchronises.
-type Synchronising struct {
+// Synchronise is an event: a runtime shows everything that it has, and the table becomes that. The
+// loop no longer waits for replies and updates of the connection before: a runtime applies or drops
+// them before it synchronises. Placed is the answer, after these jobs:
+//
+//	Read       the cgroups: the runtime does not know of lost updates, or of other processes that write there
+//	ListGone   if there are grants of pods that do not run: the pods that are gone are released
+//	FindAll, AdmitAll   the pods that run without a grant are planned
+type Synchronise struct {
 	Connection uint64
 	Boxes      []*Sandbox
 	Containers []Shown
+	// Until is when the jobs end at the latest.
+	Until time.Time
 }
 
-// ToDo is what is to be done before a runtime that synchronises is answered.
-type ToDo struct {
-	Managed bool
-	// Without are the sandboxes of pods that run without a grant, the oldest first.
-	Without []*Sandbox
-	// Sights are the containers whose cgroups are to be read: the runtime does not know of lost
-	// updates, or of other processes that write there.
-	Sights []Sight
-	// Unasked are the pods, by name, of which containers were created since the last answer to the
-	// runtime.
-	Unasked []string
-	Err     error
+// synchronising is a synchronisation that is under way. Its jobs have it.
+type synchronising struct {
+	request, connection uint64
+	until               time.Time
+	// without are the sandboxes of pods that run without a grant, the oldest first.
+	without []*Sandbox
+	// missed are the pods, by name, that were created without Paddock or could not be planned.
+	missed []string
+	// sights are what the cgroups show.
+	sights []Sight
 }
 
-func (e Synchronising) on(s *step) { s.answer(s.observe(e)) }
-
-func (s *step) observe(e Synchronising) ToDo {
-	if e.Connection != s.link.id {
-		return ToDo{Err: ErrGone}
+func (e Synchronise) on(s *step) {
+	y := synchronising{request: s.event.Request, connection: e.Connection, until: e.Until}
+	if s.left(y) {
+		return
 	}
 	before := s.containers
 	s.containers, s.sandboxes, s.boxes, s.since = records[container]{}, records[*Sandbox]{}, records[boxes]{}, s.now
@@ -94,7 +99,55 @@ func (s *step) observe(e Synchronising) ToDo {
 	oldest := slices.SortedFunc(maps.Keys(created), func(a, b string) int {
 		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
 	})
-	return ToDo{Managed: s.managed(), Without: s.without(oldest), Sights: s.sights(), Unasked: slices.Sorted(maps.Keys(unasked))}
+	y.without, y.missed = s.without(oldest), slices.Sorted(maps.Keys(unasked))
+	s.chain(y.name(), y.until, Read{Sights: s.sights(), of: &y})
+}
+
+// name is that of its jobs: one connection synchronises once at a time.
+func (y synchronising) name() string { return fmt.Sprint("synchronise ", y.request) }
+
+// left reports whether the connection has ended, and then ends the synchronisation.
+func (s *step) left(y synchronising) bool {
+	over := y.connection != s.link.id
+	if over {
+		s.do(Answer{y.request, Placed{Err: ErrGone}})
+	}
+	return over
+}
+
+// glanced goes on when the cgroups were read, or could not be in time.
+func (s *step) glanced(y synchronising, sights []Sight) {
+	if y.sights = sights; s.left(y) {
+		return
+	}
+	if !s.managed() {
+		s.synchronised(y)
+		return
+	}
+	if traces := s.traces(); len(traces) > 0 {
+		s.chain(y.name(), y.until, ListGone{Of: y, Traces: traces})
+		return
+	}
+	s.adoptShown(y)
+}
+
+func (y synchronising) listed(s *step, listing Listing, err error) {
+	if s.left(y) {
+		return
+	}
+	if err == nil { // Otherwise the next round reports it.
+		s.release(listing, nil)
+	}
+	s.adoptShown(y)
+}
+
+// adoptShown plans the pods that run without a grant.
+func (s *step) adoptShown(y synchronising) {
+	if len(y.without) == 0 {
+		s.synchronised(y)
+		return
+	}
+	s.adopt(Adoption{Boxes: y.without, name: y.name(), until: y.until, of: &y})
 }
 
 // startedUnasked reports whether a container was created while no runtime asked Paddock. The last
@@ -175,22 +228,13 @@ func (s *step) without(uids []string) []*Sandbox {
 	return boxes
 }
 
-// Synchronise is an event: a runtime that synchronises is answered, with Placed. It ends the time
-// in which pods started without Paddock, and logs what happened in it. The next round looks whether
-// the reply was applied.
-type Synchronise struct {
-	Connection uint64
-	Missed     []string // pods that were created or could not be planned, by name
-	Sights     []Sight  // what was read of ToDo.Sights
-}
-
-func (e Synchronise) on(s *step) { s.answer(s.synchronise(e)) }
-
-func (s *step) synchronise(e Synchronise) Placed {
-	if e.Connection != s.link.id {
-		return Placed{Err: ErrGone}
+// synchronised answers a runtime that synchronises. It ends the time in which pods started without
+// Paddock, and logs what happened in it. The next round looks whether the reply was applied.
+func (s *step) synchronised(y synchronising) {
+	if s.left(y) {
+		return
 	}
-	s.saw(e.Sights)
+	s.saw(y.sights)
 	if !s.shown {
 		s.shown = true
 		s.followMoves() // Those of an earlier process begin.
@@ -213,9 +257,9 @@ func (s *step) synchronise(e Synchronise) Placed {
 	slices.Sort(repaired)
 	repaired = slices.Compact(repaired)
 	s.do(CountAway{away}, CountConnected{true}, CountRepaired{len(repaired)})
-	missed := slices.Sorted(slices.Values(e.Missed))
+	missed := slices.Sorted(slices.Values(y.missed))
 	s.info("synchronised with the runtime", "away", away.String(), "containers", s.containers.len(),
 		"pods_started_without_paddock", slices.Compact(missed), "containers_repaired", repaired)
 	s.shortly()
-	return Placed{Updates: a.Updates, by: by}
+	s.do(Answer{y.request, Placed{Updates: a.Updates, by: by}})
 }

@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,14 +12,18 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/promise"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 	"github.com/paddock-project/paddock/internal/testing/simtest"
 )
 
-// world is a node of eight CPUs around a loop: a runtime, a kubelet, a kernel, a disk that takes no
-// time, and a clock. There is no goroutine: every event is a Step, and its actions are carried out
-// at once or, while they are held back, later.
+// timeout is the world's Config.Timeout: how long a request of the runtime may take.
+const timeout = time.Second
+
+// world is a node of eight CPUs around a loop: a runtime, a kubelet, a kernel, a disk, and a clock.
+// There is no goroutine: every event is a Step, and its actions are carried out at once or, while
+// they are held back, later. A request of the runtime that is not answered within its time fails.
 type world struct {
 	t       tester
 	loop    Loop
@@ -28,23 +31,30 @@ type world struct {
 	wake    time.Time
 	state   *node.State
 	version uint64
+	keeper  *promise.Keeper
 	// connection is the present one; 0: there is none. connections counts them.
 	connection, connections uint64
 	mayUpdate               bool
 	listed                  map[string]request.Pod
-	running                 map[string]*running // by id
-	boxes                   map[string]*Sandbox // by UID
+	estimated               map[string]request.Pod // not listed, with cgroup numbers
+	running                 map[string]*running    // by id
+	boxes                   map[string]*Sandbox    // by UID
 	lastID                  int
-	// holds keeps jobs and unsolicited updates in held. lose is how many of the next updates are
-	// not applied.
-	holds bool
-	held  []Action
-	lose  int
-	// reply is the answer to the last event, and status what was published last.
-	reply   any
-	status  *Status
-	checker *simtest.Checker
-	errs    []string
+	// waiting are those who wait for an answer, by its number, and answers those that have one.
+	waiting map[uint64]func(any)
+	answers []func()
+	number  uint64
+	// asks is the request that the runtime waits for: it sends no other one; nil: none.
+	asks *asks
+	// holds keeps unsolicited updates and the jobs of rounds in held, stalls those for which a
+	// request waits. lose is how many of the next updates are not applied, fail how many of the
+	// next writes of the disk fail.
+	holds, stalls bool
+	held          []any // of Action, or func() for a write that goes on
+	lose, fail    int
+	status        *Status
+	checker       *simtest.Checker
+	errs          []string
 	// steps counts the events. Each time after looks of them, an earlier loop is looked at again.
 	steps, looks int
 }
@@ -56,6 +66,13 @@ type running struct {
 	begun         bool
 }
 
+// asks is a request that the runtime waits for, and what it does when no answer comes in time.
+type asks struct {
+	number uint64
+	until  time.Time
+	failed func()
+}
+
 // tester is a test, or one of rapid.
 type tester interface {
 	Fatal(args ...any)
@@ -63,25 +80,36 @@ type tester interface {
 }
 
 func newWorld(t tester) *world {
+	w := &world{t: t, looks: 1, now: time.Unix(1_800_000_000, 0)}
+	w.begin(node.MovePolicy{})
+	return w
+}
+
+// begin makes the node anew, with an agent and a runtime.
+func (w *world) begin(moved node.MovePolicy) {
 	s, err := node.New(scenario.Machine("numa=2 cores=2 threads=2 numbering=adjacent memory=2Gi"), node.Policy{
 		Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true,
 		StaticMemory: true, ReservedMemory: map[int]map[string]int64{0: {machine.Memory: 256 << 20}},
+		PodLevelResources: true, PodLevelManagers: true, Moves: moved,
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	w := &world{t: t, looks: 1, now: time.Unix(1_800_000_000, 0), state: s, mayUpdate: true, status: &Status{}, listed: map[string]request.Pod{}, running: map[string]*running{}, boxes: map[string]*Sandbox{}}
+	w.state, w.mayUpdate, w.status = s, true, &Status{}
+	w.listed, w.estimated, w.running, w.boxes = map[string]request.Pod{}, map[string]request.Pod{}, map[string]*running{}, map[string]*Sandbox{}
 	w.checker = simtest.NewChecker(func() *node.State { return w.state })
 	w.boot()
 	w.connect()
-	return w
 }
 
 // boot starts an agent on what is durable.
 func (w *world) boot() {
-	w.held, w.connection = nil, 0
-	loop, actions := New(Config{Timeout: time.Second, Period: 10 * time.Second, Grace: 30 * time.Second, Notice: time.Second, Interval: time.Second, Seen: true, Clock: true},
-		Start{}, w.engine(), w.now)
+	w.held, w.connection, w.waiting, w.answers, w.asks = nil, 0, map[uint64]func(any){}, nil, nil
+	w.keeper = promise.New(func() time.Time { return w.now })
+	w.state = w.state.WithReservations(nil)
+	loop, actions := New(Config{
+		Timeout: timeout, Period: 10 * time.Second, Grace: 30 * time.Second, Notice: time.Second, Interval: time.Second, Seen: true, Clock: true, MakesRoom: true, Promises: true,
+	}, Start{}, w.engine(), w.now)
 	w.loop = loop
 	w.carryOut(actions)
 }
@@ -91,9 +119,30 @@ func (w *world) engine() Engine { return Engine{State: w.state, Version: w.versi
 // apply makes a state durable.
 func (w *world) apply(s *node.State) { w.state, w.version = s, w.version+1 }
 
-// step is one event.
-func (w *world) step(of Occurrence) any {
-	e := Event{Engine: w.engine(), Of: of, Request: 1}
+// reserve takes over what is promised now, as the engine does before every decision.
+func (w *world) reserve() {
+	if next := w.state.WithReservations(w.keeper.Reservations()); next != w.state {
+		w.apply(next)
+	}
+}
+
+// step is one event. It returns the answer, if it comes at once.
+func (w *world) step(of Occurrence) (reply any) {
+	number := w.ask(of, func(answer any) { reply = answer })
+	delete(w.waiting, number)
+	return reply
+}
+
+// ask is one event, and what follows its answer. It returns the number of the answer.
+func (w *world) ask(of Occurrence, then func(any)) uint64 {
+	w.number++
+	number := w.number
+	w.waiting[number] = then
+	uid, until := w.keeper.Kept()
+	e := Event{Engine: w.engine(), Of: of, Request: number, Promised: Promise{uid, until}}
+	if w.asks != nil {
+		e.Open = 1
+	}
 	before := ""
 	if w.steps++; w.steps%w.looks == 0 {
 		before = dump(w.loop)
@@ -102,9 +151,14 @@ func (w *world) step(of Occurrence) any {
 	if before != "" {
 		w.goBack(e, before, loop, actions)
 	}
-	w.loop, w.reply = loop, nil
+	w.loop = loop
 	w.carryOut(actions)
-	return w.reply
+	for len(w.answers) > 0 {
+		next := w.answers[0]
+		w.answers = w.answers[1:]
+		next()
+	}
+	return number
 }
 
 // goBack checks that a Step has not changed the loop that it was given, and that a Step from the
@@ -125,13 +179,19 @@ func (w *world) carryOut(actions []Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case Answer:
-			w.reply = a.Reply
+			w.answered(a)
 		case Wake:
 			w.wake = a.At
 		case Publish:
 			w.status = a.Status
 		case Drop:
 			w.apply(w.state.Release(a.UID))
+		case KeepPlace:
+			w.keeper.Keep(a.UID, a.Place, a.Moved)
+		case KeepUntil:
+			w.keeper.Until(a.UID, a.At)
+		case DropPlace:
+			w.keeper.Drop(a.UID)
 		case HangUp:
 			if a.Connection == w.connection {
 				w.held = append(w.held, a)
@@ -142,25 +202,80 @@ func (w *world) carryOut(actions []Action) {
 	}
 }
 
+// answered passes an answer on. One for which nobody waits any more is taken back.
+func (w *world) answered(a Answer) {
+	if then := w.waiting[a.Request]; then != nil {
+		delete(w.waiting, a.Request)
+		w.answers = append(w.answers, func() { then(a.Reply) })
+	} else if placed, is := a.Reply.(Placed); is {
+		w.answers = append(w.answers, func() { w.step(Undelivered{placed}) })
+	}
+}
+
+// request is a request of the runtime, which waits for the answer, but not for ever.
+func (w *world) request(of Occurrence, within time.Duration, then func(any), failed func()) {
+	number := w.ask(of, func(reply any) {
+		w.asks = nil
+		then(reply)
+	})
+	if w.waiting[number] != nil {
+		w.asks = &asks{number, w.now.Add(within), failed}
+	}
+}
+
 // goOn carries out what was held back, and what follows from it.
 func (w *world) goOn() {
-	for range 100 {
-		if w.holds || len(w.held) == 0 {
+	for range 1000 {
+		i := slices.IndexFunc(w.held, func(a any) bool { return !w.isHeld(a) })
+		if i < 0 {
 			return
 		}
-		a := w.held[0]
-		w.held = w.held[1:]
-		switch a := a.(type) {
-		case Update:
-			w.land(a)
-		case Job:
-			w.step(Done{a.Name, w.work(a.Of)})
-		case HangUp:
-			w.disconnect()
-			w.connect()
-		}
+		a := w.held[i]
+		w.held = slices.Delete(w.held, i, i+1)
+		w.carry(a)
 	}
 	w.errs = append(w.errs, "the loop does not come to rest")
+}
+
+func (w *world) isHeld(a any) bool {
+	if j, is := a.(Job); is && !j.Until.IsZero() {
+		return w.stalls
+	}
+	return w.holds
+}
+
+func (w *world) carry(a any) {
+	switch a := a.(type) {
+	case Update:
+		w.land(a)
+	case Job:
+		w.step(Done{a.Name, w.work(a, nil)})
+	case HangUp:
+		w.disconnect()
+		w.connect()
+	case func():
+		a()
+	}
+}
+
+// expire ends what has waited for too long: jobs first, as their outcome is the reason in the
+// answer.
+func (w *world) expire() {
+	late := func(a any) bool {
+		j, is := a.(Job)
+		return is && !j.Until.IsZero() && !w.now.Before(j.Until)
+	}
+	for i := slices.IndexFunc(w.held, late); i >= 0; i = slices.IndexFunc(w.held, late) {
+		j, _ := w.held[i].(Job)
+		w.held = slices.Delete(w.held, i, i+1)
+		w.step(Done{j.Name, w.work(j, errLate)})
+	}
+	if a := w.asks; a != nil && !w.now.Before(a.until) {
+		delete(w.waiting, a.number)
+		w.asks = nil
+		w.errs = append(w.errs, "a request of the runtime is not answered in time")
+		a.failed()
+	}
 }
 
 func (w *world) land(a Update) {
@@ -171,78 +286,6 @@ func (w *world) land(a Update) {
 		landed.Failed = w.update("UpdateContainers", a.Updates)
 	}
 	w.step(landed)
-}
-
-// work is a job without any time.
-func (w *world) work(a Action) Occurrence {
-	switch a := a.(type) {
-	case Write:
-		return Written{Releases: a.Releases}
-	case ListPods:
-		return Listed{Of: w.listing(a.Traces)}
-	case LatestPods:
-		latest := map[string]Latest{}
-		for uid, pod := range w.listed {
-			latest[uid] = Latest{Pod: pod}
-		}
-		return LatestListed{latest}
-	case Adopt:
-		w.adopt(a.Boxes)
-		return Adopted{}
-	case Read:
-		w.read(a.Sights)
-		return Saw{Sights: a.Sights, Push: true}
-	case Inspect:
-		return Inspected{Of: a, Seen: w.seen()}
-	case Follow:
-		for _, pod := range a.Pods {
-			_ = w.decideResize(pod, false) // The kubelet carried it out already: no request waits for a rejection.
-		}
-		return Followed{Of: a}
-	case Prove:
-		return Proven{Of: a, Wrong: w.prove(a.Proofs)}
-	case EndMove:
-		w.apply(w.state.EndMove(a.UID, a.Done))
-		return MoveWritten{Of: a}
-	case SetQuotas, KeepAlive:
-	}
-	return nil
-}
-
-func (w *world) listing(traces map[string]Trace) Listing {
-	gone := map[string]bool{}
-	for uid := range traces {
-		gone[uid] = w.listed[uid].UID == ""
-	}
-	return Listing{Pods: maps.Clone(w.listed), Traces: traces, Gone: gone}
-}
-
-func (w *world) read(sights []Sight) {
-	for i := range sights {
-		if r := w.running[sights[i].ID]; r != nil {
-			sights[i].Setting = r.setting
-		} else {
-			sights[i].Absent = true
-		}
-	}
-}
-
-func (w *world) seen() (seen []Seen) {
-	for _, id := range slices.Sorted(maps.Keys(w.running)) {
-		if r := w.running[id]; r.begun {
-			seen = append(seen, Seen{Who: "default/" + r.pod, Path: id, Observed: converge.Observed{ID: id, Pod: r.pod, Container: r.name, Setting: r.setting}})
-		}
-	}
-	return seen
-}
-
-func (w *world) prove(proofs []Proof) error {
-	for _, at := range proofs {
-		if r := w.running[at.ID]; r != nil && !Fulfils(r.setting, at.Want) {
-			return fmt.Errorf("container %s runs on %s", at.Container, r.setting.CPUs)
-		}
-	}
-	return nil
 }
 
 // update makes updates, except those that are lost, and returns the containers of those.
@@ -282,14 +325,31 @@ func (w *world) observe(kind sim.Kind, hook string, r *running, s converge.Setti
 func (w *world) wait(d time.Duration) {
 	for end := w.now.Add(d); ; {
 		w.goOn()
-		if w.wake.IsZero() || w.wake.After(end) {
+		w.expire()
+		next := w.wake
+		sooner := func(at time.Time) {
+			if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+		for _, a := range w.held {
+			if j, is := a.(Job); is {
+				sooner(j.Until)
+			}
+		}
+		if w.asks != nil {
+			sooner(w.asks.until)
+		}
+		if next.IsZero() || next.After(end) {
 			w.now = end
 			return
 		}
-		if w.wake.After(w.now) {
-			w.now = w.wake
+		if next.After(w.now) {
+			w.now = next
 		}
-		w.step(Timer{})
+		if !w.wake.IsZero() && !w.now.Before(w.wake) {
+			w.step(Timer{})
+		}
 	}
 }
 
@@ -297,9 +357,8 @@ func (w *world) wait(d time.Duration) {
 func (w *world) where() []string {
 	lines := slices.Clone(w.errs)
 	w.errs = nil
-	for _, id := range slices.Sorted(maps.Keys(w.running)) {
-		r := w.running[id]
-		lines = append(lines, fmt.Sprintf("%s/%s on CPUs %s (%s)", r.pod, r.name, r.setting.CPUs, phaseOf(&w.loop, id)))
+	for _, r := range w.containers() {
+		lines = append(lines, fmt.Sprintf("%s/%s on CPUs %s (%s)", r.pod, r.name, r.setting.CPUs, phaseOf(&w.loop, r.id)))
 	}
 	for _, m := range w.status.Moving {
 		lines = append(lines, fmt.Sprintf("%s is being moved: %s", m.UID, m.Step))
@@ -308,6 +367,16 @@ func (w *world) where() []string {
 		lines = append(lines, "broken: "+err.Error())
 	}
 	return lines
+}
+
+// containers are those of the runtime, the oldest first.
+func (w *world) containers() []*running {
+	var list []*running
+	for _, r := range w.running {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b *running) int { return strings.Compare(a.id, b.id) })
+	return list
 }
 
 func phaseOf(l *Loop, id string) string {
@@ -337,6 +406,12 @@ func dump(l Loop) string {
 		p := *l.pods.get(uid)
 		m := p.move
 		p.move = nil
+		for _, r := range []*Rejection{&p.rejected, &p.vetoed} {
+			if r.Err != nil {
+				fmt.Fprintf(&b, "%v ", r.Err)
+				r.Err = nil
+			}
+		}
 		fmt.Fprintf(&b, "%s %+v", uid, p)
 		if m != nil {
 			fmt.Fprintf(&b, " move %d: %s since %v, due %v, retry %v, ending %t", m.number, m.step, m.since, m.due, m.retry, m.ending)
@@ -354,6 +429,14 @@ func dump(l Loop) string {
 	if l.flight != nil {
 		fmt.Fprintf(&b, "flight %+v\n", *l.flight.by)
 	}
-	fmt.Fprintln(&b, l.link, l.gone.len(), l.differing.len(), l.jobs.keys(), l.number, l.steps, l.moves, l.due, l.wake, l.shown, l.room != nil)
+	if r := l.room; r != nil {
+		fmt.Fprintf(&b, "moves %d for %v, %d left\n", r.number, r.pod != nil, len(r.left))
+	}
+	link := l.link
+	if link.noVeto != nil {
+		b.WriteString(link.noVeto.Error())
+		link.noVeto = nil
+	}
+	fmt.Fprintln(&b, link, l.gone.len(), l.differing.len(), l.jobs.keys(), l.number, l.steps, l.moves, l.due, l.wake, l.shown)
 	return b.String()
 }

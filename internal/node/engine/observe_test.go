@@ -83,9 +83,6 @@ func TestObserversOfResizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.take()
-	if p := e.PreviewResize(pod("a", 3)); p.Grant == nil || p.Grant.CPUs().Len() != 3 {
-		t.Errorf("the preview is %v", p.Rejection)
-	}
 	for _, cpus := range []int{3, 3, 9} {
 		_, _ = e.Resize(t.Context(), pod("a", cpus))
 	}

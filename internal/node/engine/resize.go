@@ -50,16 +50,6 @@ func (e *Engine) Resize(ctx context.Context, pod request.Pod) (*node.Plan, error
 	return plan, d.Err
 }
 
-// PreviewResize is the plan that Resize would make now. Nothing changes, and no observer learns of
-// it.
-func (e *Engine) PreviewResize(pod request.Pod) *node.Plan {
-	e.mu.Lock()
-	e.reserve()
-	base := e.next
-	e.mu.Unlock()
-	return base.Resize(pod.UID, pod)
-}
-
 // resized reports what became of a resize. Lock held.
 func (e *Engine) resized(ctx context.Context, d Decision) {
 	e.logResize(ctx, d.Plan, d.Err)

@@ -20,32 +20,10 @@
 //
 // The control loop is a value: see package control. One goroutine has it, edge: it feeds it with
 // events and carries its actions out, and nothing else reaches the loop's data. No event waits, and
-// one that takes more than 100 ms is logged and counted by its name. Work that may wait runs beside
-// it: jobs read cgroups, ask the source of pods and write quotas, and a request waits for the
-// source of pods and for the disk in its own goroutine, until its deadline. It asks the loop in
-// each turn. No code waits while it has a lock.
-//
-// # Resizes
-//
-// A message about a resize has numbers: of the whole pod or of one container, first for memory and
-// then for CPUs. The request of the whole pod is in the kubelet's list of pods. The first message
-// that the grant does not explain makes this package read that list. The list has the pod's
-// specification, and the kubelet applies the specification that it accepted last. So the numbers
-// must be those of the list. The answer is an error, and the kubelet tries again, in two cases: the
-// numbers are neither those of the list nor those of the grant, or only some of them are those of
-// the list and the list shows that the kubelet has not accepted its request (PodResizePending).
-// So no pod gets in advance what the kubelet accepts later.
-//
-// Engine.Resize decides about the whole request, and its decision is durable before the answer.
-//
-// A runtime that does not forward UpdatePodSandbox asks only about containers, and never about a
-// pool. The loop finds the rest in the list later, and Status has the reason why resizes are not
-// decided in advance.
-//
-// # Moves
-//
-// makeRoom looks for moves when a pod would be rejected. Carry makes the moves that an operator
-// asks for.
+// one that takes more than 100 ms is logged and counted by its name. What waits for the source of
+// pods, the disk or the kernel is a job, in a goroutine of its own, and decides nothing. A session
+// translates the requests of one connection into events, and the answers into replies. No code
+// waits while it has a lock.
 //
 // # Estimates
 //

@@ -2,6 +2,7 @@ package nri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,9 +24,12 @@ type edge struct {
 	// log.
 	ctx, flow context.Context
 	timer     <-chan time.Time
-	// number counts the events whose answer is waited for, and reply takes that of the present one.
-	number uint64
-	reply  chan<- any
+	// number counts the events, and waiting takes the answers of those that are not answered yet,
+	// by number.
+	number  uint64
+	waiting map[uint64]chan any
+	// late are the answers of the present event that come after their senders gave up.
+	late []control.Placed
 	// quiet are closed once nothing is under way.
 	quiet []chan struct{}
 }
@@ -47,10 +51,10 @@ type message struct {
 	// quiet is closed once nothing is under way.
 	quiet chan struct{}
 	// returned is an answer that its sender did not take: it has no event of its own.
-	returned <-chan any
+	returned chan any
 }
 
-func (p *Plugin) newEdge() *edge { return &edge{Plugin: p} }
+func (p *Plugin) newEdge() *edge { return &edge{Plugin: p, waiting: map[uint64]chan any{}} }
 
 func (e *edge) run(ctx context.Context) error {
 	defer close(e.ended)
@@ -58,7 +62,7 @@ func (e *edge) run(ctx context.Context) error {
 	c, begin := e.config, control.Start{Fresh: e.config.Fresh, LastAnswer: e.config.LastAnswer}
 	loop, actions := control.New(control.Config{
 		Timeout: c.Timeout, Period: c.Period, Grace: c.Grace, TakeOver: c.TakeOver, Notice: c.Moves.Notice, Interval: c.Moves.Interval,
-		Promises: c.Handover != nil || c.Moves.Promises != nil, Seen: c.Seen != nil, Notices: c.Notices != nil, Alive: c.Alive != nil,
+		Promises: c.Handover != nil || c.Moves.Promises != nil, MakesRoom: c.Moves.Promises != nil, Seen: c.Seen != nil, Notices: c.Notices != nil, Alive: c.Alive != nil,
 		Clock: c.After(time.Hour) != nil,
 	}, begin, e.engine(), e.begun)
 	e.carryOut(loop, actions)
@@ -93,7 +97,7 @@ func (e *edge) handle(m message) {
 		return
 	}
 	if m.returned != nil {
-		if m.of = undelivered(m.returned); m.of == nil {
+		if m.of = e.undelivered(m.returned); m.of == nil {
 			return
 		}
 	}
@@ -104,37 +108,48 @@ func (e *edge) handle(m message) {
 		e.quiet = append(e.quiet, m.quiet)
 	}
 	e.flow = e.config.Operation(e.ctx)
-	e.number, e.reply = e.number+1, m.reply
-	event := control.Event{Engine: e.engine(), Of: m.of, Request: e.number}
-	if s := e.present.Load(); s != nil {
-		event.Open, event.Answered = int(s.open.Load()), s.lastAnswer()
+	if e.number++; m.reply != nil {
+		e.waiting[e.number] = m.reply
 	}
-	if p := e.config.Moves.Promises; p != nil {
-		event.Promised.UID, event.Promised.Until = p.Kept()
+	e.take(control.Event{Of: m.of, Request: e.number})
+	for len(e.late) > 0 {
+		placed := e.late[0]
+		e.late = e.late[1:]
+		e.take(control.Event{Of: control.Undelivered{Of: placed}})
 	}
-	loop, actions := control.Step(e.loop, event, e.config.Now())
-	e.carryOut(loop, actions)
 	if took := e.config.Now().Sub(begin); took > slowEvent {
 		name := nameOf(m.of)
-		containers, sandboxes := loop.Size()
+		containers, sandboxes := e.loop.Size()
 		e.config.Observer.Slow(name, took)
 		e.config.Log.WarnContext(e.flow, "an event took long: answers to the runtime may come too late", "event", name, "took", took.String(),
 			"containers", containers, "sandboxes", sandboxes)
 	}
 }
 
+// take is one Step.
+func (e *edge) take(event control.Event) {
+	event.Engine = e.engine()
+	if s := e.present.Load(); s != nil {
+		event.Open, event.Answered = int(s.open.Load()), s.lastAnswer()
+	}
+	if p := e.config.Moves.Promises; p != nil {
+		event.Promised.UID, event.Promised.Until = p.Kept()
+	}
+	e.carryOut(control.Step(e.loop, event, e.config.Now()))
+}
+
 // undelivered is the event that takes an answer back which its sender did not take; nil: there was
-// none, or it has no effect.
-func undelivered(returned <-chan any) control.Occurrence {
+// none, or it has no effect. An answer that is still to come is not waited for any more.
+func (e *edge) undelivered(returned chan any) control.Occurrence {
+	for number, reply := range e.waiting {
+		if reply == returned {
+			delete(e.waiting, number)
+		}
+	}
 	select {
 	case a := <-returned:
-		switch a := a.(type) {
-		case control.Placed:
-			return control.Undelivered{Of: a}
-		case control.Begun:
-			if a.Err == nil {
-				return control.Abandoned{Room: a.Room}
-			}
+		if placed, is := a.(control.Placed); is {
+			return control.Undelivered{Of: placed}
 		}
 	default:
 	}
@@ -163,8 +178,11 @@ func (e *edge) carryOut(next control.Loop, actions []control.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case control.Answer:
-			if e.reply != nil && a.Request == e.number {
-				e.reply <- a.Reply
+			if reply := e.waiting[a.Request]; reply != nil {
+				reply <- a.Reply // It has room for one.
+				delete(e.waiting, a.Request)
+			} else if placed, is := a.Reply.(control.Placed); is {
+				e.late = append(e.late, placed)
 			}
 		case control.Log:
 			e.config.Log.Log(e.flow, levels[a.Level], a.Text, a.Args...)
@@ -223,12 +241,29 @@ func ask[A any](ctx context.Context, p *Plugin, of control.Occurrence) (A, error
 	case a := <-reply:
 		answer, _ = a.(A) // A nil error has no type.
 		return answer, nil
+	case <-p.ended:
+		return answer, control.ErrGone
 	case <-ctx.Done():
 	}
 	// The loop handles events in their order: when it takes this one, it has given the answer, or
 	// will not give one.
 	go p.send(context.WithoutCancel(ctx), message{returned: reply})
 	return answer, fmt.Errorf("the agent is too busy to answer in time: %w", context.Cause(ctx))
+}
+
+// askJobs is ask for an event that is answered after jobs, which end with ctx. The answer, with the
+// reason, comes then, and is waited for a little longer: the runtime waits for twice as long.
+func askJobs[A any](ctx context.Context, s *session, of control.Occurrence, longer time.Duration) (A, error) {
+	end, _ := ctx.Deadline()
+	all, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(longer))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			cancel() // The connection has ended.
+		}
+	})
+	defer stop()
+	return ask[A](all, s.Plugin, of)
 }
 
 // askSurely is ask for an event that the loop must learn of: without an answer in time, it gets

@@ -14,13 +14,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
-)
-
-// The kubelet's arithmetic of a cgroup's CPU shares.
-const (
-	sharesPerCPU = 1024
-	leastShares  = 2
-	mostShares   = 1 << 18
+	"github.com/paddock-project/paddock/internal/node/control"
 )
 
 // The periods of a CFS quota that the kernel takes, in microseconds.
@@ -29,21 +23,33 @@ const (
 	mostPeriod  = 1_000_000
 )
 
-// asked is the request of a pod, and where it comes from.
-type asked struct {
-	pod request.Pod
-	// unlisted is the reason why the source of pods does not have the request: then it is
-	// estimated; nil: it has.
-	unlisted error
-	// doubt is the reason why the numbers of an estimate are not credible: the pod has no
-	// assignment.
-	doubt error
+// find asks for the request of a pod that starts. Only if the source of pods has no answer and
+// Config.Estimate agrees, it reads the numbers of the pod's cgroup.
+func (p *Plugin) find(ctx context.Context, a control.Admission) control.Found {
+	sandbox, _ := a.Shown.(*api.PodSandbox)
+	pod, err := p.lookup(ctx, sandbox, a.Until.Sub(p.config.Now()))
+	found := control.Found{Of: a, Pod: pod, Err: err}
+	if err != nil && p.config.Estimate != nil && p.config.Estimate(err) && !errors.Is(ctx.Err(), context.Canceled) {
+		found.Unlisted, found.Err = err, nil
+		found.Pod, found.Doubt = estimate(sandbox, p.config.Engine.State())
+	}
+	return found
+}
+
+// findAll asks for the requests of pods that run, one after the other.
+func (p *Plugin) findAll(ctx context.Context, a control.Adoption, limit time.Duration) control.AllFound {
+	found := control.AllFound{Of: a, Pods: make([]request.Pod, len(a.Boxes)), Errs: make([]error, len(a.Boxes))}
+	for i, box := range a.Boxes {
+		namespace, name, _ := strings.Cut(box.Who, "/")
+		found.Pods[i], found.Errs[i] = p.lookup(ctx, &api.PodSandbox{Uid: box.Pod, Namespace: namespace, Name: name}, limit)
+	}
+	return found
 }
 
 // lookup asks the source of pods, and beside it for the devices that others chose for the pod. It
 // waits for them only if the pod asks for devices, and for half of limit, the time that the caller
 // has.
-func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time.Duration) (asked, error) {
+func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time.Duration) (request.Pod, error) {
 	begin := p.config.Now()
 	within, cancel := context.WithTimeout(ctx, limit/2)
 	defer cancel()
@@ -53,7 +59,7 @@ func (p *Plugin) lookup(ctx context.Context, sandbox *api.PodSandbox, limit time
 		pod, err = p.withDevices(within, pod, chosen, limit/2)
 	}
 	p.config.Observer.Asked(p.config.Now().Sub(begin))
-	return asked{pod: pod}, err
+	return pod, err
 }
 
 // chosen is the answer of Config.Devices.
@@ -105,19 +111,6 @@ func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-cha
 		return pod, fmt.Errorf("it requests devices, and %s", reason)
 	}
 	return pod, nil
-}
-
-// lookupOrEstimate asks the source of pods. Only if that has no answer and Config.Estimate agrees,
-// it reads the numbers of the pod's cgroup. A caller that has gone meanwhile gets no estimate.
-func (s *session) lookupOrEstimate(ctx context.Context, sandbox *api.PodSandbox) (asked, error) {
-	p := s.Plugin
-	a, err := p.lookup(ctx, sandbox, s.timeout)
-	if err == nil || p.config.Estimate == nil || !p.config.Estimate(err) || errors.Is(ctx.Err(), context.Canceled) {
-		return a, err
-	}
-	a.unlisted = err
-	a.pod, a.doubt = estimate(sandbox, p.config.Engine.State())
-	return a, nil
 }
 
 // estimate is the request of a pod, computed from the numbers of its cgroup. A Guaranteed pod asks
@@ -181,20 +174,20 @@ func qosOf(parent string) (request.QoS, error) {
 func cpuOf(cpu *api.LinuxCPU, most int) (milli, limit int64, err error) {
 	shares, quota, period := cpu.GetShares().GetValue(), cpu.GetQuota().GetValue(), cpu.GetPeriod().GetValue()
 	switch {
-	case shares < leastShares || shares > mostShares:
-		return 0, 0, fmt.Errorf("its CPU shares are %d: want %d to %d", shares, leastShares, mostShares)
+	case shares < control.LeastShares || shares > control.MostShares:
+		return 0, 0, fmt.Errorf("its CPU shares are %d: want %d to %d", shares, control.LeastShares, control.MostShares)
 	case quota == 0 || quota == int64(node.NoQuota):
-		if shares == mostShares {
-			return 0, 0, fmt.Errorf("its CPU shares are %d, the most, which the kubelet writes for every request of %d CPUs or more, and it has no CFS quota", shares, mostShares/sharesPerCPU)
+		if shares == control.MostShares {
+			return 0, 0, fmt.Errorf("its CPU shares are %d, the most, which the kubelet writes for every request of %d CPUs or more, and it has no CFS quota", shares, control.MostShares/control.SharesPerCPU)
 		}
-		milli = (int64(shares)*1000 + sharesPerCPU - 1) / sharesPerCPU
+		milli = (int64(shares)*1000 + control.SharesPerCPU - 1) / control.SharesPerCPU
 	case quota < 0 || period < leastPeriod || period > mostPeriod || quota > int64(most)*int64(period):
 		return 0, 0, fmt.Errorf("its CFS quota is %d µs in a period of %d µs: want a period of %d to %d µs, and a quota of more than 0 and at most the machine's %d CPUs",
 			quota, period, leastPeriod, mostPeriod, most)
 	default:
 		limit = (quota*1000 + int64(period) - 1) / int64(period)
 		milli = limit
-		if of := min(max(milli*sharesPerCPU/1000, leastShares), mostShares); of != int64(shares) {
+		if of := min(max(milli*control.SharesPerCPU/1000, control.LeastShares), control.MostShares); of != int64(shares) {
 			return 0, 0, fmt.Errorf("its CPU shares are %d, and its CFS quota is %d µs in a period of %d µs: a Guaranteed pod with this quota has %d shares", shares, quota, period, of)
 		}
 	}

@@ -37,7 +37,7 @@ func (p *Plugin) Phase(id string) string {
 
 // Block keeps the loop busy for a time.
 func (p *Plugin) Block(ctx context.Context, d time.Duration) {
-	p.send(ctx, message{of: control.Unused{}, ctx: busy{ctx, p, d}})
+	p.send(ctx, message{of: control.Left{}, ctx: busy{ctx, p, d}})
 }
 
 // busy is a context that takes time to answer.
@@ -67,11 +67,4 @@ func (p *Plugin) HangUp() error {
 		return errors.New("the connection cannot be closed")
 	}
 	return c.Close()
-}
-
-// Undelivered is undelivered, for an answer.
-func Undelivered(answer any) control.Occurrence {
-	returned := make(chan any, 1)
-	returned <- answer
-	return undelivered(returned)
 }

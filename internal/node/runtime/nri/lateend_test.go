@@ -4,9 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/paddock-project/paddock/internal/node/control"
-	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 )
 
 // TestEndsWhileBusy: the runtime reports the end of a container and of a sandbox while the loop is
@@ -43,18 +40,4 @@ func TestEndsWhileBusy(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestAnswersAreTakenBack: what the loop has done for a request that has failed meanwhile is
-// undone.
-func TestAnswersAreTakenBack(t *testing.T) {
-	if got, want := nri.Undelivered(control.Begun{Room: 7}), (control.Abandoned{Room: 7}); got != want {
-		t.Errorf("a set of moves that may begin: %v, want %v", got, want)
-	}
-	if got := nri.Undelivered(control.Begun{Err: control.ErrGone}); got != nil {
-		t.Errorf("a set of moves that may not begin: %v", got)
-	}
-	if _, is := nri.Undelivered(control.Placed{}).(control.Undelivered); !is {
-		t.Error("a setting is not taken back")
-	}
 }

@@ -95,7 +95,7 @@ func TestSandboxDoesNotWait(t *testing.T) {
 				prepare(b, stall)
 				begin := time.Now()
 				_, _ = b.sandbox("x")
-				if took := time.Since(begin); took > time.Second {
+				if took := time.Since(begin); took > time.Second+time.Second/16 {
 					t.Errorf("the answer took %v", took)
 				}
 				pass(time.Minute)

@@ -27,7 +27,6 @@ type Engine interface {
 	AdmitPreviewed(ctx context.Context, v engine.Preview) engine.Decision
 	Move(ctx context.Context, uid string, f func(*node.State) (*node.State, error)) error
 	Resize(ctx context.Context, pod request.Pod) (*node.Plan, error)
-	PreviewResize(pod request.Pod) *node.Plan
 	Drop(ctx context.Context, uid string)
 	ContainerCreated(uid, name string)
 	Snapshot() *engine.Snapshot
@@ -185,8 +184,12 @@ type (
 	Running = control.Running
 )
 
-// ErrMoving is wrapped by the error that fails a sandbox while running pods are moved for its pod.
-var ErrMoving = control.ErrMoving
+// These are wrapped by the errors that fail a sandbox or a resize; see package control.
+var (
+	ErrMoving         = control.ErrMoving
+	ErrRejected       = control.ErrRejected
+	ErrResizeRejected = control.ErrResizeRejected
+)
 
 // MoveObserver learns of moves, in the event loop: it must not wait.
 type MoveObserver interface {

@@ -366,7 +366,7 @@ func (h *history) end(t *rapid.T) {
 			t.Fatalf("pod %s is still being moved from %s to %s\n%s", g.Pod.UID, g.CPUs(), g.Moving.CPUs(), h.said.String())
 		}
 		wanted, listed := h.source[g.Pod.UID]
-		if listed && !g.Pod.Estimated && !wanted.Equal(g.Pod) && h.engine.PreviewResize(wanted).Rejection == nil {
+		if listed && !g.Pod.Estimated && !wanted.Equal(g.Pod) && h.engine.State().Resize(wanted.UID, wanted).Rejection == nil {
 			t.Fatalf("pod %s can be resized, and was not: it has %s\n%s", g.Pod.UID, g.CPUs(), h.said.String())
 		}
 		if _, listed := h.source[g.Pod.UID]; !listed && len(h.of(g.Pod.UID)) == 0 && !h.starting(g) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 	"github.com/paddock-project/paddock/internal/node/control"
-	"github.com/paddock-project/paddock/internal/node/engine"
 )
 
 // Promises keep the place of the pod for which others are moved; see package promise. No method
@@ -39,37 +39,10 @@ type MovesConfig struct {
 	Observer MoveObserver
 }
 
-// makeRoom looks for moves of running pods after which a pod fits that would be rejected, or not be
-// aligned as the policy prefers, and begins them. It returns nil if there are none, and an error
-// that wraps ErrMoving while they are under way.
-func (p *Plugin) makeRoom(ctx context.Context, asks engine.Candidate) error {
-	pod := asks.Pod
-	policy := p.config.Engine.State().Policy()
-	if policy.Moves.Pods == 0 || p.config.Moves.Promises == nil || pod.Estimated {
-		return nil
-	}
-	d := p.config.Engine.Preview(asks)
-	if !moves.Wanted(d.Plan) {
-		return nil
-	}
-	room, err := ask[control.Room](ctx, p, control.MakeRoom{UID: pod.UID})
-	if err != nil || room.Err != nil || room.Stay == nil {
-		return room.Err
-	}
-	set := p.findRoom(ctx, d.Base, pod, room.Stay)
-	if set == nil {
-		return nil
-	}
-	if err := p.carry(ctx, control.Carry{Pod: &pod, Left: set.Moves, Place: set.Plan.Grant}); err != nil {
-		p.config.Log.WarnContext(ctx, "moves that would make room for a pod did not begin", "pod", pod.ID(), "uid", pod.UID, "error", err)
-		return nil
-	}
-	return control.UnderWay(set.Moves)
-}
-
 // findRoom finds the cheapest set of moves of pods that do not stay. Only a pod that would be moved
 // is asked whether it may be: that begins the time for which it can object.
-func (p *Plugin) findRoom(ctx context.Context, s *node.State, pod request.Pod, stay map[string]bool) *moves.Set {
+func (p *Plugin) findRoom(ctx context.Context, a control.FindRoom) control.RoomFound {
+	s, pod, stay := a.Base, a.Of.Pod, maps.Clone(a.Stay)
 	terms := moves.TermsOf(s.Policy().Moves)
 	// An earlier promise is the pod's own, and it does not do.
 	s = s.WithReservations(slices.DeleteFunc(slices.Clone(s.Reservations()), func(r node.Reservation) bool { return r.Why != node.OnItsWay }))
@@ -85,7 +58,7 @@ func (p *Plugin) findRoom(ctx context.Context, s *node.State, pod request.Pod, s
 	for {
 		set := moves.Find(s, pod, terms).Set
 		if set == nil {
-			return nil
+			return control.RoomFound{Of: a}
 		}
 		may := true
 		for _, m := range set.Moves {
@@ -94,17 +67,9 @@ func (p *Plugin) findRoom(ctx context.Context, s *node.State, pod request.Pod, s
 			}
 		}
 		if may {
-			return set
+			return control.RoomFound{Of: a, Set: set}
 		}
 	}
-}
-
-// settleInRoom ends the promise of a pod that is admitted.
-func (p *Plugin) settleInRoom(uid string) {
-	if p.config.Moves.Promises == nil || p.config.Engine.State().Policy().Moves.Pods == 0 {
-		return
-	}
-	p.config.Moves.Promises.Drop(uid)
 }
 
 // mayNot is why a pod must not be moved now.
@@ -115,72 +80,27 @@ func (p *Plugin) mayNot(uid string) error {
 	return p.config.Moves.May(uid)
 }
 
-// Carry carries out a list of moves, one after the other, for an operator. Each pod must still be
-// where its move takes it from and must consent, and each place must be free in its turn. With dry
-// nothing changes. Carry returns when the first move is durable, or nothing has changed; Status has
-// the progress.
+// Carry carries out a list of moves, one after the other, for an operator; see control.Carry. It
+// returns when the first move is durable, or nothing has changed; Status has the progress.
 func (p *Plugin) Carry(ctx context.Context, list []moves.Move, dry bool) error {
-	if len(list) == 0 {
-		return errors.New("the list of moves is empty")
-	}
-	state := p.config.Engine.State()
-	terms := moves.TermsOf(state.Policy().Moves)
-	stay, err := ask[map[string]bool](ctx, p, control.Staying{})
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		g, there := state.Grant(m.To.Pod.UID)
-		switch {
-		case !there || g.Resized != m.From.Resized || g.Sequence != m.From.Sequence:
-			return fmt.Errorf("pod %s no longer has the CPUs and the memory that it has in the list of moves: ask for the list again", m.To.Pod.ID())
-		case g.SameAssignments(m.To):
-			return fmt.Errorf("pod %s already has these CPUs and this memory", m.To.Pod.ID())
-		case terms.Consent(g) < request.MoveCPUs, m.Across && terms.Consent(g) < request.MoveMemory:
-			return fmt.Errorf("pod %s does not consent to the move: %s", m.To.Pod.ID(), g.Pod.Moves)
-		case stay[g.Pod.UID]:
-			return fmt.Errorf("pod %s was started, changed, stopped or moved recently: ask again later", m.To.Pod.ID())
-		case p.mayNot(g.Pod.UID) != nil:
-			return fmt.Errorf("pod %s: %w", m.To.Pod.ID(), p.mayNot(g.Pod.UID))
-		}
-	}
-	if dry {
-		_, err := provable(state, list, nil, nil)
-		return err
-	}
-	return p.carry(ctx, control.Carry{Left: list})
+	err, gone := ask[error](ctx, p, control.Carry{Left: list, Dry: dry, Until: p.config.Now().Add(p.config.Period)})
+	return errors.Join(gone, err)
 }
 
-// carry begins a set of moves.
-func (p *Plugin) carry(ctx context.Context, set control.Carry) error {
-	begun, gone := ask[control.Begun](ctx, p, set)
-	if err := errors.Join(gone, begun.Err); err != nil {
+// beginSet makes the first of some moves durable.
+func (p *Plugin) beginSet(ctx context.Context, set control.BeginSet) error {
+	if set.Pod == nil {
+		for _, m := range set.Left {
+			if why := p.mayNot(m.To.Pod.UID); why != nil {
+				return fmt.Errorf("pod %s: %w", m.To.Pod.ID(), why)
+			}
+		}
+	}
+	if set.Dry {
+		_, err := moves.Begin(p.config.Engine.State(), set.Left, nil, nil)
 		return err
 	}
-	first := set.Left[0].To.Pod.UID
-	err := p.config.Engine.Move(ctx, first, func(s *node.State) (*node.State, error) { return provable(s, set.Left, set.Pod, set.Place) })
-	p.surely(ctx, control.Carried{Room: begun.Room, UID: first})
-	return err
-}
-
-// provable is the state in which the first of some moves has begun, if all of them are possible,
-// one after the other, and if the pod has its place then.
-func provable(s *node.State, list []moves.Move, pod *request.Pod, place *node.Grant) (*node.State, error) {
-	begun, at := (*node.State)(nil), s
-	for _, m := range list {
-		next, err := at.BeginMove(m.To)
-		if err != nil {
-			return nil, err
-		}
-		if begun == nil {
-			begun = next
-		}
-		at = next.EndMove(m.To.Pod.UID, true)
-	}
-	if pod != nil {
-		if _, err := at.PlanGrant(*pod, place); err != nil {
-			return nil, err
-		}
-	}
-	return begun, nil
+	return p.config.Engine.Move(ctx, set.Left[0].To.Pod.UID, func(s *node.State) (*node.State, error) {
+		return moves.Begin(s, set.Left, set.Pod, set.Place)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/paddock-project/paddock/internal/core/converge"
+	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/control"
 )
 
@@ -43,6 +44,7 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 	begin := s.config.Now()
 	s.open.Add(1)
 	ctx, cancel := context.WithTimeout(s.config.Operation(ctx), s.timeout)
+	ctx = context.WithValue(ctx, untilKey{}, begin.Add(s.timeout))
 	return ctx, func(err *error) {
 		cancel()
 		now := s.config.Now()
@@ -50,6 +52,15 @@ func (s *session) answer(ctx context.Context, hook string) (context.Context, fun
 		s.open.Add(-1)
 		s.config.Observer.Hook(hook, now.Sub(begin), *err)
 	}
+}
+
+// untilKey is the key of until.
+type untilKey struct{}
+
+// until is the time at which the request of a context must be answered, on the clock of the loop.
+func until(ctx context.Context) time.Time {
+	at, _ := ctx.Value(untilKey{}).(time.Time)
+	return at
 }
 
 // Configure gets the runtime's name and version.
@@ -93,13 +104,22 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	if !entered.Managed || entered.Err != nil {
 		return entered.Err
 	}
-	grant, err := s.admit(ctx, pod, s.lookupOrEstimate)
+	grant, err := s.admit(ctx, pod)
 	if err != nil {
 		s.surely(ctx, leave)
 		return err
 	}
 	s.setQuotaWithin(ctx, grant, grant.PodQuota(s.config.Engine.State().Policy()), []string{pod.GetLinux().GetCgroupParent()})
 	return nil
+}
+
+// admit makes sure that a pod has a durable grant.
+func (s *session) admit(ctx context.Context, pod *api.PodSandbox) (*node.Grant, error) {
+	a, err := askJobs[control.Admitted](ctx, s, control.Admit{Connection: s.id, Box: sandboxFrom(pod), Shown: pod, Until: until(ctx)}, s.timeout/16)
+	if err == nil {
+		err = a.Err
+	}
+	return a.Grant, err
 }
 
 func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
@@ -123,7 +143,7 @@ func (s *session) CreateContainer(ctx context.Context, pod *api.PodSandbox, c *a
 		return nil, nil, err
 	}
 	if s.grant(pod.GetUid()) == nil { // Its sandbox was created without Paddock, or the disk stalls.
-		if _, err = s.admit(ctx, pod, s.lookupOrEstimate); err != nil {
+		if _, err = s.admit(ctx, pod); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -186,6 +206,16 @@ func (s *session) asks(ctx context.Context, uid string, whole bool) (managed boo
 		err = a.Err
 	}
 	return a.Managed, err
+}
+
+// resize decides about what the kubelet is about to change: a container or, without a name, a pod.
+// The error stops the kubelet before it changes a cgroup, and the user sees its text.
+func (s *session) resize(ctx context.Context, pod *api.PodSandbox, container string, shown *api.LinuxResources) (due bool, err error) {
+	d, err := askJobs[control.ResizeDecided](ctx, s, control.Resize{Box: sandboxFrom(pod), Container: container, Shown: amountsShown(shown), Until: until(ctx)}, s.timeout/16)
+	if err == nil {
+		err = d.Err
+	}
+	return d.Due, err
 }
 
 // PostCreateContainer proves that a container exists, and that the updates in the reply to its
@@ -304,22 +334,11 @@ func (s *session) leave(ctx context.Context, hook string, pod *api.PodSandbox) e
 func (s *session) Synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (_ []*api.ContainerUpdate, err error) {
 	ctx, done := s.answer(ctx, "Synchronize")
 	defer func() { done(&err) }()
-	o, err := ask[control.ToDo](ctx, s.Plugin, shownBy(s.id, pods, containers))
+	shown := shownBy(s.id, pods, containers)
+	shown.Until = until(ctx)
+	p, err := askJobs[control.Placed](ctx, s, shown, s.timeout/2)
 	if err == nil {
-		err = o.Err
+		err = p.Err
 	}
-	if err != nil {
-		return nil, err
-	}
-	var missed []string
-	sights := s.readWithin(ctx, o.Sights)
-	if o.Managed {
-		_ = s.releaseGone(ctx) // The next round reports it.
-		missed = s.adopt(ctx, o.Without, s.timeout)
-	}
-	// The adoption may have used up the time. The runtime waits for twice as long.
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout/2)
-	defer cancel()
-	p, err := s.place(ending, control.Synchronise{Connection: s.id, Missed: append(o.Unasked, missed...), Sights: sights})
 	return updatesOf(p.Updates), err
 }

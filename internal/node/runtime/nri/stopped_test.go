@@ -71,7 +71,7 @@ func TestBusyLoop(t *testing.T) {
 		b.observed.mu.Lock()
 		slow := strings.Join(b.observed.slow, " ")
 		b.observed.mu.Unlock()
-		if !strings.Contains(slow, "Unused") || !strings.Contains(b.said.String(), "an event took long") {
+		if !strings.Contains(slow, "Left") || !strings.Contains(b.said.String(), "an event took long") {
 			t.Errorf("slow events: %s; the log: %s", slow, b.said.String())
 		}
 		b.mustRun(t, "x")

@@ -48,8 +48,8 @@ func containerFrom(pod *api.PodSandbox, c *api.Container) control.Container {
 }
 
 // shownBy is what a runtime shows that synchronises, without the containers that have ended.
-func shownBy(connection uint64, pods []*api.PodSandbox, containers []*api.Container) control.Synchronising {
-	shown := control.Synchronising{Connection: connection}
+func shownBy(connection uint64, pods []*api.PodSandbox, containers []*api.Container) control.Synchronise {
+	shown := control.Synchronise{Connection: connection}
 	for _, pod := range pods {
 		shown.Boxes = append(shown.Boxes, sandboxFrom(pod))
 	}
@@ -144,4 +144,16 @@ func takesUpdates(runtime, release, nri string) bool {
 func atLeast(text string, least *version.Version) bool {
 	v, err := version.ParseSemantic(text)
 	return err == nil && v.PreRelease() == "" && v.AtLeast(least)
+}
+
+// amountsShown are the numbers of a cgroup in a message. No CFS quota counts as not set.
+func amountsShown(r *api.LinuxResources) control.Amounts {
+	a := control.Amounts{Shares: r.GetCpu().GetShares().GetValue(), Memory: max(0, r.GetMemory().GetLimit().GetValue())}
+	if quota, period := r.GetCpu().GetQuota().GetValue(), int64(r.GetCpu().GetPeriod().GetValue()); quota > 0 {
+		if period <= 0 {
+			period = node.QuotaPeriod
+		}
+		a.Quota = node.QuotaIn(quota, period)
+	}
+	return a
 }

@@ -403,7 +403,7 @@ func (o *ordeal) judge() error {
 		switch {
 		case p.Ending:
 			errs = append(errs, fmt.Errorf("pod %s still ends: %w", p.Pod.UID, p.Err))
-		case admitted && p.Running && !g.Pod.Estimated && !g.Pod.Equal(p.Pod) && o.agent.Load().engine.PreviewResize(p.Pod).Rejection == nil:
+		case admitted && p.Running && !g.Pod.Estimated && !g.Pod.Equal(p.Pod) && s.State.Resize(p.Pod.UID, p.Pod).Rejection == nil:
 			errs = append(errs, fmt.Errorf("pod %s can be resized, and was not: it has %s: %w", p.Pod.UID, g.CPUs(), p.Err))
 		case fits && !(p.Running && admitted):
 			errs = append(errs, fmt.Errorf("pod %s fits: running %t, admitted %t, %w", p.Pod.UID, p.Running, admitted, p.Err))

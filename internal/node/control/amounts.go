@@ -1,40 +1,33 @@
-package nri
+package control
 
 import (
-	"github.com/containerd/nri/pkg/api"
-
 	"github.com/paddock-project/paddock/internal/core/machine"
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// amounts are the numbers of a cgroup that the kubelet computes from a request; 0: not set.
-type amounts struct {
-	shares uint64
-	quota  node.Quota
-	memory int64
-}
+// The kubelet's arithmetic of a cgroup's CPU shares.
+const (
+	SharesPerCPU = 1024
+	LeastShares  = 2
+	MostShares   = 1 << 18
+)
 
-// amountsShown are those in a message. No CFS quota counts as not set.
-func amountsShown(r *api.LinuxResources) amounts {
-	a := amounts{shares: r.GetCpu().GetShares().GetValue(), memory: max(0, r.GetMemory().GetLimit().GetValue())}
-	if quota, period := r.GetCpu().GetQuota().GetValue(), int64(r.GetCpu().GetPeriod().GetValue()); quota > 0 {
-		if period <= 0 {
-			period = node.QuotaPeriod
-		}
-		a.quota = node.QuotaIn(quota, period)
-	}
-	return a
+// Amounts are the numbers of a cgroup that the kubelet computes from a request; 0: not set.
+type Amounts struct {
+	Shares uint64
+	Quota  node.Quota
+	Memory int64
 }
 
 // amountsOf are those of a container of a Guaranteed pod or, with an empty name, of the pod.
-func amountsOf(pod *request.Pod, container string) amounts {
+func amountsOf(pod *request.Pod, container string) Amounts {
 	if container == "" {
 		return amountsOfPod(pod)
 	}
 	c, i := pod.Container(container)
 	if i < 0 {
-		return amounts{}
+		return Amounts{}
 	}
 	milli := c.CPULimit
 	if milli == 0 {
@@ -46,7 +39,7 @@ func amountsOf(pod *request.Pod, container string) amounts {
 
 // amountsOfPod are the pod-level amounts, or the most that containers have which run at the same
 // time.
-func amountsOfPod(pod *request.Pod) amounts {
+func amountsOfPod(pod *request.Pod) Amounts {
 	if pod.Kind != request.Plain {
 		memory, _ := pod.BudgetMemory.Get(machine.Memory)
 		return amountsFor(pod.CPULimit, memory)
@@ -65,24 +58,24 @@ func amountsOfPod(pod *request.Pod) amounts {
 }
 
 // amountsFor are those of a request that is equal to its limit.
-func amountsFor(milli, memory int64) amounts {
-	a := amounts{quota: node.QuotaOf(milli), memory: memory}
+func amountsFor(milli, memory int64) Amounts {
+	a := Amounts{Quota: node.QuotaOf(milli), Memory: memory}
 	if milli > 0 {
-		a.shares = uint64(min(max(milli*sharesPerCPU/1000, leastShares), mostShares))
+		a.Shares = uint64(min(max(milli*SharesPerCPU/1000, LeastShares), MostShares))
 	}
 	return a
 }
 
 // shownIn are the amounts that a message has too.
-func (a amounts) shownIn(call amounts) amounts {
-	if call.shares == 0 {
-		a.shares = 0
+func (a Amounts) shownIn(call Amounts) Amounts {
+	if call.Shares == 0 {
+		a.Shares = 0
 	}
-	if call.quota == 0 {
-		a.quota = 0
+	if call.Quota == 0 {
+		a.Quota = 0
 	}
-	if call.memory == 0 {
-		a.memory = 0
+	if call.Memory == 0 {
+		a.Memory = 0
 	}
 	return a
 }
@@ -109,22 +102,22 @@ const (
 
 // about compares a message with the amounts that change. The kubelet changes memory first, then
 // CPUs; shares are not exact, because the kernel keeps weights.
-func (a amounts) about(has, wants amounts) about {
-	cpu := has.quota != wants.quota && a.quota == wants.quota || has.shares != wants.shares && a.shares == wants.shares
-	memory := has.memory != wants.memory && a.memory == wants.memory
-	cpuLeft := !cpu && has.quota != wants.quota
-	memoryLeft := !memory && has.memory != wants.memory
+func (a Amounts) about(has, wants Amounts) about {
+	cpu := has.Quota != wants.Quota && a.Quota == wants.Quota || has.Shares != wants.Shares && a.Shares == wants.Shares
+	memory := has.Memory != wants.Memory && a.Memory == wants.Memory
+	cpuLeft := !cpu && has.Quota != wants.Quota
+	memoryLeft := !memory && has.Memory != wants.Memory
 	third := func(shown, has, rounds int64) bool {
 		return shown != 0 && has != 0 && (shown < has-rounds || shown > has+rounds)
 	}
 	switch {
-	case cpu && memoryLeft && a.memory != 0:
+	case cpu && memoryLeft && a.Memory != 0:
 		return neither
 	case cpu && !memoryLeft, memory && !cpuLeft:
 		return theWhole
 	case cpu || memory:
 		return aPart
-	case third(a.memory, has.memory, roundsMemory), third(int64(a.quota), int64(has.quota), roundsQuota):
+	case third(a.Memory, has.Memory, roundsMemory), third(int64(a.Quota), int64(has.Quota), roundsQuota):
 		return neither
 	}
 	return theOld
@@ -132,7 +125,7 @@ func (a amounts) about(has, wants amounts) about {
 
 // grows reports whether a message about a container brings CPUs or memory of which its pod, too,
 // has more then.
-func (a amounts) grows(has, wants, pod, podWants amounts) bool {
-	return a.quota != 0 && a.quota == wants.quota && has.quota != wants.quota && podWants.quota > pod.quota ||
-		a.memory != 0 && a.memory == wants.memory && has.memory != wants.memory && podWants.memory > pod.memory
+func (a Amounts) grows(has, wants, pod, podWants Amounts) bool {
+	return a.Quota != 0 && a.Quota == wants.Quota && has.Quota != wants.Quota && podWants.Quota > pod.Quota ||
+		a.Memory != 0 && a.Memory == wants.Memory && has.Memory != wants.Memory && podWants.Memory > pod.Memory
 }

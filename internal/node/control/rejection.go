@@ -1,4 +1,4 @@
-package nri
+package control
 
 import (
 	"errors"
@@ -16,6 +16,9 @@ var ErrRejected = errors.New("paddock rejects the pod")
 // mostAccount limits the text of an account, with what is not known of the devices, in bytes: a
 // whole event has 1024.
 const mostAccount = 600
+
+// ErrResizeRejected is wrapped by the error that stops a resize because the node rejects it.
+var ErrResizeRejected = errors.New("paddock rejects the resize of the pod")
 
 // rejection is the error that a user sees as an event of the pod.
 func rejection(pod request.Pod, r *node.Rejection) error {

@@ -1,0 +1,268 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-project/paddock/internal/core/moves"
+	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
+)
+
+// Candidate is a pod that asks for admission.
+type Candidate struct {
+	Pod request.Pod
+	// Handed is the text of the grant that the pod comes with; empty: it comes with none.
+	Handed string
+}
+
+// Admit is an event: the runtime waits until a pod has a durable grant, or is rejected. Admitted is
+// the answer.
+type Admit struct {
+	Connection uint64
+	Box        *Sandbox
+	// Shown is what the runtime shows of the sandbox, for an estimate of its request. The loop only
+	// passes it on to Find.
+	Shown any
+	// Until is when the jobs of the admission end at the latest.
+	Until time.Time
+}
+
+// Admitted is a durable grant, or why there is none, for people. Err wraps ErrRejected if the pod
+// was rejected, and ErrMoving while running pods are moved for it.
+type Admitted struct {
+	Grant *node.Grant
+	Err   error
+}
+
+// Admission is an admission that is under way. It is a chain of jobs: each job has it, and so has
+// the outcome.
+//
+//	Find       the request of the pod
+//	Preview    what would be decided
+//	ListGone   only if a pod that is gone may have what is missing; then Preview again
+//	FindRoom   only if the pod fits better after moves of running pods; then BeginSet
+//	Decide     the decision is durable
+type Admission struct {
+	Admit
+
+	// Pod is the request, from Found on.
+	Pod request.Pod
+	// request is the number of the answer.
+	request uint64
+	// unlisted and doubt are those of Found.
+	unlisted, doubt error
+	// listed: the source of pods was asked which pods are gone.
+	listed bool
+}
+
+func (e Admit) on(s *step) {
+	a := Admission{Admit: e, request: s.event.Request}
+	if g := s.grant(e.Box.Pod); g != nil { // If the last write failed, this one makes the grant durable.
+		a.Pod = g.Pod
+		s.decide(a, nil)
+		return
+	}
+	s.next(a, Find{a})
+}
+
+// next begins the next job of an admission.
+func (s *step) next(a Admission, job Action) {
+	s.chain(fmt.Sprint("admit ", a.request), a.Until, job)
+}
+
+// admitted ends an admission.
+func (s *step) admitted(a Admission, g *node.Grant, err error) {
+	s.do(Answer{a.request, Admitted{g, err}})
+}
+
+// isOver ends an admission whose connection has ended. It reports whether it has.
+func (s *step) isOver(a Admission) bool {
+	over := a.Connection != s.link.id
+	if over {
+		s.admitted(a, nil, ErrGone)
+	}
+	return over
+}
+
+// Found is the outcome of Find: the request of a pod. Unlisted is why the source of pods does not
+// have it, so that it is estimated; nil: it has it. Doubt is why the numbers of an estimate are not
+// credible: the pod then asks for no CPUs and memory of its own.
+type Found struct {
+	Of                   Admission
+	Pod                  request.Pod
+	Unlisted, Doubt, Err error
+}
+
+func (e Found) on(s *step) {
+	a := e.Of
+	if e.Err != nil {
+		s.admitted(a, nil, fmt.Errorf("paddock: pod %s (uid %s) is not known yet: %w; the kubelet tries again", a.Box.Who, a.Box.Pod, e.Err))
+		return
+	}
+	if s.isOver(a) {
+		return
+	}
+	if err := s.repeats(s.pod(a.Box.Pod).rejected, e.Pod, s.now, &s.engine); err != nil {
+		s.admitted(a, nil, err)
+		return
+	}
+	a.Pod, a.unlisted, a.doubt = e.Pod, e.Unlisted, e.Doubt
+	s.next(a, Preview{a})
+}
+
+// Previewed is the outcome of Preview: what would be decided about a pod in the state Base.
+type Previewed struct {
+	Of   Admission
+	Plan *node.Plan
+	Base *node.State
+	// Applied: the grant that the pod comes with would be applied. Contested: another pod has what
+	// is in it. HandsOver: pods of this node come with grants.
+	Applied, Contested, HandsOver bool
+	// By is the engine's own preview. The loop only passes it on to Decide.
+	By any
+}
+
+func (e Previewed) on(s *step) {
+	a := e.Of
+	if s.isOver(a) {
+		return
+	}
+	if !a.listed {
+		// A pod that is gone may have what is missing, or what is in the pod's grant. And a pod
+		// that the node plans must not get what was promised to others since the last list.
+		a.listed = true
+		if e.Plan.Rejection != nil || e.Contested {
+			if traces := s.traces(); len(traces) > 0 {
+				s.next(a, ListGone{Of: goneFor{a, e.Plan.Rejection != nil}, Traces: traces})
+				return
+			}
+		} else if e.HandsOver && !e.Applied && e.Plan.Grant.OwnsAnything() {
+			s.next(a, ListGone{Of: goneFor{a, false}})
+			return
+		}
+	}
+	if !s.makesRoom(a, e) {
+		s.decide(a, e.By)
+	}
+}
+
+// goneFor is an admission that waits for a list of the pods. must is true if its pod would be
+// rejected: without the list it is not known whether that would be right.
+type goneFor struct {
+	of   Admission
+	must bool
+}
+
+func (g goneFor) listed(s *step, listing Listing, err error) {
+	a := g.of
+	if err != nil && g.must {
+		s.admitted(a, nil, fmt.Errorf("paddock: pod %s does not fit, and it is unknown whether the pods that have the rest are gone: %w; the kubelet tries again", a.Box.Who, err))
+		return
+	}
+	if len(listing.Traces) > 0 {
+		s.release(listing, err)
+	}
+	s.next(a, Preview{a})
+}
+
+// makesRoom looks for moves of running pods if the pod would be rejected, or not aligned as the
+// policy prefers. It reports whether the admission goes on with that.
+func (s *step) makesRoom(a Admission, e Previewed) bool {
+	uid := a.Box.Pod
+	if a.Pod.Estimated || !s.movesForPods() || !moves.Wanted(e.Plan) {
+		return false
+	}
+	switch r := s.room; {
+	case r != nil && r.pod != nil && r.pod.UID == uid:
+		s.movesFor(a, r.left)
+		return true
+	case s.busy() || s.link.id == 0 || !s.link.mayUpdate || s.now.Sub(s.pod(uid).failed) < without:
+		return false
+	case s.event.Promised.UID != "" && s.event.Promised.UID != uid:
+		return false // One promise at a time.
+	}
+	s.next(a, FindRoom{Of: a, Base: e.Base, Stay: s.staying(), by: e.By})
+	return true
+}
+
+// RoomFound is the outcome of FindRoom; no Set: there are no such moves.
+type RoomFound struct {
+	Of  FindRoom
+	Set *moves.Set
+}
+
+func (e RoomFound) on(s *step) {
+	a := e.Of.Of
+	switch {
+	case s.isOver(a):
+	case e.Set == nil:
+		s.decide(a, e.Of.by)
+	case s.busy():
+		s.noRoom(a, e.Of.by, errBusy)
+	default:
+		s.beginSet(BeginSet{Left: e.Set.Moves, Pod: &a.Pod, Place: e.Set.Plan.Grant, of: a, by: e.Of.by}, a.Until)
+	}
+}
+
+// movesFor ends an admission while running pods are moved for it.
+func (s *step) movesFor(a Admission, left []moves.Move) {
+	s.admitted(a, nil, fmt.Errorf("paddock: pod %s: %w", a.Box.Who, underWay(left)))
+}
+
+// noRoom decides about a pod without the moves that were found for it.
+func (s *step) noRoom(a Admission, by any, why error) {
+	s.warn("moves that would make room for a pod did not begin", "pod", a.Pod.ID(), "uid", a.Pod.UID, "error", why)
+	s.decide(a, by)
+}
+
+// decide begins the last job of an admission.
+func (s *step) decide(a Admission, by any) {
+	s.next(a, Decide{Of: a, By: by, version: s.engine.Version})
+}
+
+// Decided is the outcome of Decide.
+type Decided struct {
+	Of   Decide
+	Plan *node.Plan
+	Err  error
+}
+
+func (e Decided) on(s *step) {
+	a, uid := e.Of.Of, e.Of.Of.Box.Pod
+	switch {
+	case e.Err != nil:
+		s.admitted(a, nil, fmt.Errorf("paddock: pod %s: %w; the kubelet tries again", a.Box.Who, e.Err))
+		return
+	case e.Plan.Rejection != nil:
+		err := rejection(a.Pod, e.Plan.Rejection)
+		if e.Of.By != nil { // Otherwise its grant was released in this moment.
+			s.reject(a.Pod, e.Of.version, err)
+		}
+		s.admitted(a, nil, err)
+		return
+	}
+	if s.movesForPods() {
+		s.do(DropPlace{uid})
+	}
+	if a.unlisted != nil {
+		s.pods.edit(s, uid).reported = false
+		args := []any{"pod", a.Pod.ID(), "uid", uid, "why", a.unlisted, "qos", a.Pod.QoS.String()}
+		if a.doubt != nil {
+			s.warn("the pod's request cannot be estimated reliably from cgroup numbers: it gets no assignment and runs on the node shared pool", append(args, "doubt", a.doubt)...)
+		} else {
+			s.warn("the pod's request is estimated from cgroup numbers", append(args, "cpu_milli", a.Pod.BudgetCPUMilli, "memory", a.Pod.BudgetMemory.String(), "pool", e.Plan.Grant.Pool.String())...)
+		}
+	}
+	s.admitted(a, e.Plan.Grant, nil)
+}
+
+// reject notes the rejection of a pod, decided in a version of the state.
+func (s *step) reject(pod request.Pod, version uint64, err error) {
+	s.pods.edit(s, pod.UID).rejected = Rejection{Pod: pod, Version: version, At: s.now, Err: err}
+}
+
+// movesForPods reports whether running pods are moved so that others fit.
+func (s *step) movesForPods() bool {
+	return s.config.MakesRoom && s.engine.State.Policy().Moves.Pods > 0
+}

@@ -1,0 +1,105 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/paddock-project/paddock/internal/core/mask"
+	"github.com/paddock-project/paddock/internal/core/request"
+	"github.com/paddock-project/paddock/internal/node/control"
+)
+
+// read reads the cgroups. It may wait.
+func (p *Plugin) read(ctx context.Context, sights []control.Sight) {
+	for i := range sights {
+		at := &sights[i]
+		at.Setting, at.Err = p.config.Cgroups.Read(at.Path)
+		if at.Absent = errors.Is(at.Err, fs.ErrNotExist); at.Absent {
+			at.Err = nil
+		}
+		if at.Err != nil {
+			p.config.Log.WarnContext(ctx, "a container's cgroup cannot be read", "cgroup", at.Path, "error", at.Err)
+		}
+	}
+}
+
+// readWithin is read, or nil if ctx ends first. While a read of an earlier request waits for the
+// kernel, none is added to it: each takes a thread for as long as it waits.
+func (p *Plugin) readWithin(ctx context.Context, sights []control.Sight) []control.Sight {
+	select {
+	case p.glances <- struct{}{}:
+	default:
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer func() { <-p.glances; close(done) }()
+		p.read(ctx, sights)
+	}()
+	select {
+	case <-done:
+		return sights
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// glance reads the cgroups of the containers whose settings are open before a reply is made. It
+// waits at most a quarter of the time for the answer; what is not read by then stays open.
+func (s *session) glance(ctx context.Context) {
+	sights, err := ask[[]control.Sight](ctx, s.Plugin, control.Glance{Connection: s.id})
+	if err != nil || len(sights) == 0 {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, s.timeout/4)
+	defer cancel()
+	s.tell(ctx, control.Saw{Sights: s.readWithin(within, sights)})
+}
+
+const (
+	// leftBehind is how much of a container's anonymous memory may be outside its NUMA nodes after
+	// a move: pages that are in use by the kernel at that moment. leftPart is the same as a part of
+	// all of it.
+	leftBehind, leftPart = int64(16 << 20), 100
+)
+
+// prove reads back that the containers have their settings and, with pages, that their memory is
+// on their NUMA nodes. It returns what is wrong, nil if nothing is. It may wait.
+func (p *Plugin) prove(ctx context.Context, proofs []control.Proof, pages bool) error {
+	for _, at := range proofs {
+		if at.Path == "" {
+			continue
+		}
+		has, err := p.config.Cgroups.Read(at.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // It has ended.
+		case err != nil:
+			return err
+		case !control.Fulfils(has, at.Want):
+			return fmt.Errorf("container %s has CPUs %s and memory nodes %s: want CPUs %s and memory nodes %s", at.Container, has.CPUs, has.Mems, at.Want.CPUs, at.Want.Mems)
+		}
+		if !pages || ctx.Err() != nil {
+			continue
+		}
+		byNode, err := p.config.Cgroups.Pages(at.Path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if outside, all := outsideOf(byNode, at.Want.Mems); outside > max(leftBehind, all/int64(leftPart)) {
+			return fmt.Errorf("container %s has %s of its %s of anonymous memory outside NUMA nodes %s: pinned pages do not move", at.Container, request.RoundedBytes(outside), request.RoundedBytes(all), at.Want.Mems)
+		}
+	}
+	return nil
+}
+
+func outsideOf(byNode map[int]int64, nodes mask.Mask) (outside, all int64) {
+	for id, bytes := range byNode {
+		if all += bytes; !nodes.Has(id) {
+			outside += bytes
+		}
+	}
+	return outside, all
+}

@@ -1,0 +1,49 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/paddock-project/paddock/internal/core/node"
+)
+
+// setQuotaWithin is setQuota, in a hook: it waits until ctx ends at most. While a write of an
+// earlier hook waits for the kernel, none is added to it; rounds write all quotas again.
+func (p *Plugin) setQuotaWithin(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
+	select {
+	case p.writes <- struct{}{}:
+	default:
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer func() { <-p.writes; close(done) }()
+		p.setQuota(ctx, g, want, parents)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// setQuota writes the CFS quota of the pod's cgroups, because NRI cannot.
+func (p *Plugin) setQuota(ctx context.Context, g *node.Grant, want node.Quota, parents []string) {
+	if want == node.KeepQuota {
+		return
+	}
+	for _, parent := range parents {
+		if parent == "" {
+			continue
+		}
+		changed, err := p.config.Cgroups.SetQuota(parent, want)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // The pod has ended, and its end is not reported yet.
+		case err != nil:
+			p.config.Log.ErrorContext(ctx, "the pod's CFS quota cannot be set: its exclusive containers may be throttled",
+				"pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent, "want", want.String(), "error", err)
+		case changed:
+			p.config.Log.InfoContext(ctx, "the pod's CFS quota is set", "pod", g.Pod.ID(), "uid", g.Pod.UID, "cgroup", parent, "quota", want.String())
+		}
+	}
+}
