@@ -189,7 +189,7 @@ func (w *world) container(uid, name string) *running {
 // sandbox asks whether a sandbox may be created.
 func (w *world) sandbox(box *Sandbox, then func()) {
 	connection := w.connection
-	leave := func() { w.step(Leave{connection, box.ID}) }
+	leave := func() { w.step(Leave{connection, box.Pod, box.ID}) }
 	if m, _ := w.step(Enter{connection, box}).(Managed); m.Err != nil || !m.Managed {
 		return
 	}
@@ -264,7 +264,7 @@ func (w *world) endContainers(uid string) {
 func (w *world) stop(uid string) {
 	w.endContainers(uid)
 	if box := w.boxes[uid]; box != nil && w.connection != 0 {
-		w.step(Leave{w.connection, box.ID})
+		w.step(Leave{w.connection, box.Pod, box.ID})
 	}
 	delete(w.boxes, uid)
 }

@@ -231,8 +231,8 @@ func (s *step) underWay() bool {
 		}
 		pods[c.pod] = true
 	}
-	for _, box := range s.sandboxes.all() {
-		if uid := (*box).Pod; !pods[uid] && s.now.Sub(s.pod(uid).heard) < creation {
+	for uid := range s.sandboxes.all() {
+		if !pods[uid] && s.now.Sub(s.pod(uid).heard) < creation {
 			return true
 		}
 	}

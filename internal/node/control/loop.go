@@ -80,15 +80,13 @@ type Config struct {
 // change the one that it was given, so a test can go back to any moment. One goroutine at a time
 // uses a loop and those that were made from it.
 //
-// There is a record for each container, for each pod and for each sandbox, and one for the
-// connection.
+// There is a record for each container and for each pod, and one for the connection.
 type Loop struct {
 	config Config
-	// containers and sandboxes are those of the runtime, by its ids; boxes are the sandboxes and
-	// pods what is known of the pods, by UID.
+	// containers are those of the runtime, by its ids, sandboxes those of each pod, and pods what is
+	// known of the pods, by UID.
 	containers records[container]
-	sandboxes  records[*Sandbox]
-	boxes      records[boxes]
+	sandboxes  records[boxes]
 	pods       records[pod]
 	// since is when the table of containers was made.
 	since time.Time
@@ -355,8 +353,8 @@ func (d Done) on(s *step) {
 // Quiet reports whether no job and no update is under way.
 func (l *Loop) Quiet() bool { return l.jobs.len() == 0 && l.flight == nil }
 
-// Size is the number of containers and of sandboxes.
-func (l *Loop) Size() (containers, sandboxes int) { return l.containers.len(), l.sandboxes.len() }
+// Size is the number of containers, and of pods with a sandbox.
+func (l *Loop) Size() (containers, pods int) { return l.containers.len(), l.sandboxes.len() }
 
 // heardOf notes an event of a pod.
 func (s *step) heardOf(uid string) { s.pods.edit(s, uid).heard = s.now }

@@ -60,7 +60,7 @@ func (s *step) keepNotices() {
 	for _, g := range s.engine.State.Grants() {
 		there[g.Pod.UID] = true
 	}
-	for uid := range s.boxes.all() {
+	for uid := range s.sandboxes.all() {
 		there[uid] = true
 	}
 	for _, c := range s.containers.all() {

@@ -132,17 +132,18 @@ func (e Enter) on(s *step) {
 	// The kubelet stops the sandbox of a pod before it creates the next one: others that are known
 	// failed after the answer, or their end was not reported.
 	for _, box := range s.boxesOf(e.Box.Pod) {
-		s.leaveBox(box.ID)
+		s.leaveBox(box.Pod, box.ID)
 	}
 	s.enterBox(e.Box)
 	s.heardOf(e.Box.Pod)
 	s.answer(Managed{Managed: s.managed()})
 }
 
-// Leave is an event: a sandbox is gone. Its pod keeps everything, because a new sandbox may follow.
+// Leave is an event: a sandbox of a pod is gone. The pod, by UID, keeps everything, because a new
+// sandbox may follow.
 type Leave struct {
 	Connection uint64
-	ID         string
+	Pod, ID    string
 }
 
 func (e Leave) on(s *step) {
@@ -150,8 +151,8 @@ func (e Leave) on(s *step) {
 	if !s.asked(e.Connection) {
 		return
 	}
-	if box := s.leaveBox(e.ID); box != nil {
-		s.heardOf(box.Pod)
+	if s.leaveBox(e.Pod, e.ID) {
+		s.heardOf(e.Pod)
 		s.shortly()
 	}
 }
@@ -338,7 +339,7 @@ func (s *step) learn(box *Sandbox, of Container) {
 
 // meet adds the sandbox of a container if it was created without Paddock.
 func (s *step) meet(box *Sandbox) {
-	if s.sandboxes.get(box.ID) == nil {
+	if !slices.ContainsFunc(s.boxesOf(box.Pod), func(b *Sandbox) bool { return b.ID == box.ID }) {
 		s.enterBox(box)
 	}
 }

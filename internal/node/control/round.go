@@ -70,10 +70,10 @@ func (s *step) forget() {
 		return known
 	}
 	quiet := max(remembered, 10*s.config.Grace)
-	for uid, of := range s.boxes.all() {
+	for uid, of := range s.sandboxes.all() {
 		if !there[uid] && !granted(uid) && s.now.Sub(s.trace(uid).Since) > quiet {
 			for _, box := range *of {
-				s.leaveBox(box.ID)
+				s.leaveBox(uid, box.ID)
 			}
 		}
 	}

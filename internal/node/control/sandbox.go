@@ -21,31 +21,29 @@ type boxes []*Sandbox
 
 // enterBox adds a sandbox, or replaces it.
 func (s *step) enterBox(box *Sandbox) {
-	s.leaveBox(box.ID)
-	s.sandboxes.put(s, box.ID, box)
-	of := s.boxes.edit(s, box.Pod)
+	s.leaveBox(box.Pod, box.ID)
+	of := s.sandboxes.edit(s, box.Pod)
 	at, _ := slices.BinarySearchFunc(*of, box.ID, func(b *Sandbox, id string) int { return strings.Compare(b.ID, id) })
 	*of = slices.Insert(slices.Clone(*of), at, box)
 }
 
-// leaveBox takes a sandbox out. It returns nil if it is not there.
-func (s *step) leaveBox(id string) *Sandbox {
-	there := s.sandboxes.get(id)
-	if there == nil {
-		return nil
+// leaveBox takes a sandbox of a pod out. It reports whether it was there.
+func (s *step) leaveBox(pod, id string) bool {
+	left := slices.DeleteFunc(slices.Clone(s.boxesOf(pod)), func(b *Sandbox) bool { return b.ID == id })
+	if len(left) == len(s.boxesOf(pod)) {
+		return false
 	}
-	box := *there
-	s.sandboxes.remove(s, id)
-	of := s.boxes.edit(s, box.Pod)
-	if *of = slices.DeleteFunc(slices.Clone(*of), func(b *Sandbox) bool { return b == box }); len(*of) == 0 {
-		s.boxes.remove(s, box.Pod)
+	if len(left) == 0 {
+		s.sandboxes.remove(s, pod)
+	} else {
+		s.sandboxes.put(s, pod, left)
 	}
-	return box
+	return true
 }
 
 // boxesOf are the sandboxes of a pod.
 func (l *Loop) boxesOf(pod string) boxes {
-	if of := l.boxes.get(pod); of != nil {
+	if of := l.sandboxes.get(pod); of != nil {
 		return *of
 	}
 	return nil

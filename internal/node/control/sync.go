@@ -66,7 +66,7 @@ func (e Synchronise) on(s *step) {
 		return
 	}
 	before := s.containers
-	s.containers, s.sandboxes, s.boxes, s.since = records[container]{}, records[*Sandbox]{}, records[boxes]{}, s.now
+	s.containers, s.sandboxes, s.since = records[container]{}, records[boxes]{}, s.now
 	s.replies, s.flight = nil, nil
 	w, unasked := converge.Want(s.engine.State), map[string]bool{}
 	uids, created := map[string]string{}, map[string]int64{}

@@ -418,7 +418,7 @@ func dump(l Loop) string {
 		}
 		b.WriteString("\n")
 	}
-	for _, uid := range l.boxes.keys() {
+	for _, uid := range l.sandboxes.keys() {
 		for _, box := range l.boxesOf(uid) {
 			fmt.Fprintf(&b, "%+v\n", *box)
 		}

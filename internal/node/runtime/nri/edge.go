@@ -119,10 +119,10 @@ func (e *edge) handle(m message) {
 	}
 	if took := e.config.Now().Sub(begin); took > slowEvent {
 		name := nameOf(m.of)
-		containers, sandboxes := e.loop.Size()
+		containers, pods := e.loop.Size()
 		e.config.Observer.Slow(name, took)
 		e.config.Log.WarnContext(e.flow, "an event took long: answers to the runtime may come too late", "event", name, "took", took.String(),
-			"containers", containers, "sandboxes", sandboxes)
+			"containers", containers, "pods", pods)
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *session) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) (err e
 	if pod.GetUid() == "" {
 		return nil
 	}
-	leave := control.Leave{Connection: s.id, ID: pod.GetId()}
+	leave := control.Leave{Connection: s.id, Pod: pod.GetUid(), ID: pod.GetId()}
 	entered, err := askSurely[control.Managed](ctx, s.Plugin, control.Enter{Connection: s.id, Box: sandboxFrom(pod)}, leave)
 	if err != nil {
 		return err
@@ -323,7 +323,7 @@ func (s *session) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) err
 
 func (s *session) leave(ctx context.Context, hook string, pod *api.PodSandbox) error {
 	ctx, done := s.answer(ctx, hook)
-	gone := control.Leave{Connection: s.id, ID: pod.GetId()}
+	gone := control.Leave{Connection: s.id, Pod: pod.GetUid(), ID: pod.GetId()}
 	_, err := askSurely[any](ctx, s.Plugin, gone, gone)
 	done(&err)
 	return nil
