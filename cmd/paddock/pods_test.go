@@ -73,14 +73,14 @@ func withGiven(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := request.Pod{UID: "u", Namespace: "default", Name: "train", QoS: request.Guaranteed, Containers: []request.Container{{
+	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "default", Name: "train"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 		Name: "main", Type: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Equivalent: true,
 		Given: []request.Given{
 			{Driver: "gpu.example.com", Pool: "node7", Claim: "train-gpu", Name: "gpu-0", Nodes: mask.Of(1)},
 			{Resource: "example.com/nic", Name: "nic-0", Nodes: mask.Of(6)},
 			{Resource: "example.com/nic", Name: "nic-1"},
 		},
-	}}}
+	}}}}
 	pod.ResourceClaims = []request.Claim{{
 		Name: "train-gpu", Uses: []request.ClaimUse{{Container: "main"}},
 		Devices: []request.ClaimDevice{{Driver: "gpu.example.com", Pool: "node7", Name: "gpu-0"}},

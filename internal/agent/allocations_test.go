@@ -44,10 +44,10 @@ func twoRequests() (request.Pod, kubeletdevices.Pod) {
 	whole := []kubeletdevices.Claim{{Namespace: "default", Name: "gpus", Devices: []kubeletdevices.ClaimDevice{
 		{Driver: "d", Pool: "p", Device: "gpu0", CDI: []string{"d=0"}}, {Driver: "d", Pool: "p", Device: "gpu1", CDI: []string{"d=1"}},
 	}}}
-	pod := request.Pod{UID: "u", Namespace: "default", Name: "p", Containers: []request.Container{{Name: "init"}, {Name: "a"}, {Name: "b"}}, ResourceClaims: []request.Claim{
+	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "default", Name: "p"}, Ask: request.Ask{Containers: []request.Container{{Name: "init"}, {Name: "a"}, {Name: "b"}}}, Notes: request.Notes{ResourceClaims: []request.Claim{
 		{Name: "alone", Uses: []request.ClaimUse{{Container: "init"}}},
 		{Name: "gpus", Uses: []request.ClaimUse{{Container: "a", Request: "r0"}, {Container: "b", Request: "r1"}}},
-	}}
+	}}}
 	return pod, kubeletdevices.Pod{Namespace: "default", Name: "p", Containers: []kubeletdevices.Container{{Name: "a", Claims: whole}, {Name: "b", Claims: whole}}}
 }
 

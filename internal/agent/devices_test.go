@@ -129,7 +129,7 @@ func TestGivenDevices(t *testing.T) {
 	listed := claiming("p", "gpus")
 	listed.Containers[0].Devices = []kubeletdevices.Device{{Resource: "example.com/nic", ID: "nic0", Nodes: mask.Of(1)}}
 	listed.Containers = append(listed.Containers, kubeletdevices.Container{Name: "unknown", Devices: listed.Containers[0].Devices})
-	pod := request.Pod{UID: "u", Namespace: "default", Name: "p", Containers: []request.Container{{Name: "app", Type: request.App}}}
+	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "default", Name: "p"}, Ask: request.Ask{Containers: []request.Container{{Name: "app", Type: request.App}}}}
 	got := give(pod, listed, located{})
 	want := []request.Given{{Driver: "d", Pool: "p", Name: "gpu0", Claim: "gpus"}, {Resource: "example.com/nic", Name: "nic0", Nodes: mask.Of(1)}}
 	if !slices.Equal(got.Containers[0].Given, want) || pod.Containers[0].Given != nil {
@@ -166,10 +166,10 @@ func TestRequestsOfClaims(t *testing.T) {
 	}
 	whole := []kubeletdevices.Claim{{Namespace: "default", Name: "gpus", Devices: []kubeletdevices.ClaimDevice{device("gpu1"), device("gpu2"), device("gpu0")}}}
 	listed := kubeletdevices.Pod{Namespace: "default", Name: "p", Containers: []kubeletdevices.Container{{Name: "a", Claims: whole}, {Name: "b", Claims: whole}}}
-	pod := request.Pod{UID: "u", Namespace: "default", Name: "p", Containers: []request.Container{{Name: "init"}, {Name: "a"}, {Name: "b"}}, ResourceClaims: []request.Claim{
+	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "default", Name: "p"}, Ask: request.Ask{Containers: []request.Container{{Name: "init"}, {Name: "a"}, {Name: "b"}}}, Notes: request.Notes{ResourceClaims: []request.Claim{
 		{Name: "gpus", Uses: []request.ClaimUse{{Container: "a", Request: "r"}, {Container: "b", Request: "other"}, {Container: "init", Request: "r"}}},
 		{Name: "later", Uses: []request.ClaimUse{{Container: "init"}}},
-	}}
+	}}}
 	p := &places{files: devicemetadata.New(kubeletDir(t), nil), within: time.Minute, log: slog.New(slog.DiscardHandler)}
 	got := give(pod, listed, p.locate(t.Context(), listed))
 	text := ""

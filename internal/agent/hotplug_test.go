@@ -159,10 +159,12 @@ func twoPods(t *testing.T, m *machine.Machine) *node.State {
 		t.Fatal(err)
 	}
 	for _, pod := range []request.Pod{
-		{UID: "own", Namespace: "default", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}},
+		{Identity: request.Identity{UID: "own", Namespace: "default", Name: "own"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}}},
 		{
-			UID: "pool", Namespace: "default", Name: "pool", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000,
-			Containers: []request.Container{{Name: "own", Type: request.App, CPUs: 2, Equivalent: true}, {Name: "log", Type: request.App}},
+			Identity: request.Identity{UID: "pool", Namespace: "default", Name: "pool"}, Ask: request.Ask{
+				QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000,
+				Containers: []request.Container{{Name: "own", Type: request.App, CPUs: 2, Equivalent: true}, {Name: "log", Type: request.App}},
+			},
 		},
 	} {
 		plan := s.Plan(pod)

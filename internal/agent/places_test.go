@@ -65,7 +65,7 @@ func TestPlaces(t *testing.T) {
 		claim.Devices = append(claim.Devices, kubeletdevices.ClaimDevice{Driver: "gpu.example.com", Pool: "p", Device: fmt.Sprintf("gpu%d", i)})
 	}
 	listed := kubeletdevices.Pod{Namespace: "default", Name: "p", Containers: []kubeletdevices.Container{{Name: "app", Claims: []kubeletdevices.Claim{claim}}}}
-	pod := request.Pod{UID: "u", Namespace: "default", Name: "p", Containers: []request.Container{{Name: "app", Type: request.App}}}
+	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "default", Name: "p"}, Ask: request.Ask{Containers: []request.Container{{Name: "app", Type: request.App}}}}
 	for name, c := range map[string]struct{ url, dir, want, why string }{
 		"slices and files": {apiServer(t, slicesOfNode), kubeletDir(t), "{0}{1}{2}{} [{gpu.example.com [{{0} 1} {{1} 1}]}]", "neither the ResourceSlices nor the metadata files"},
 		"slices alone":     {apiServer(t, slicesOfNode), "", "{0}{1}{}{} [{gpu.example.com [{{0} 1} {{1} 1}]}]", "neither the ResourceSlices nor the metadata files"},

@@ -14,7 +14,7 @@ func TestReported(t *testing.T) {
 	b := newBench(t)
 	a := b.start()
 	for _, uid := range []string{"a", "b"} {
-		pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1, Equivalent: true}}}
+		pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1, Equivalent: true}}}}
 		if _, err := a.engine.Admit(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}

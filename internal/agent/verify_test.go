@@ -44,10 +44,10 @@ func verifying(t *testing.T, change map[string]string) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = s.Apply(s.Plan(request.Pod{UID: "u1", Namespace: "default", Name: "db", QoS: request.Guaranteed, Containers: []request.Container{
+	s, err = s.Apply(s.Plan(request.Pod{Identity: request.Identity{UID: "u1", Namespace: "default", Name: "db"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "app", Type: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Memory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}},
 		{Name: "log", Type: request.App, Sharing: request.FractionalCPU},
-	}}))
+	}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

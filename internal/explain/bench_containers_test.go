@@ -81,7 +81,7 @@ func eachPodOfMany(b *testing.B, run func(*testing.B, *node.State, request.Pod))
 
 // podOfMany is a Guaranteed pod of n containers, 200 of which have CPUs of their own.
 func podOfMany(kind string, n int) request.Pod {
-	pod := request.Pod{UID: kind, Namespace: "default", Name: kind, QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: kind, Namespace: "default", Name: kind}, Ask: request.Ask{QoS: request.Guaranteed}}
 	if kind == "pool" {
 		pod.Kind, pod.BudgetCPUs, pod.BudgetCPUMilli = request.PodLevel, 210, 210_000
 		pod.BudgetMemory = request.Amounts{{Resource: machine.Memory, Value: 64 << 30}}

@@ -137,10 +137,12 @@ func filled(t testing.TB, file string, topology node.TopologyPolicy, scope node.
 func simple(name string, cpus, bytes int64) request.Pod {
 	amounts := request.Amounts{{Resource: "memory", Value: bytes}}
 	return request.Pod{
-		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed,
-		Containers: []request.Container{{
-			Name: "c", Type: request.App, CPUs: int(cpus), Memory: amounts, Equivalent: true, CPURequest: cpus * 1000, CPULimit: cpus * 1000,
-		}},
+		Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed,
+			Containers: []request.Container{{
+				Name: "c", Type: request.App, CPUs: int(cpus), Memory: amounts, Equivalent: true, CPURequest: cpus * 1000, CPULimit: cpus * 1000,
+			}},
+		},
 	}
 }
 

@@ -195,7 +195,7 @@ func (p *prober) plan(cpus, bytes int64) answer {
 	if p.memory {
 		c.Memory = request.Amounts{{Resource: machine.Memory, Value: bytes}}
 	}
-	pod := request.Pod{UID: "\x00report", Namespace: "default", Name: "report", QoS: request.Guaranteed, Containers: []request.Container{c}}
+	pod := request.Pod{Identity: request.Identity{UID: "\x00report", Namespace: "default", Name: "report"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{c}}}
 	switch plan := p.s.Plan(pod); {
 	case plan.Rejection == nil:
 		return fits

@@ -44,7 +44,7 @@ func TestRecent(t *testing.T) {
 			case 2:
 				c.Update(name, nil)
 			case 3:
-				asked := fleet.Pod{Pod: request.Pod{UID: fmt.Sprint(i), QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1}}}}
+				asked := fleet.Pod{Pod: request.Pod{Identity: request.Identity{UID: fmt.Sprint(i)}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1}}}}}
 				if _, err := c.Reserve(name, asked); err != nil {
 					t.Fatal(err)
 				}

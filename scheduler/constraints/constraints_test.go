@@ -38,7 +38,7 @@ func TestAsIfAskedWithoutMemory(t *testing.T) {
 		}
 		for step := range rapid.IntRange(1, 20).Draw(t, "steps") {
 			object := rapid.SampledFrom(pods).Draw(t, "pod")
-			pod := fleet.Pod{Pod: request.Pod{Namespace: "default", Name: fmt.Sprint("p", step)}, Origin: object}
+			pod := fleet.Pod{Pod: request.Pod{Identity: request.Identity{Namespace: "default", Name: fmt.Sprint("p", step)}}, Origin: object}
 			compare(t, rules, &pod, dumb(t, t.Context(), object, clone(places), namespaces), places)
 			at := rapid.IntRange(0, len(places)-1).Draw(t, "at") // Barred or not.
 			if err := rules.Placed(&pod, &fleet.Node{Name: places[at].Object.Name}); err != nil {

@@ -98,9 +98,9 @@ func kind(t *rapid.T, name string, count int) capacity.Kind {
 func item(name string, cpus int, count int64) capacity.Item {
 	milli := int64(cpus) * 1000
 	return capacity.Item{Name: name, Count: count, Pod: fleet.Pod{
-		Pod: request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+		Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 			Name: "c", Type: request.App, CPUs: cpus, Equivalent: true, CPURequest: milli, CPULimit: milli,
-		}}},
+		}}}},
 		Asks:   fleet.Amounts{Milli: milli, Pods: 1},
 		Origin: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": name}}},
 	}}

@@ -61,9 +61,9 @@ func newKind(t interface {
 	for i := range grants {
 		name := fmt.Sprintf("NAME-%02d", i)
 		memory := request.Amounts{{Resource: request.Memory, Value: 1 << 30}}
-		plan := s.Plan(request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+		plan := s.Plan(request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 			Name: "main", Type: request.App, CPUs: 2, Memory: memory, Equivalent: true, CPURequest: 2000, CPULimit: 2000,
-		}}})
+		}}}})
 		s, err = s.Apply(plan)
 		must(err)
 		grant, err := objects.Grant(plan.Grant)

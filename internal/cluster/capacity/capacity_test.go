@@ -42,10 +42,10 @@ func kind(t failer, count int) Kind {
 func item(name string, cpus int, count int64) Item {
 	milli := int64(cpus) * 1000
 	return Item{Name: name, Count: count, Pod: fleet.Pod{
-		Pod: request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+		Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 			Name: "c", Type: request.App, CPUs: cpus, Equivalent: true, CPURequest: milli, CPULimit: milli,
 			Memory: request.Amounts{{Resource: request.Memory, Value: gib}},
-		}}},
+		}}}},
 		Asks: fleet.Amounts{Milli: milli, Memory: gib, Pods: 1},
 	}}
 }

@@ -120,7 +120,7 @@ func drawPolicy(t *rapid.T, m *machine.Machine) node.Policy {
 // drawItem draws pods of one to three containers, or with a pool, some with devices, some only for
 // one of the kinds.
 func drawItem(t *rapid.T, name string, kinds int) Item {
-	pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed}}
 	asks := fleet.Amounts{Pods: 1}
 	containers := rapid.IntRange(1, 3).Draw(t, "containers")
 	for i := range containers {

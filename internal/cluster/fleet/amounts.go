@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/paddock-project/paddock/internal/core/request"
@@ -35,6 +36,12 @@ func (a Amounts) Plus(b Amounts) Amounts {
 // Equal reports whether two amounts are the same.
 func (a Amounts) Equal(b Amounts) bool {
 	return a.Milli == b.Milli && a.Memory == b.Memory && a.Pods == b.Pods && slices.Equal(a.Others, b.Others)
+}
+
+// appendKey appends a text that two amounts share exactly if they are Equal, as
+// request.Amounts.AppendKey does.
+func (a Amounts) appendKey(b []byte) []byte {
+	return a.Others.AppendKey(fmt.Appendf(b, "%d %d %d ", a.Milli, a.Memory, a.Pods))
 }
 
 // Of is the amount of a resource: CPUs in thousandths.

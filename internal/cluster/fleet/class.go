@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"fmt"
-
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
@@ -40,7 +38,7 @@ func (f *Fleet) Class(pod Pod) *Class {
 	if c, ok := f.classes[key]; ok {
 		return c
 	}
-	pod.UID, pod.Namespace, pod.Name, pod.Origin = "", "", "", nil
+	pod.Pod, pod.Origin = request.Pod{Ask: pod.Ask}, nil
 	c := &Class{pod: pod, answers: make([]answer, len(f.members)), best: newTree(len(f.members))}
 	for i := range f.members {
 		f.bound(c, i)
@@ -50,11 +48,11 @@ func (f *Fleet) Class(pod Pod) *Class {
 	return c
 }
 
-// Key is a text that two pods share exactly if every planner gives them the same answer: the
-// whole request but for its identity and for what asks for nothing (priority and age).
-func (pod Pod) Key() string {
-	pod.UID, pod.Namespace, pod.Name, pod.Priority, pod.Created = "", "", "", 0, 0
-	return fmt.Sprintf("%#v|%#v|%s", pod.Pod, pod.Asks, pod.Constraint)
+// Key is a text that two pods share exactly if every node gives them the same answer: the key of
+// the request, the amounts and the constraint.
+func (pod *Pod) Key() string {
+	var buffer [512]byte // Enough for most pods.
+	return string(append(pod.Asks.appendKey(pod.AppendKey(buffer[:0])), pod.Constraint...))
 }
 
 // refresh replaces the answers of nodes that changed since the class last asked by bounds.

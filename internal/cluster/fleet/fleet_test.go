@@ -60,9 +60,9 @@ func member1(t testing.TB, name string, m *machine.Machine, p node.Policy) Node 
 func guaranteed(name string, cpus int, memory int64) Pod {
 	milli := int64(cpus) * 1000
 	amounts := request.Amounts{{Resource: request.Memory, Value: memory}}
-	return Pod{Pod: request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+	return Pod{Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 		Name: "c", Type: request.App, CPUs: cpus, Memory: amounts, Equivalent: true, CPURequest: milli, CPULimit: milli,
-	}}}, Asks: Amounts{Milli: milli, Memory: memory, Pods: 1}}
+	}}}}, Asks: Amounts{Milli: milli, Memory: memory, Pods: 1}}
 }
 
 // dumb asks every node, and compares all costs.

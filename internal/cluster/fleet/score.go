@@ -84,7 +84,7 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 			continue
 		}
 		total += s.Count
-		key := fmt.Sprintf("%d %#v", cpus, s.Pod.Asks)
+		key := string(s.Pod.Asks.appendKey(fmt.Appendf(nil, "%d ", cpus)))
 		if merged[key] == nil {
 			merged[key] = &weight{cpus: cpus, asks: s.Pod.Asks}
 		}

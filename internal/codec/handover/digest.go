@@ -32,21 +32,12 @@ func PolicyDigest(p node.Policy) (string, error) {
 	return Digest(text), nil
 }
 
-// RequestDigest is the digest of what a pod asks for, with its name. What asks for nothing is no
-// part of it: priority, age, and the devices and claims that others chose, which the scheduler may
-// not know yet. The rules decide whether a grant is aligned with those.
+// RequestDigest is the digest of a pod's identity and of what it asks for itself (request.Ask.Own):
+// two pods share it if request.Pod.Equal reports that they are the same. It leaves out what the
+// scheduler may not know yet: the devices and claims that others chose. The rules decide whether a
+// grant is aligned with those. Its form is that of the state file, because other versions read it.
 func RequestDigest(p request.Pod) (string, error) {
-	asks := request.Pod{
-		UID: p.UID, Namespace: p.Namespace, Name: p.Name, QoS: p.QoS, Kind: p.Kind, Estimated: p.Estimated,
-		BudgetCPUs: p.BudgetCPUs, BudgetMemory: p.BudgetMemory, BudgetCPUMilli: p.BudgetCPUMilli, CPULimit: p.CPULimit,
-	}
-	for i := range p.Containers {
-		c := &p.Containers[i]
-		asks.Containers = append(asks.Containers, request.Container{
-			Name: c.Name, Type: c.Type, CPUs: c.CPUs, Sharing: c.Sharing, Memory: c.Memory, Equivalent: c.Equivalent,
-			HugePages: c.HugePages, Devices: c.Devices, CPURequest: c.CPURequest, CPULimit: c.CPULimit,
-		})
-	}
+	asks := request.Pod{Identity: p.Identity, Ask: p.Own()}
 	text, err := statefile.EncodeGrant(&node.Grant{Pod: asks, Containers: make([]node.ContainerGrant, len(asks.Containers))})
 	if err != nil {
 		return "", err

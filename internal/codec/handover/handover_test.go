@@ -38,11 +38,13 @@ func twoNodes(t testing.TB) *node.State {
 // pod has an exclusive container of as many CPUs and as much memory.
 func pod(uid string, cpus int, bytes int64) request.Pod {
 	return request.Pod{
-		UID: uid, Namespace: "default", Name: "pod-" + uid, QoS: request.Guaranteed,
-		Containers: []request.Container{{
-			Name: "main", Type: request.App, CPUs: cpus, Equivalent: true, Memory: request.Amounts{{Resource: "memory", Value: bytes}},
-			CPURequest: 1000 * int64(cpus), CPULimit: 1000 * int64(cpus),
-		}},
+		Identity: request.Identity{UID: uid, Namespace: "default", Name: "pod-" + uid}, Ask: request.Ask{
+			QoS: request.Guaranteed,
+			Containers: []request.Container{{
+				Name: "main", Type: request.App, CPUs: cpus, Equivalent: true, Memory: request.Amounts{{Resource: "memory", Value: bytes}},
+				CPURequest: 1000 * int64(cpus), CPULimit: 1000 * int64(cpus),
+			}},
+		},
 	}
 }
 

@@ -69,10 +69,12 @@ func (x *podText) pod(r *reader) request.Pod {
 	r.want(x.UID != "", "pod %s/%s has no UID", x.Namespace, x.Name)
 	r.counts("pod "+x.Name, int64(x.BudgetCPUs), x.BudgetMilli, x.LimitMilli)
 	p := request.Pod{
-		UID: x.UID, Namespace: x.Namespace, Name: x.Name,
-		QoS: request.QoS(r.value(qosNames, x.QoS)), Kind: request.Kind(r.value(kindNames, x.Kind)),
-		BudgetCPUs: x.BudgetCPUs, BudgetMemory: r.amounts(x.BudgetMemory), BudgetCPUMilli: x.BudgetMilli, CPULimit: x.LimitMilli,
-		Estimated: x.Estimated, Priority: x.Priority, Created: x.Created, DevicesUnknown: x.Unknown,
+		Identity: request.Identity{UID: x.UID, Namespace: x.Namespace, Name: x.Name},
+		Ask: request.Ask{
+			QoS: request.QoS(r.value(qosNames, x.QoS)), Kind: request.Kind(r.value(kindNames, x.Kind)),
+			BudgetCPUs: x.BudgetCPUs, BudgetMemory: r.amounts(x.BudgetMemory), BudgetCPUMilli: x.BudgetMilli, CPULimit: x.LimitMilli,
+			Estimated: x.Estimated, DevicesUnknown: x.Unknown,
+		}, Notes: request.Notes{Priority: x.Priority, Created: x.Created},
 	}
 	for i := range x.Stock {
 		stock := request.Stock{Of: x.Stock[i].Of}
@@ -88,8 +90,8 @@ func (x *podText) pod(r *reader) request.Pod {
 		p.Containers = append(p.Containers, request.Container{
 			Name: c.Name, Type: request.ContainerType(r.value(typeNames, c.Type)), CPUs: c.CPUs,
 			Sharing: request.Sharing(r.value(sharesNames, c.Shares)), Memory: r.amounts(c.Memory), Equivalent: c.Equivalent,
-			HugePages: c.HugePages, Devices: r.amounts(c.Devices), CPURequest: c.RequestMilli, CPULimit: c.LimitMilli,
-			MemoryRequest: r.amounts(c.MemoryRequest), MemoryLimit: r.amounts(c.MemoryLimit), Claims: c.Claims, Given: r.given(c.Given),
+			HugePages: c.HugePages, Devices: r.amounts(c.Devices), CPURequest: c.RequestMilli, CPULimit: c.LimitMilli, Given: r.given(c.Given),
+			ContainerNotes: request.ContainerNotes{MemoryRequest: r.amounts(c.MemoryRequest), MemoryLimit: r.amounts(c.MemoryLimit), Claims: c.Claims},
 		})
 	}
 	return p

@@ -23,24 +23,28 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 123, time.UTC)
 // example has everything that a journal can have.
 func example() journal.Journal {
 	pod := request.Pod{
-		UID: "4cdf", Namespace: "prod", Name: "db", QoS: request.Guaranteed, Kind: request.PodLevel,
-		BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6500, BudgetMemory: request.Amounts{{Resource: "hugepages-2Mi", Value: 8 << 20}, {Resource: "memory", Value: 4 << 30}},
-		Estimated: true, DevicesUnknown: "no answer", Priority: -7, Created: 1_700_000_000, Moves: request.MoveMemory,
-		Containers: []request.Container{
-			{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
-			{
-				Name: "main <&>", Type: request.App, CPUs: 4, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi", "hugepages-1Gi"},
-				Memory: request.Amounts{{Resource: "hugepages-2Mi", Value: 0}, {Resource: "memory", Value: 3}}, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 2}},
-				CPURequest: 4000, CPULimit: 4000,
-				MemoryRequest: request.Amounts{{Resource: "memory", Value: 1}}, MemoryLimit: request.Amounts{{Resource: "memory", Value: 2}},
-				Claims: []string{"train"},
-				Given: []request.Given{
-					{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(1)},
-					{Resource: "example.com/fpga", Name: "f"},
+		Identity: request.Identity{UID: "4cdf", Namespace: "prod", Name: "db"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel,
+			BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6500, BudgetMemory: request.Amounts{{Resource: "hugepages-2Mi", Value: 8 << 20}, {Resource: "memory", Value: 4 << 30}},
+			Estimated: true, DevicesUnknown: "no answer",
+			Containers: []request.Container{
+				{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
+				{
+					Name: "main <&>", Type: request.App, CPUs: 4, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi", "hugepages-1Gi"},
+					Memory: request.Amounts{{Resource: "hugepages-2Mi", Value: 0}, {Resource: "memory", Value: 3}}, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 2}},
+					CPURequest: 4000, CPULimit: 4000,
+					Given: []request.Given{
+						{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(1)},
+						{Resource: "example.com/fpga", Name: "f"},
+					},
+					ContainerNotes: request.ContainerNotes{
+						MemoryRequest: request.Amounts{{Resource: "memory", Value: 1}}, MemoryLimit: request.Amounts{{Resource: "memory", Value: 2}},
+						Claims: []string{"train"},
+					},
 				},
 			},
-		},
-		Stock: []request.Stock{{Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(0, 63), Devices: 2}}}},
+			Stock: []request.Stock{{Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(0, 63), Devices: 2}}}},
+		}, Notes: request.Notes{Priority: -7, Created: 1_700_000_000, Moves: request.MoveMemory},
 	}
 	rejection := &node.Rejection{
 		Reason: node.TopologyAffinityError, Rule: "R-HINT-62", Container: "main", Resource: "memory", Wanted: 4 << 30, Detail: "too much",
@@ -56,7 +60,7 @@ func example() journal.Journal {
 	return journal.Journal{
 		Rejections: []journal.Rejection{
 			{Number: 3, Pod: pod, Revision: 9, Rejection: rejection, First: noon, Last: noon.Add(time.Hour), Times: 2},
-			{Number: 8, Pod: request.Pod{UID: "5", Namespace: "n", Name: "m"}, Error: "no space left on device", First: noon, Last: noon, Times: 1},
+			{Number: 8, Pod: request.Pod{Identity: request.Identity{UID: "5", Namespace: "n", Name: "m"}}, Error: "no space left on device", First: noon, Last: noon, Times: 1},
 		},
 		Admissions: []journal.Admission{{UID: "1", At: noon, Revision: 1}, {UID: "2", At: noon.Add(time.Minute), Revision: 7}},
 	}
@@ -92,7 +96,7 @@ func decode(t interface {
 func full(t *testing.T, path string, values []reflect.Value) {
 	t.Helper()
 	first := values[0]
-	if strings.HasSuffix(path, ".Pod.ResourceClaims") || strings.HasSuffix(path, ".FractionalMemory") {
+	if strings.HasSuffix(path, ".Notes.ResourceClaims") || strings.HasSuffix(path, ".FractionalMemory") {
 		return // They explain no decision of Paddock.
 	}
 	if !slices.ContainsFunc(values, func(v reflect.Value) bool { return !v.IsZero() }) {
@@ -155,21 +159,21 @@ func TestNames(t *testing.T) {
 		all = append(all, journal.Rejection{Number: len(all) + 1, Pod: p, Error: "e", First: noon, Last: noon, Times: 1})
 	}
 	for _, q := range []request.QoS{request.BestEffort, request.Burstable, request.Guaranteed} {
-		add(request.Pod{QoS: q})
+		add(request.Pod{Ask: request.Ask{QoS: q}})
 	}
 	for _, k := range []request.Kind{request.Plain, request.PodLevel, request.Unmanaged} {
-		add(request.Pod{Kind: k})
+		add(request.Pod{Ask: request.Ask{Kind: k}})
 	}
 	for _, l := range []request.ContainerType{request.Init, request.Sidecar, request.App} {
-		add(request.Pod{Containers: []request.Container{{Type: l}}})
+		add(request.Pod{Ask: request.Ask{Containers: []request.Container{{Type: l}}}})
 	}
 	for s := request.NotShared; s <= request.Estimated; s++ {
-		add(request.Pod{Containers: []request.Container{{Sharing: s}}})
+		add(request.Pod{Ask: request.Ask{Containers: []request.Container{{Sharing: s}}}})
 	}
 	if diff := cmp.Diff(all, decode(t, encode(t, journal.Journal{Rejections: all})).Rejections); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := journal.Encode(journal.Journal{Rejections: []journal.Rejection{{Pod: request.Pod{QoS: 9}}}}); err == nil {
+	if _, err := journal.Encode(journal.Journal{Rejections: []journal.Rejection{{Pod: request.Pod{Ask: request.Ask{QoS: 9}}}}}); err == nil {
 		t.Error("a value without a name was written")
 	}
 }
@@ -218,7 +222,7 @@ func TestBounds(t *testing.T) {
 		for i := range rapid.IntRange(0, 2*journal.MaxRejections).Draw(t, "rejections") {
 			detail := strings.Repeat("x", rapid.SampledFrom([]int{1, 1, 1, 1000, large}).Draw(t, "bytes"))
 			j.Rejections = append(j.Rejections, journal.Rejection{
-				Number: 1 + 2*i, Pod: request.Pod{UID: fmt.Sprint(i)}, First: noon, Last: noon, Times: 1, Rejection: &node.Rejection{Detail: detail},
+				Number: 1 + 2*i, Pod: request.Pod{Identity: request.Identity{UID: fmt.Sprint(i)}}, First: noon, Last: noon, Times: 1, Rejection: &node.Rejection{Detail: detail},
 			})
 		}
 		name := strings.Repeat("u", rapid.SampledFrom([]int{1, 36, 1000}).Draw(t, "name"))

@@ -155,7 +155,7 @@ func TestDevicesAndGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := s.Plan(request.Pod{UID: "u", Namespace: "a", Name: "b", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}}).Grant
+	g := s.Plan(request.Pod{Identity: request.Identity{UID: "u", Namespace: "a", Name: "b"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}}}).Grant
 	published, err := objects.Grant(g)
 	if err != nil {
 		t.Fatal(err)

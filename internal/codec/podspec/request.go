@@ -41,11 +41,15 @@ func makeRequest(pod *v1.Pod, g Gates) (request.Pod, error) {
 		return request.Pod{}, err
 	}
 	out := request.Pod{
-		UID:       UID(pod),
-		Namespace: pod.Namespace,
-		Name:      pod.Name,
-		QoS:       qos,
-		Kind:      request.Unmanaged,
+		Identity: request.Identity{
+			UID:       UID(pod),
+			Namespace: pod.Namespace,
+			Name:      pod.Name,
+		},
+		Ask: request.Ask{
+			QoS:  qos,
+			Kind: request.Unmanaged,
+		},
 	}
 	switch {
 	case !HasPodLevelResources(pod):

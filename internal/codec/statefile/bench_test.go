@@ -51,8 +51,10 @@ func full(tb testing.TB, pods int) *node.State {
 	}
 	for i := range pods {
 		pod := request.Pod{
-			UID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", i), Namespace: "production", Name: fmt.Sprintf("database-%d-abcde", i),
-			QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 5, BudgetCPUMilli: 5000, CPULimit: 5000, BudgetMemory: memory(4),
+			Identity: request.Identity{UID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", i), Namespace: "production", Name: fmt.Sprintf("database-%d-abcde", i)},
+			Ask: request.Ask{
+				QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 5, BudgetCPUMilli: 5000, CPULimit: 5000, BudgetMemory: memory(4),
+			},
 		}
 		for k, name := range []string{"proxy", "log-shipper", "main", "cache"} {
 			c := request.Container{Name: name, Type: request.App, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 500}

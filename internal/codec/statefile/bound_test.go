@@ -20,8 +20,8 @@ func wild(number int) *rapid.Generator[request.Pod] {
 	return rapid.Custom(func(t *rapid.T) request.Pod {
 		name := rapid.OneOf(rapid.String(), rapid.StringN(0, 500, -1), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 8), func(b []byte) string { return string(b) }))
 		p := request.Pod{
-			UID: fmt.Sprint(number) + name.Draw(t, "uid"), Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name"),
-			Priority: rapid.Int32().Draw(t, "priority"), Created: rapid.Int64Range(0, 1<<62).Draw(t, "created"),
+			Identity: request.Identity{UID: fmt.Sprint(number) + name.Draw(t, "uid"), Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name")},
+			Notes:    request.Notes{Priority: rapid.Int32().Draw(t, "priority"), Created: rapid.Int64Range(0, 1<<62).Draw(t, "created")},
 		}
 		prefix := name.Draw(t, "container")
 		for i := range rapid.IntRange(0, 40).Draw(t, "containers") {
@@ -107,7 +107,7 @@ func TestLargestState(t *testing.T) {
 	s := withDevices(t, hardware(t, 2, 6), podScope())
 	with := func(uid string, length int) *node.State {
 		next, err := s.Apply(s.Plan(request.Pod{
-			UID: uid, Namespace: "default", Name: "big", Containers: []request.Container{{Name: strings.Repeat("x", length), Type: request.App}},
+			Identity: request.Identity{UID: uid, Namespace: "default", Name: "big"}, Ask: request.Ask{Containers: []request.Container{{Name: strings.Repeat("x", length), Type: request.App}}},
 		}))
 		if err != nil {
 			t.Fatal(err)

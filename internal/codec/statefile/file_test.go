@@ -37,28 +37,30 @@ func example(tb testing.TB) *node.State {
 	var err error
 	for _, pod := range []request.Pod{
 		{
-			UID: "33333333-0000-4000-8000-000000000000", Namespace: "prod", Name: "db", QoS: request.Guaranteed, Kind: request.PodLevel,
-			BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6000, BudgetMemory: memory(4).With("hugepages-2Mi", 8<<20), Containers: []request.Container{
-				{Name: "prepare", Type: request.Init, Sharing: request.NotEquivalent, HugePages: []request.Resource{"hugepages-2Mi"}},
-				{Name: "proxy", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
-				{Name: "main", Type: request.App, CPUs: 4, Memory: huge, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi"}, CPURequest: 4000, CPULimit: 4000},
+			Identity: request.Identity{UID: "33333333-0000-4000-8000-000000000000", Namespace: "prod", Name: "db"}, Ask: request.Ask{
+				QoS: request.Guaranteed, Kind: request.PodLevel,
+				BudgetCPUs: 6, BudgetCPUMilli: 6000, CPULimit: 6000, BudgetMemory: memory(4).With("hugepages-2Mi", 8<<20), Containers: []request.Container{
+					{Name: "prepare", Type: request.Init, Sharing: request.NotEquivalent, HugePages: []request.Resource{"hugepages-2Mi"}},
+					{Name: "proxy", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 500, CPULimit: 1500},
+					{Name: "main", Type: request.App, CPUs: 4, Memory: huge, Equivalent: true, HugePages: []request.Resource{"hugepages-2Mi"}, CPURequest: 4000, CPULimit: 4000},
+				},
 			},
 		},
-		{UID: "11111111-0000-4000-8000-000000000000", Namespace: "prod", Name: "worker", QoS: request.Guaranteed, Containers: []request.Container{
+		{Identity: request.Identity{UID: "11111111-0000-4000-8000-000000000000", Namespace: "prod", Name: "worker"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 			{Name: "first", Type: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, CPURequest: 2000, CPULimit: 2000},
 			{Name: "second", Type: request.App, CPUs: 2, Memory: memory(1), Equivalent: true, Given: []request.Given{
 				{Driver: "nic.example.com", Pool: "node", Name: "nic0", Claim: "fast", Nodes: mask.Of(0)},
 				{Resource: "example.com/fpga", Name: "fpga0"},
 			}, Devices: request.Amounts{{Resource: "example.com/gpu", Value: 1}}, CPURequest: 2000, CPULimit: 2000},
-		}, ResourceClaims: []request.Claim{
+		}, Stock: []request.Stock{{Of: "nic.example.com", Places: []request.Place{{Nodes: mask.Of(0), Devices: 2}, {Nodes: mask.Of(0, 1), Devices: 1}}}}}, Notes: request.Notes{ResourceClaims: []request.Claim{
 			{Name: "fast", Uses: []request.ClaimUse{{Container: "second", Request: "nic"}}, Devices: []request.ClaimDevice{
 				{Driver: "nic.example.com", Pool: "node", Name: "nic0", ShareID: "8d5f", Requests: []string{"nic"}, CDI: []string{"example.com/nic=0"}},
 			}},
 			{Name: "unknown", Uses: []request.ClaimUse{{Container: "first"}}},
-		}, Stock: []request.Stock{{Of: "nic.example.com", Places: []request.Place{{Nodes: mask.Of(0), Devices: 2}, {Nodes: mask.Of(0, 1), Devices: 1}}}}},
-		{UID: "22222222-0000-4000-8000-000000000000", Namespace: "kube-system", Name: "agent", QoS: request.Burstable, Containers: []request.Container{
+		}}},
+		{Identity: request.Identity{UID: "22222222-0000-4000-8000-000000000000", Namespace: "kube-system", Name: "agent"}, Ask: request.Ask{QoS: request.Burstable, Containers: []request.Container{
 			{Name: "agent", Type: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
-		}},
+		}}},
 		estimated("44444444-0000-4000-8000-000000000000", 2, 1),
 	} {
 		plan := s.Plan(pod)
@@ -75,9 +77,11 @@ func example(tb testing.TB) *node.State {
 // estimated is a pod of which only the cgroup's numbers are known.
 func estimated(uid string, cpus, gibibytes int64) request.Pod {
 	return request.Pod{
-		UID: uid, Namespace: "prod", Name: "guess", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
-		BudgetCPUs: int(cpus), BudgetCPUMilli: 1000 * cpus, CPULimit: 1000 * cpus, BudgetMemory: memory(gibibytes),
-		Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		Identity: request.Identity{UID: uid, Namespace: "prod", Name: "guess"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
+			BudgetCPUs: int(cpus), BudgetCPUMilli: 1000 * cpus, CPULimit: 1000 * cpus, BudgetMemory: memory(gibibytes),
+			Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		},
 	}
 }
 
@@ -312,7 +316,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 
 func TestStrangeNames(t *testing.T) {
 	for _, name := range []string{"", `"`, `\`, "\x00\n\x1f\x7f", "ü", "\u2028", "{", "[", "<&>", "�", strings.Repeat("x", 1<<16)} {
-		g := &node.Grant{Pod: request.Pod{UID: name, Namespace: name, Name: name, Containers: []request.Container{{Name: name}}}, Containers: make([]node.ContainerGrant, 1)}
+		g := &node.Grant{Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: name, Name: name}, Ask: request.Ask{Containers: []request.Container{{Name: name}}}}, Containers: make([]node.ContainerGrant, 1)}
 		s := example(t)
 		head, err := statefile.NewHead(s.Machine(), s.Policy())
 		if err != nil {
@@ -332,7 +336,7 @@ func TestStrangeNames(t *testing.T) {
 // TestSpelling holds version 1 to how it spells the characters that JSON can spell in several ways.
 func TestSpelling(t *testing.T) {
 	const want = `"name":"\u0000\u0008\u0009\u000a\u000c\u000d\u001f` + "\x7f\u2028\u2029<&>" + `\\\"\\n\\u2028",`
-	g := &node.Grant{Pod: request.Pod{Name: "\x00\b\t\n\f\r\x1f\x7f\u2028\u2029<&>" + `\"\n\u2028`}}
+	g := &node.Grant{Pod: request.Pod{Identity: request.Identity{Name: "\x00\b\t\n\f\r\x1f\x7f\u2028\u2029<&>" + `\"\n\u2028`}}}
 	if b, err := statefile.AppendGrant(nil, g); err != nil || !bytes.Contains(b, []byte(want)) {
 		t.Errorf("%v, wrote %s, want %s", err, b, want)
 	}
@@ -350,27 +354,31 @@ func everyField() (*node.Grant, node.Policy) {
 	amounts := request.Amounts{{Resource: "hugepages-1Gi", Value: 0}, {Resource: "memory", Value: 5}}
 	grant := &node.Grant{
 		Pod: request.Pod{
-			UID: "u", Namespace: "s", Name: "n", QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
-			BudgetCPUMilli: 2, CPULimit: 3, Estimated: true, Priority: -7, Created: 8, Moves: request.MoveMemory, Containers: []request.Container{{
-				Name: "c", Type: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
-				HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
-				Claims: []string{"gpu", "nic"},
-				Given: []request.Given{
-					{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(0, 63)},
-					{Resource: "example.com/fpga", Name: "f"},
-				},
-			}},
-			DevicesUnknown: "no answer",
-			ResourceClaims: []request.Claim{
-				{Name: "later", Uses: []request.ClaimUse{{Container: "c"}}},
-				{Name: "none", Uses: []request.ClaimUse{{Container: "c", Request: "r"}}, Devices: []request.ClaimDevice{}},
-				{Name: "train", Uses: []request.ClaimUse{{Container: "c", Request: "gpu"}}, Devices: []request.ClaimDevice{
-					{Driver: "gpu.example.com", Pool: "p", Name: "gpu0", ShareID: "s", Requests: []string{"gpu/large"}, CDI: []string{"example.com/gpu=0"}},
-					{Driver: "gpu.example.com", Pool: "p", Name: "gpu1", Requests: []string{}},
-					{Driver: "gpu.example.com", Pool: "p", Name: "gpu2"},
+			Identity: request.Identity{UID: "u", Namespace: "s", Name: "n"}, Ask: request.Ask{
+				QoS: request.Guaranteed, Kind: request.Unmanaged, BudgetCPUs: 1, BudgetMemory: amounts,
+				BudgetCPUMilli: 2, CPULimit: 3, Estimated: true, Containers: []request.Container{{
+					Name: "c", Type: request.App, CPUs: 4, Sharing: request.GateOff, Memory: amounts, Equivalent: true,
+					HugePages: []request.Resource{"hugepages-1Gi"}, Devices: request.Amounts{{Resource: "example.com/nic", Value: 2}}, CPURequest: 5, CPULimit: 6,
+					Given: []request.Given{
+						{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "gpu0", Nodes: mask.Of(0, 63)},
+						{Resource: "example.com/fpga", Name: "f"},
+					},
+					ContainerNotes: request.ContainerNotes{Claims: []string{"gpu", "nic"}},
 				}},
+				DevicesUnknown: "no answer",
+				Stock:          []request.Stock{{Of: "example.com/fpga"}, {Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(1), Devices: 3}, {Nodes: mask.Of(0, 63), Devices: 1}}}},
+			}, Notes: request.Notes{
+				Priority: -7, Created: 8, Moves: request.MoveMemory,
+				ResourceClaims: []request.Claim{
+					{Name: "later", Uses: []request.ClaimUse{{Container: "c"}}},
+					{Name: "none", Uses: []request.ClaimUse{{Container: "c", Request: "r"}}, Devices: []request.ClaimDevice{}},
+					{Name: "train", Uses: []request.ClaimUse{{Container: "c", Request: "gpu"}}, Devices: []request.ClaimDevice{
+						{Driver: "gpu.example.com", Pool: "p", Name: "gpu0", ShareID: "s", Requests: []string{"gpu/large"}, CDI: []string{"example.com/gpu=0"}},
+						{Driver: "gpu.example.com", Pool: "p", Name: "gpu1", Requests: []string{}},
+						{Driver: "gpu.example.com", Pool: "p", Name: "gpu2"},
+					}},
+				},
 			},
-			Stock: []request.Stock{{Of: "example.com/fpga"}, {Of: "gpu.example.com", Places: []request.Place{{Nodes: mask.Of(1), Devices: 3}, {Nodes: mask.Of(0, 63), Devices: 1}}}},
 		},
 		Sequence: node.MaxGeneration, Resized: 9, Pool: cpuset.Of(1, 65535), PoolBaseline: cpuset.Of(1), PoolMemory: block,
 		Containers: []node.ContainerGrant{{

@@ -69,11 +69,13 @@ func (x *policyText) policy(r *reader) node.Policy {
 func (x *podText) grant(r *reader) *node.Grant {
 	g := &node.Grant{
 		Pod: request.Pod{
-			UID: x.UID, Namespace: x.Namespace, Name: x.Name, QoS: value(r, qosNames, x.QoS), Kind: value(r, kindNames, x.Kind),
-			BudgetCPUs: x.BudgetCPUs, BudgetMemory: amountsOf(x.BudgetMemory), BudgetCPUMilli: x.BudgetCPUMilli, CPULimit: x.CPULimit,
-			Estimated: x.Estimated, Priority: x.Priority, Created: x.Created, Moves: value(r, consentNames, x.Moves), Stock: r.stock(x.Stock),
-			DevicesUnknown: x.DevicesUnknown, ResourceClaims: claimsOf(x.ResourceClaims),
-			Containers: make([]request.Container, len(x.Containers)),
+			Identity: request.Identity{UID: x.UID, Namespace: x.Namespace, Name: x.Name}, Ask: request.Ask{
+				QoS: value(r, qosNames, x.QoS), Kind: value(r, kindNames, x.Kind),
+				BudgetCPUs: x.BudgetCPUs, BudgetMemory: amountsOf(x.BudgetMemory), BudgetCPUMilli: x.BudgetCPUMilli, CPULimit: x.CPULimit,
+				Estimated: x.Estimated, Stock: r.stock(x.Stock),
+				DevicesUnknown: x.DevicesUnknown,
+				Containers:     make([]request.Container, len(x.Containers)),
+			}, Notes: request.Notes{Priority: x.Priority, Created: x.Created, Moves: value(r, consentNames, x.Moves), ResourceClaims: claimsOf(x.ResourceClaims)},
 		},
 		Sequence: x.Sequence, Resized: x.Resized, Pool: r.cpus(x.Pool), PoolBaseline: r.cpus(x.PoolBaseline), PoolMemory: r.blocks(x.PoolMemory),
 		Containers: make([]node.ContainerGrant, len(x.Containers)),
@@ -83,7 +85,7 @@ func (x *podText) grant(r *reader) *node.Grant {
 		g.Pod.Containers[i] = request.Container{
 			Name: c.Name, Type: value(r, containerTypeNames, c.Type), CPUs: c.Asks.CPUs, Sharing: value(r, sharingNames, c.Asks.Sharing),
 			Memory: amountsOf(c.Asks.Memory), HugePages: c.Asks.HugePages, Devices: amountsOf(c.Asks.Devices), Equivalent: c.Asks.Equivalent,
-			CPURequest: c.Asks.CPURequest, CPULimit: c.Asks.CPULimit, Claims: c.Asks.Claims, Given: r.given(c.Asks.Given),
+			CPURequest: c.Asks.CPURequest, CPULimit: c.Asks.CPULimit, Given: r.given(c.Asks.Given), ContainerNotes: request.ContainerNotes{Claims: c.Asks.Claims},
 		}
 		g.Containers[i] = r.has(&c.Has)
 	}

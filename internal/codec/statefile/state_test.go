@@ -99,8 +99,8 @@ func pods(number int) *rapid.Generator[request.Pod] {
 			return estimated(fmt.Sprintf("uid-%d", number), rapid.Int64Range(0, 3).Draw(t, "cpus"), rapid.Int64Range(1, 2).Draw(t, "memory"))
 		}
 		p := request.Pod{
-			UID: fmt.Sprintf("uid-%d", number), Namespace: "default", Name: fmt.Sprintf("pod-%d", number),
-			QoS: rapid.SampledFrom([]request.QoS{request.Guaranteed, request.Guaranteed, request.Burstable}).Draw(t, "qos"),
+			Identity: request.Identity{UID: fmt.Sprintf("uid-%d", number), Namespace: "default", Name: fmt.Sprintf("pod-%d", number)},
+			Ask:      request.Ask{QoS: rapid.SampledFrom([]request.QoS{request.Guaranteed, request.Guaranteed, request.Burstable}).Draw(t, "qos")},
 		}
 		var cpus, bytes int64
 		for i := range rapid.IntRange(1, 4).Draw(t, "containers") {

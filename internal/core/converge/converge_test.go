@@ -32,8 +32,8 @@ func state(t testing.TB, strict bool, ownCPUs int) *node.State {
 		t.Fatal(err)
 	}
 	for _, pod := range []request.Pod{
-		{UID: "own", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "app", Type: request.App, CPUs: ownCPUs}, {Name: "log", Type: request.App}}},
-		{UID: "other", Name: "other", Containers: []request.Container{{Name: "c", Type: request.App}}},
+		{Identity: request.Identity{UID: "own", Name: "own"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "app", Type: request.App, CPUs: ownCPUs}, {Name: "log", Type: request.App}}}},
+		{Identity: request.Identity{UID: "other", Name: "other"}, Ask: request.Ask{Containers: []request.Container{{Name: "c", Type: request.App}}}},
 	} {
 		plan := s.Plan(pod)
 		if s, err = s.Apply(plan); err != nil || plan.Rejection != nil {
@@ -167,7 +167,7 @@ func text(r converge.Report) string {
 // is found, and one that is not the pod's is not.
 func TestCompareManyContainers(t *testing.T) {
 	s := state(t, false, 1)
-	pod := request.Pod{UID: "many", Name: "many", QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: "many", Name: "many"}, Ask: request.Ask{QoS: request.Guaranteed}}
 	var containers []converge.Observed
 	for i := range 40 {
 		c := request.Container{Name: fmt.Sprintf("c%02d", i), Type: request.App}

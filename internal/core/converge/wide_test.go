@@ -22,7 +22,7 @@ func wide(t testing.TB, n int) (*node.State, []converge.Observed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := request.Pod{UID: "wide", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 3, BudgetCPUMilli: 3000, CPULimit: 3000}
+	pod := request.Pod{Identity: request.Identity{UID: "wide"}, Ask: request.Ask{QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 3, BudgetCPUMilli: 3000, CPULimit: 3000}}
 	var seen []converge.Observed
 	for i := range n {
 		c := request.Container{Name: fmt.Sprintf("c%d", i), Type: request.Sidecar, Sharing: request.NotEquivalent, CPULimit: int64(100 + i)}

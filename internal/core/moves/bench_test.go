@@ -71,11 +71,13 @@ func BenchmarkFind(b *testing.B) {
 
 func guaranteed(name string, cpus int, consent request.Consent) request.Pod {
 	return request.Pod{
-		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Moves: consent,
-		Containers: []request.Container{{
-			Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true,
-			Memory: request.Amounts{{Resource: machine.Memory, Value: int64(cpus) * 256 * mib}},
-		}},
+		Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed,
+			Containers: []request.Container{{
+				Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true,
+				Memory: request.Amounts{{Resource: machine.Memory, Value: int64(cpus) * 256 * mib}},
+			}},
+		}, Notes: request.Notes{Moves: consent},
 	}
 }
 

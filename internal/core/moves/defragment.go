@@ -118,7 +118,7 @@ func (g *gather) probe(s *node.State, cpus int) (*node.Plan, int) {
 	if s.Policy().StaticMemory {
 		c.Memory = request.Amounts{{Resource: machine.Memory, Value: probeMemory}}
 	}
-	p := g.plan(s, request.Pod{UID: "\x00probe", Namespace: "default", Name: "probe", QoS: request.Guaranteed, Containers: []request.Container{c}})
+	p := g.plan(s, request.Pod{Identity: request.Identity{UID: "\x00probe", Namespace: "default", Name: "probe"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{c}}})
 	if p.Rejection != nil {
 		return nil, 0
 	}

@@ -18,9 +18,9 @@ import (
 
 // probe is a pod of so many CPUs, planned; nil if it is not on one NUMA node.
 func probe(s *node.State, cpus int) *node.Plan {
-	pod := request.Pod{UID: "probe", Namespace: "default", Name: "probe", QoS: request.Guaranteed, Containers: []request.Container{{
+	pod := request.Pod{Identity: request.Identity{UID: "probe", Namespace: "default", Name: "probe"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 		Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true,
-	}}}
+	}}}}
 	if s.Policy().StaticMemory {
 		pod.Containers[0].Memory = request.Amounts{{Resource: machine.Memory, Value: mib}}
 	}

@@ -56,7 +56,7 @@ func drawNode(t *rapid.T) *node.State {
 }
 
 func drawPod(t *rapid.T, uid string, most int) request.Pod {
-	pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed}}
 	pod.Moves = max(0, request.MoveMemory-request.Consent(max(0, rapid.IntRange(0, 9).Draw(t, "consent")-7)))
 	container := func(name string, kind request.ContainerType) request.Container {
 		n := rapid.IntRange(1, most).Draw(t, name)

@@ -103,7 +103,7 @@ func virtualFunctions(m *machine.Machine) []device.Device {
 
 // podOf is a Guaranteed pod of n containers: 400 of them, or a half, have a CPU of their own.
 func podOf(kind string, n int) request.Pod {
-	pod := request.Pod{UID: kind, Namespace: "default", Name: kind, QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: kind, Namespace: "default", Name: kind}, Ask: request.Ask{QoS: request.Guaranteed}}
 	if kind == "pool" {
 		pod.Kind, pod.BudgetCPUs, pod.BudgetCPUMilli = request.PodLevel, 500, 500_000
 		pod.BudgetMemory = request.Amounts{{Resource: machine.Memory, Value: 64 * gib}}

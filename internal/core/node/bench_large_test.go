@@ -143,8 +143,10 @@ func residents(m *machine.Machine, fill string) []*node.Grant {
 		}
 		g := &node.Grant{
 			Pod: request.Pod{
-				UID: fmt.Sprintf("resident-%02d", n.ID), Namespace: "default", Name: fmt.Sprintf("resident-%02d", n.ID), QoS: request.Guaranteed,
-				Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus}},
+				Identity: request.Identity{UID: fmt.Sprintf("resident-%02d", n.ID), Namespace: "default", Name: fmt.Sprintf("resident-%02d", n.ID)}, Ask: request.Ask{
+					QoS:        request.Guaranteed,
+					Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus}},
+				},
 			},
 			Sequence: uint64(i + 1), Containers: make([]node.ContainerGrant, 1),
 		}
@@ -170,20 +172,22 @@ func largePods(m *machine.Machine) []request.Pod {
 		name := fmt.Sprintf("tenths-%d", tenths)
 		cpus := max(2, n.Size*tenths/10)
 		pods = append(pods, request.Pod{
-			UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Kind: request.PodLevel,
-			BudgetCPUs: cpus, BudgetCPUMilli: int64(cpus) * 1000,
-			BudgetMemory: request.Amounts{
-				{Resource: "hugepages-1Gi", Value: max(1, described.Memory/16/gib) * gib},
-				{Resource: "hugepages-2Mi", Value: described.Memory / 16 / (2 * mib) * 2 * mib},
-				{Resource: "memory", Value: described.Memory * int64(tenths) / 20},
-			},
-			Containers: []request.Container{
-				{
-					Name: "app", Type: request.App, CPUs: cpus / 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true,
-					HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"},
-					Devices:   request.Amounts{{Resource: "example.com/gpu", Value: int64(max(1, tenths/9))}, {Resource: "example.com/nic", Value: 1}},
+			Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+				QoS: request.Guaranteed, Kind: request.PodLevel,
+				BudgetCPUs: cpus, BudgetCPUMilli: int64(cpus) * 1000,
+				BudgetMemory: request.Amounts{
+					{Resource: "hugepages-1Gi", Value: max(1, described.Memory/16/gib) * gib},
+					{Resource: "hugepages-2Mi", Value: described.Memory / 16 / (2 * mib) * 2 * mib},
+					{Resource: "memory", Value: described.Memory * int64(tenths) / 20},
 				},
-				{Name: "log", Type: request.App, HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"}},
+				Containers: []request.Container{
+					{
+						Name: "app", Type: request.App, CPUs: cpus / 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true,
+						HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"},
+						Devices:   request.Amounts{{Resource: "example.com/gpu", Value: int64(max(1, tenths/9))}, {Resource: "example.com/nic", Value: 1}},
+					},
+					{Name: "log", Type: request.App, HugePages: []string{"hugepages-1Gi", "hugepages-2Mi"}},
+				},
 			},
 		})
 	}

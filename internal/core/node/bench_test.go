@@ -110,13 +110,15 @@ func timingPod(huge bool) request.Pod {
 		budget = budget.With("hugepages-2Mi", gib)
 	}
 	return request.Pod{
-		UID: "pod", Namespace: "default", Name: "pod", QoS: request.Guaranteed, Kind: request.PodLevel,
-		BudgetCPUs: 16, BudgetCPUMilli: 16000, BudgetMemory: budget, CPULimit: 16000,
-		Containers: []request.Container{
-			{Name: "sidecar", Type: request.Sidecar, CPUs: 2, Memory: memory(2 * gib), Equivalent: true},
-			{Name: "init", Type: request.Init},
-			{Name: "app", Type: request.App, CPUs: 8, Memory: memory(8 * gib), Equivalent: true},
-			{Name: "log", Type: request.App},
+		Identity: request.Identity{UID: "pod", Namespace: "default", Name: "pod"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel,
+			BudgetCPUs: 16, BudgetCPUMilli: 16000, BudgetMemory: budget, CPULimit: 16000,
+			Containers: []request.Container{
+				{Name: "sidecar", Type: request.Sidecar, CPUs: 2, Memory: memory(2 * gib), Equivalent: true},
+				{Name: "init", Type: request.Init},
+				{Name: "app", Type: request.App, CPUs: 8, Memory: memory(8 * gib), Equivalent: true},
+				{Name: "log", Type: request.App},
+			},
 		},
 	}
 }
@@ -125,9 +127,11 @@ func timingPod(huge bool) request.Pod {
 func resident(i int) request.Pod {
 	name := fmt.Sprintf("resident-%03d", i)
 	return request.Pod{
-		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Kind: request.PodLevel,
-		BudgetCPUs: 1, BudgetCPUMilli: 1000, BudgetMemory: request.Amounts{{Resource: "memory", Value: 64 * mib}},
-		Containers: []request.Container{{Name: "c", Type: request.App}},
+		Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel,
+			BudgetCPUs: 1, BudgetCPUMilli: 1000, BudgetMemory: request.Amounts{{Resource: "memory", Value: 64 * mib}},
+			Containers: []request.Container{{Name: "c", Type: request.App}},
+		},
 	}
 }
 

@@ -16,7 +16,7 @@ const gpu = "example.com/gpu"
 
 // holder is a grant of devices alone: one container for each container type.
 func holder(name string, containerTypes []request.ContainerType, ids ...[]string) *node.Grant {
-	g := &node.Grant{Pod: request.Pod{UID: name, Namespace: "default", Name: name}}
+	g := &node.Grant{Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}}}
 	for i, containerType := range containerTypes {
 		asks := request.Container{Name: string(rune('a' + i)), Type: containerType}
 		c := node.ContainerGrant{}

@@ -21,9 +21,11 @@ func TestEstimatedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := request.Pod{
-		UID: "u", Namespace: "n", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
-		BudgetCPUs: 2, BudgetCPUMilli: 2000, CPULimit: 2000, BudgetMemory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}},
-		Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		Identity: request.Identity{UID: "u", Namespace: "n", Name: "p"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true,
+			BudgetCPUs: 2, BudgetCPUMilli: 2000, CPULimit: 2000, BudgetMemory: request.Amounts{{Resource: machine.Memory, Value: 1 << 20}},
+			Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		},
 	}
 	for scope, want := range map[node.Scope]string{node.PodScope: "0-1", node.ContainerScope: ""} {
 		policy := node.Policy{

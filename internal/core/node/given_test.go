@@ -87,7 +87,7 @@ func drawGiven(t *rapid.T) *devicesCase {
 }
 
 func drawPlainPod(t *rapid.T, name string, containers int) request.Pod {
-	p := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
+	p := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed}}
 	for i := range containers {
 		p.Containers = append(p.Containers, request.Container{
 			Name: fmt.Sprint("c", i), Type: request.App, CPUs: rapid.IntRange(1, 4).Draw(t, "CPUs"), Equivalent: true,

@@ -72,7 +72,7 @@ func TestDevicesOf(t *testing.T) {
 		{name: "chosen and given", given: []request.Given{at(0)}, chosen: disk, cpus: cpuset.Of(0, 4), want: "{0} near, gone unknown, two near"},
 	} {
 		g := &node.Grant{
-			Pod:        request.Pod{Containers: []request.Container{{Name: "c", Given: c.given}}},
+			Pod:        request.Pod{Ask: request.Ask{Containers: []request.Container{{Name: "c", Given: c.given}}}},
 			Containers: []node.ContainerGrant{{CPUs: c.cpus, MemoryNodes: c.memory, Devices: c.chosen}},
 		}
 		var got []string
@@ -92,7 +92,7 @@ func TestDevicesOf(t *testing.T) {
 
 // TestUnknownDevices: which device, what is not known of it, and what to do.
 func TestUnknownDevices(t *testing.T) {
-	pod := request.Pod{UID: "u", Namespace: "n", Name: "p", QoS: request.Guaranteed, Containers: []request.Container{
+	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "n", Name: "p"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "worker", Type: request.App, CPUs: 2, CPURequest: 2000, Given: []request.Given{
 			{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "g0"},
 			{Driver: "gpu.example.com", Pool: "p", Claim: "train", Name: "g1"},
@@ -100,8 +100,8 @@ func TestUnknownDevices(t *testing.T) {
 			{Resource: "example.com/b", Name: "b0", Nodes: mask.Of(7)},
 			{Resource: "example.com/c", Name: "c0", Nodes: mask.Of(0)},
 		}},
-		{Name: "log", Type: request.App, Devices: request.Amounts{{Resource: "example.com/d", Value: 1}}, Claims: []string{"net"}},
-	}, DevicesUnknown: "socket s: no answer"}
+		{Name: "log", Type: request.App, Devices: request.Amounts{{Resource: "example.com/d", Value: 1}}, ContainerNotes: request.ContainerNotes{Claims: []string{"net"}}},
+	}, DevicesUnknown: "socket s: no answer"}}
 	want := []string{
 		"the devices of example.com/d and claim net (container log) are not known: socket s: no answer. CPUs and memory are not aligned with them. When the cause is gone, create the pod again",
 		"devices g0, g1 of gpu.example.com (container worker, claim train): the NUMA nodes are not known, so CPUs and memory are not aligned with them. " +

@@ -37,7 +37,7 @@ func many(t testing.TB, scope node.Scope) *node.State {
 // mixed draws a Guaranteed pod-level pod that the API server accepts: its limit is at least what
 // its containers ask for at any time.
 func mixed(t *rapid.T) request.Pod {
-	pod := request.Pod{UID: "u", Name: "p", Namespace: "n", QoS: request.Guaranteed, Kind: request.PodLevel}
+	pod := request.Pod{Identity: request.Identity{UID: "u", Name: "p", Namespace: "n"}, Ask: request.Ask{QoS: request.Guaranteed, Kind: request.PodLevel}}
 	var sidecars, most, last int64
 	for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
 		c := request.Container{Name: fmt.Sprint(i), Type: request.ContainerType(rapid.IntRange(0, 2).Draw(t, "type"))}
@@ -213,8 +213,10 @@ func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 		return request.Container{Name: name, Type: request.App, CPUs: 2, CPURequest: 2000, CPULimit: 2000, Equivalent: true}
 	}
 	g := *s.Plan(request.Pod{
-		UID: "u", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, CPULimit: 6000,
-		Containers: []request.Container{exclusive("a"), exclusive("b"), {Name: "log", Type: request.App, Sharing: request.NotEquivalent}},
+		Identity: request.Identity{UID: "u"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, CPULimit: 6000,
+			Containers: []request.Container{exclusive("a"), exclusive("b"), {Name: "log", Type: request.App, Sharing: request.NotEquivalent}},
+		},
 	}).Grant
 	shown := func() string {
 		q := g.Quotas(p)

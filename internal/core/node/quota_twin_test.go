@@ -42,7 +42,7 @@ func wideGrant(t *rapid.T) *node.Grant {
 		exclusive = func() bool { return rapid.IntRange(0, 19).Draw(t, "exclusive one") == 0 }
 		removed = exclusive
 	}
-	g := &node.Grant{Pod: request.Pod{UID: "u", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel}}
+	g := &node.Grant{Pod: request.Pod{Identity: request.Identity{UID: "u", Name: "p"}, Ask: request.Ask{QoS: request.Guaranteed, Kind: request.PodLevel}}}
 	for i := range rapid.IntRange(1, rapid.SampledFrom([]int{6, 15, 60}).Draw(t, "most")).Draw(t, "containers") {
 		c := request.Container{Name: fmt.Sprint(i), Type: request.ContainerType(rapid.IntRange(0, 8).Draw(t, "type") / 4)}
 		if i > 0 && g.Pod.Containers[i-1].Type == request.App {

@@ -52,11 +52,11 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	return p
 }
 
-// sameBut returns pod with what no resize changes: the devices that others chose for it, and what
-// it does not ask for.
+// sameBut returns pod with what no resize changes: the devices that others chose for it, and notes
+// but for the consent to moves.
 func sameBut(pod request.Pod, old *request.Pod) request.Pod {
-	pod.Stock, pod.DevicesUnknown, pod.ResourceClaims = old.Stock, old.DevicesUnknown, old.ResourceClaims
-	pod.Priority, pod.Created = old.Priority, old.Created
+	pod.Stock, pod.DevicesUnknown = old.Stock, old.DevicesUnknown
+	pod.Priority, pod.Created, pod.ResourceClaims = old.Priority, old.Created, old.ResourceClaims
 	pod.Containers = slices.Clone(pod.Containers)
 	for i := range pod.Containers {
 		pod.Containers[i].Claims, pod.Containers[i].Given = old.Containers[i].Claims, old.Containers[i].Given

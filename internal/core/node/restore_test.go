@@ -131,15 +131,19 @@ func grants(t *testing.T, w world) []*node.Grant {
 	}
 	for _, pod := range []request.Pod{
 		{
-			UID: "one", Namespace: "default", Name: "one", QoS: request.Guaranteed,
-			Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 2 * gib}}}},
+			Identity: request.Identity{UID: "one", Namespace: "default", Name: "one"}, Ask: request.Ask{
+				QoS:        request.Guaranteed,
+				Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 2 * gib}}}},
+			},
 		},
 		{
-			UID: "pool", Namespace: "default", Name: "pool", QoS: request.Guaranteed, Kind: request.PodLevel,
-			BudgetCPUs: 4, BudgetCPUMilli: 4000, BudgetMemory: request.Amounts{{Resource: "memory", Value: 6 * gib}},
-			Containers: []request.Container{
-				{Name: "app", Type: request.App, CPUs: 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true},
-				{Name: "log", Type: request.App},
+			Identity: request.Identity{UID: "pool", Namespace: "default", Name: "pool"}, Ask: request.Ask{
+				QoS: request.Guaranteed, Kind: request.PodLevel,
+				BudgetCPUs: 4, BudgetCPUMilli: 4000, BudgetMemory: request.Amounts{{Resource: "memory", Value: 6 * gib}},
+				Containers: []request.Container{
+					{Name: "app", Type: request.App, CPUs: 2, Memory: request.Amounts{{Resource: "memory", Value: gib}}, Equivalent: true},
+					{Name: "log", Type: request.App},
+				},
 			},
 		},
 	} {

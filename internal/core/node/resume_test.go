@@ -42,7 +42,7 @@ func TestLastGeneration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := request.Pod{UID: "late", Namespace: "default", Name: "late", QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1}}}
+	late := request.Pod{Identity: request.Identity{UID: "late", Namespace: "default", Name: "late"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 1}}}}
 	for _, from := range []uint64{node.MaxGeneration - 1, node.MaxGeneration, node.MaxGeneration + 1, 1<<64 - 1} {
 		last := s.Resume(from)
 		if from == node.MaxGeneration-1 {

@@ -48,7 +48,7 @@ func TestRosterFutures(t *testing.T) {
 }
 
 func (f *future) add(uid string) {
-	g := &Grant{Pod: request.Pod{UID: uid}}
+	g := &Grant{Pod: request.Pod{Identity: request.Identity{UID: uid}}}
 	f.roster, f.twin[uid] = f.roster.with(g), g
 }
 
@@ -188,8 +188,10 @@ func futuresNode(t *testing.T) *State {
 // futuresPod has a pool of one CPU.
 func futuresPod(uid string) request.Pod {
 	return request.Pod{
-		UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Kind: request.PodLevel,
-		BudgetCPUs: 1, BudgetCPUMilli: 1000, BudgetMemory: request.Amounts{{Resource: request.Memory, Value: 1 << 20}},
-		Containers: []request.Container{{Name: "c", Type: request.App}},
+		Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel,
+			BudgetCPUs: 1, BudgetCPUMilli: 1000, BudgetMemory: request.Amounts{{Resource: request.Memory, Value: 1 << 20}},
+			Containers: []request.Container{{Name: "c", Type: request.App}},
+		},
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestSlicesPairwise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &node.Grant{Sequence: 1, Pool: cpuset.Of(0, 1, 2, 3, 4, 5)}
-		g.Pod = request.Pod{UID: "u", Namespace: "default", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, BudgetCPUMilli: 6000}
+		g.Pod = request.Pod{Identity: request.Identity{UID: "u", Namespace: "default", Name: "p"}, Ask: request.Ask{QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 6, BudgetCPUMilli: 6000}}
 		for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
 			cpus := cpuset.Of(rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 0, 3, rapid.ID[int]).Draw(t, "cpus")...)
 			c := request.Container{Name: fmt.Sprintf("c%d", i), Type: rapid.SampledFrom([]request.ContainerType{request.Init, request.Sidecar, request.App}).Draw(t, "lane")}

@@ -55,14 +55,6 @@ func (g Given) String() string {
 	return g.Driver + "/" + g.Pool + "/" + g.Name + "@" + g.Nodes.String() + " claim=" + g.Claim
 }
 
-// SameGiven reports whether others chose the same devices for both pods, with what is known of
-// them.
-func (p Pod) SameGiven(q Pod) bool {
-	return (p.DevicesUnknown == "") == (q.DevicesUnknown == "") &&
-		slices.EqualFunc(p.Containers, q.Containers, func(c, d Container) bool { return slices.Equal(c.Given, d.Given) }) &&
-		slices.EqualFunc(p.Stock, q.Stock, func(s, t Stock) bool { return s.Of == t.Of && slices.Equal(s.Places, t.Places) })
-}
-
 // Stock is all devices of one extended resource or driver on the Kubernetes node, whoever has them:
 // what a preferred number of NUMA nodes is computed from (R-DEV-3).
 type Stock struct {

@@ -34,20 +34,3 @@ func TestStockOf(t *testing.T) {
 		t.Errorf("%v, want %v", s, want)
 	}
 }
-
-func TestSameGiven(t *testing.T) {
-	if !full().SameGiven(full()) {
-		t.Error("a pod has not the devices that it has")
-	}
-	for name, change := range map[string]func(p *Pod){
-		"device":     func(p *Pod) { p.Containers[0].Given = nil },
-		"NUMA nodes": func(p *Pod) { p.Containers[0].Given[0].Nodes = 0 },
-		"stock":      func(p *Pod) { p.Stock[0].Places[0].Devices++ },
-		"container":  func(p *Pod) { p.Containers = append(p.Containers, Container{}) },
-	} {
-		p := full()
-		if change(&p); full().SameGiven(p) || p.SameGiven(full()) {
-			t.Errorf("pods that differ in the %s have the same devices", name)
-		}
-	}
-}

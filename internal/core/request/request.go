@@ -4,6 +4,23 @@
 // the question which container qualifies for exclusive CPUs or memory are settled
 // there (docs/rules/demand.md), so that nothing behind this package asks a gate or
 // parses a quantity. A Pod is immutable once made.
+//
+// # The same request
+//
+// A Pod has three parts: its Identity, its Ask, which a node decides by, and Notes, which it does
+// not decide by. Ask.Key is the only definition of "the same request". Its uses differ in whether
+// the devices count that others chose, and whether it has to be the same pod:
+//
+//	Ask.Key            every node answers the same: the classes of a fleet, the questions that a
+//	                   scheduler keeps the answers to, the signature of a pod
+//	Ask.Own            the ask without the devices that others chose
+//	Pod.Equal          Identity and the key of Own: a pod asks for what it has a grant for. So a
+//	                   resize, a move that was planned before, and a grant that is handed over see
+//	                   whether the request changed; devices do not change while a pod runs
+//	Pod.SameQuestion   Identity and Key: a pod that was rejected asks again
+//
+// A digest of Identity and Own is published with a grant (codec/handover). It has a form of its
+// own, which other versions read. A key is for comparing in one process, and its form may change.
 package request
 
 import (
@@ -141,7 +158,8 @@ func (s Sharing) Rule() string {
 	}[s]
 }
 
-// Container is what one container asks for.
+// Container is what one container asks for, with the devices that others chose for it, and notes.
+// All that is not in its notes is in the key of the pod (Ask.Key).
 type Container struct {
 	Name string
 	Type ContainerType
@@ -162,34 +180,49 @@ type Container struct {
 	// Devices are the extended resources of its limits, positive counts only, whether a device
 	// inventory knows them or not (R-HINT-40).
 	Devices Amounts
-	// Claims are the ResourceClaims that the container uses, by their names in the pod, ascending,
-	// each once. What they ask for is not known here. Equal ignores them.
-	Claims []string
-	// Given are the devices that others chose for the container, ascending by Given.Compare, each
-	// once. It does not ask for them: Equal ignores them, see SameGiven.
-	Given []Given
-	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set; for people
-	// and quota, not for placement.
+	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set. The quota depends on
+	// them, the placement does not.
 	CPURequest, CPULimit int64
-	// MemoryRequest and MemoryLimit are memory and huge pages in bytes as a container of a
-	// PodLevel pod states them, pinned or not, positive values only. The API compares them with the
-	// pod-level budget (R-DEM-94 to R-DEM-96), which is all that they are for: no placement
-	// looks at them, Equal does not either, and they are not kept with a grant.
-	MemoryRequest, MemoryLimit Amounts
 	// FractionalMemory: an amount of memory that a kubelet reads has a fraction of a byte, and is
 	// rounded up here. No rule of Paddock looks at it: it is set for a kubelet alone, and is
-	// not kept with a grant. Equal ignores it.
+	// not kept with a grant.
 	FractionalMemory bool
+	// Given are the devices that others chose for the container, ascending by Given.Compare, each
+	// once. It does not ask for them itself.
+	Given []Given
+	ContainerNotes
+}
+
+// ContainerNotes are what is only reported of a container. No decision of a node depends on them.
+type ContainerNotes struct {
+	// Claims are the ResourceClaims that the container uses, by their names in the pod, ascending,
+	// each once. What they ask for is not known here.
+	Claims []string
+	// MemoryRequest and MemoryLimit are memory and huge pages in bytes as a container of a
+	// PodLevel pod states them, pinned or not, positive values only. The API compares them with the
+	// pod-level budget (R-DEM-94 to R-DEM-96), which is all that they are for. They are not kept
+	// with a grant.
+	MemoryRequest, MemoryLimit Amounts
 }
 
 // Exclusive reports whether the container qualifies for CPUs of its own.
 func (c Container) Exclusive() bool { return c.CPUs > 0 }
 
-// Pod is what a pod asks for.
+// Pod is who a pod is, what it asks for, and what is only reported of it.
 type Pod struct {
-	UID, Namespace, Name string
-	QoS                  QoS
-	Kind                 Kind
+	Identity
+	Ask
+	Notes
+}
+
+// Identity is who a pod is. Each pod has another one.
+type Identity struct{ UID, Namespace, Name string }
+
+// Ask is what a node decides by: what the pod asks for, and what is known of the devices that
+// others chose for it. See Key and Own.
+type Ask struct {
+	QoS  QoS
+	Kind Kind
 	// BudgetCPUs and BudgetMemory are the pod-level budget of a PodLevel pod (R-DEM-40,
 	// R-DEM-51): whole CPUs, 0 where the pod-level cpu request is missing or fractional
 	// or the pod is not Guaranteed; bytes per type, positive values only. Zero and nil for
@@ -205,27 +238,30 @@ type Pod struct {
 	// from the numbers of its cgroup, and its containers are not known. The only one in Containers
 	// is AnyContainer, which represents all of them and has nothing of its own.
 	Estimated bool
-	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
-	// first when room is wanted. They ask for nothing.
-	Priority int32
-	Created  int64
-	// Moves is how far the pod's owner lets its containers be moved while they run. It asks for
-	// nothing.
-	Moves Consent
-	// Stock is what the node has of the resources and drivers of given devices, ascending by name.
-	// Without an entry only the pod's own devices count (R-DEV-3). Equal ignores it.
-	Stock []Stock
-	// ResourceClaims are the claims that the containers use, ascending by name. They are there to
-	// be reported: the node does not decide by them. Equal ignores them.
-	ResourceClaims []Claim
-	// DevicesUnknown is why it is not known which devices others chose for the containers; empty:
-	// Given has them all. Equal ignores it.
-	DevicesUnknown string
 	// FractionalMemory is Container.FractionalMemory of the pod-level budget.
 	FractionalMemory bool
 	// Containers are the init containers (standard and sidecars) in spec order, then the
 	// app containers in spec order. Ephemeral containers take no part.
 	Containers []Container
+	// Stock is what the node has of the resources and drivers of given devices, ascending by name.
+	// Without an entry only the pod's own devices count (R-DEV-3).
+	Stock []Stock
+	// DevicesUnknown is why it is not known which devices others chose for the containers; empty:
+	// Given has them all. The reason is for people: only whether there is one decides.
+	DevicesUnknown string
+}
+
+// Notes are what is only reported of a pod, or decides about other pods. What the node decides
+// about the pod itself does not depend on them.
+type Notes struct {
+	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
+	// first when room is wanted.
+	Priority int32
+	Created  int64
+	// Moves is how far the pod's owner lets its containers be moved while they run.
+	Moves Consent
+	// ResourceClaims are the claims that the containers use, ascending by name.
+	ResourceClaims []Claim
 }
 
 // ID is "namespace/name", how people know the pod.
@@ -253,20 +289,4 @@ func (p Pod) Container(name string) (Container, int) {
 // resource or by a ResourceClaim.
 func (p Pod) AsksForDevices() bool {
 	return slices.ContainsFunc(p.Containers, func(c Container) bool { return len(c.Devices) > 0 || len(c.Claims) > 0 })
-}
-
-// Equal reports whether both ask the managers for the same.
-func (p Pod) Equal(q Pod) bool {
-	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name && p.QoS == q.QoS && p.Kind == q.Kind &&
-		p.BudgetCPUs == q.BudgetCPUs && p.BudgetCPUMilli == q.BudgetCPUMilli && p.CPULimit == q.CPULimit &&
-		p.Estimated == q.Estimated && p.Priority == q.Priority && p.Created == q.Created &&
-		slices.Equal(p.BudgetMemory, q.BudgetMemory) && slices.EqualFunc(p.Containers, q.Containers, Container.Equal)
-}
-
-// Equal reports whether both ask the managers for the same.
-func (c Container) Equal(d Container) bool {
-	return c.Name == d.Name && c.Type == d.Type && c.CPUs == d.CPUs && c.Sharing == d.Sharing &&
-		slices.Equal(c.Memory, d.Memory) && c.Equivalent == d.Equivalent && slices.Equal(c.HugePages, d.HugePages) &&
-		slices.Equal(c.Devices, d.Devices) &&
-		c.CPURequest == d.CPURequest && c.CPULimit == d.CPULimit
 }

@@ -2,7 +2,6 @@ package request
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -55,7 +54,7 @@ func TestAmountsFork(t *testing.T) {
 }
 
 func TestContainerIsFoundByName(t *testing.T) {
-	p := Pod{Containers: []Container{{Name: "init"}, {Name: "side", Type: Sidecar}, {Name: "app", Type: App, CPUs: 2}}}
+	p := Pod{Ask: Ask{Containers: []Container{{Name: "init"}, {Name: "side", Type: Sidecar}, {Name: "app", Type: App, CPUs: 2}}}}
 	for i, want := range p.Containers {
 		if got, at := p.Container(want.Name); at != i || got.Name != want.Name || got.Exclusive() != (want.Name == "app") {
 			t.Errorf("%s is %+v at %d", want.Name, got, at)
@@ -68,7 +67,7 @@ func TestContainerIsFoundByName(t *testing.T) {
 
 // TestAnyContainerStandsForAll: of a pod whose request is estimated nobody knows the names.
 func TestAnyContainerStandsForAll(t *testing.T) {
-	p := Pod{Estimated: true, Containers: []Container{{Name: AnyContainer, Sharing: Estimated}}}
+	p := Pod{Ask: Ask{Estimated: true, Containers: []Container{{Name: AnyContainer, Sharing: Estimated}}}}
 	for _, name := range []string{"app", "debugger", AnyContainer} {
 		if got, at := p.Container(name); at != 0 || got.Name != AnyContainer {
 			t.Errorf("%s is %+v at %d", name, got, at)
@@ -77,7 +76,7 @@ func TestAnyContainerStandsForAll(t *testing.T) {
 	if _, at := p.Container(""); at != -1 {
 		t.Errorf("no name is container %d", at)
 	}
-	if _, at := (Pod{Estimated: true}).Container("app"); at != -1 {
+	if _, at := (Pod{Ask: Ask{Estimated: true}}).Container("app"); at != -1 {
 		t.Errorf("of no containers one is found at %d", at)
 	}
 	p.Estimated = false
@@ -105,63 +104,5 @@ func TestNames(t *testing.T) {
 		if !strings.Contains(s.String(), want.text) || s.Rule() != want.rule {
 			t.Errorf("%q (%s), want %q in it (%s)", s, s.Rule(), want.text, want.rule)
 		}
-	}
-}
-
-func full() Pod {
-	return Pod{
-		UID: "u", Namespace: "n", Name: "p", QoS: Guaranteed, Kind: PodLevel, BudgetCPUs: 1, BudgetMemory: Amounts{{"memory", 1}},
-		BudgetCPUMilli: 1, CPULimit: 1, Estimated: true, Priority: 1, Created: 1, Containers: []Container{{
-			Name: "c", Type: App, CPUs: 1, Sharing: GateOff, Memory: Amounts{{"memory", 1}}, Equivalent: true, HugePages: []Resource{"hugepages-2Mi"},
-			Devices:    Amounts{{"example.com/gpu", 1}},
-			CPURequest: 1, CPULimit: 1,
-			MemoryRequest: Amounts{{"memory", 1}}, MemoryLimit: Amounts{{"memory", 1}},
-			Claims: []string{"nic"}, Given: []Given{{Resource: "example.com/gpu", Name: "gpu0", Nodes: 1}},
-			FractionalMemory: true,
-		}},
-		DevicesUnknown: "no answer", Moves: MoveMemory,
-		Stock:          []Stock{{Of: "example.com/gpu", Places: []Place{{Nodes: 1, Devices: 2}}}},
-		ResourceClaims: []Claim{{Name: "p-nic"}}, FractionalMemory: true,
-	}
-}
-
-// declared are the fields that ask the managers for nothing.
-var declared = []string{"Container.MemoryRequest", "Container.MemoryLimit", "Container.Claims", "Container.Given", "Pod.Stock", "Pod.DevicesUnknown", "Pod.ResourceClaims", "Pod.Moves", "Container.FractionalMemory", "Pod.FractionalMemory"}
-
-// TestEqualSeesEveryField empties the fields of a full pod one by one: a field that is new and
-// forgotten in Equal fails here.
-func TestEqualSeesEveryField(t *testing.T) {
-	if !full().Equal(full()) {
-		t.Fatal("a pod is not equal to itself")
-	}
-	empty := func(where string, change func(p *Pod) reflect.Value) {
-		for i := range change(&Pod{Containers: make([]Container, 1)}).NumField() {
-			p := full()
-			field := change(&p).Field(i)
-			name := where + change(&p).Type().Field(i).Name
-			if field.IsZero() {
-				t.Errorf("%s is empty in the full pod: give it a value there", name)
-			}
-			field.SetZero()
-			if want := slices.Contains(declared, name); full().Equal(p) != want || p.Equal(full()) != want {
-				t.Errorf("pods that differ in %s: equal is not %v", name, want)
-			}
-		}
-	}
-	empty("Pod.", func(p *Pod) reflect.Value { return reflect.ValueOf(p).Elem() })
-	empty("Container.", func(p *Pod) reflect.Value { return reflect.ValueOf(p).Elem().Field(containersField()).Index(0) })
-}
-
-func containersField() int {
-	f, _ := reflect.TypeFor[Pod]().FieldByName("Containers")
-	return f.Index[0]
-}
-
-// TestNothingAndEmptyAreTheSame: nil and empty lists mean the same.
-func TestNothingAndEmptyAreTheSame(t *testing.T) {
-	a := Pod{Containers: []Container{{}}}
-	b := Pod{BudgetMemory: Amounts{}, Containers: []Container{{Memory: Amounts{}, HugePages: []Resource{}}}}
-	if !a.Equal(b) {
-		t.Error("a nil and an empty list differ")
 	}
 }

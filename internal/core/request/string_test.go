@@ -4,11 +4,13 @@ import "testing"
 
 func TestPodReadsInOneLine(t *testing.T) {
 	pod := Pod{
-		UID: "u", Namespace: "ns", Name: "a", QoS: Guaranteed, Kind: PodLevel,
-		BudgetCPUs: 3, BudgetMemory: Amounts{{"memory", 5 << 29}}, BudgetCPUMilli: 3000, CPULimit: 3000,
-		Containers: []Container{
-			{Name: "x", Type: App, CPUs: 2, Memory: Amounts{{"memory", 1 << 30}}, Equivalent: true, CPURequest: 2000, CPULimit: 2000},
-			{Name: "y", Type: Sidecar, Sharing: NotEquivalent, HugePages: []Resource{"hugepages-2Mi"}},
+		Identity: Identity{UID: "u", Namespace: "ns", Name: "a"}, Ask: Ask{
+			QoS: Guaranteed, Kind: PodLevel,
+			BudgetCPUs: 3, BudgetMemory: Amounts{{"memory", 5 << 29}}, BudgetCPUMilli: 3000, CPULimit: 3000,
+			Containers: []Container{
+				{Name: "x", Type: App, CPUs: 2, Memory: Amounts{{"memory", 1 << 30}}, Equivalent: true, CPURequest: 2000, CPULimit: 2000},
+				{Name: "y", Type: Sidecar, Sharing: NotEquivalent, HugePages: []Resource{"hugepages-2Mi"}},
+			},
 		},
 	}
 	const want = "ns/a (u) Guaranteed pod-level: budget cpus=3 memory=2560Mi, cpu 3000m/3000m; " +
@@ -18,7 +20,7 @@ func TestPodReadsInOneLine(t *testing.T) {
 	if got := pod.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	estimated := Pod{UID: "u", Namespace: "ns", Name: "b", Estimated: true}
+	estimated := Pod{Identity: Identity{UID: "u", Namespace: "ns", Name: "b"}, Ask: Ask{Estimated: true}}
 	if got, want := estimated.String(), "ns/b (u) BestEffort plain: budget cpus=0 none, cpu 0m/0m, estimated"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -112,7 +112,7 @@ func drawPod(t *rapid.T, i int) request.Pod {
 		return request.Amounts{{Resource: machine.Memory, Value: int64(rapid.IntRange(1, 256).Draw(t, label)) << 10}}
 	}
 	name := rapid.StringMatching(`[a-f0-9]{4}`).Draw(t, "uid")
-	pod := request.Pod{UID: fmt.Sprintf("%s-%d", name, i), Namespace: "default", Name: fmt.Sprintf("p%d", i), QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: fmt.Sprintf("%s-%d", name, i), Namespace: "default", Name: fmt.Sprintf("p%d", i)}, Ask: request.Ask{QoS: request.Guaranteed}}
 	if rapid.Bool().Draw(t, "init container") {
 		pod.Containers = append(pod.Containers, request.Container{Name: "init", Type: request.Init, CPUs: 1, Equivalent: true, Memory: amount("init memory")})
 	}

@@ -25,9 +25,11 @@ func TestEstimatedPodForKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := request.Pod{
-		UID: "u", Namespace: "n", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true, BudgetCPUs: 1, BudgetCPUMilli: 1000,
-		BudgetMemory: request.Amounts{{Resource: machine.Memory, Value: 1 << 10}},
-		Containers:   []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		Identity: request.Identity{UID: "u", Namespace: "n", Name: "p"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel, Estimated: true, BudgetCPUs: 1, BudgetCPUMilli: 1000,
+			BudgetMemory: request.Amounts{{Resource: machine.Memory, Value: 1 << 10}},
+			Containers:   []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		},
 	}
 	if s, err = s.Apply(s.Plan(pod)); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func drawNode(t *rapid.T) *node.State {
 }
 
 func drawPod(t *rapid.T, name string) request.Pod {
-	pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed}}
 	podLevel := rapid.Bool().Draw(t, "pod-level")
 	var cpus int
 	var bytes int64

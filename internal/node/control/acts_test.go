@@ -117,9 +117,8 @@ func (w *world) commandOfNode(name, arg string) {
 //	N+    the same, and one that shares the node's
 //	N*    a pool of N CPUs: a container with one of them, and one that shares the others
 func podOf(uid, form string) request.Pod {
-	pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Moves: request.MoveMemory, Containers: []request.Container{
-		{Name: "app", Type: request.App, Sharing: request.NotEquivalent},
-	}}
+	pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Notes: request.Notes{Moves: request.MoveMemory}}
+	pod.QoS, pod.Containers = request.Burstable, []request.Container{{Name: "app", Type: request.App, Sharing: request.NotEquivalent}}
 	cpus, _ := strconv.Atoi(strings.TrimRight(form, "+*"))
 	if cpus == 0 {
 		return pod

@@ -185,7 +185,7 @@ type Rejection struct {
 // changed; nil: it is decided again. What keeps a place for another pod can end without a change of
 // the state.
 func (l *Loop) repeats(r Rejection, asks request.Pod, now time.Time, e *Engine) error {
-	if r.Err == nil || r.Version != e.Version || !r.Pod.Equal(asks) || !r.Pod.SameGiven(asks) {
+	if r.Err == nil || r.Version != e.Version || !r.Pod.SameQuestion(asks) {
 		return nil
 	}
 	if (l.config.Promises || e.State.Policy().Moves.Pods > 0) && now.Sub(r.At) >= rechecked {

@@ -243,7 +243,7 @@ func drawPod(t *rapid.T, uid string) request.Pod {
 	}
 	initial, app := want("init", 3), want("app", 3)
 	initial.Type = request.Init
-	pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{initial, app}}
+	pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{initial, app}}}
 	pod.ResourceClaims = drawClaims(t)
 	if rapid.IntRange(0, 3).Draw(t, "pool") == 0 {
 		pod.Kind, pod.BudgetCPUs = request.PodLevel, max(initial.CPUs, app.CPUs)+1

@@ -88,8 +88,10 @@ func newEngine(t testing.TB, change ...func(*engine.Config)) (*engine.Engine, *d
 
 func pod(name string, cpus int) request.Pod {
 	return request.Pod{
-		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed,
-		Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus}},
+		Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS:        request.Guaranteed,
+			Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus}},
+		},
 	}
 }
 

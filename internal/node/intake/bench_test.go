@@ -32,9 +32,9 @@ func large(b *testing.B) *node.State {
 }
 
 func pod(uid string, cpus int) request.Pod {
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "main", Type: request.App, CPUs: cpus, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1 << 30}}},
-	}}
+	}}}
 }
 
 // BenchmarkPlan is what the handover adds to a decision: "alone" is the planner, "handed" a pod

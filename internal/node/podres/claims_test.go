@@ -84,7 +84,7 @@ func TestDynamicResources(t *testing.T) {
 		"devices that are not known":      {[]request.Claim{{Name: "later", Uses: []request.ClaimUse{use("a", "")}}}, ""},
 		"claims in the order of the name": {[]request.Claim{training(use("a", "nic")), other(use("a", ""))}, "default/other\n  d/p/x\ndefault/training\n  nic.example.com/node7/nic-0\n"},
 	} {
-		pod := &request.Pod{Namespace: "default", ResourceClaims: request.Ordered(c.claims)}
+		pod := &request.Pod{Identity: request.Identity{Namespace: "default"}, Notes: request.Notes{ResourceClaims: request.Ordered(c.claims)}}
 		if got := dynamicText(dynamicResources(pod, "a")); got != c.want {
 			t.Errorf("%s:\n%swant\n%s", name, got, c.want)
 		}
@@ -157,7 +157,7 @@ func TestDynamicResourcesOfAnyClaims(t *testing.T) {
 			}
 			claims = append(claims, claim)
 		}
-		list := dynamicResources(&request.Pod{ResourceClaims: request.Ordered(claims)}, "c")
+		list := dynamicResources(&request.Pod{Notes: request.Notes{ResourceClaims: request.Ordered(claims)}}, "c")
 		for _, r := range list {
 			seen := map[string]bool{}
 			for _, d := range r.GetClaimResources() {

@@ -76,8 +76,10 @@ func database() request.Pod {
 // dns is a pod without exclusive resources.
 func dns() request.Pod {
 	return request.Pod{
-		UID: "uid-dns", Namespace: "kube-system", Name: "dns", QoS: request.Burstable,
-		Containers: []request.Container{sharing("dns", request.App)},
+		Identity: request.Identity{UID: "uid-dns", Namespace: "kube-system", Name: "dns"}, Ask: request.Ask{
+			QoS:        request.Burstable,
+			Containers: []request.Container{sharing("dns", request.App)},
+		},
 	}
 }
 

@@ -36,9 +36,13 @@ func uid(i int) string { return fmt.Sprint((5*i + 3) % 7) }
 // drawPod has one of three names, so that names occur twice.
 func drawPod(t *rapid.T, i int) request.Pod {
 	pod := request.Pod{
-		UID: uid(i), Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
-		Name: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"), QoS: request.Guaranteed,
-		Kind: rapid.SampledFrom([]request.Kind{request.Plain, request.PodLevel, request.PodLevel}).Draw(t, "kind"),
+		Identity: request.Identity{
+			UID: uid(i), Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
+			Name: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"),
+		}, Ask: request.Ask{
+			QoS:  request.Guaranteed,
+			Kind: rapid.SampledFrom([]request.Kind{request.Plain, request.PodLevel, request.PodLevel}).Draw(t, "kind"),
+		},
 	}
 	budget := 1
 	for k := range rapid.IntRange(1, 4).Draw(t, "containers") {

@@ -140,12 +140,14 @@ func with(c request.Container, devices ...request.Amount) request.Container {
 // podLevel is a Guaranteed pod with a budget.
 func podLevel(name string, cpus int, memory int64, containers ...request.Container) request.Pod {
 	return request.Pod{
-		UID: "uid-" + name, Namespace: "default", Name: name, QoS: request.Guaranteed, Kind: request.PodLevel,
-		BudgetCPUs: cpus, BudgetCPUMilli: int64(cpus) * 1000, BudgetMemory: bytesOf(memory), Containers: containers,
+		Identity: request.Identity{UID: "uid-" + name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel,
+			BudgetCPUs: cpus, BudgetCPUMilli: int64(cpus) * 1000, BudgetMemory: bytesOf(memory), Containers: containers,
+		},
 	}
 }
 
 // plain is a Guaranteed pod without pod-level resources.
 func plain(name string, containers ...request.Container) request.Pod {
-	return request.Pod{UID: "uid-" + name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: containers}
+	return request.Pod{Identity: request.Identity{UID: "uid-" + name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: containers}}
 }

@@ -19,9 +19,9 @@ import (
 )
 
 func pod(uid string, cpus int) request.Pod {
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "app", Type: request.App, CPUs: cpus, Equivalent: true, Memory: request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}},
-	}}
+	}}}
 }
 
 // world is an empty node of eight CPUs on two NUMA nodes.

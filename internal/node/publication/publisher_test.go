@@ -74,7 +74,7 @@ func eight(t *testing.T) *node.State {
 }
 
 func exclusive(uid string, cpus int) request.Pod {
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{{Name: "main", Type: request.App, CPUs: cpus}}}
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "main", Type: request.App, CPUs: cpus}}}}
 }
 
 // round moves the clock, and reports how many writes a round makes.

@@ -192,7 +192,7 @@ func summaryOf(s *node.State, conditions []metav1.Condition) v1alpha1.Summary {
 // largest is how many CPUs the largest pod has that would be admitted now: one container, and as
 // little memory as possible.
 func largest(s *node.State) int {
-	pod := request.Pod{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1}}}}}
+	pod := request.Pod{Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, Equivalent: true, Memory: request.Amounts{{Resource: request.Memory, Value: 1}}}}}}
 	unit := 1
 	if s.Policy().CPU.FullPCPUsOnly {
 		unit = max(1, s.Machine().CPUsPerCore())

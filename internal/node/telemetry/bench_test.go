@@ -10,11 +10,13 @@ import (
 
 func smallPod(name string) request.Pod {
 	return request.Pod{
-		UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 2, BudgetCPUMilli: 2000,
-		BudgetMemory: request.Amounts{{Resource: "memory", Value: 1 << 20}},
-		Containers: []request.Container{
-			{Name: "a", Type: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 1 << 19}}, Equivalent: true},
-			{Name: "b", Type: request.App, Sharing: request.NotEquivalent},
+		Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 2, BudgetCPUMilli: 2000,
+			BudgetMemory: request.Amounts{{Resource: "memory", Value: 1 << 20}},
+			Containers: []request.Container{
+				{Name: "a", Type: request.App, CPUs: 1, Memory: request.Amounts{{Resource: "memory", Value: 1 << 19}}, Equivalent: true},
+				{Name: "b", Type: request.App, Sharing: request.NotEquivalent},
+			},
 		},
 	}
 }

@@ -64,7 +64,7 @@ func TestGaugesAreTheStateAndCountersAddUp(t *testing.T) {
 }
 
 func drawPod(t *rapid.T, name string) request.Pod {
-	p := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed}
+	p := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed}}
 	amount := func(label string, most int) int { return rapid.IntRange(0, most).Draw(t, label) }
 	for i := range rapid.IntRange(1, 3).Draw(t, "containers") {
 		c := request.Container{Name: fmt.Sprintf("c%d", i), Type: request.ContainerType(amount("lane", 2)), CPUs: amount("cpus", 10)}
@@ -207,7 +207,7 @@ func TestScrapingWhileWriting(t *testing.T) {
 	group.Go(func() {
 		for i := range 100 {
 			name := fmt.Sprint(i % 5)
-			pod := request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}}
+			pod := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: 2}}}}
 			if _, err := r.engine.Admit(t.Context(), pod); err != nil {
 				t.Error(err)
 			}

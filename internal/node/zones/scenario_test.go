@@ -60,7 +60,7 @@ func TestFingerprint(t *testing.T) {
 			}
 			for _, pod := range pods {
 				namespace, name, _ := strings.Cut(pod, "/")
-				grants = append(grants, &node.Grant{Pod: request.Pod{Namespace: namespace, Name: name}})
+				grants = append(grants, &node.Grant{Pod: request.Pod{Identity: request.Identity{Namespace: namespace, Name: name}}})
 			}
 			if got := fingerprint(grants); got != want {
 				t.Errorf("%v: %s, want %s", pods, got, want)

@@ -30,8 +30,8 @@ func state(t *testing.T) *node.State {
 		t.Fatal(err)
 	}
 	for _, pod := range []request.Pod{
-		{UID: "own", Name: "own", QoS: request.Guaranteed, Containers: []request.Container{{Name: "init", Type: request.Init, CPUs: 1}, {Name: "app", Type: request.App, CPUs: 1}}},
-		{UID: "other", Name: "other", Containers: []request.Container{{Name: "c", Type: request.App}}},
+		{Identity: request.Identity{UID: "own", Name: "own"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{Name: "init", Type: request.Init, CPUs: 1}, {Name: "app", Type: request.App, CPUs: 1}}}},
+		{Identity: request.Identity{UID: "other", Name: "other"}, Ask: request.Ask{Containers: []request.Container{{Name: "c", Type: request.App}}}},
 	} {
 		if s, err = s.Apply(s.Plan(pod)); err != nil {
 			t.Fatal(err)

@@ -63,9 +63,9 @@ func fleetOf(t *testing.T, n int) *fleetpage.Fleet {
 func pod(id string, cpus int) fleet.Pod {
 	namespace, name, _ := strings.Cut(id, "/")
 	milli := int64(cpus) * 1000
-	return fleet.Pod{Pod: request.Pod{UID: id, Namespace: namespace, Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+	return fleet.Pod{Pod: request.Pod{Identity: request.Identity{UID: id, Namespace: namespace, Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 		Name: "c", Type: request.App, CPUs: cpus, Memory: request.Amounts{{Resource: request.Memory, Value: gib}}, Equivalent: true, CPURequest: milli, CPULimit: milli,
-	}}}, Asks: fleet.Amounts{Milli: milli, Memory: gib, Pods: 1}}
+	}}}}, Asks: fleet.Amounts{Milli: milli, Memory: gib, Pods: 1}}
 }
 
 // request asks the page.

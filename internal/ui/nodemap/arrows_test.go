@@ -31,7 +31,7 @@ func beingMoved(t *testing.T) *node.State {
 		if cpus == 0 {
 			c.Sharing = request.FractionalCPU
 		}
-		return request.Pod{UID: "uid-" + name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{c}}
+		return request.Pod{Identity: request.Identity{UID: "uid-" + name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{c}}}
 	}
 	s = admit(t, s, of("filler", 0, 1900), of("cpus", 2, 256), of("memory", 0, 256), of("stays", 1, 256)).Release("uid-filler")
 	for _, uid := range []string{"uid-cpus", "uid-memory"} {

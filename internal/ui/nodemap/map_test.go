@@ -152,10 +152,12 @@ var hostile = []string{
 func podOf(i, cpus int, name string) request.Pod {
 	memory := request.Amounts{{Resource: machine.Memory, Value: 1 << 20}}
 	return request.Pod{
-		UID: fmt.Sprintf("uid-%03d", i), Namespace: "default", Name: name, QoS: request.Guaranteed,
-		Containers: []request.Container{
-			{Name: name, Type: request.App, CPUs: cpus, Memory: memory, Equivalent: true},
-			{Name: "other", Type: request.App, Sharing: request.FractionalCPU},
+		Identity: request.Identity{UID: fmt.Sprintf("uid-%03d", i), Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS: request.Guaranteed,
+			Containers: []request.Container{
+				{Name: name, Type: request.App, CPUs: cpus, Memory: memory, Equivalent: true},
+				{Name: "other", Type: request.App, Sharing: request.FractionalCPU},
+			},
 		},
 	}
 }

@@ -32,8 +32,10 @@ func TestOfflineCPUsAreMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := request.Pod{
-		UID: "p", Namespace: "default", Name: "p", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000, CPULimit: 4000,
-		Containers: []request.Container{{Name: "own", Type: request.App, CPUs: 2, CPULimit: 2000, Equivalent: true}, {Name: "log", Type: request.App}},
+		Identity: request.Identity{UID: "p", Namespace: "default", Name: "p"}, Ask: request.Ask{
+			QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000, CPULimit: 4000,
+			Containers: []request.Container{{Name: "own", Type: request.App, CPUs: 2, CPULimit: 2000, Equivalent: true}, {Name: "log", Type: request.App}},
+		},
 	}
 	full := admit(t, s, pod)
 	for _, c := range []struct {

@@ -97,8 +97,10 @@ func (r *rig) serve() *httptest.Server {
 
 func pod(name string, cpus int) request.Pod {
 	return request.Pod{
-		UID: "uid-" + name, Namespace: "default", Name: name, QoS: request.Guaranteed,
-		Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus, Equivalent: true}},
+		Identity: request.Identity{UID: "uid-" + name, Namespace: "default", Name: name}, Ask: request.Ask{
+			QoS:        request.Guaranteed,
+			Containers: []request.Container{{Name: "c", Type: request.App, CPUs: cpus, Equivalent: true}},
+		},
 	}
 }
 

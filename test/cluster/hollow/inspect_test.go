@@ -25,7 +25,7 @@ func grant(uid, cpus string, bytes int64) *node.Grant {
 		panic(err)
 	}
 	return &node.Grant{
-		Pod: request.Pod{UID: uid, Namespace: "test", Name: uid, Containers: []request.Container{{Name: "c", Type: request.App, CPUs: set.Len()}}},
+		Pod: request.Pod{Identity: request.Identity{UID: uid, Namespace: "test", Name: uid}, Ask: request.Ask{Containers: []request.Container{{Name: "c", Type: request.App, CPUs: set.Len()}}}},
 		Containers: []node.ContainerGrant{{
 			CPUs: set, MemoryNodes: mask.Of(0), Memory: []memory.Block{{Type: "memory", Size: bytes, Nodes: mask.Of(0)}},
 		}},
@@ -66,9 +66,9 @@ func TestCgroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	bytes := request.Amounts{{Resource: request.Memory, Value: 1 << 30}}
-	s, err := kinds[0].State.Apply(kinds[0].State.Plan(request.Pod{UID: "a", QoS: request.Guaranteed, Containers: []request.Container{
+	s, err := kinds[0].State.Apply(kinds[0].State.Plan(request.Pod{Identity: request.Identity{UID: "a"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "c", Type: request.App, CPURequest: 4000, CPULimit: 4000, CPUs: 4, Memory: bytes},
-	}}))
+	}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 	"github.com/paddock-project/paddock/internal/core/node"
+	"github.com/paddock-project/paddock/internal/core/request"
 )
 
 // Question is a pod as far as answers depend on it: all that nodes are asked but for names. It does
@@ -51,7 +52,7 @@ func (q *Questions) Of(pod fleet.Pod) *Question {
 	if q.byKey == nil || len(q.byKey) >= maxQuestions {
 		q.byKey = map[string]*Question{}
 	}
-	pod.UID, pod.Namespace, pod.Name = "", "", ""
+	pod.Pod = request.Pod{Ask: pod.Ask}
 	known := &Question{pod: pod, key: key}
 	q.byKey[key] = known
 	return known

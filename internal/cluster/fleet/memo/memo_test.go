@@ -41,9 +41,9 @@ func empty(t testing.TB, sizes ...int) *Node {
 // guaranteed is a pod of one container.
 func guaranteed(name string, cpus int, memory int64) fleet.Pod {
 	milli := int64(cpus) * 1000
-	return fleet.Pod{Pod: request.Pod{UID: name, Namespace: "default", Name: name, QoS: request.Guaranteed, Containers: []request.Container{{
+	return fleet.Pod{Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 		Name: "c", Type: request.App, CPUs: cpus, Equivalent: true, CPURequest: milli, CPULimit: milli,
-	}}}, Asks: fleet.Amounts{Milli: milli, Memory: memory, Pods: 1}}
+	}}}}, Asks: fleet.Amounts{Milli: milli, Memory: memory, Pods: 1}}
 }
 
 // TestAnswersAreThoseOfThePlanner asks a node from several goroutines, more questions than it keeps

@@ -89,7 +89,7 @@ func (a *answer) entry(i *item, err error) entry {
 	}
 	if err != nil {
 		return entry{
-			pod: request.Pod{UID: m.UID, Namespace: m.Namespace, Name: m.Name},
+			pod: request.Pod{Identity: request.Identity{UID: m.UID, Namespace: m.Namespace, Name: m.Name}},
 			err: fmt.Errorf("pod %s/%s: %w: %s", m.Namespace, m.Name, ErrUnusablePod, brief(err)),
 		}
 	}

@@ -47,7 +47,7 @@ func BenchmarkAdmission(b *testing.B) {
 // wide is a pod-level pod of that many containers: one exclusive, the others share what is left of
 // the pod's limit. Under every other scope they share the pod's pool.
 func wide(containers int) request.Pod {
-	pod := request.Pod{UID: "wide", Namespace: "default", Name: "wide", QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000, CPULimit: 4000}
+	pod := request.Pod{Identity: request.Identity{UID: "wide", Namespace: "default", Name: "wide"}, Ask: request.Ask{QoS: request.Guaranteed, Kind: request.PodLevel, BudgetCPUs: 4, BudgetCPUMilli: 4000, CPULimit: 4000}}
 	for i := range containers - 1 {
 		c := request.Container{Name: fmt.Sprint("c", i), Type: request.App, Sharing: request.NotEquivalent}
 		if i < containers/2 {

@@ -120,8 +120,10 @@ func (p *Plugin) withDevices(ctx context.Context, pod request.Pod, answers <-cha
 // the pod asks for no CPUs and memory of its own.
 func estimate(sandbox *api.PodSandbox, s *node.State) (request.Pod, error) {
 	pod := request.Pod{
-		UID: sandbox.GetUid(), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(), Estimated: true,
-		Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		Identity: request.Identity{UID: sandbox.GetUid(), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName()}, Ask: request.Ask{
+			Estimated:  true,
+			Containers: []request.Container{{Name: request.AnyContainer, Type: request.App, Sharing: request.Estimated}},
+		},
 	}
 	shown := sandbox.GetLinux().GetPodResources()
 	var err error

@@ -127,16 +127,16 @@ func (b *bench) of(uid string) []string {
 // guaranteed is a pod with an exclusive container app of that many CPUs and a sharing one, log.
 func guaranteed(uid string, cpus int) request.Pod {
 	memory := request.Amounts{{Resource: machine.Memory, Value: 64 << 20}}
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "app", Type: request.App, CPUs: cpus, CPULimit: int64(cpus) * 1000, Memory: memory, Equivalent: true},
 		{Name: "log", Type: request.App, Sharing: request.FractionalCPU, Memory: memory, Equivalent: true},
-	}}
+	}}}
 }
 
 func burstable(uid string) request.Pod {
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Containers: []request.Container{
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Burstable, Containers: []request.Container{
 		{Name: "web", Type: request.App, Sharing: request.QoSNotGuaranteed},
-	}}
+	}}}
 }
 
 // hide makes pods known that the source does not list.

@@ -134,7 +134,7 @@ func (s *stage) goOn() {
 // describe is a pod of "name=CPUs/MiB" words.
 func (s *stage) describe(t *testing.T, uid string, words []string) request.Pod {
 	t.Helper()
-	pod := request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed}
+	pod := request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed}}
 	for _, w := range words {
 		name, amounts, limited := strings.Cut(w, "=")
 		cpus, mib, _ := strings.Cut(amounts, "/")

@@ -221,17 +221,17 @@ func newEngine() *engine.Engine {
 // many, and a sidecar that shares; sharing is a pod without CPUs of its own.
 func exclusive(uid string, cpus int) request.Pod {
 	milli := int64(1000 * cpus)
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Guaranteed, Containers: []request.Container{
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "init", Type: request.Init, CPUs: cpus, CPURequest: milli, CPULimit: milli},
 		{Name: "log", Type: request.Sidecar, Sharing: request.FractionalCPU, CPURequest: 100, CPULimit: 100},
 		{Name: "app", Type: request.App, CPUs: cpus, CPURequest: milli, CPULimit: milli},
-	}}
+	}}}
 }
 
 func sharing(uid string) request.Pod {
-	return request.Pod{UID: uid, Namespace: "default", Name: uid, QoS: request.Burstable, Containers: []request.Container{
+	return request.Pod{Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{QoS: request.Burstable, Containers: []request.Container{
 		{Name: "web", Type: request.App, Sharing: request.QoSNotGuaranteed, CPURequest: 100},
-	}}
+	}}}
 }
 
 func setting(cpus string) converge.Setting {

@@ -1,0 +1,122 @@
+package request
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// Key is a text that two asks share exactly if all fields are equal that a node decides by: it
+// decides the same about both in the same state. It is made from the fields in every call. Empty
+// and nil lists are the same.
+func (a *Ask) Key() string { return string(a.AppendKey(a.room())) }
+
+// room is an empty list with room for most keys.
+func (a *Ask) room() []byte { return make([]byte, 0, 64+128*len(a.Containers)) }
+
+// AppendKey appends the key to b. It has all fields in their order, a mark at the end of each
+// number, and the length before each text and list: so no key is the beginning of another one.
+func (a *Ask) AppendKey(b []byte) []byte { return a.appendGiven(a.appendOwn(b)) }
+
+// Own is the ask without what others know or chose: given devices, their stock, and the notes of
+// containers.
+func (a *Ask) Own() Ask {
+	own := *a
+	own.Stock, own.DevicesUnknown, own.Containers = nil, "", slices.Clone(a.Containers)
+	for i := range own.Containers {
+		own.Containers[i].Given, own.Containers[i].ContainerNotes = nil, ContainerNotes{}
+	}
+	return own
+}
+
+// Equal reports whether p and q are one pod, and ask for the same themselves: the keys of Own are
+// equal.
+func (p Pod) Equal(q Pod) bool {
+	return p.Identity == q.Identity && bytes.Equal(p.appendOwn(p.room()), q.appendOwn(q.room()))
+}
+
+// SameQuestion reports whether p and q are one pod, and the keys are equal: they are Equal, and
+// what is known of the devices that others chose is the same.
+func (p Pod) SameQuestion(q Pod) bool {
+	return p.Identity == q.Identity && bytes.Equal(p.AppendKey(p.room()), q.AppendKey(q.room()))
+}
+
+// appendOwn is the part of the key that Own has.
+func (a *Ask) appendOwn(b []byte) []byte {
+	b = appendInt(appendInt(b, a.QoS), a.Kind)
+	b = a.BudgetMemory.AppendKey(appendInt(b, a.BudgetCPUs))
+	b = appendInt(appendInt(b, a.BudgetCPUMilli), a.CPULimit)
+	b = appendBool(appendBool(b, a.Estimated), a.FractionalMemory)
+	b = appendInt(b, len(a.Containers))
+	for i := range a.Containers {
+		b = a.Containers[i].appendOwn(b)
+	}
+	return b
+}
+
+func (c *Container) appendOwn(b []byte) []byte {
+	b = appendInt(appendText(b, c.Name), c.Type)
+	b = c.Memory.AppendKey(appendInt(appendInt(b, c.CPUs), c.Sharing))
+	b = appendInt(appendBool(b, c.Equivalent), len(c.HugePages))
+	for _, r := range c.HugePages {
+		b = appendText(b, r)
+	}
+	b = c.Devices.AppendKey(b)
+	return appendBool(appendInt(appendInt(b, c.CPURequest), c.CPULimit), c.FractionalMemory)
+}
+
+// appendGiven is the part of the key that is about what others know or chose. The part before has
+// the number of containers.
+func (a *Ask) appendGiven(b []byte) []byte {
+	for i := range a.Containers {
+		given := a.Containers[i].Given
+		b = appendInt(b, len(given))
+		for k := range given {
+			b = given[k].appendKey(b)
+		}
+	}
+	b = appendInt(appendBool(b, a.DevicesUnknown != ""), len(a.Stock))
+	for i := range a.Stock {
+		b = a.Stock[i].appendKey(b)
+	}
+	return b
+}
+
+func (g *Given) appendKey(b []byte) []byte {
+	b = appendText(appendText(b, g.Resource), g.Claim)
+	b = appendText(appendText(b, g.Driver), g.Pool)
+	return appendInt(appendText(b, g.Name), g.Nodes)
+}
+
+func (s *Stock) appendKey(b []byte) []byte {
+	b = appendInt(appendText(b, s.Of), len(s.Places))
+	for _, p := range s.Places {
+		b = appendInt(appendInt(b, p.Nodes), p.Devices)
+	}
+	return b
+}
+
+// AppendKey appends a text to b that is the beginning of no other one: two lists share it exactly
+// if they are equal. Empty and nil are.
+func (a Amounts) AppendKey(b []byte) []byte {
+	b = appendInt(b, len(a))
+	for _, x := range a {
+		b = appendInt(appendText(b, x.Resource), x.Value)
+	}
+	return b
+}
+
+func appendInt[N ~int | ~int64 | ~uint64](b []byte, n N) []byte {
+	return append(strconv.AppendInt(b, int64(n), 10), ' ')
+}
+
+func appendBool(b []byte, is bool) []byte {
+	if is {
+		return append(b, '1')
+	}
+	return append(b, '0')
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(append(strconv.AppendInt(b, int64(len(text)), 10), ':'), text...)
+}
