@@ -31,7 +31,7 @@ func TestOneGuard(t *testing.T) {
 		inside, outside := net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 1)
 		for path, want := range map[string]struct{ inside, outside, everywhere int }{
 			"/healthz": {200, 200, 200}, "/metrics": {200, 200, 200}, "/readyz": {503, 503, 503},
-			"/": {200, 403, 200}, "/api/state": {200, 403, 200}, "/api/refusals": {200, 403, 200}, "/api/explain?pod=default/db": {200, 403, 200},
+			"/": {200, 403, 200}, "/api/state": {200, 403, 200}, "/api/rejections": {200, 403, 200}, "/api/explain?pod=default/db": {200, 403, 200},
 			"/debug/pprof/": {200, 403, 403}, "/debug/pprof/heap": {200, 403, 403}, "/debug/pprof/cmdline": {200, 403, 403},
 			"/none": {404, 403, 404},
 		} {

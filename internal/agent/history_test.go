@@ -80,7 +80,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		contains(t, "the rejected pod", e.Text(terminal.Style{}, false), "big", "before this agent started", first.First.UTC().Format(time.RFC3339), "this is how it is decided on the node as it is now")
 
 		var list []web.Rejected
-		shows(t, a, "/api/refusals", &list)
+		shows(t, a, "/api/rejections", &list)
 		if len(list) != 2 || list[0].Rejection == nil || len(list[0].Rejection.Nodes) == 0 || list[0].Explanation == "" {
 			t.Errorf("the page shows %+v", list)
 		}

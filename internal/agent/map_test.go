@@ -14,13 +14,13 @@ func TestMapSeesThePods(t *testing.T) {
 		b.follow(a, "db 2", "large 9")
 		handler := a.web.Handler(t.Context(), a.metrics.Handler(false))
 		for path, want := range map[string]string{
-			"/":             "<title>Paddock</title>",
-			"/api/state":    `"machine":"machine"`,
-			"/api/history":  `"change":"admitted default/db"`,
-			"/api/pods/db":  "admitted default/db",
-			"/api/refusals": `"pod":"default/large"`,
+			"/":               "<title>Paddock</title>",
+			"/api/state":      `"machine":"machine"`,
+			"/api/history":    `"change":"admitted default/db"`,
+			"/api/pods/db":    "admitted default/db",
+			"/api/rejections": `"pod":"default/large"`,
 
-			"/api/explain?pod=default/db":    `"held":true`,
+			"/api/explain?pod=default/db":    `"assigned":true`,
 			"/api/explain?pod=default/large": `"proposals":[{`,
 			"/metrics":                       "paddock_build_info",
 		} {

@@ -23,7 +23,7 @@ type State struct {
 	Version string `json:"version"` // empty for the files about devices
 	Policy  string `json:"policy"`
 	// Valid reports whether the checksum that counts is right.
-	Valid        bool     `json:"checksumHolds"`
+	Valid        bool     `json:"checksumValid"`
 	Checksum     string   `json:"checksum"`
 	DataChecksum string   `json:"dataChecksum,omitempty"`
 	ReadBy       []string `json:"readBy"`
@@ -83,7 +83,7 @@ type Accounting struct {
 	Total          uint64 `json:"total"`
 	SystemReserved uint64 `json:"systemReserved"`
 	Allocatable    uint64 `json:"allocatable"`
-	Reserved       uint64 `json:"held"`
+	Reserved       uint64 `json:"reserved"`
 	Free           uint64 `json:"free"`
 	Assignments    int    `json:"assignments"`
 	Group          []int  `json:"group"`

@@ -58,6 +58,9 @@ func (x *journalText) journal(r *reader) Journal {
 
 func (x *rejectionText) rejection(r *reader) Rejection {
 	r.want(x.Times > 0, "rejection %d happened %d times", x.Number, x.Times)
+	if x.Rejection == nil {
+		x.Rejection = x.Earlier
+	}
 	r.want((x.Rejection == nil) != (x.Error == ""), "rejection %d wants a reason, or an error", x.Number)
 	return Rejection{
 		Number: x.Number, Pod: x.Pod.pod(r), Revision: x.Revision, Rejection: x.Rejection.rejection(r), Error: x.Error,

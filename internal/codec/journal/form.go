@@ -24,7 +24,8 @@ type (
 		Times     int       `json:"times"`
 		Revision  uint64    `json:"revision,omitempty"`
 		Pod       podText   `json:"pod"`
-		Rejection *whyText  `json:"refusal,omitempty"`
+		Rejection *whyText  `json:"rejection,omitempty"`
+		Earlier   *whyText  `json:"refusal,omitempty"` // the same, as it was called before 0.1.0
 		Error     string    `json:"error,omitempty"`
 	}
 	podText struct {

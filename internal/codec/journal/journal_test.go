@@ -207,6 +207,11 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.text)
 		}
 	}
+	for _, old := range []string{good, strings.ReplaceAll(good, `"rejection":{`, `"refusal":{`)} { // As it was called before 0.1.0.
+		if diff := cmp.Diff(example(), decode(t, []byte(old))); diff != "" {
+			t.Error(diff)
+		}
+	}
 	more := strings.NewReplacer(`"times":`, `"later":{"x":[1]},"times":`, `"version":1`, `"version":1,"new":true`).Replace(good)
 	if diff := cmp.Diff(example(), decode(t, []byte(more))); diff != "" {
 		t.Error(diff)

@@ -57,4 +57,8 @@
 // The version is of the form. A form that knows a member more, which may be left out, keeps the
 // version; any other change is a new one. Decode rejects a newer version, and a member that it
 // does not know: what cannot be understood would be lost with the next write.
+//
+// Two names are older than the terms of the documentation: "generation" is the revision of the
+// state, "lane" the type of a container. They stay as long as version 1: an older agent must be
+// able to read what a newer one wrote.
 package statefile

@@ -33,7 +33,7 @@ var (
 		"Pods with CPUs or memory on another NUMA node or socket than one of their devices, by the farthest of them.", "distance")
 	unknownDevices = describe("paddock_unknown_device_pods",
 		"Pods whose devices are unknown, or the NUMA nodes of these devices; CPUs and memory are not aligned with them.")
-	generation = describe("paddock_state_generation", "Revision of the state; it increases with every change.")
+	revision   = describe("paddock_state_revision", "Revision of the state; it increases with every change.")
 	pods       = describe("paddock_pods", "Pods that are admitted.")
 	containers = describe("paddock_containers", "Containers of admitted pods, by the isolation of their CPUs.", "isolation")
 	assigned   = describe("paddock_container_assignments",
@@ -53,7 +53,7 @@ func (g gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sharedMillicores, exclusiveCPUs, exclusiveNUMA, allocatableCPUs, allocatableMemory, freeMemory,
 		offlineCPUs, degradedPods, displacedContainers, remoteDevices, unknownDevices,
-		generation, pods, containers, assigned, unreleased, ready,
+		revision, pods, containers, assigned, unreleased, ready,
 	} {
 		to <- d
 	}
@@ -76,7 +76,7 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	s := snapshot.State
-	set(generation, float64(s.Generation()))
+	set(revision, float64(s.Generation()))
 	set(unreleased, float64(len(snapshot.Unreleased)))
 	collectResources(s, set)
 	collectPods(s, set)

@@ -104,7 +104,7 @@ func (l *ledger) add(p *node.Plan, err error) {
 func checkGauges(t *rapid.T, got map[string]float64, r *rig) {
 	s := r.engine.State()
 	want := map[string]float64{
-		"paddock_state_generation": float64(s.Generation()), "paddock_pods": float64(len(s.Grants())),
+		"paddock_state_revision": float64(s.Generation()), "paddock_pods": float64(len(s.Grants())),
 		"paddock_unreleased_pods":                            float64(len(r.engine.Snapshot().Unreleased)),
 		"kubelet_cpu_manager_exclusive_cpu_allocation_count": 0, "kubelet_cpu_manager_shared_pool_size_millicores": 0,
 		`kubelet_cpu_manager_allocation_per_numa{numa_node="0"}`: 0, `kubelet_cpu_manager_allocation_per_numa{numa_node="1"}`: 0,

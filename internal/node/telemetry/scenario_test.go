@@ -129,7 +129,7 @@ func changes(before, after map[string]float64) []string {
 
 func isGauge(series string) bool {
 	for _, begin := range []string{
-		"kubelet_cpu_manager_shared", "kubelet_cpu_manager_exclusive", "kubelet_cpu_manager_allocation", "paddock_state_generation",
+		"kubelet_cpu_manager_shared", "kubelet_cpu_manager_exclusive", "kubelet_cpu_manager_allocation", "paddock_state_revision",
 		"paddock_state_last", "paddock_state_bytes", "paddock_free", "paddock_allocatable", "paddock_unreleased", "paddock_container",
 	} {
 		if strings.HasPrefix(series, begin) {

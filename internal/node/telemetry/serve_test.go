@@ -69,8 +69,8 @@ func TestWithoutState(t *testing.T) {
 	if got, there := values[`paddock_ready{check="state"}`]; !there || got != 0 {
 		t.Error("paddock_ready does not tell")
 	}
-	if _, there := values["paddock_state_generation"]; there {
-		t.Error("there is a generation of a state that is not there")
+	if _, there := values["paddock_state_revision"]; there {
+		t.Error("there is a revision of a state that is not there")
 	}
 }
 

@@ -38,9 +38,9 @@ func (u Use) ofPod() bool {
 // Map is a node with what is assigned to its pods, to be drawn. It keeps the state that it was made
 // of.
 type Map struct {
-	Name       string `json:"machine"`
-	Policy     string `json:"policy"`
-	Generation uint64 `json:"generation"`
+	Name     string `json:"machine"`
+	Policy   string `json:"policy"`
+	Revision uint64 `json:"revision"`
 	// CPUs ascend by id.
 	CPUs []CPU `json:"cpus"`
 	// Pods are in order of admission.
@@ -66,8 +66,8 @@ type Pod struct {
 	// Workload is the pod's name without what a controller added: the kubelet knows no controllers,
 	// so it is taken from the name.
 	Workload string `json:"workload"`
-	// Since is the generation that admitted it.
-	Since uint64 `json:"sinceGeneration"`
+	// Since is the revision that admitted it.
+	Since uint64 `json:"sinceRevision"`
 	// CPUs and Memory are all that is assigned to it, as a pod or to its containers.
 	CPUs   string           `json:"cpus,omitempty"`
 	Memory []view.PlanBlock `json:"memory,omitempty"`
@@ -103,7 +103,7 @@ const noPod = -1
 // Of makes the map of a state: machine and policy are what people call them. slots, parallel
 // to the grants, are the pods' places in the palette; see NextSlots.
 func Of(name, policy string, s *node.State, slots []int32) Map {
-	m := Map{Name: name, Policy: policy, Generation: s.Generation(), state: s, byID: map[int]int{}, Pods: []Pod{}}
+	m := Map{Name: name, Policy: policy, Revision: s.Generation(), state: s, byID: map[int]int{}, Pods: []Pod{}}
 	for i, g := range s.Grants() {
 		pod := Pod{
 			Slot: int(slots[i]), Since: g.Sequence, CPUs: g.CPUs().String(), Memory: view.SumOf(g.Charged()),

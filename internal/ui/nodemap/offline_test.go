@@ -42,10 +42,10 @@ func TestOfflineCPUsAreMarked(t *testing.T) {
 		offline                      cpuset.Set
 		marked, own, log, quota, tip string
 	}{
-		{cpuset.Set{}, "", "", "", "lifted", "4 CPUs 1-4"},
-		{cpuset.Of(1), "1", "", "", "lifted", "4 CPUs 1-4, CPUs 1 offline"},
+		{cpuset.Set{}, "", "", "", "none", "4 CPUs 1-4"},
+		{cpuset.Of(1), "1", "", "", "none", "4 CPUs 1-4, CPUs 1 offline"},
 		{cpuset.Of(1, 2), "1-2", "3-4", "", "2", "2 CPUs 1-2, offline: runs on 3-4"},
-		{cpuset.Of(3, 4), "3-4", "", "0,5-7", "lifted", "2 CPUs 3-4, offline: runs on 0,5-7"},
+		{cpuset.Of(3, 4), "3-4", "", "0,5-7", "none", "2 CPUs 3-4, offline: runs on 0,5-7"},
 	} {
 		s := full
 		if !c.offline.IsEmpty() {

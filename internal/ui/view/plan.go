@@ -55,7 +55,7 @@ type PlanPod struct {
 	Notes  []string    `json:"notes,omitempty"`
 	// Quirks are the faults by which a kubelet answers otherwise, where its answer was asked for.
 	Quirks    []quirk.Quirk  `json:"quirks,omitempty"`
-	Rejection *PlanRejection `json:"refusal,omitempty"`
+	Rejection *PlanRejection `json:"rejection,omitempty"`
 }
 
 // PlanContainer is what one container gets.
@@ -75,7 +75,7 @@ type PlanContainer struct {
 	// those that others chose, with their NUMA nodes.
 	Devices    map[string][]string `json:"devices,omitempty"`
 	AllDevices []explain.Device    `json:"allDevices,omitempty"`
-	// Quota is "lifted", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
+	// Quota is "none", a number of CPUs, "pod" where it is as large as the pod's limit, or empty.
 	Quota string `json:"quota,omitempty"`
 	// Shares is why the container has no CPUs of its own, and Rule the rule behind it.
 	Shares string `json:"shares,omitempty"`
@@ -187,7 +187,7 @@ func PodOf(p *node.Plan, s *node.State) PlanPod {
 	}
 	out.Quota = milliCPUs(g.Pod.CPULimit)
 	if g.LiftsPodQuota(s.Policy()) {
-		out.Quota = "lifted"
+		out.Quota = "none"
 	}
 	for _, remark := range s.UnknownDevices(g) {
 		if !slices.Contains(out.Notes, remark) {
@@ -268,7 +268,7 @@ func degradedNote(s *node.State, g *node.Grant) string {
 func quota(l node.Limit) string {
 	switch l.Source {
 	case node.NoCFSQuota:
-		return "lifted"
+		return "none"
 	case node.PodLimit:
 		return "pod"
 	case node.NoLimit, node.OwnLimit, node.PodShare:

@@ -98,7 +98,7 @@ func (p Plan) admitted(wide bool) *terminal.Table {
 		}
 		t.Cells(terminal.Strong.Of(pod.Pod), terminal.Faint.Of(kind), terminal.Faint.Of(pool),
 			terminal.Cell{Text: cpuCount(pod.Pool)}, terminal.Cell{Text: cpuText(pod.Pool, wide)}, terminal.Cell{Text: nodesText(pod.NUMANodes, memory.Nodes())},
-			terminal.Cell{Text: blocksText(pod.PoolMemory)}, terminal.Cell{Text: quotaText(pod.Quota)})
+			terminal.Cell{Text: blocksText(pod.PoolMemory)}, terminal.Cell{Text: pod.Quota})
 		for _, c := range pod.Containers {
 			t.Cells(c.cells(wide)...)
 		}
@@ -123,7 +123,7 @@ func (c PlanContainer) cells(wide bool) []terminal.Cell {
 		{Text: set},
 		{Text: nodesText(c.NUMANodes, c.MemoryNUMANodes)},
 		{Text: blocksText(c.Memory)},
-		{Text: quotaText(c.Quota)},
+		{Text: c.Quota},
 		devicesCell(c.AllDevices, wide),
 	}
 	if wide {
@@ -203,14 +203,6 @@ func milliCPUs(milli int64) string {
 		return ""
 	}
 	return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)
-}
-
-// quotaText is a quota for reading: "lifted" is the word of the JSON for no CFS quota.
-func quotaText(quota string) string {
-	if quota == "lifted" {
-		return "none"
-	}
-	return quota
 }
 
 func number(resource string, n int64) string {

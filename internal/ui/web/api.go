@@ -16,8 +16,8 @@ import (
 
 // Moment is an entry of the history for readers.
 type Moment struct {
-	Generation uint64    `json:"generation"`
-	At         time.Time `json:"at"`
+	Revision uint64    `json:"revision"`
+	At       time.Time `json:"at"`
 	// Change describes the difference from the entry before.
 	Change string `json:"change"`
 }
@@ -27,7 +27,7 @@ type History struct {
 	Instance string   `json:"instance"`
 	Moments  []Moment `json:"moments"`
 	// Rejections is the number of all rejections so far.
-	Rejections int `json:"refusals"`
+	Rejections int `json:"rejections"`
 	// Notice is the reason why the map is not in force now.
 	Notice string `json:"notice,omitempty"`
 	// Warning is a problem that the map does not show.
@@ -51,7 +51,7 @@ type Pod struct {
 	Since *time.Time `json:"since,omitempty"`
 	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
 	// that would be made if the pod came to this state now.
-	DecisionUnknown bool   `json:"anew,omitempty"`
+	DecisionUnknown bool   `json:"decisionUnknown,omitempty"`
 	Explanation     string `json:"explanation"`
 }
 
@@ -70,11 +70,11 @@ func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 		fail(rw, http.StatusServiceUnavailable, "there is no state yet")
 		return moment{}, false
 	}
-	text := r.URL.Query().Get("generation")
+	text := r.URL.Query().Get("revision")
 	if text == "" {
 		return last, true
 	}
-	generation, err := strconv.ParseUint(text, 10, 64)
+	revision, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		fail(rw, http.StatusBadRequest, fmt.Sprintf("revision %q is not a number", text))
 		return moment{}, false
@@ -82,10 +82,10 @@ func (w *Web) asked(rw http.ResponseWriter, r *http.Request) (moment, bool) {
 	w.mu.Lock()
 	kept := w.history.kept()
 	w.mu.Unlock()
-	i := after(kept, generation)
-	if i == 0 || kept[i-1].state.Generation() != generation {
+	i := after(kept, revision)
+	if i == 0 || kept[i-1].state.Generation() != revision {
 		fail(rw, http.StatusNotFound, fmt.Sprintf("revision %d is not kept; the history goes from %d to %d",
-			generation, kept[0].state.Generation(), last.state.Generation()))
+			revision, kept[0].state.Generation(), last.state.Generation()))
 		return moment{}, false
 	}
 	return kept[i-1], true
@@ -167,7 +167,7 @@ func documents(kept []moment, from int) []Moment {
 	out := []Moment{}
 	for i := from; i < len(kept); i++ {
 		m := kept[i]
-		entry := Moment{Generation: m.state.Generation(), At: m.at}
+		entry := Moment{Revision: m.state.Generation(), At: m.at}
 		if i > 0 {
 			entry.Change = changeText(kept[i-1].state, m.state)
 		} else {

@@ -35,7 +35,7 @@ func newBrowser(t *testing.T) *browser {
 // shows waits until the page shows the node as it is, and has nothing else to draw.
 func (b *browser) shows(r *rig) {
 	b.t.Helper()
-	b.Await(fmt.Sprintf(`document.getElementById('moment').dataset.generation === '%d' && document.getElementById('picture').getAttribute('aria-busy') === 'false'`,
+	b.Await(fmt.Sprintf(`document.getElementById('moment').dataset.revision === '%d' && document.getElementById('picture').getAttribute('aria-busy') === 'false'`,
 		r.engine.State().Generation()))
 }
 
@@ -81,8 +81,8 @@ func TestPage(t *testing.T) {
 
 	// A rejection comes by itself, with its account.
 	r.admit("large", 9)
-	b.Await(`document.querySelectorAll('#refusals button').length === 1 && document.getElementById('refusals').textContent.includes('default/large')`)
-	b.click("#refusals button")
+	b.Await(`document.querySelectorAll('#rejections button').length === 1 && document.getElementById('rejections').textContent.includes('default/large')`)
+	b.click("#rejections button")
 	b.Await(`[...document.querySelectorAll('#why .proposals li')].some((p) => p.textContent.startsWith('ask for 5 CPUs instead of 9 in container c CPUs on NUMA nodes 0-1'))`)
 	b.picture("page")
 	b.Quiet()
@@ -100,8 +100,8 @@ func TestPageRejection(t *testing.T) {
 	r.admit("other", 9)
 	r.admit(evil, 6)
 	b.Run(chromedp.Navigate(server.URL))
-	b.Await(`document.querySelectorAll('#refusals button').length === 2 && !document.querySelector('.proposals')`)
-	b.Run(chromedp.Evaluate(`document.querySelector('#refusals button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
+	b.Await(`document.querySelectorAll('#rejections button').length === 2 && !document.querySelector('.proposals')`)
+	b.Run(chromedp.Evaluate(`document.querySelector('#rejections button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
 	const status = `(document.querySelector('#why [role=status]') || {textContent: ''}).textContent`
 	b.Await(`document.querySelectorAll('.proposals').length === 1 && /^\d changes would admit it/.test(` + status + `)`)
 	b.Await(`document.activeElement.id === 'why' && document.getElementById('why').textContent.includes('without default/first') && document.getElementById('why').textContent.includes('Tried, in ')`)
@@ -109,8 +109,8 @@ func TestPageRejection(t *testing.T) {
 	b.picture("rejection")
 
 	r.admit(evil, 6)
-	const first = `document.querySelector('#refusals button')`
-	b.Run(chromedp.Evaluate(`document.querySelector('#refusals button').focus()`, nil))
+	const first = `document.querySelector('#rejections button')`
+	b.Run(chromedp.Evaluate(`document.querySelector('#rejections button').focus()`, nil))
 	b.Await(first + `.textContent.includes('(2 times)') && !document.getElementById('why').hidden && document.activeElement === ` + first)
 	b.Await(`document.querySelectorAll('.proposals').length === 1`)
 
@@ -122,7 +122,7 @@ func TestPageRejection(t *testing.T) {
 	r.web.mu.Lock() // As when others have pushed it out, and the page has not heard of it yet.
 	r.web.rejections.list = nil
 	r.web.mu.Unlock()
-	b.Run(chromedp.Evaluate(`document.querySelector('#refusals button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
+	b.Run(chromedp.Evaluate(`document.querySelector('#rejections button').focus()`, nil), chromedp.KeyEvent(kb.Enter))
 	b.Await(status + `.includes('is not kept')`)
 	b.Quiet()
 }
@@ -137,7 +137,7 @@ func TestPageRemedy(t *testing.T) {
 	r.admit("large", 6)
 	b.Run(chromedp.Navigate(server.URL))
 	b.Await(tags + `.includes('A1') && document.querySelectorAll('#pods button').length === 1`) // What comes above moves what is to be clicked.
-	b.click("#refusals button")
+	b.click("#rejections button")
 	b.Await(`document.querySelectorAll('#map .fails').length === 2 && [...document.querySelectorAll('#map .why')].some((w) => w.textContent.includes('free of 6 CPUs'))`)
 	b.picture("marked")
 	b.click(`#why .show[data-proposal="1"]`)
@@ -216,9 +216,9 @@ func TestPageSearchFindsRejected(t *testing.T) {
 	r.admit("large", 9)
 	r.admit("huge", 40)
 	b.Run(chromedp.Navigate(server.URL))
-	b.Await(`document.querySelectorAll('#refusals button').length === 2`)
+	b.Await(`document.querySelectorAll('#rejections button').length === 2`)
 	b.Run(chromedp.SendKeys("#search", "hug", chromedp.ByQuery))
-	b.Await(`document.querySelectorAll('#refusals button').length === 1 && document.getElementById('refusals').textContent.includes('default/huge') && document.getElementById('refusals-count').textContent === '1 of 2'`)
+	b.Await(`document.querySelectorAll('#rejections button').length === 1 && document.getElementById('rejections').textContent.includes('default/huge') && document.getElementById('rejections-count').textContent === '1 of 2'`)
 	b.Await(`document.querySelectorAll('#pods button').length === 0 && document.querySelectorAll('#map .cpu:not(.dim)').length === 0`)
 	b.Quiet()
 }

@@ -30,7 +30,7 @@ type Hello struct {
 // far.
 type Change struct {
 	Moments    []Moment `json:"moments"`
-	Rejections int      `json:"refusals"`
+	Rejections int      `json:"rejections"`
 }
 
 // Notice is an event "notice": the reason why the map is not in force from now on; empty: it is.
@@ -119,7 +119,7 @@ func (w *Web) follow(ctx context.Context, s webui.Stream) {
 
 // position is how far a reader has read.
 type position struct {
-	generation uint64
+	revision   uint64
 	rejections int
 }
 
@@ -134,7 +134,7 @@ func (w *Web) seen() position {
 	defer w.mu.Unlock()
 	p := position{rejections: w.rejections.count}
 	if last := w.history.last(); last.state != nil {
-		p.generation = last.state.Generation()
+		p.revision = last.state.Generation()
 	}
 	return p
 }
@@ -144,9 +144,9 @@ func (w *Web) since(p position) (Change, position) {
 	w.mu.Lock()
 	kept, count := w.history.kept(), w.rejections.count
 	w.mu.Unlock()
-	next := position{p.generation, count}
+	next := position{p.revision, count}
 	if len(kept) > 0 {
-		next.generation = kept[len(kept)-1].state.Generation()
+		next.revision = kept[len(kept)-1].state.Generation()
 	}
-	return Change{documents(kept, after(kept, p.generation)), count}, next
+	return Change{documents(kept, after(kept, p.revision)), count}, next
 }

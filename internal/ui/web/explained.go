@@ -15,21 +15,21 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// Explained is the answer about one pod, to "/api/explain" and to "/api/refusals/{number}":
+// Explained is the answer about one pod, to "/api/explain" and to "/api/rejections/{number}":
 // Standing has its situation, and the rest the decision. For an admitted pod, Answer has its
 // assignments. For a rejected pod, the decision is the one that would be made on the present node,
 // with its remedies. If the present node would admit the pod, it is the decision that rejected it.
 type Explained struct {
 	view.Explanation
-	Assigned bool `json:"held"`
+	Assigned bool `json:"assigned"`
 	// Since is the time of admission; absent if that is not known, or if the pod was not admitted.
-	Since           *time.Time `json:"since,omitempty"`
-	SinceGeneration uint64     `json:"sinceGeneration,omitempty"`
+	Since         *time.Time `json:"since,omitempty"`
+	SinceRevision uint64     `json:"sinceRevision,omitempty"`
 	// DecisionUnknown is true if the decision is not known: then the explanation is of the decision
 	// that would be made if the pod came to the node now.
-	DecisionUnknown bool `json:"anew,omitempty"`
+	DecisionUnknown bool `json:"decisionUnknown,omitempty"`
 	// Rejected is the newest rejection of a pod of that name.
-	Rejected *RejectedWhen `json:"refused,omitempty"`
+	Rejected *RejectedWhen `json:"rejected,omitempty"`
 	// WouldAdmit is true if the present node would admit the rejected pod.
 	WouldAdmit bool `json:"wouldAdmit,omitempty"`
 }
@@ -182,7 +182,7 @@ func (w *Web) admittedOf(m moment, grants []*node.Grant, rejections []rejection)
 			e.Answer.Notes = append(e.Answer.Notes, note)
 		}
 	}
-	out := Explained{Explanation: e, Assigned: true, Since: from.since, SinceGeneration: g.Sequence, DecisionUnknown: !from.decided}
+	out := Explained{Explanation: e, Assigned: true, Since: from.since, SinceRevision: g.Sequence, DecisionUnknown: !from.decided}
 	at := ""
 	if from.since != nil {
 		at = stamp(*from.since) + ", "

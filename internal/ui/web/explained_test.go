@@ -114,7 +114,7 @@ func TestExplainRejected(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}
 	}
-	number := fmt.Sprintf("/api/refusals/%d", e.Rejected.Number)
+	number := fmt.Sprintf("/api/rejections/%d", e.Rejected.Number)
 	if same := read[Explained](r, number); same.Text(terminal.Style{}, true) != e.Text(terminal.Style{}, true) {
 		t.Errorf("%s: %s", number, same.Text(terminal.Style{}, true))
 	}
@@ -192,8 +192,8 @@ func TestExplainUnknown(t *testing.T) {
 		"/api/explain?pod=other/data":                        {http.StatusNotFound, "did you mean default/data, default/database-7f9c?"},
 		"/api/explain?pod=default/x":                         {http.StatusNotFound, `no pod "default/x" is on this node`},
 		"/api/explain?pod=" + url.QueryEscape("x/"+evil+"s"): {http.StatusNotFound, "did you mean default/" + evil},
-		"/api/refusals/x":                                    {http.StatusBadRequest, "is not a number"},
-		"/api/refusals/99":                                   {http.StatusNotFound, "rejection 99 is not kept"},
+		"/api/rejections/x":                                  {http.StatusBadRequest, "is not a number"},
+		"/api/rejections/99":                                 {http.StatusNotFound, "rejection 99 is not kept"},
 	} {
 		answer := r.get(path)
 		var said struct{ Error string }
@@ -215,10 +215,10 @@ func TestRejectionsThatAreNotKept(t *testing.T) {
 	for i := range maxRejections + 1 {
 		r.admit(fmt.Sprintf("l%d", i), 9)
 	}
-	if answer := r.get("/api/refusals/1"); answer.Code != http.StatusNotFound {
+	if answer := r.get("/api/rejections/1"); answer.Code != http.StatusNotFound {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
-	if e := read[Explained](r, "/api/refusals/2"); e.Answer.Pod != "default/l1" {
+	if e := read[Explained](r, "/api/rejections/2"); e.Answer.Pod != "default/l1" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -271,8 +271,8 @@ func TestSlowSearchHoldsUpNothing(t *testing.T) {
 	}()
 	<-began
 	for _, path := range []string{
-		"/", "/api/map.svg", "/api/state", "/api/history", "/api/refusals", "/api/pods/uid-a",
-		"/api/explain?pod=default/a", "/api/explain?pod=default/large", "/api/refusals/2",
+		"/", "/api/map.svg", "/api/state", "/api/history", "/api/rejections", "/api/pods/uid-a",
+		"/api/explain?pod=default/a", "/api/explain?pod=default/large", "/api/rejections/2",
 	} {
 		if status, err := r.ask(t.Context(), path); status != http.StatusOK {
 			t.Errorf("%s: %d %v", path, status, err)
@@ -298,7 +298,7 @@ func TestSearchesEndWithTheAgent(t *testing.T) {
 	served := make(chan *httptest.ResponseRecorder)
 	go func() {
 		recorder := httptest.NewRecorder()
-		h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/api/refusals/1", nil))
+		h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/api/rejections/1", nil))
 		served <- recorder
 	}()
 	<-began
@@ -325,7 +325,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	for i := range maxRejections {
 		go func() {
 			recorder := httptest.NewRecorder()
-			h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("/api/refusals/%d", i+1), nil))
+			h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("/api/rejections/%d", i+1), nil))
 			answers <- recorder
 		}()
 	}

@@ -92,7 +92,7 @@ func TestRejectionKeepsItsAccount(t *testing.T) {
 	want := view.ExplanationOf(before, plan, nil).Text(terminal.Style{}, false)
 	r.release("a")
 	r.fill(100)
-	list := read[[]Rejected](r, "/api/refusals")
+	list := read[[]Rejected](r, "/api/rejections")
 	if len(list) != 1 || list[0].Explanation != want || !strings.Contains(want, "default/a 3") {
 		t.Errorf("got %+v\nwant the explanation\n%s", list, want)
 	}

@@ -28,7 +28,7 @@ type moment struct {
 	bytes int
 }
 
-// history are the last states, ascending by generation.
+// history are the last states, ascending by revision.
 type history struct {
 	moments []moment
 	// Moments before first are not kept any more. Readers may have slices of them, so they stay
@@ -88,8 +88,8 @@ func (h *history) kept() []moment {
 }
 
 // after is the position of the first moment of a later revision.
-func after(moments []moment, generation uint64) int {
-	i, _ := slices.BinarySearchFunc(moments, generation, func(m moment, g uint64) int {
+func after(moments []moment, revision uint64) int {
+	i, _ := slices.BinarySearchFunc(moments, revision, func(m moment, g uint64) int {
 		if m.state.Generation() <= g {
 			return -1
 		}

@@ -17,7 +17,7 @@ func (w *Web) Journal() (j journal.Journal, edition uint64) {
 	}
 	for _, n := range w.rejections.list {
 		r := journal.Rejection{
-			Number: n.number, Pod: n.pod, Revision: n.generation, Rejection: n.rejection, First: n.first, Last: n.last, Times: n.times,
+			Number: n.number, Pod: n.pod, Revision: n.revision, Rejection: n.rejection, First: n.first, Last: n.last, Times: n.times,
 		}
 		if n.err != nil {
 			r.Error = n.err.Error()
@@ -52,7 +52,7 @@ func (w *Web) Restore(j journal.Journal, s *node.State) {
 	}
 	for _, r := range j.Rejections {
 		n := rejection{ // It has no base.
-			pod: r.Pod, generation: r.Revision, rejection: r.Rejection, first: r.First, last: r.Last, times: r.Times, number: r.Number,
+			pod: r.Pod, revision: r.Revision, rejection: r.Rejection, first: r.First, last: r.Last, times: r.Times, number: r.Number,
 		}
 		if r.Rejection == nil {
 			n.err = errors.New(r.Error)

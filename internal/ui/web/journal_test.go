@@ -52,7 +52,7 @@ func TestExplainAfterARestart(t *testing.T) {
 	for _, name := range []string{"a", "large", "unlucky"} {
 		then[name] = r.explained("default/" + name)
 	}
-	shown := read[[]Rejected](r, "/api/refusals")
+	shown := read[[]Rejected](r, "/api/rejections")
 	r = r.restart()
 	a := r.explained("default/a")
 	if !a.Assigned || !a.DecisionUnknown || a.Since == nil || !a.Since.Equal(*then["a"].Since) {
@@ -71,7 +71,7 @@ func TestExplainAfterARestart(t *testing.T) {
 	unlucky := r.explained("default/unlucky")
 	unlucky.stands(t, "no space left on device", ", before this agent started")
 
-	again := read[[]Rejected](r, "/api/refusals")
+	again := read[[]Rejected](r, "/api/rejections")
 	if diff := cmp.Diff(shown, again, cmpopts.EquateApproxTime(0), cmpopts.IgnoreFields(Rejected{}, "Explanation")); diff != "" {
 		t.Error(diff)
 	}
@@ -98,7 +98,7 @@ func TestRejectedAgainAfterARestart(t *testing.T) {
 	if large.Rejected.Times != 2 || !large.Rejected.First.Equal(first.First) || large.Rejected.Number != 3 || strings.Contains(strings.Join(large.Standing, "\n"), "before this agent") {
 		t.Errorf("%+v, %q, after %+v", large.Rejected, large.Standing, first)
 	}
-	if text := read[[]Rejected](r, "/api/refusals")[0].Explanation; strings.Contains(text, "restarted") {
+	if text := read[[]Rejected](r, "/api/rejections")[0].Explanation; strings.Contains(text, "restarted") {
 		t.Errorf("the new decision is shown as the one before:\n%s", text)
 	}
 	old.release("a")
@@ -205,7 +205,7 @@ func FuzzRestore(f *testing.F) {
 func (w *Web) serveAll(t *testing.T) {
 	t.Helper()
 	r := &rig{t: t, web: w}
-	for _, path := range []string{"/api/refusals", "/api/history", "/api/pods/uid-a", "/api/explain?pod=default/a"} {
+	for _, path := range []string{"/api/rejections", "/api/history", "/api/pods/uid-a", "/api/explain?pod=default/a"} {
 		if answer := r.get(path); answer.Code != http.StatusOK {
 			t.Fatalf("%s: %d", path, answer.Code)
 		}
@@ -240,7 +240,7 @@ func TestUnknownDevices(t *testing.T) {
 		if diff := cmp.Diff(want, read[Pod](r, "/api/pods/uid-a").Notes); diff != "" {
 			t.Errorf("the page, %s:\n%s", when, diff)
 		}
-		for _, n := range read[[]Rejected](r, "/api/refusals") {
+		for _, n := range read[[]Rejected](r, "/api/rejections") {
 			if !strings.Contains(strings.Join(strings.Fields(n.Explanation), " "), "note "+want[0]) {
 				t.Errorf("the rejection, %s:\n%s", when, n.Explanation)
 			}

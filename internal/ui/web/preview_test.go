@@ -27,19 +27,19 @@ func TestPreview(t *testing.T) {
 		{"1/map.svg?proposal=0", http.StatusOK, `data-pod="uid-large"`},
 		{"1/map.svg?proposal=1&colour=workload&legend=no", http.StatusOK, `data-pod="uid-large"`},
 	} {
-		answer := r.get("/api/refusals/" + c.path)
+		answer := r.get("/api/rejections/" + c.path)
 		if answer.Code != c.code || !strings.Contains(answer.Body.String(), c.want) {
 			t.Errorf("%s: %d, want %d with %q:\n%s", c.path, answer.Code, c.code, c.want, answer.Body)
 		}
 	}
-	if got := strings.Count(r.get("/api/refusals/1/map.svg?proposal=1").Body.String(), `data-pod="uid-first"`); got != 0 {
+	if got := strings.Count(r.get("/api/rejections/1/map.svg?proposal=1").Body.String(), `data-pod="uid-first"`); got != 0 {
 		t.Errorf("without default/first it has %d CPUs", got)
 	}
 	if got := strings.Count(r.get("/api/map.svg").Body.String(), `data-pod="uid-first"`); got != 4 {
 		t.Errorf("after the previews default/first has %d CPUs on the map, want 4", got)
 	}
 	r.release("first")
-	if answer := r.get("/api/refusals/1/map.svg?proposal=now"); strings.Count(answer.Body.String(), `data-pod="uid-large"`) != 6 {
+	if answer := r.get("/api/rejections/1/map.svg?proposal=now"); strings.Count(answer.Body.String(), `data-pod="uid-large"`) != 6 {
 		t.Errorf("now: %d\n%s", answer.Code, answer.Body)
 	}
 }

@@ -21,10 +21,10 @@ const (
 // rejection is a pod that was not admitted, with everything that an explanation needs. Of the other
 // pods it has only the names in the account. A stored rejection never changes.
 type rejection struct {
-	pod        request.Pod
-	generation uint64          // of the state that the decision is based on
-	rejection  *node.Rejection // the reason and the account; nil if err is set
-	err        error           // set if the pod fitted and the state could not be written
+	pod       request.Pod
+	revision  uint64          // of the state that the decision is based on
+	rejection *node.Rejection // the reason and the account; nil if err is set
+	err       error           // set if the pod fitted and the state could not be written
 	// base is the state that the decision is based on, without its grants: planning on it gives the
 	// explanation. It is nil for a decision before a restart.
 	base *node.State
@@ -44,7 +44,7 @@ type rejections struct {
 // add keeps a rejection.
 func (r *rejections) add(d engine.Decision, at time.Time) {
 	n := rejection{
-		pod: d.Plan.Pod, generation: d.Plan.Base, rejection: d.Plan.Rejection, err: d.Err, base: d.Base.Bare(),
+		pod: d.Plan.Pod, revision: d.Plan.Base, rejection: d.Plan.Rejection, err: d.Err, base: d.Base.Bare(),
 		first: at, last: at, times: 1, number: r.count + 1,
 	}
 	n.pod.ResourceClaims = nil // They explain nothing.
@@ -130,17 +130,17 @@ type Rejected struct {
 	Last   time.Time `json:"last"`
 	Times  int       `json:"times"`
 	// Generation is the revision of the state that was asked the last time.
-	Generation uint64 `json:"generation"`
+	Revision uint64 `json:"revision"`
 	// Error is the reason why a pod that fits was not admitted: the state could not be written.
 	Error string `json:"error,omitempty"`
 	// Rejection is the reason with the account, Explanation has the steps of the decision, as text.
-	Rejection   *view.PlanRejection `json:"refusal,omitempty"`
+	Rejection   *view.PlanRejection `json:"rejection,omitempty"`
 	Explanation string              `json:"explanation,omitempty"`
 }
 
 // document is the rejection for readers.
 func (n rejection) document() Rejected {
-	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Generation: n.generation}
+	out := Rejected{Number: n.number, Pod: n.pod.ID(), UID: n.pod.UID, First: n.first, Last: n.last, Times: n.times, Revision: n.revision}
 	if n.err != nil {
 		out.Error = n.err.Error()
 	}

@@ -52,7 +52,7 @@ func TestSlowPictureDelaysNoOtherReader(t *testing.T) {
 			}
 		}
 		for _, path := range []string{
-			"/", "/api/state", "/api/history", "/api/refusals", "/api/pods/uid-a", "/api/explain?pod=default/a", "/api/explain?pod=default/large",
+			"/", "/api/state", "/api/history", "/api/rejections", "/api/pods/uid-a", "/api/explain?pod=default/a", "/api/explain?pod=default/large",
 			"/api/map?form=term", "/api/report", "/api/defragment",
 		} {
 			if w := from(t.Context(), h, path); w.Code != http.StatusOK {
@@ -96,8 +96,8 @@ func TestSlowReadersDelayNobodyElse(t *testing.T) {
 		h := r.web.Handler(t.Context(), http.NotFoundHandler())
 		free, done := make(chan struct{}), make(chan string, 200)
 		paths := []string{
-			"/api/state", "/api/map.svg", "/api/map?form=svg", "/api/refusals", "/api/refusals/1", "/api/pods/uid-a", "/api/explain?pod=default/a",
-			"/api/report", "/api/defragment", "/api/refusals/1/map.svg?proposal=0",
+			"/api/state", "/api/map.svg", "/api/map?form=svg", "/api/rejections", "/api/rejections/1", "/api/pods/uid-a", "/api/explain?pod=default/a",
+			"/api/report", "/api/defragment", "/api/rejections/1/map.svg?proposal=0",
 		}
 		for _, path := range paths {
 			for range 10 {

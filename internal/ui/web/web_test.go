@@ -48,12 +48,12 @@ func TestHistory(t *testing.T) {
 	r.release("a")
 	var got []string
 	for _, m := range read[History](r, "/api/history").Moments {
-		s := read[State](r, fmt.Sprintf("/api/state?generation=%d", m.Generation))
+		s := read[State](r, fmt.Sprintf("/api/state?revision=%d", m.Revision))
 		tags := ""
 		for _, c := range s.CPUs {
 			tags += "[" + c.Tag + "]"
 		}
-		got = append(got, fmt.Sprintf("%d %s %s", m.Generation, tags, m.Change))
+		got = append(got, fmt.Sprintf("%d %s %s", m.Revision, tags, m.Change))
 	}
 	want := []string{
 		"0 [][][][][][][][] the first state that was seen, with 0 pods",
@@ -72,13 +72,13 @@ func TestHistoryIsBounded(t *testing.T) {
 	r.fill(Kept + 100)
 	moments := read[History](r, "/api/history").Moments
 	last := uint64(2 * (Kept + 100))
-	if n := len(moments); n != Kept || moments[n-1].Generation != last || moments[0].Generation != last-Kept+1 {
-		t.Errorf("%d moments from %d to %d", n, moments[0].Generation, moments[n-1].Generation)
+	if n := len(moments); n != Kept || moments[n-1].Revision != last || moments[0].Revision != last-Kept+1 {
+		t.Errorf("%d moments from %d to %d", n, moments[0].Revision, moments[n-1].Revision)
 	}
 	if n := len(r.web.history.moments); n > 2*Kept {
 		t.Errorf("%d states are held", n)
 	}
-	if answer := r.get("/api/state?generation=7"); answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "the history goes from 1201 to 2200") {
+	if answer := r.get("/api/state?revision=7"); answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "the history goes from 1201 to 2200") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
 }
@@ -98,9 +98,9 @@ func TestPod(t *testing.T) {
 	if p.DecisionUnknown || p.Since == nil || p.Explanation != want || p.CPUs != plan.Grant.CPUs().String() {
 		t.Errorf("got %+v\nwant the explanation\n%s", p, want)
 	}
-	r.fill(Kept / 2) // The generation that admitted it is not kept any more, but why is.
+	r.fill(Kept / 2) // The revision that admitted it is not kept any more, but why is.
 	if p = read[Pod](r, "/api/pods/uid-b"); p.DecisionUnknown || p.Since == nil || p.Explanation != want {
-		t.Errorf("after %d generations: %+v", Kept, p)
+		t.Errorf("after %d revisions: %+v", Kept, p)
 	}
 	if len(r.web.admitted) != 1 {
 		t.Errorf("%d admissions are kept for one pod", len(r.web.admitted))
@@ -124,7 +124,7 @@ func TestRejections(t *testing.T) {
 	r.disk.broken.Store(true)
 	r.admit("unlucky", 1)
 	r.disk.broken.Store(false)
-	list := read[[]Rejected](r, "/api/refusals")
+	list := read[[]Rejected](r, "/api/rejections")
 	if len(list) != 2 || list[0].Pod != "default/unlucky" || !strings.Contains(list[0].Error, "no space left") || list[0].Rejection != nil {
 		t.Fatalf("%+v", list)
 	}
@@ -136,7 +136,7 @@ func TestRejections(t *testing.T) {
 	for i := range 2 * maxRejections {
 		r.admit(fmt.Sprintf("l%d", i), 9)
 	}
-	if n := len(read[[]Rejected](r, "/api/refusals")); n != maxRejections {
+	if n := len(read[[]Rejected](r, "/api/rejections")); n != maxRejections {
 		t.Errorf("%d refusals are kept", n)
 	}
 }
@@ -159,7 +159,7 @@ func TestRule(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	r := newRig(t)
 	h := r.web.Handler(t.Context(), http.HandlerFunc(next))
-	for _, path := range []string{"/", "/page.js", "/pods.js", "/rejections.js", "/text.js", "/page.css", "/map.css", "/api/map.svg", "/api/state", "/api/history", "/api/refusals"} {
+	for _, path := range []string{"/", "/page.js", "/pods.js", "/rejections.js", "/text.js", "/page.css", "/map.css", "/api/map.svg", "/api/state", "/api/history", "/api/rejections"} {
 		answer := r.get(path)
 		policy := answer.Header().Get("Content-Security-Policy")
 		if answer.Code != http.StatusOK || !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
@@ -246,18 +246,18 @@ func TestEvents(t *testing.T) {
 	r.admit("a", 2)
 	r.fill(100)
 	r.admit("large", 9)
-	generation, rejections := uint64(0), 0
-	for generation < 201 || rejections < 1 {
+	revision, rejections := uint64(0), 0
+	for revision < 201 || rejections < 1 {
 		name, data = e.next()
 		var change Change
 		if err := json.Unmarshal([]byte(data), &change); err != nil || name != "change" {
 			t.Fatalf("%s %s %v", name, data, err)
 		}
 		for _, m := range change.Moments {
-			if m.Generation != generation+1 {
-				t.Fatalf("generation %d after %d", m.Generation, generation)
+			if m.Revision != revision+1 {
+				t.Fatalf("revision %d after %d", m.Revision, revision)
 			}
-			generation = m.Generation
+			revision = m.Revision
 		}
 		rejections = change.Rejections
 	}

@@ -7,7 +7,7 @@ import { listPods, lit, matches, owners } from './pods.js';
 import { askRejections, closeWhy, explainRejection, listRejections, markRejections, newestOf, opened } from './rejections.js';
 
 const shown = {
-  moments: [], at: -1, live: true, state: null, refusals: 0, instance: '', chosen: null, cursor: null,
+  moments: [], at: -1, live: true, state: null, rejections: 0, instance: '', chosen: null, cursor: null,
   marks: {}, preview: null, legend: null, // legend is what the reader chose, null for nothing
 };
 // crowded is how many pods are too many for a legend that is open from the start.
@@ -156,10 +156,10 @@ function podParts(p) {
     element('dl', {}, ...row('UID', p.uid), ...row('QoS', p.qos), ...row('Request', p.estimated ? 'estimated from cgroup numbers' : ''), ...row('CPUs', p.cpus), ...row('Being moved', p.movingTo ? 'from CPUs ' + p.movingFrom + ' to ' + p.movingTo + '; it has both until it is moved' : ''), ...row('Offline', p.offlineCPUs ? p.offlineCPUs + ' of them; the pod is degraded' : ''), ...row('Memory', (p.memory || []).map((b) => bytes(b.bytes) + ' ' + b.type + ' on NUMA ' + b.numaNodes.join(', ')).join('; ')),
       ...row('Devices', ...devices), ...row('Remote', p.remote ? 'its CPUs or memory and a device are not near each other: ' + p.remote : ''),
       ...(p.notes || []).filter((n) => !n.startsWith('degraded:')).flatMap((n) => row('Note', n)),
-      ...row('Quota', p.quota === 'lifted' ? 'none' : p.quota), ...(p.since ? row('Since', time(p.since), ', revision ' + p.sinceGeneration) : row('Since', 'not known; revision ' + p.sinceGeneration))),
+      ...row('Quota', p.quota), ...(p.since ? row('Since', time(p.since), ', revision ' + p.sinceRevision) : row('Since', 'not known; revision ' + p.sinceRevision))),
     element('table', {}, element('thead', {}, element('tr', {}, ...['Container', 'Kind', 'Isolation', 'CPUs', 'Memory on'].map((t) => element('th', { scope: 'col' }, t)))), element('tbody', {}, ...containers)),
     element('details', { open: why.open && '', ontoggle: (e) => { why.open = e.target.open; } }, element('summary', {}, 'Why'),
-      p.anew ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod were new:') : null,
+      p.decisionUnknown ? element('p', { class: 'faint' }, 'The agent that is running now did not make the decision. This is what it would decide if the pod were new:') : null,
       element('pre', { tabindex: '0', 'aria-label': 'Explanation' }, p.explanation)),
   ].filter((e) => e);
 }
@@ -204,7 +204,7 @@ function preview(what) {
 
 // query is what of the node is asked for; more are further parameters.
 function query(...more) {
-  if (!shown.live && shown.at >= 0) more.push('generation=' + shown.moments[shown.at].generation);
+  if (!shown.live && shown.at >= 0) more.push('revision=' + shown.moments[shown.at].revision);
   return more.length ? '?' + more.join('&') : '';
 }
 
@@ -214,7 +214,7 @@ const legendShown = () => (shown.legend === null ? pods().length <= crowded : sh
 function picture() {
   const look = ['colour=' + $('group').value];
   if (!legendShown()) look.push('legend=no');
-  if (shown.preview) return 'api/refusals/' + shown.preview.number + '/map.svg?' + [...look, 'proposal=' + shown.preview.proposal].join('&');
+  if (shown.preview) return 'api/rejections/' + shown.preview.number + '/map.svg?' + [...look, 'proposal=' + shown.preview.proposal].join('&');
   return 'api/map.svg' + query(...look);
 }
 
@@ -257,9 +257,9 @@ function tell() {
   $('live').setAttribute('aria-pressed', String(shown.live));
   $('older').disabled = shown.at <= 0;
   $('newer').disabled = shown.at >= shown.moments.length - 1;
-  if (m && $('moment').dataset.generation !== String(m.generation)) {
-    $('moment').dataset.generation = m.generation;
-    $('moment').replaceChildren('Revision ' + m.generation + ', ', time(m.at), ': ' + m.change);
+  if (m && $('moment').dataset.revision !== String(m.revision)) {
+    $('moment').dataset.revision = m.revision;
+    $('moment').replaceChildren('Revision ' + m.revision + ', ', time(m.at), ': ' + m.change);
     slider.setAttribute('aria-valuetext', $('moment').textContent);
   }
   markRejections(shown.moments, chooseRejection);
@@ -290,7 +290,7 @@ function link() {
   put('pod', shown.chosen && shown.chosen.uids[0]);
   put('cpu', cell.startsWith('cpu') && cell.slice(3));
   put('device', cell.startsWith('device') && cell.slice(6));
-  put('revision', !shown.live && shown.at >= 0 && String(shown.moments[shown.at].generation));
+  put('revision', !shown.live && shown.at >= 0 && String(shown.moments[shown.at].revision));
   put('search', $('search').value.trim());
   put('rejection', opened() && opened().uid);
   put('group', $('group').value, 'pod');
@@ -316,7 +316,7 @@ async function arrive() {
   else if (address.get('device')) shown.chosen = { cell: 'device' + address.get('device'), uids };
   else if (uids.length) shown.chosen = { cell: null, uids };
   if (revision) {
-    const at = shown.moments.findIndex((m) => String(m.generation) === revision);
+    const at = shown.moments.findIndex((m) => String(m.revision) === revision);
     if (at >= 0) go(at);
     else notice('Revision ' + revision + ' is not kept any more: this is the node as it is now.', true);
   }
@@ -358,14 +358,14 @@ function connect() {
     lost(null);
     try {
       const answer = await ask('api/history');
-      const generation = shown.at >= 0 && !shown.live ? shown.moments[shown.at].generation : null;
+      const revision = shown.at >= 0 && !shown.live ? shown.moments[shown.at].revision : null;
       notice(answer.notice || '');
       warning(answer.warning || '');
       shown.moments = answer.moments;
-      shown.at = shown.moments.findIndex((m) => m.generation === generation);
-      delete $('moment').dataset.generation;
+      shown.at = shown.moments.findIndex((m) => m.revision === revision);
+      delete $('moment').dataset.revision;
       await askRejections(chooseRejection);
-      shown.refusals = answer.refusals;
+      shown.rejections = answer.rejections;
       if (shown.at < 0) goLive();
       else { tell(); refresh(); }
       await arrive();
@@ -379,8 +379,8 @@ function connect() {
     warning(now.warning || '');
   });
   events.addEventListener('change', (e) => {
-    const change = JSON.parse(e.data), last = shown.moments.length ? shown.moments[shown.moments.length - 1].generation : -1;
-    const fresh = change.moments.filter((m) => m.generation > last);
+    const change = JSON.parse(e.data), last = shown.moments.length ? shown.moments[shown.moments.length - 1].revision : -1;
+    const fresh = change.moments.filter((m) => m.revision > last);
     shown.moments.push(...fresh);
     const gone = Math.max(0, shown.moments.length - 1000);
     shown.moments.splice(0, gone);
@@ -392,8 +392,8 @@ function connect() {
       shown.at = Math.max(0, shown.at - gone);
       tell();
     }
-    if (change.refusals !== shown.refusals) {
-      shown.refusals = change.refusals;
+    if (change.rejections !== shown.rejections) {
+      shown.rejections = change.rejections;
       askRejections(chooseRejection).then(tell).catch(() => {});
     }
   });

@@ -3,7 +3,7 @@
 import { $, element, cpuCount, cpus } from './text.js';
 
 const orders = {
-  admission: (a, b) => a.sinceGeneration - b.sinceGeneration,
+  admission: (a, b) => a.sinceRevision - b.sinceRevision,
   name: (a, b) => a.pod.localeCompare(b.pod),
   cpus: (a, b) => cpuCount(b.cpus) - cpuCount(a.cpus) || a.pod.localeCompare(b.pod),
 };
@@ -48,7 +48,7 @@ function podLine(p, chosen, choose) {
 let listed = '';
 export function listPods(pods, chosen, choose) {
   const found = matches(pods), by = $('group').value;
-  const now = JSON.stringify([by, $('sort').value, searched(), chosen, pods.map((p) => [p.uid, p.pod, p.tag, p.colour, p.cpus, p.sinceGeneration, p.estimated, p.remote, p.movingTo])]);
+  const now = JSON.stringify([by, $('sort').value, searched(), chosen, pods.map((p) => [p.uid, p.pod, p.tag, p.colour, p.cpus, p.sinceRevision, p.estimated, p.remote, p.movingTo])]);
   if (now === listed) return;
   listed = now;
   const shown = pods.filter((p) => !found || found.has(p.uid)).sort(orders[$('sort').value]);

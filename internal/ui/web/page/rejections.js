@@ -10,11 +10,11 @@ export const opened = () => open;
 
 function sentence(r) {
   if (r.error) return r.error;
-  return (r.refusal.container ? 'container ' + r.refusal.container + ': ' : '') + r.refusal.message;
+  return (r.rejection.container ? 'container ' + r.rejection.container + ': ' : '') + r.rejection.message;
 }
 
 const finds = (r, text) => !text || r.pod.toLowerCase().includes(text) || r.uid.toLowerCase() === text || sentence(r).toLowerCase().includes(text) ||
-  Boolean(r.refusal && r.refusal.reason.toLowerCase().includes(text));
+  Boolean(r.rejection && r.rejection.reason.toLowerCase().includes(text));
 
 // listRejections shows those that the search finds. What is the same stays, so that no click and no focus
 // is lost.
@@ -24,19 +24,19 @@ export function listRejections(choose) {
   const now = JSON.stringify([list.length, searched(), open && key(open), shown.map((r) => [key(r), r.number])]);
   if (now === listed) return;
   listed = now;
-  $('refusals-count').textContent = searched() ? shown.length + ' of ' + list.length : String(list.length);
-  const focused = document.activeElement && document.activeElement.closest('#refusals button');
-  $('refusals').replaceChildren(...(shown.length ? shown.map((r) => element('li', {}, element('button', {
+  $('rejections-count').textContent = searched() ? shown.length + ' of ' + list.length : String(list.length);
+  const focused = document.activeElement && document.activeElement.closest('#rejections button');
+  $('rejections').replaceChildren(...(shown.length ? shown.map((r) => element('li', {}, element('button', {
     type: 'button', 'data-key': key(r), 'aria-current': Boolean(open && key(open) === key(r)) && 'true', onclick: () => choose(r),
-  }, element('span', { class: 'bad' }, r.refusal ? r.refusal.reason : 'not written'), element('span', { class: 'name' }, r.pod + (r.times > 1 ? ' (' + r.times + ' times)' : '')), time(r.last)))) :
+  }, element('span', { class: 'bad' }, r.rejection ? r.rejection.reason : 'not written'), element('span', { class: 'name' }, r.pod + (r.times > 1 ? ' (' + r.times + ' times)' : '')), time(r.last)))) :
     [element('li', { class: 'faint' }, list.length ? 'None of ' + list.length + '.' : 'No pod lately.')]));
-  const again = focused && [...document.querySelectorAll('#refusals button')].find((b) => b.dataset.key === focused.dataset.key);
+  const again = focused && [...document.querySelectorAll('#rejections button')].find((b) => b.dataset.key === focused.dataset.key);
   if (again) again.focus();
 }
 
 // askRejections asks for all; what is explained and came again is explained again.
 export async function askRejections(choose) {
-  list = await ask('api/refusals');
+  list = await ask('api/rejections');
   listRejections(choose);
   const same = open && list.find((r) => key(r) === key(open));
   if (same && same.number !== open.number) choose(same, true);
@@ -50,12 +50,12 @@ export const newestOf = (uid) => list.find((r) => r.uid === uid);
 export function markRejections(moments, choose) {
   const last = Math.max(1, moments.length - 1), at = new Map();
   for (const r of list) {
-    const i = moments.findIndex((m) => m.generation === r.generation);
+    const i = moments.findIndex((m) => m.revision === r.revision);
     if (i >= 0) at.set(i, [...(at.get(i) || []), r]);
   }
   $('marks').replaceChildren(...[...at].map(([i, rejected]) => {
     const names = rejected.slice(0, 3).map((r) => r.pod).join(', ') + (rejected.length > 3 ? ' and ' + (rejected.length - 3) + ' more' : '');
-    const mark = element('button', { type: 'button', class: 'mark', title: 'rejected: ' + names, 'aria-label': 'Rejected in revision ' + moments[i].generation + ': ' + names, onclick: () => choose(rejected[0]) });
+    const mark = element('button', { type: 'button', class: 'mark', title: 'rejected: ' + names, 'aria-label': 'Rejected in revision ' + moments[i].revision + ': ' + names, onclick: () => choose(rejected[0]) });
     mark.style.left = 'calc(.5rem + (100% - 1rem) * ' + i / last + ')'; // The slider's thumb is a rem wide.
     return mark;
   }));
@@ -73,22 +73,22 @@ export function explainRejection(r, marked, preview) {
   const answer = element('div', {}), folded = element('div', {});
   $('why-title').replaceChildren('Why ' + r.pod + ' was rejected');
   $('why-body').replaceChildren(
-    element('p', { class: 'sentence' }, element('span', { class: 'bad' }, r.refusal ? r.refusal.reason : 'not written'), ' ' + sentence(r) + ' ',
-      r.refusal && !r.error ? element('a', { href: 'rules/' + r.refusal.rule, target: '_blank', rel: 'noopener' }, 'The rule') : ''),
+    element('p', { class: 'sentence' }, element('span', { class: 'bad' }, r.rejection ? r.rejection.reason : 'not written'), ' ' + sentence(r) + ' ',
+      r.rejection && !r.error ? element('a', { href: 'rules/' + r.rejection.rule, target: '_blank', rel: 'noopener' }, 'The rule') : ''),
     element('p', { class: 'faint' }, r.times > 1 ? r.times + ' times, first ' : '', r.times > 1 ? time(r.first) : '', r.times > 1 ? ', last ' : '', time(r.last)),
     status, answer, folded);
   $('why').hidden = false;
-  marked(accountMarks(r.refusal));
+  marked(accountMarks(r.rejection));
   inTurn(async () => {
     if (open !== r) return;
     try {
-      const found = await ask('api/refusals/' + encodeURIComponent(r.number));
+      const found = await ask('api/rejections/' + encodeURIComponent(r.number));
       if (open !== r) return;
       const remedies = found.remedies || { proposals: [], tried: [] };
       status.textContent = verdict(found, remedies);
       answer.replaceChildren(...proposals(r, found, remedies, preview));
       folded.replaceChildren(decision(r, found, remedies));
-      if (!found.wouldAdmit && found.remedies) marked({ ...accountMarks(found.answer.refusal), ...loserMarks(found.why) });
+      if (!found.wouldAdmit && found.remedies) marked({ ...accountMarks(found.answer.rejection), ...loserMarks(found.why) });
       else marked({});
     } catch (e) {
       status.textContent = e.message;
