@@ -30,7 +30,18 @@ var (
 // manifestFiles is how many there are at most; each pod wants up to four of 512 CPUs.
 const manifestFiles = 300
 
-func silentClient(socket string) (io.Closer, error) { return net.Dial("unix", socket) }
+func silentClient(socket string) (io.Closer, error) {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	// A server of HTTP/2 sends its settings when it has accepted: before, nothing waits for the
+	// client.
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
 
 // siege is an agent that is killed again and again while its manifests change.
 type siege struct {

@@ -249,7 +249,7 @@ func whyChosen(policy node.Policy, a *node.Alignment) node.Why {
 	case c.Admit:
 		return node.Why{Text: "no set is preferred by every resource: best-effort takes where the resources' sets overlap best", Rule: "R-HINT-52"}
 	case policy.Topology == node.TopologySingleNUMANode:
-		return node.Why{Text: "no one NUMA node is preferred by every resource, and single-numa-node takes nothing less", Rule: "R-HINT-63"}
+		return node.Why{Text: "no single NUMA node is preferred by every resource, and single-numa-node takes nothing less", Rule: "R-HINT-63"}
 	}
 	return node.Why{Text: "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less", Rule: "R-HINT-62"}
 }

@@ -127,7 +127,7 @@ func (d *draft) rejectApart(want request.Amounts) *Rejection {
 	}
 	return d.reject(MemoryNotTogether, &Rejection{
 		Resource: short[0].Resource, Wanted: short[0].Value,
-		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has so much free", strings.Join(texts, " and "), who) +
+		Detail: fmt.Sprintf("%s wanted%s, and no set of NUMA nodes has that much free", strings.Join(texts, " and "), who) +
 			d.groupsText(len(d.s.machine.Nodes())),
 		Nodes: d.s.account(short[0].Resource, d),
 	})
@@ -227,11 +227,11 @@ func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
 		}
 	}
 	r.Nodes = d.s.account(f.Resource, d)
-	nodes := "one NUMA node has"
+	nodes := "single NUMA node has"
 	if size > 1 {
 		nodes = fmt.Sprintf("%d NUMA nodes together have", size)
 	}
-	r.Detail = fmt.Sprintf("%s wanted, but no %s so much free", amountText(r.Resource, r.Wanted), nodes)
+	r.Detail = fmt.Sprintf("%s wanted, but no %s that much free", amountText(r.Resource, r.Wanted), nodes)
 	switch {
 	case f.Required.IsEmpty():
 	case d.resizing:
