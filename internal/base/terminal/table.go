@@ -42,7 +42,10 @@ type Cell struct {
 // Of is a cell in the tone.
 func (t Tone) Of(text string) Cell { return Cell{text, t} }
 
-// Table is text in columns. Its zero value with Columns set is ready for use.
+// Table is text in columns. Its zero value with Columns set is ready for use. It differs from the
+// tables of lipgloss and tablewriter in which column gives way when the text is too wide: the
+// widest one, at spaces first, and never a number. They also fill a line with spaces, which ends up
+// in what people paste into an issue.
 type Table struct {
 	Columns []Column
 	rows    [][]Cell

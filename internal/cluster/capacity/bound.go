@@ -50,7 +50,8 @@ func cheapest(prices []float64, has [][resources]float64, demands []demand) (pri
 
 // simplex finds the most Σ gains[j]·y[j] for y ≥ 0 where Σ columns[j][i]·y[j] ≤ limits[i], and the
 // shadow price of every limit. The limits are positive, so that y = 0 is a first solution. Bland's
-// rule makes it end.
+// rule makes it end. The solver of gonum returns no shadow prices, and these are the answer here:
+// what a fleet lacks.
 func simplex(columns [][]float64, limits, gains []float64) (most float64, shadows []float64) {
 	const tiny = 1e-11
 	m, n := len(limits), len(columns)

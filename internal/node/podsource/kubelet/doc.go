@@ -14,6 +14,10 @@
 // not usable if the UID can be read. Items without a readable UID could be any pod, so while there
 // are some, no pod is gone.
 //
+// encoding/json into structs with these fields was tried in place of the parser here. It has two
+// thirds of the lines, and takes 12 % more CPU time. But the worst of the answers of memory_test.go
+// takes 101 MiB with it, 36 MiB with this one, and an agent may take 64 MiB.
+//
 // Package absence decides when a pod that is not in the list is gone (Gone). The connection shows
 // whether the kubelet was restarted: there is one connection, and all its answers are from the same
 // process. After a failed request the next answer counts as one of another process.
