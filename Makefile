@@ -89,24 +89,24 @@ generated:
 	    { echo "lint: generated files are not as 'make generate' makes them: commit what it made"; exit 1; }
 
 # What is linked into the command and never called: what only tests use is in a test file or in a package for
-# tests (internal/testing). The second run finds what not even a test uses. FOR_SCHEDULERS is called by the
-# module scheduler.
-FOR_SCHEDULERS := ^internal/(cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
+# tests (internal/testing). The second run finds what not even a test uses. FOR_MODULES is called by the
+# modules scheduler and test/cluster.
+FOR_MODULES := ^internal/(agent/cluster|cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	@for what in "./cmd/paddock ./cmd/paddock-agent" "-test ./..."; do \
-	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_SCHEDULERS)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
+	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_MODULES)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \
 	done
 
-# Other modules may print and wait. Those that only record and compare are vetted where they run: linting them compiles
-# Kubernetes 1.36, Telegraf and Helm with the libraries that they were released with, minutes for nothing that is shipped.
-MODULES := scheduler test/e2e test/cluster deploy/image examples/notice/go
-RECORDS := test/record test/podresources test/chart
+# Other modules may print and wait. Those that are not shipped are vetted where they run, and linted at night: linting them
+# compiles and analyses Kubernetes, Telegraf and Helm, with the libraries that each was released with.
+MODULES := scheduler deploy/image examples/notice/go
+RECORDS := test/record test/podresources test/chart test/e2e test/cluster
 
 lint: $(LINT) generated deadcode ## golangci-lint, which reports unformatted files too.
 	$(LINT) run $(PKG)
 	@set -e; for module in $(MODULES); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
 
-lint-records: $(LINT) ## The same for the modules that only record and compare; minutes to compile, once.
+lint-records: $(LINT) ## The same for the modules that are not shipped; minutes to compile, once.
 	@set -e; for module in $(RECORDS); do echo "$$module"; (cd $$module && $(LINT) run --disable depguard,forbidigo); done
 
 format: $(LINT) ## Format all Go files and group their imports.
@@ -237,7 +237,7 @@ vuln: $(VULN) ## Known vulnerabilities in what is called; needs the Go vulnerabi
 
 # A module of its own. Needs QEMU and some Debian packages, which it installs where it may, and
 # keeps what takes long to build in ~/.cache/paddock-e2e; see test/e2e/README.md.
-E2E_PARTS := cd test/e2e && $(GO) test -timeout 5m ./parts ./sampler
+E2E_PARTS := cd test/e2e && $(GO) vet ./... && $(GO) test -timeout 5m ./parts ./sampler
 e2e: ## The agent beside a real containerd, in virtual machines with several NUMA nodes.
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m .
 
@@ -276,7 +276,7 @@ scheduler-perf: ## Pods a second with the plugin and without it, the times of Fi
 
 # A module of its own. The control plane is built once, as for e2e-cluster.
 cluster: ## Hollow nodes under a real control plane: which pods does a node reject? [NODES=200 PLACEMENTS=5000]
-	cd test/cluster && $(GO) test -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
+	cd test/cluster && $(GO) vet ./... && $(GO) test -timeout 15m ./... && $(GO) run . -nodes $(NODES) -placements $(PLACEMENTS) -baseline 0 -limit $(LIMIT) $(CLUSTER)
 
 BASELINE ?= 1000
 cluster-baseline: ## The same under the default scheduler, a figure for comparison [BASELINE=1000].

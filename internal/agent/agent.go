@@ -29,7 +29,6 @@ import (
 	"github.com/paddock-project/paddock/internal/node/publication"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
-	"github.com/paddock-project/paddock/internal/node/store"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 	"github.com/paddock-project/paddock/internal/node/zones"
 	"github.com/paddock-project/paddock/internal/ui/web"
@@ -38,6 +37,7 @@ import (
 // Agent manages a node.
 type Agent struct {
 	config Config
+	world  World
 	env    *environment
 	engine *engine.Engine
 	plugin *nri.Plugin
@@ -82,14 +82,15 @@ type Agent struct {
 
 // New reads the configured files and opens the state. The caller calls Run next, or Close. ctx is
 // for the log.
-func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, log *slog.Logger) (*Agent, error) {
+func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slog.Logger) (*Agent, error) {
+	w = w.complete(c)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	if c.Runtime == RuntimeNRI && c.APIServer.URL != "" && c.NodeName == "" {
 		return nil, fmt.Errorf("%w: nodeName: want the name of this Kubernetes node: the agent reads the ResourceSlices of this node from the API server", ErrConfig)
 	}
-	env, err := readEnvironment(c)
+	env, err := w.read()
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 	for _, w := range env.Policy.Warnings {
 		log.WarnContext(ctx, "about a setting", "setting", w)
 	}
-	a := &Agent{config: c, env: env, health: &health{}, log: log, flows: flows}
+	a := &Agent{config: c, world: w, env: env, health: &health{}, log: log, flows: flows}
 	a.find = a.requested
 	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.runtimeReady}, {Name: "containers", Ready: a.containersReady}}
 	if c.Runtime == RuntimeNRI {
@@ -128,10 +129,13 @@ func New(ctx context.Context, c Config, fsys store.FS, build telemetry.Build, lo
 		name = host
 	}
 	a.web = web.New(web.Config{
-		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Now: time.Now, After: time.After,
+		Machine: name, Policy: env.Policy.Text, Snapshot: snapshot, Notice: a.notice, Warning: a.warning, Veto: a.veto, Now: w.Now, After: w.After,
 	})
 	observed := append(observers{a.metrics, a.health, a.web}, a.joinCluster(ctx)...)
-	e, kept, err := env.startEngine(ctx, c, fsys, observed, a.plans(), log)
+	if w.Watch.Engine != nil {
+		observed = append(observed, w.Watch.Engine)
+	}
+	e, kept, err := env.startEngine(ctx, c, w, observed, a.plans(), log)
 	if err != nil {
 		return nil, err
 	}

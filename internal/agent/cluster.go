@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"os"
-	"time"
 
 	"github.com/paddock-project/paddock/internal/codec/handover"
 	"github.com/paddock-project/paddock/internal/core/node"
@@ -32,39 +31,59 @@ func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 		return a.intake.Promises(a.engine.State())
 	})
 	a.intake = intake.New(intake.Config{
-		Node: c.NodeName, Listing: a.listing, Now: time.Now, Count: func(r handover.Reason) { counted.Count(r.String()) }, Log: a.log,
+		Node: c.NodeName, Listing: a.listing, Now: a.world.Now, Log: a.log,
+		Count: func(r handover.Reason) {
+			if counted.Count(r.String()); a.world.Watch.Handed != nil {
+				a.world.Watch.Handed(r)
+			}
+		},
 	})
 	observers := []engine.Observer{a.intake}
 	if !c.Publish && !c.NodeResourceTopology {
 		return observers
 	}
-	config, err := c.APIServer.address().Config(os.Getenv)
-	var client *publication.Client
-	var exporter *zones.Client
-	if err == nil {
-		client, err = publication.NewClient(config)
-	}
-	if err == nil {
-		exporter, err = zones.NewClient(config)
-	}
-	if err != nil {
+	if err := a.publish(&observers); err != nil {
 		a.log.ErrorContext(ctx, "the objects of this node cannot be published: schedulers do not know its resources", "error", err)
-		return observers
-	}
-	if c.Publish {
-		a.publisher = publication.New(publication.Config{
-			Node: c.NodeName, Client: client, View: a.view, Now: time.Now, After: time.After, Observer: a.metrics.NewPublication(), Log: a.log,
-		})
-		observers = append(observers, a.publisher)
-	}
-	if c.NodeResourceTopology {
-		a.zones = zones.New(zones.Config{
-			Node: c.NodeName, Client: exporter, State: a.engineState, Now: time.Now, After: time.After, Observer: a.metrics.NewExport(), Log: a.log,
-		})
-		observers = append(observers, a.zones)
 	}
 	return observers
 }
+
+// publish makes the publishers of the node's objects, and adds them to the observers.
+func (a *Agent) publish(observers *[]engine.Observer) error {
+	c, w := a.config, a.world
+	if c.Publish {
+		client, err := w.client(c)
+		if err != nil {
+			return err
+		}
+		a.publisher = publication.New(publication.Config{
+			Node: c.NodeName, Client: client, View: a.view, Now: w.Now, After: w.After,
+			Observer: publicationWatch{a.metrics.NewPublication(), w.Watch}, Log: a.log,
+		})
+		*observers = append(*observers, a.publisher)
+	}
+	if c.NodeResourceTopology {
+		config, err := c.APIServer.address().Config(os.Getenv)
+		if err != nil {
+			return err
+		}
+		client, err := zones.NewClient(config)
+		if err != nil {
+			return err
+		}
+		a.zones = zones.New(zones.Config{
+			Node: c.NodeName, Client: client, State: a.engineState, Now: w.Now, After: w.After, Observer: a.metrics.NewExport(), Log: a.log,
+		})
+		*observers = append(*observers, a.zones)
+	}
+	return nil
+}
+
+// State is what the agent has assigned. It never waits.
+func (a *Agent) State() *node.State { return a.engine.State() }
+
+// Ready returns the reason why the agent does not manage the node now; nil: it does.
+func (a *Agent) Ready() error { return a.runtimeReady() }
 
 // engineState is zones.Config.State.
 func (a *Agent) engineState() *node.State { return a.engine.State() }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/paddock-project/paddock/internal/node/cgroup"
-	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 // suffixAlive is the suffix of a file beside the state. Its modification time is the last answer to
@@ -16,7 +15,7 @@ const suffixAlive = ".alive"
 func (a *Agent) alive(ctx context.Context) func(time.Time) {
 	failed := false
 	return func(at time.Time) {
-		err := store.Mark(a.config.State+suffixAlive, at)
+		err := a.world.Marks.Mark(at)
 		if err != nil && !failed {
 			a.log.WarnContext(ctx, "the time of the last answer to the runtime cannot be written: the next agent counts the time without an agent from its own start", "error", err)
 		}

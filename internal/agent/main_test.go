@@ -82,7 +82,9 @@ func (b *bench) try(fsys store.FS) (*Agent, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return New(b.t.Context(), b.config, fsys, telemetry.Build{}, log)
+	w := Here()
+	w.FS = fsys
+	return New(b.t.Context(), b.config, w, telemetry.Build{}, log)
 }
 
 // start starts one that must start. It ends with the test at the latest.

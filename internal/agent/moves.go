@@ -88,7 +88,7 @@ type plans struct {
 func (a *Agent) plans() plans {
 	var by plans
 	if a.env.Policy.Moves.Pods > 0 {
-		a.promises = promise.New(time.Now)
+		a.promises = promise.New(a.world.Now)
 	}
 	if a.intake != nil {
 		by.plan = a.intake.Plan
@@ -119,18 +119,18 @@ func (a *Agent) moves() nri.MovesConfig {
 		c.Promises = a.promises
 	}
 	var quiet *notice.Quiet
-	counted := a.metrics.NewMoves(func() int { return len(a.status().Moving) }, func() int { return quiet.Waiting(time.Now()) })
+	counted := a.metrics.NewMoves(func() int { return len(a.status().Moving) }, func() int { return quiet.Waiting(a.world.Now()) })
 	quiet = notice.NewQuiet(time.Duration(a.config.Moves.LeaveAloneAtMost), counted.LeftAlone)
 	c.May = func(uid string) error {
 		until, known := a.asksUntil(uid)
 		if !known {
 			return errors.New("it is not listed, so it is not known whether it asks to be left alone: ask again later")
 		}
-		return quiet.MayMove(uid, until, time.Now())
+		return quiet.MayMove(uid, until, a.world.Now())
 	}
 	c.Observer = moveObserver{
 		counted: counted, notices: a.notices, nodes: a.env.Found.Machine.NodeMask(),
-		moved: func(uid string) { a.moved.add(uid, time.Now(), a.engine.State()) },
+		moved: func(uid string) { a.moved.add(uid, a.world.Now(), a.engine.State()) },
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"github.com/paddock-project/paddock/internal/node/notice"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
@@ -18,7 +17,7 @@ func (a *Agent) newNotices() *notice.Writer {
 	files := store.NewShown(a.config.NoticeDir, notice.FileName, notice.MaxSize)
 	var w *notice.Writer
 	counted := a.metrics.NewNotices(func() int { return w.Containers() }) // It is called when somebody scrapes.
-	w = notice.New(notice.Config{Files: files, After: time.After, Log: a.log, Observer: counted})
+	w = notice.New(notice.Config{Files: files, After: a.world.After, Log: a.log, Observer: counted})
 	return w
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/paddock-project/paddock/internal/node/cgroup"
 	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
-	"github.com/paddock-project/paddock/internal/node/store"
 )
 
 var errNotStarted = errors.New("the agent is starting")
@@ -29,8 +28,8 @@ func (a *Agent) newPlugin(c nri.Config) (*nri.Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Engine, c.Observer, c.Log, c.Operation = a.engine, a.metrics.NewRuntime(), a.log, a.flows.WithOperation
-	c.Now, c.After, c.Period = time.Now, time.After, a.env.Policy.Period
+	c.Engine, c.Observer, c.Log, c.Operation = a.engine, runtimeWatch{a.metrics.NewRuntime(), a.world.Watch}, a.log, a.flows.WithOperation
+	c.Now, c.After, c.Period = a.world.Now, a.world.After, a.env.Policy.Period
 	c.Name, c.Index, c.Timeout = a.config.NRI.PluginName, a.config.NRI.PluginIndex, time.Duration(a.config.NRI.Timeout)
 	c.Moves = a.moves()
 	c.Fresh = a.engine.State().Generation() <= fresh.Generation()
@@ -40,8 +39,8 @@ func (a *Agent) newPlugin(c nri.Config) (*nri.Plugin, error) {
 // newNode connects to a real node: to its runtime through NRI, and to its kubelet for the list of
 // pods.
 func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
-	c := a.config
-	a.pods, err = kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gates, Now: time.Now, After: time.After, Log: a.log})
+	c, w := a.config, a.world
+	a.pods, err = kubelet.New(c.Kubelet.address(), kubelet.Options{Gates: gates, Now: w.Now, After: w.After, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -64,10 +63,13 @@ func (a *Agent) newNode(ctx context.Context, gates podspec.Gates) (err error) {
 	if a.notices = a.newNotices(); a.notices != nil {
 		shown = notices{a.notices}
 	}
+	shows := w.Seen
+	if shows == nil {
+		shows = seen(a.pods, cgroup.FS{Root: c.CgroupRoot}, a.log)
+	}
 	a.plugin, err = a.newPlugin(nri.Config{
-		Notices: shown, Handover: handed, Devices: chosen, Pods: a.pods, Cgroups: cgroups{cgroup.FS{Root: c.CgroupRoot}}, Socket: c.NRI.Socket, TakeOver: c.NRI.TakeOver,
-		Seen:     seen(a.pods, cgroup.FS{Root: c.CgroupRoot}, a.log),
-		Estimate: a.estimate(ctx), Grace: grace, LastAnswer: store.Marked(c.State + suffixAlive), Alive: a.alive(ctx),
+		Notices: shown, Handover: handed, Devices: chosen, Pods: a.pods, Cgroups: w.Cgroups, Socket: c.NRI.Socket, Dial: w.Dial, TakeOver: c.NRI.TakeOver,
+		Seen: shows, Estimate: a.estimate(ctx), Grace: grace, LastAnswer: w.Marks.Marked(), Alive: a.alive(ctx),
 	})
 	if err != nil {
 		return err

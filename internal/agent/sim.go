@@ -26,7 +26,7 @@ const patient = 10 * 365 * 24 * time.Hour
 // newSimulation makes a runtime and a kubelet in memory, for the control loop that runs on a node
 // too. They end with Run, not with ctx.
 func (a *Agent) newSimulation(ctx context.Context) (err error) {
-	a.runtime = sim.New(context.WithoutCancel(ctx), sim.Config{Name: "simulation", NRIVersion: "v0.12.5", Now: time.Now, After: time.After})
+	a.runtime = sim.New(context.WithoutCancel(ctx), sim.Config{Name: "simulation", NRIVersion: "v0.12.5", Now: a.world.Now, After: a.world.After})
 	a.kubelet = a.runtime.NewKubelet(sim.KubeletConfig{Log: a.log, Operation: a.flows.WithOperation})
 	a.metrics.NewManifests(func() int {
 		if broken := a.unusable.Load(); broken != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/statefile"
@@ -23,17 +22,22 @@ type environment struct {
 	*inputs.Node
 }
 
-// readEnvironment reads the machine, the policy and the devices. Nothing is changed.
-func readEnvironment(c Config) (*environment, error) {
-	quota, err := c.CPUQuota.Policy()
-	if err != nil {
-		return nil, err
-	}
-	n, err := inputs.Reader{Names: inputs.Fields}.Node(inputs.NodeFiles{Machine: c.Machine, Policy: c.KubeletConfig, Devices: c.Devices, Quota: quota, MaxContainers: c.MaxContainersPerPod})
+// read reads the machine, the policy and the devices. Nothing is changed.
+func (w World) read() (*environment, error) {
+	n, err := w.Node()
 	if err != nil {
 		return nil, err
 	}
 	return &environment{n}, nil
+}
+
+// readNode reads the files that a configuration names.
+func readNode(c Config) (*inputs.Node, error) {
+	quota, err := c.CPUQuota.Policy()
+	if err != nil {
+		return nil, err
+	}
+	return inputs.Reader{Names: inputs.Fields}.Node(inputs.NodeFiles{Machine: c.Machine, Policy: c.KubeletConfig, Devices: c.Devices, Quota: quota, MaxContainers: c.MaxContainersPerPod})
 }
 
 // keepReservation uses the reserved CPUs of the state file instead of those that were counted off
@@ -52,8 +56,8 @@ func (e *environment) keepReservation(then node.Policy) bool {
 }
 
 // startEngine opens the state and adopts its grants. The store is open; the engine writes it.
-func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, observer engine.Observer, by plans, log *slog.Logger) (*engine.Engine, *store.Store, error) {
-	kept, loaded, err := store.Open(fsys, c.State, statefile.MaxSize, func(data []byte) error {
+func (e *environment) startEngine(ctx context.Context, c Config, w World, observer engine.Observer, by plans, log *slog.Logger) (*engine.Engine, *store.Store, error) {
+	kept, loaded, err := store.Open(w.FS, c.State, statefile.MaxSize, func(data []byte) error {
 		_, err := statefile.Decode(c.State, data)
 		if errors.Is(err, statefile.ErrNewer) || errors.Is(err, statefile.ErrForeign) {
 			return fmt.Errorf("%w: %w", store.ErrForeign, err) // It is intact, and another program's.
@@ -81,7 +85,7 @@ func (e *environment) startEngine(ctx context.Context, c Config, fsys store.FS, 
 	var encoder statefile.Encoder
 	var meter statefile.Meter
 	started := engine.New(state, engine.Config{
-		Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Plan: by.plan, Reserve: by.reserve, Now: time.Now, Observer: observer, Log: log,
+		Store: kept, Encode: encoder.Encode, Fits: meter.Fits, Plan: by.plan, Reserve: by.reserve, Now: w.Now, Observer: observer, Log: log,
 	})
 	// If the state cannot be written now, each admission is rejected later. Pods that have
 	// assignments already are better off with an agent than without.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-project/paddock/internal/cli/inputs"
 	"github.com/paddock-project/paddock/internal/codec/discover"
@@ -202,7 +203,7 @@ func startOn(b *bench, e *environment, data, previous []byte) (string, error) {
 	if previous != nil {
 		disk.Put(b.config.State+".previous", previous)
 	}
-	started, lock, err := e.startEngine(b.t.Context(), b.config, disk, observers{}, plans{}, discard)
+	started, lock, err := e.startEngine(b.t.Context(), b.config, World{FS: disk, Now: time.Now}, observers{}, plans{}, discard)
 	if err != nil {
 		return "", err
 	}

@@ -77,7 +77,7 @@ func Verify(ctx context.Context, c Config, log *slog.Logger, after func(time.Dur
 
 // stored is the state on disk, read without a lock: its writer replaces the whole file at once.
 func stored(ctx context.Context, c Config) (*node.State, error) {
-	env, err := readEnvironment(c)
+	env, err := Here().complete(c).read()
 	if err != nil {
 		return nil, err
 	}

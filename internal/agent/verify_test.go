@@ -36,7 +36,7 @@ func verifying(t *testing.T, change map[string]string) Config {
 	t.Cleanup(kubelet.Close)
 	c := b.config
 	c.Runtime, c.Pods, c.Kubelet.URL, c.CgroupRoot = RuntimeNRI, nil, kubelet.URL, t.TempDir()
-	e, err := readEnvironment(c)
+	e, err := Here().complete(c).read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestNodeName(t *testing.T) {
 	if _, err := Verify(t.Context(), c, log, atOnce); err != nil {
 		t.Errorf("verify without the name of the Kubernetes node: %v", err)
 	}
-	if _, err := New(t.Context(), c, nil, telemetry.Build{}, log); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "nodeName: ") {
+	if _, err := New(t.Context(), c, Here(), telemetry.Build{}, log); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "nodeName: ") {
 		t.Errorf("an agent without it: %v", err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/paddock-project/paddock/internal/agent"
 	"github.com/paddock-project/paddock/internal/cli/console"
-	"github.com/paddock-project/paddock/internal/node/store"
 	"github.com/paddock-project/paddock/internal/node/telemetry"
 )
 
@@ -196,7 +195,7 @@ func (c *agentCommand) run(cmd *cobra.Command, config agent.Config) error {
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(ctx, config, store.OS(), build(), log)
+	a, err := agent.New(ctx, config, agent.Here(), build(), log)
 	if err != nil {
 		return err
 	}

@@ -83,8 +83,8 @@ type Config struct {
 // There is a record for each container and for each pod, and one for the connection.
 type Loop struct {
 	config Config
-	// containers are those of the runtime, by its ids, sandboxes those of each pod, and pods what is
-	// known of the pods, by UID.
+	// containers are those of the runtime, by its ids, sandboxes those of each pod, and pods what
+	// is known of the pods, by UID.
 	containers records[container]
 	sandboxes  records[boxes]
 	pods       records[pod]

@@ -6,17 +6,15 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/paddock-project/paddock/internal/codec/podspec"
-	"github.com/paddock-project/paddock/internal/codec/statefile"
-	"github.com/paddock-project/paddock/internal/core/node"
-	"github.com/paddock-project/paddock/internal/node/engine"
-	"github.com/paddock-project/paddock/internal/node/intake"
-	"github.com/paddock-project/paddock/internal/node/podsource/kubelet"
-	"github.com/paddock-project/paddock/internal/node/publication"
+	"github.com/paddock-project/paddock/internal/agent"
+	"github.com/paddock-project/paddock/internal/cli/inputs"
+	"github.com/paddock-project/paddock/internal/codec/discover"
+	"github.com/paddock-project/paddock/internal/core/device"
+	"github.com/paddock-project/paddock/internal/node/apiserver"
 	"github.com/paddock-project/paddock/internal/node/runtime/nri"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
+	"github.com/paddock-project/paddock/internal/node/telemetry"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
 const (
@@ -25,103 +23,81 @@ const (
 	hookTimeout, requestTimeout = 10 * time.Second, 30 * time.Second
 	// period is how often an agent compares everything.
 	period = 30 * time.Second
-	// grace is internal/agent's: how long an unlisted pod keeps its assignments without a sandbox.
-	grace = 30 * time.Second
 )
 
-// agent is one life of the agent of a node.
-type agent struct {
-	engine *engine.Engine
-	plugin *nri.Plugin
+// life is one life of the agent of a node.
+type life struct {
+	*agent.Agent
 	cancel context.CancelFunc
-	group  *errgroup.Group
+	ended  chan struct{}
 }
 
-// startAgent starts the agent of a node, on what its disk has.
-func (n *Node) startAgent(ctx context.Context) (*agent, error) {
-	policy := n.policy()
-	var grants []*node.Grant
-	var generation uint64
-	if data := n.disk.Read(); data != nil {
-		file, err := statefile.Decode(n.Name, data)
-		if err != nil {
-			return nil, err
-		}
-		grants, generation = file.Grants, file.Generation
-	}
-	fresh := n.Kind.State
-	state, _, err := node.Adopt(fresh.Machine(), policy, nil, grants)
+// startAgent starts the agent of a node, on what its disk has. It is the agent of the product, in a
+// world of this process: a runtime, a disk and a list of pods in memory, and the API server.
+func (n *Node) startAgent(ctx context.Context) (*life, error) {
+	config := agent.DefaultConfig()
+	config.Machine, config.NodeName, config.Runtime, config.Publish = n.Name, n.Name, agent.RuntimeNRI, true
+	config.Listen, config.PodResources.Socket, config.NoticeDir = "", "", ""
+	config.Kubelet = agent.KubeletConfig{URL: n.lists}
+	config.APIServer = agent.APIServerConfig{URL: apiserver.InCluster}
+	config.NRI.PluginName, config.NRI.Timeout, config.NRI.TakeOver = pluginName, agent.Duration(hookTimeout), true
+	n.mu.Lock()
+	disk := n.disk
+	n.mu.Unlock()
+	made, err := agent.New(ctx, config, agent.World{
+		FS: disk, Now: time.Now, After: time.After, Node: n.describe, Cgroups: n.runtime.Cgroups(), Seen: n.seen, Marks: &n.marks,
+		Dial: func(handler any) (nri.Link, error) {
+			return n.runtime.Dial(handler, config.NRI.PluginName, config.NRI.PluginIndex)
+		},
+		Publication: n.fleet.publishers[n.Name],
+		Watch:       agent.Watch{Engine: (*decisions)(n), Hook: n.record.hook, Published: n.wrote, Handed: n.record.came},
+	}, telemetry.Build{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(slog.DiscardHandler)
-	source, err := kubelet.New(kubelet.Address{URL: n.lists}, kubelet.Options{Gates: podspec.GatesOf(policy), Now: time.Now, After: time.After, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	taken := intake.New(intake.Config{Node: n.Name, Listing: source.Listing, Now: time.Now, Count: n.record.came, Log: n.fleet.log.With("node", n.Name)})
-	a := &agent{}
-	publisher := publication.New(publication.Config{
-		Node: n.Name, Client: n.fleet.publishers[n.Name], View: func() publication.View { return a.view(source) },
-		Now: time.Now, After: time.After, Observer: (*writes)(n), Log: log,
-	})
-	var encoder statefile.Encoder
-	var meter statefile.Meter
-	a.engine = engine.New(state.Resume(generation), engine.Config{
-		Store: &n.disk, Encode: encoder.Encode, Fits: meter.Fits, Plan: taken.Plan, Now: time.Now,
-		Reserve:  func(s *node.State) *node.State { return s.WithReservations(taken.Reservations(s)) },
-		Observer: observers{taken, publisher, (*decisions)(n)}, Log: log,
-	})
-	a.plugin = nri.New(nri.Config{
-		Engine: a.engine, Handover: taken, Pods: source, Cgroups: n.runtime.Cgroups(), Observer: (*hooks)(n), Log: log, Now: time.Now, After: time.After,
-		Socket: "in memory", Name: pluginName, Index: "90", Timeout: hookTimeout, Period: period, Grace: grace, TakeOver: true,
-		Fresh: a.engine.State().Generation() <= fresh.Generation(),
-		Dial:  func(handler any) (nri.Link, error) { return n.runtime.Dial(handler, pluginName, "90") },
-	})
 	n.published.Store(false)
-	ctx, a.cancel = context.WithCancel(ctx)
-	a.group, ctx = errgroup.WithContext(ctx)
-	a.group.Go(func() error { return source.Run(ctx) })
-	a.group.Go(func() error { return a.plugin.Run(ctx) })
-	a.group.Go(func() error { return publisher.Run(ctx) })
-	return a, nil
+	l := &life{Agent: made, ended: make(chan struct{})}
+	ctx, l.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(l.ended)
+		if err := l.Run(ctx); err != nil {
+			n.fleet.log.Error("an agent has ended", "node", n.Name, "error", err)
+		}
+	}()
+	return l, nil
 }
 
-// view is what there is to publish.
-func (a *agent) view(source *kubelet.Source) publication.View {
-	return publication.View{State: a.engine.State(), Listing: source.Listing(), Unmanaged: a.plugin.Status().Unmanaged}
-}
-
-// observers are several observers of an engine.
-type observers []engine.Observer
-
-// Decided is engine.Observer's.
-func (all observers) Decided(d engine.Decision) {
-	for _, o := range all {
-		o.Decided(d)
+// describe is the node without pods.
+func (n *Node) describe() (*inputs.Node, error) {
+	m := n.Kind.State.Machine()
+	none, err := device.NewInventory(m, nil)
+	if err != nil {
+		return nil, err
 	}
+	return &inputs.Node{
+		Found: &discover.Found{Name: n.Kind.Machine, Machine: m}, Devices: none,
+		Policy: inputs.Policy{Policy: n.policy(), Text: n.Kind.Name, Period: period},
+	}, nil
 }
 
-// Wrote is engine.Observer's.
-func (all observers) Wrote(w engine.Write) {
-	for _, o := range all {
-		o.Wrote(w)
+// seen is what runs, as the kubelet and the kernel show it.
+func (n *Node) seen(context.Context, map[string]string) ([]nri.Seen, error) {
+	var list []nri.Seen
+	for _, r := range n.runtime.Running() {
+		list = append(list, nri.Seen{Who: r.Who, Path: r.Path, Observed: r.Observed})
 	}
-}
-
-// Released is engine.Observer's.
-func (all observers) Released(uid string) {
-	for _, o := range all {
-		o.Released(uid)
-	}
+	return list, nil
 }
 
 const pluginName = "paddock"
 
-// stop ends the agent as a kill does: nothing is flushed.
-func (a *agent) stop() {
-	a.cancel()
-	_ = a.group.Wait() // It ended because it was told to.
+// kill ends the agent as kill -9 does: the next one finds what was written until now.
+func (n *Node) kill(l *life) {
+	n.mu.Lock()
+	n.disk = n.disk.Left(crashfs.KeepAll)
+	n.mu.Unlock()
+	l.cancel()
+	<-l.ended // What it still writes is on a disk that is no more.
 }
 
 // newRuntime makes the runtime of a node. Without the agent, it creates no container.
@@ -138,7 +114,7 @@ func (n *Node) restart(ctx context.Context, away time.Duration) error {
 	if a == nil {
 		return fmt.Errorf("node %s: its agent is away already", n.Name)
 	}
-	a.stop()
+	n.kill(a)
 	n.fleet.showAgent(ctx, n, false)
 	select {
 	case <-ctx.Done():
@@ -152,7 +128,7 @@ func (n *Node) restart(ctx context.Context, away time.Duration) error {
 	n.mu.Lock()
 	n.agent = started
 	n.mu.Unlock()
-	if err := await(ctx, func() bool { return started.plugin.Ready() == nil }); err != nil {
+	if err := await(ctx, func() bool { return started.Ready() == nil }); err != nil {
 		return err
 	}
 	n.fleet.showAgent(ctx, n, true)

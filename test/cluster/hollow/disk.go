@@ -1,24 +1,27 @@
 package hollow
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
-// Disk keeps the bytes that were written last. It is an engine.Store, and survives the agent.
-type Disk struct {
-	mu   sync.Mutex
-	data []byte
+// marks keep the time of the last answer to the runtime; see agent.Marks.
+type marks struct {
+	mu sync.Mutex
+	at time.Time
 }
 
-// Write replaces what is kept.
-func (d *Disk) Write(data []byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.data = append([]byte(nil), data...)
+// Mark notes a time.
+func (m *marks) Mark(at time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = at
 	return nil
 }
 
-// Read returns what was written last; nil: nothing was.
-func (d *Disk) Read() []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.data
+// Marked is the time that was noted last.
+func (m *marks) Marked() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
 }

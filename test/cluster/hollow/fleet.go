@@ -21,6 +21,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/publication"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
 // Fleet is the nodes of one process.
@@ -53,7 +54,7 @@ func New(ctx context.Context, config *rest.Config, kinds []*Kind, server string)
 	for i, k := range kinds {
 		name := NodeName(k, i)
 		n := &Node{
-			Name: name, Kind: k, fleet: f, record: f.record, runtime: newRuntime(ctx), pods: map[string]*worker{},
+			Name: name, Kind: k, fleet: f, record: f.record, runtime: newRuntime(ctx), disk: crashfs.New(), pods: map[string]*worker{},
 			lists: "http://" + server + "/nodes/" + name + "/pods",
 		}
 		if f.publishers[name], err = publication.NewClient(asAgent(config, name)); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-project/paddock/internal/core/node"
 	"github.com/paddock-project/paddock/internal/node/runtime/sim"
+	"github.com/paddock-project/paddock/internal/testing/crashfs"
 )
 
 // Node is one hollow node: a kubelet, a runtime, a disk, and an agent that may be away.
@@ -19,15 +20,17 @@ type Node struct {
 	fleet   *Fleet
 	record  *record
 	runtime *sim.Runtime
-	disk    Disk
+	marks   marks
 	// lists is the address of the kubelet's list.
 	lists string
 
 	// published is whether the agent has written the node's object since it started.
 	published atomic.Bool
 
-	mu      sync.Mutex
-	agent   *agent
+	mu    sync.Mutex
+	agent *life
+	// disk has the state of the agent, and survives it.
+	disk    *crashfs.FS
 	changed *node.Policy // instead of the kind's, from the agent's next start on
 	pods    map[string]*worker
 	// own is the pod of the agent. It does not run here, and is listed as on every node with the
@@ -56,7 +59,7 @@ func (n *Node) State() *node.State {
 	if n.agent == nil {
 		return nil
 	}
-	return n.agent.engine.State()
+	return n.agent.State()
 }
 
 // list is what the kubelet serves: the pods that it knows, with the status that it has for them.

@@ -78,15 +78,12 @@ func (r *record) came(how handover.Reason) {
 	r.outcomes[how.String()]++
 }
 
-// writes is a node as a publication.Observer.
-type writes Node
-
-// Published counts a write.
-func (w *writes) Published(_ time.Duration, err error) {
+// wrote counts a write of the node's object.
+func (n *Node) wrote(_ time.Duration, err error) {
 	if err == nil {
-		w.published.Store(true)
+		n.published.Store(true)
 	}
-	r := w.record
+	r := n.record
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -108,12 +105,8 @@ type Latency struct {
 // Bounds are the bounds of Latency.Below.
 var Bounds = [...]time.Duration{100 * time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
 
-// hooks is a node as an nri.Observer.
-type hooks Node
-
-// Hook counts the time of an answer.
-func (h *hooks) Hook(name string, took time.Duration, _ error) {
-	r := h.record
+// hook counts the time of an answer.
+func (r *record) hook(name string, took time.Duration, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.hooks[name]
@@ -130,32 +123,14 @@ func (h *hooks) Hook(name string, took time.Duration, _ error) {
 	l.Below[i]++
 }
 
-// Asked is nri.Observer's.
-func (*hooks) Asked(time.Duration) {}
-
-// Vetoes is nri.Observer's.
-func (*hooks) Vetoes(bool) {}
-
-// Slow is nri.Observer's.
-func (*hooks) Slow(string, time.Duration) {}
-
-// Unverified is nri.Observer's.
-func (*hooks) Unverified(int) {}
-
-// Connected is nri.Observer's.
-func (*hooks) Connected(bool) {}
-
-// Away is nri.Observer's.
-func (*hooks) Away(time.Duration) {}
-
-// Repaired is nri.Observer's.
-func (*hooks) Repaired(int) {}
-
 // decisions is a node as an engine.Observer.
 type decisions Node
 
-// Decided notes the cause of a rejection.
+// Decided notes the cause of a rejection, and logs why a grant that was handed over is not applied.
 func (d *decisions) Decided(made engine.Decision) {
+	if o := made.Handed; o != nil && o.Reason != handover.Applied && o.Reason != handover.Absent {
+		d.fleet.log.Warn("the grant in the pod's annotation is not applied", "node", d.Name, "pod", made.Plan.Pod.ID(), "reason", o.Reason.String(), "error", o.Err)
+	}
 	if made.Plan == nil || made.Plan.Rejection == nil {
 		return
 	}

@@ -181,7 +181,7 @@ func TestRecordedStaticKubelet(t *testing.T) {
 func TestRecordedResize(t *testing.T) {
 	const pod = "1e1caf5a-330e-4aac-846d-64ed283b5115"
 	for topology, want := range map[node.TopologyPolicy]struct{ veto, main string }{
-		node.TopologyRestricted: {"paddock rejects the resize of the pod default/ctr-g: Deferred: CPUs of container main from 2 to 3: 3 CPUs wanted, but no one NUMA node has so much free", "2-3 on {0} no quota"},
+		node.TopologyRestricted: {"paddock rejects the resize of the pod default/ctr-g: Deferred: CPUs of container main from 2 to 3: 3 CPUs wanted, but no single NUMA node has that much free", "2-3 on {0} no quota"},
 		node.TopologyBestEffort: {"", "2-4 on {0} no quota"},
 	} {
 		b := newBench(t.Context())
