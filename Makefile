@@ -244,7 +244,7 @@ e2e: ## The agent beside a real containerd, in virtual machines with several NUM
 	$(E2E_PARTS) && $(GO) test -v -count=1 -timeout 60m .
 
 e2e-kubelet: ## The same, and a real kubelet; building that takes minutes, once.
-	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m -parallel 3 .
+	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m .
 
 e2e-everywhere: ## The same with a long churn, every policy, and each comparison with a kubelet on each machine; half an hour.
 	$(E2E_PARTS) && E2E_KUBELET=1 $(GO) test -v -count=1 -timeout 60m . -everywhere

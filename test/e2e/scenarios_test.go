@@ -13,10 +13,13 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// The machines run beside each other. The load has a machine of its own, so that it is done no later.
+// The machines run beside each other, as many as the host has CPUs: with one more, virtual CPUs
+// wait for each other, and all are done later. The load has a machine of its own, so that it is
+// done no later.
 
-// byPolicy are the scenarios in which a policy decides something else and nothing else is new to the kernel and the
-// runtime. The recorded answers of the reference (make golden) hold every policy to many more cases, without a machine.
+// byPolicy are the scenarios in which a policy decides something else, and nothing is new to the
+// kernel and the runtime. The recorded answers of the reference (make golden) have many more cases
+// of every policy, without a machine.
 var byPolicy = []string{
 	"2numa/20-accounting", "2numa/30-container-scope", "2numa/40-policies", "2numa/50-full-cores",
 	"5numa/10-pod-scope", "5numa/20-policies",
