@@ -90,8 +90,8 @@ generated:
 
 # What is linked into the command and never called: what only tests use is in a test file or in a package for
 # tests (internal/testing). The second run finds what not even a test uses. FOR_MODULES is called by the
-# modules scheduler and test/cluster.
-FOR_MODULES := ^internal/(agent/cluster|cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
+# module scheduler.
+FOR_MODULES := ^internal/(cluster/fleet/memo/memo|cluster/fleetsource/(source|pod)|codec/handover/text|codec/claims/typed)\.go:
 deadcode: $(DEAD) ## Functions that nothing calls, or only tests.
 	@for what in "./cmd/paddock ./cmd/paddock-agent" "-test ./..."; do \
 	    found=$$($(DEAD) $$what) || exit 1; found=$$(printf '%s' "$$found" | grep -vE '$(FOR_MODULES)' || true); [ -z "$$found" ] || { echo "$$found"; echo "deadcode $$what: remove them, or move them to a test file"; exit 1; }; \

@@ -105,7 +105,7 @@ func New(ctx context.Context, c Config, w World, build telemetry.Build, log *slo
 	}
 	a := &Agent{config: c, world: w, env: env, health: &health{}, log: log, flows: flows}
 	a.find = a.requested
-	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.runtimeReady}, {Name: "containers", Ready: a.containersReady}}
+	checks := []telemetry.Check{{Name: "state", Ready: a.health.ready}, {Name: "runtime", Ready: a.Ready}, {Name: "containers", Ready: a.containersReady}}
 	if c.Runtime == RuntimeNRI {
 		checks = append(checks, telemetry.Check{Name: "kubelet", Ready: a.kubeletReady})
 	} else {

@@ -72,7 +72,7 @@ func (a *Agent) publish(observers *[]engine.Observer) error {
 			return err
 		}
 		a.zones = zones.New(zones.Config{
-			Node: c.NodeName, Client: client, State: a.engineState, Now: w.Now, After: w.After, Observer: a.metrics.NewExport(), Log: a.log,
+			Node: c.NodeName, Client: client, State: a.State, Now: w.Now, After: w.After, Observer: a.metrics.NewExport(), Log: a.log,
 		})
 		*observers = append(*observers, a.zones)
 	}
@@ -81,12 +81,6 @@ func (a *Agent) publish(observers *[]engine.Observer) error {
 
 // State is what the agent has assigned. It never waits.
 func (a *Agent) State() *node.State { return a.engine.State() }
-
-// Ready returns the reason why the agent does not manage the node now; nil: it does.
-func (a *Agent) Ready() error { return a.runtimeReady() }
-
-// engineState is zones.Config.State.
-func (a *Agent) engineState() *node.State { return a.engine.State() }
 
 // listing is what the kubelet listed last; nil: nothing yet.
 func (a *Agent) listing() *handover.Listing {

@@ -92,8 +92,8 @@ func (a *Agent) estimate(ctx context.Context) func(error) bool {
 	return func(err error) bool { return !errors.Is(err, kubelet.ErrUnusablePod) }
 }
 
-// runtimeReady is a telemetry.Check.
-func (a *Agent) runtimeReady() error {
+// Ready returns the reason why the agent does not manage the node now; nil: it does.
+func (a *Agent) Ready() error {
 	if a.plugin == nil {
 		return errNotStarted
 	}

@@ -28,7 +28,7 @@ func TestNodeWithoutRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.runtime != nil || a.runtimeReady() == nil {
+	if a.runtime != nil || a.Ready() == nil {
 		t.Error("it drives a simulated runtime, or is ready without one")
 	}
 	said := b.log.when("no connection to the runtime")

@@ -37,19 +37,21 @@ func (a *Agent) newSimulation(ctx context.Context) (err error) {
 	c := a.config.NRI
 	a.plugin, err = a.newPlugin(nri.Config{
 		Pods: a.kubelet, Cgroups: a.runtime.Cgroups(), Socket: "in memory", TakeOver: true, Grace: patient,
-		Seen: a.seenInMemory,
+		Seen: SeenIn(a.runtime),
 		Dial: func(handler any) (nri.Link, error) { return a.runtime.Dial(handler, c.PluginName, c.PluginIndex) },
 	})
 	return err
 }
 
-// seenInMemory is nri.Config.Seen.
-func (a *Agent) seenInMemory(context.Context, map[string]string) ([]nri.Seen, error) {
-	var list []nri.Seen
-	for _, r := range a.runtime.Running() {
-		list = append(list, nri.Seen{Who: r.Who, Path: r.Path, Observed: r.Observed})
+// SeenIn shows what runs in a runtime in memory; see World.Seen.
+func SeenIn(runtime *sim.Runtime) func(context.Context, map[string]string) ([]nri.Seen, error) {
+	return func(context.Context, map[string]string) ([]nri.Seen, error) {
+		var list []nri.Seen
+		for _, r := range runtime.Running() {
+			list = append(list, nri.Seen{Who: r.Who, Path: r.Path, Observed: r.Observed})
+		}
+		return list, nil
 	}
-	return list, nil
 }
 
 // simulate runs the simulated runtime and kubelet with the pods of the manifests.

@@ -37,7 +37,7 @@ import (
 //	crash              the agent ends and starts again on what is durable, and connects
 //	disconnect, connect
 //	runtime old|new    the next connection takes no unsolicited updates, or does
-//	dynamic            the node begins anew, with a policy that moves pods
+//	dynamic            everything is removed, and the node starts with a policy that moves pods
 //	wait DURATION
 func (w *world) command(name string, args []string) []string {
 	args = append(args, "", "")

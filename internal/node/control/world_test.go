@@ -85,7 +85,7 @@ func newWorld(t tester) *world {
 	return w
 }
 
-// begin makes the node anew, with an agent and a runtime.
+// begin makes a node without pods, with an agent and a runtime.
 func (w *world) begin(moved node.MovePolicy) {
 	s, err := node.New(scenario.Machine("numa=2 cores=2 threads=2 numbering=adjacent memory=2Gi"), node.Policy{
 		Topology: node.TopologyRestricted, Scope: node.PodScope, StaticCPU: true, ReservedCPUs: cpuset.Of(0), LiftQuota: true,
@@ -202,7 +202,7 @@ func (w *world) carryOut(actions []Action) {
 	}
 }
 
-// answered passes an answer on. One for which nobody waits any more is taken back.
+// answered passes an answer on. One that comes after its sender gave up is taken back.
 func (w *world) answered(a Answer) {
 	if then := w.waiting[a.Request]; then != nil {
 		delete(w.waiting, a.Request)

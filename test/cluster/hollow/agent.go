@@ -45,7 +45,7 @@ func (n *Node) startAgent(ctx context.Context) (*life, error) {
 	disk := n.disk
 	n.mu.Unlock()
 	made, err := agent.New(ctx, config, agent.World{
-		FS: disk, Now: time.Now, After: time.After, Node: n.describe, Cgroups: n.runtime.Cgroups(), Seen: n.seen, Marks: &n.marks,
+		FS: disk, Now: time.Now, After: time.After, Node: n.describe, Cgroups: n.runtime.Cgroups(), Seen: agent.SeenIn(n.runtime), Marks: &n.marks,
 		Dial: func(handler any) (nri.Link, error) {
 			return n.runtime.Dial(handler, config.NRI.PluginName, config.NRI.PluginIndex)
 		},
@@ -78,15 +78,6 @@ func (n *Node) describe() (*inputs.Node, error) {
 		Found: &discover.Found{Name: n.Kind.Machine, Machine: m}, Devices: none,
 		Policy: inputs.Policy{Policy: n.policy(), Text: n.Kind.Name, Period: period},
 	}, nil
-}
-
-// seen is what runs, as the kubelet and the kernel show it.
-func (n *Node) seen(context.Context, map[string]string) ([]nri.Seen, error) {
-	var list []nri.Seen
-	for _, r := range n.runtime.Running() {
-		list = append(list, nri.Seen{Who: r.Who, Path: r.Path, Observed: r.Observed})
-	}
-	return list, nil
 }
 
 const pluginName = "paddock"
