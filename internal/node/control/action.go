@@ -169,8 +169,6 @@ type (
 	}
 	// Write makes the state durable, in Period. Written.
 	Write struct{ Releases bool }
-	// ListPods is ListGone for a round, in Timeout. Listed.
-	ListPods struct{ Traces map[string]Trace }
 	// LatestPods asks what the source of pods listed last, for these UIDs. It does not wait.
 	// LatestListed.
 	LatestPods struct{ UIDs []string }
@@ -209,7 +207,7 @@ type (
 		To   *node.Grant
 		room uint64
 	}
-	// Follow resizes pods whose request the kubelet has carried out already, in Timeout. Followed.
+	// Follow resizes pods whose request the kubelet has carried out already. Followed.
 	Follow struct {
 		Pods      []request.Pod
 		version   uint64
@@ -265,7 +263,6 @@ func (ListGone) action()         {}
 func (FindAll) action()          {}
 func (AdmitAll) action()         {}
 func (Write) action()            {}
-func (ListPods) action()         {}
 func (LatestPods) action()       {}
 func (SetQuotas) action()        {}
 func (Read) action()             {}

@@ -68,7 +68,7 @@ func (e Admit) on(s *step) {
 
 // next begins the next job of an admission.
 func (s *step) next(a Admission, job Action) {
-	s.chain(fmt.Sprint("admit ", a.request), a.Until, job)
+	s.jobUntil(fmt.Sprint("admit ", a.request), a.Until, job)
 }
 
 // admitted ends an admission.

@@ -39,7 +39,7 @@ func (s *step) adoptLate() {
 	}
 }
 
-func (s *step) adopt(a Adoption) { s.chain(a.name, a.until, FindAll{a}) }
+func (s *step) adopt(a Adoption) { s.jobUntil(a.name, a.until, FindAll{a}) }
 
 // AllFound is the outcome of FindAll: the request of each pod, or why it is not known.
 type AllFound struct {
@@ -76,7 +76,7 @@ func (e AllFound) on(s *step) {
 	}
 	s.publish()
 	a.version = s.engine.Version
-	s.chain(a.name, a.until, AdmitAll{Of: a, Pods: a.pods})
+	s.jobUntil(a.name, a.until, AdmitAll{Of: a, Pods: a.pods})
 }
 
 // missed notes a pod that started without Paddock.

@@ -169,3 +169,33 @@ func count(sizes map[string]int, name string, v reflect.Value) {
 		}
 	}
 }
+
+// TestOneAdoptionAtATime: while the source of pods does not answer, rounds do not ask it again for
+// the pods that run without a grant.
+func TestOneAdoptionAtATime(t *testing.T) {
+	w := newWorld(t)
+	w.play("stall")
+	w.listed["a"] = podOf("a", "1")
+	w.box("a")
+	r := w.container("a", "app")
+	w.running[r.id] = r
+	w.report()
+	for range 5 {
+		w.step(Round{})
+	}
+	asked := 0
+	for _, a := range w.held {
+		if j, is := a.(Job); is {
+			if _, is := j.Of.(FindAll); is {
+				asked++
+			}
+		}
+	}
+	if asked != 1 {
+		t.Errorf("%d adoptions are under way, want one", asked)
+	}
+	w.play("go", "wait 20s")
+	if g, there := w.state.Grant("a"); !there || g.CPUs().Len() != 1 {
+		t.Error("the pod is not adopted")
+	}
+}

@@ -36,7 +36,7 @@ func (w *world) work(job Job, late error) Occurrence {
 		return Proven{Of: a, Wrong: w.prove(a.Proofs)}
 	case SetQuotas, KeepAlive:
 		return nil
-	case Find, FindAll, ListGone, ListPods, LatestPods, ListLatest:
+	case Find, FindAll, ListGone, LatestPods, ListLatest:
 		return w.workOfSource(a, late)
 	default:
 		w.reserve()
@@ -64,8 +64,6 @@ func (w *world) workOfSource(a Action, late error) Occurrence {
 		return found
 	case ListGone:
 		return GoneListed{Of: a, Listing: w.listing(a.Traces), Err: late}
-	case ListPods:
-		return Listed{Of: w.listing(a.Traces)}
 	case LatestPods:
 		latest := map[string]Latest{}
 		for uid, pod := range w.listed {

@@ -323,18 +323,21 @@ func (Round) on(s *step) { s.round() }
 
 // job is an action that may wait, unless one of that name is under way. It reports whether it
 // begins. Its outcome is a Done.
-func (s *step) job(name string, a Action) bool {
+func (s *step) job(name string, a Action) bool { return s.jobUntil(name, time.Time{}, a) }
+
+// jobUntil is a job that ends at a time at the latest.
+func (s *step) jobUntil(name string, until time.Time, a Action) bool {
 	if s.jobs.get(name) != nil {
 		return false
 	}
-	s.chain(name, time.Time{}, a)
+	s.jobs.put(s, name, struct{}{})
+	s.do(Job{name, a, until})
 	return true
 }
 
-// chain is a job that ends at a time at the latest. Nothing else has its name.
-func (s *step) chain(name string, until time.Time, a Action) {
-	s.jobs.put(s, name, struct{}{})
-	s.do(Job{name, a, until})
+// jobOfRound is a job that asks others than the disk: it ends with Timeout.
+func (s *step) jobOfRound(name string, a Action) bool {
+	return s.jobUntil(name, s.now.Add(s.config.Timeout), a)
 }
 
 // Done is an event: a job has ended.

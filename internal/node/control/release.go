@@ -10,7 +10,7 @@ import (
 // list asks the source of pods which pods are gone, if a grant is not used or was estimated.
 func (s *step) list() {
 	if traces := s.traces(); len(traces) > 0 || len(s.estimated()) > 0 {
-		s.job("list", ListPods{traces})
+		s.jobOfRound("list", ListGone{Of: listOfRound{}, Traces: traces})
 	}
 }
 
@@ -22,26 +22,23 @@ type Listing struct {
 	Gone   map[string]bool
 }
 
-// Listed is the outcome of ListPods.
-type Listed struct {
-	Of  Listing
-	Err error
-}
+// listOfRound is a round that waits for a list.
+type listOfRound struct{}
 
-func (e Listed) on(s *step) {
-	s.reportList(e.Err)
+func (listOfRound) listed(s *step, of Listing, err error) {
+	s.reportList(err)
 	if !s.link.synchronised() {
 		return
 	}
-	if s.release(e.Of, e.Err) {
+	if s.release(of, err) {
 		s.job("release", Write{Releases: true})
 	}
-	if e.Err != nil {
+	if err != nil {
 		return
 	}
 	for _, uid := range s.estimated() {
 		g, known := s.engine.State.Grant(uid)
-		if now, there := e.Of.Pods[uid]; known && there {
+		if now, there := of.Pods[uid]; known && there {
 			s.pods.edit(s, uid).reported = true
 			s.reportPlan(g, now)
 		}

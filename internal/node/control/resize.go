@@ -122,7 +122,7 @@ func (e Resize) on(s *step) {
 		return
 	}
 	half := s.now.Add(e.Until.Sub(s.now) / 2) // The rest is for the disk.
-	s.chain(r.name(), half, ListLatest{UID: e.Box.Pod, Traces: s.traces(), of: r})
+	s.jobUntil(r.name(), half, ListLatest{UID: e.Box.Pod, Traces: s.traces(), of: r})
 }
 
 func (r resizing) name() string { return fmt.Sprint("resize ", r.request) }
@@ -187,7 +187,7 @@ func (e LatestFound) on(s *step) {
 		s.resized(r, before)
 		return
 	}
-	s.chain(r.name(), r.Until, ResizePod{Pod: wanted, of: r, version: s.engine.Version})
+	s.jobUntil(r.name(), r.Until, ResizePod{Pod: wanted, of: r, version: s.engine.Version})
 }
 
 func pendingText(pending string) string {
@@ -315,7 +315,7 @@ func (e LatestListed) on(s *step) {
 	if len(due) == 0 {
 		return
 	}
-	s.job("follow", Follow{Pods: due, version: s.engine.Version, connected: s.link.since})
+	s.jobOfRound("follow", Follow{Pods: due, version: s.engine.Version, connected: s.link.since})
 }
 
 // withdraw forgets the rejection of a resize that the pod does not ask for any more. A list can be

@@ -96,7 +96,7 @@ func (e Carry) on(s *step) {
 	}
 	set := BeginSet{Left: e.Left, Dry: e.Dry, request: s.event.Request}
 	if e.Dry {
-		s.chain(fmt.Sprint("try moves ", set.request), e.Until, set)
+		s.jobUntil(fmt.Sprint("try moves ", set.request), e.Until, set)
 		return
 	}
 	s.beginSet(set, e.Until)
@@ -139,7 +139,7 @@ func (s *step) beginSet(set BeginSet, until time.Time) {
 	if set.Pod != nil {
 		s.do(KeepPlace{set.Pod.UID, set.Place, targets(set.Left)})
 	}
-	s.chain(fmt.Sprint("moves ", set.room), until, set)
+	s.jobUntil(fmt.Sprint("moves ", set.room), until, set)
 }
 
 // SetBegun is the outcome of BeginSet: the first move of a set is durable, or it did not begin.

@@ -100,7 +100,7 @@ func (e Synchronise) on(s *step) {
 		return cmp.Or(cmp.Compare(created[a], created[b]), cmp.Compare(a, b))
 	})
 	y.without, y.missed = s.without(oldest), slices.Sorted(maps.Keys(unasked))
-	s.chain(y.name(), y.until, Read{Sights: s.sights(), of: &y})
+	s.jobUntil(y.name(), y.until, Read{Sights: s.sights(), of: &y})
 }
 
 // name is that of its jobs: one connection synchronises once at a time.
@@ -125,7 +125,7 @@ func (s *step) glanced(y synchronising, sights []Sight) {
 		return
 	}
 	if traces := s.traces(); len(traces) > 0 {
-		s.chain(y.name(), y.until, ListGone{Of: y, Traces: traces})
+		s.jobUntil(y.name(), y.until, ListGone{Of: y, Traces: traces})
 		return
 	}
 	s.adoptShown(y)

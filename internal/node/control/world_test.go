@@ -238,10 +238,10 @@ func (w *world) goOn() {
 }
 
 func (w *world) isHeld(a any) bool {
-	if j, is := a.(Job); is && !j.Until.IsZero() {
+	if j, is := a.(Job); is && !j.Until.IsZero() && j.Name != "list" && j.Name != "follow" {
 		return w.stalls
 	}
-	return w.holds
+	return w.holds // Rounds list and follow.
 }
 
 func (w *world) carry(a any) {

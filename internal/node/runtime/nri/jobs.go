@@ -53,11 +53,8 @@ func (p *Plugin) work(ctx context.Context, job control.Job) control.Occurrence {
 	return nil
 }
 
-// workOnPods is work for the actions about the source of pods, and for what waits for it. Those of
-// a round end with Timeout.
+// workOnPods is work for the actions about the source of pods.
 func (p *Plugin) workOnPods(ctx, within context.Context, job control.Job) control.Occurrence {
-	asked, cancel := context.WithTimeout(ctx, p.config.Timeout)
-	defer cancel()
 	switch a := job.Of.(type) {
 	case control.Find:
 		return p.find(within, a.Of)
@@ -66,9 +63,6 @@ func (p *Plugin) workOnPods(ctx, within context.Context, job control.Job) contro
 	case control.ListGone:
 		listed, err := p.config.Pods.List(within)
 		return control.GoneListed{Of: a, Listing: p.listing(listed, a.Traces), Err: err}
-	case control.ListPods:
-		listed, err := p.config.Pods.List(asked)
-		return control.Listed{Of: p.listing(listed, a.Traces), Err: err}
 	case control.LatestPods:
 		latest := make(map[string]control.Latest, len(a.UIDs))
 		for _, uid := range a.UIDs {
@@ -79,12 +73,6 @@ func (p *Plugin) workOnPods(ctx, within context.Context, job control.Job) contro
 		return control.LatestListed{Pods: latest}
 	case control.ListLatest:
 		return p.listLatest(within, a)
-	case control.Follow:
-		done := control.Followed{Of: a, Plans: make([]*node.Plan, len(a.Pods)), Errs: make([]error, len(a.Pods))}
-		for i, pod := range a.Pods {
-			done.Plans[i], done.Errs[i] = p.config.Engine.Resize(asked, pod)
-		}
-		return done
 	default:
 		return p.workOnDecisions(ctx, within, job.Of)
 	}
@@ -120,6 +108,12 @@ func (p *Plugin) workOnDecisions(ctx, within context.Context, a control.Action) 
 	case control.ResizePod:
 		plan, err := p.config.Engine.Resize(within, a.Pod)
 		return control.PodResized{Of: a, Plan: plan, Err: err}
+	case control.Follow:
+		done := control.Followed{Of: a, Plans: make([]*node.Plan, len(a.Pods)), Errs: make([]error, len(a.Pods))}
+		for i, pod := range a.Pods {
+			done.Plans[i], done.Errs[i] = p.config.Engine.Resize(within, pod)
+		}
+		return done
 	case control.FindRoom:
 		return p.findRoom(within, a)
 	case control.BeginSet:
