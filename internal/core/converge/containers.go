@@ -82,6 +82,8 @@ type Answer struct {
 	// how many of them do not get their settings with these updates, because others have to leave
 	// the CPUs first.
 	Differing, Withheld int
+	// Exchanges is true if some of the updates have no safe order; see Update.
+	Exchanges bool
 	// Stranded are the containers that belong on the node shared pool while it is empty.
 	Stranded []Observed
 	// Blocker is the container with the smallest ID that may still run, after the updates, on CPUs
@@ -96,7 +98,7 @@ type Answer struct {
 // that block each other both make room. If updates are made in steps, both are in the answer.
 //
 // One case has no safe order: containers that run only on each other's CPUs. A reply then exchanges
-// them, and two of them share CPUs between two updates of the reply.
+// them, and two of them share CPUs between two updates of the reply (Answer.Exchanges).
 //
 // Containers in creation are not updated, and count as all others do. The time is in proportion to
 // the number of containers and of updates.
@@ -108,7 +110,7 @@ func (w *Wanted) Update(containers []Container, on Occasion) Answer {
 	if on.By == Unsolicited {
 		updates = slices.DeleteFunc(updates, func(u Update) bool { return f.of[u.ID].Waits })
 	}
-	a.Updates, a.Withheld = f.safe(updates, on.By)
+	a.Updates, a.Withheld, a.Exchanges = f.safe(updates, on.By)
 	if c := f.of[on.Resizes]; c != nil {
 		a.Updates = f.withResized(a.Updates, c, w.Setting(c.Pod, c.Name))
 	}
@@ -220,7 +222,7 @@ func (f *floor) unset(w *Wanted, observed []Observed, updates []Update) []Update
 func (f *floor) withResized(updates []Update, c *occupant, want Setting) []Update {
 	own := Update{ID: c.ID, Pod: c.Pod, Container: c.Name, Before: f.observed(c.Container).Setting, After: want}
 	own.Before.Quota = node.KeepQuota // The kubelet writes another one with this request.
-	all, _ := f.safe(append(updates[:len(updates):len(updates)], own), Merged)
+	all, _, _ := f.safe(append(updates[:len(updates):len(updates)], own), Merged)
 	if i := slices.IndexFunc(all, func(u Update) bool { return u.ID == c.ID }); i >= 0 {
 		return append(updates, all[i])
 	}

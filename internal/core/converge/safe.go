@@ -8,10 +8,11 @@ import (
 
 // safe returns the updates that move no container to CPUs that another one may still own or, if the
 // container is to own them, use. The other updates wait until the CPUs are free for certain; a
-// container that waits is taken off the CPUs of others. See Update.
-func (f *floor) safe(updates []Update, by Delivery) (safe []Update, withheld int) {
+// container that waits is taken off the CPUs of others. exchanges is true if there is no such
+// order. See Update.
+func (f *floor) safe(updates []Update, by Delivery) (safe []Update, withheld int, exchanges bool) {
 	if len(updates) == 0 {
-		return nil, 0
+		return nil, 0, false
 	}
 	blocked := map[string]bool{}
 	for {
@@ -24,16 +25,16 @@ func (f *floor) safe(updates []Update, by Delivery) (safe []Update, withheld int
 		Order(safe)
 		safe = f.inTurns(safe)
 		if by == Unsolicited {
-			return safe, len(blocked)
+			return safe, len(blocked), false
 		}
 		var early []Update
 		safe, early = f.inTurn(safe)
 		if by == Stepwise {
-			return safe, len(blocked)
+			return safe, len(blocked), len(early) > 0
 		}
 		var again bool
 		if updates, again = f.hold(updates, early, blocked); !again {
-			return safe, len(blocked)
+			return safe, len(blocked), len(early) > 0
 		}
 	}
 }

@@ -83,7 +83,13 @@ func (s *step) reply(by *operation, a converge.Answer) {
 		s.replies = append(slices.Clip(s.replies), by)
 	}
 	s.reportStranded(a.Stranded)
+	if a.Exchanges {
+		s.warn(exchanging, "containers", len(a.Updates))
+	}
 }
+
+// exchanging is logged when no order of the updates in a reply is safe.
+const exchanging = "another process has put containers on each other's CPUs: while the runtime exchanges them, some share CPUs"
 
 // settle ends the wait for the replies for which done is true: each was applied, or never will be.
 func (s *step) settle(done func(*operation) bool, end func(*container, *operation)) {

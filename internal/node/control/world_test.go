@@ -52,9 +52,11 @@ type world struct {
 	holds, stalls bool
 	held          []any // of Action, or func() for a write that goes on
 	lose, fail    int
-	status        *Status
-	checker       *simtest.Checker
-	errs          []string
+	// exchanges is true while a reply is made of which no order is safe: see converge.Answer.
+	exchanges bool
+	status    *Status
+	checker   *simtest.Checker
+	errs      []string
 	// steps counts the events. Each time after looks of them, an earlier loop is looked at again.
 	steps, looks int
 }
@@ -97,7 +99,7 @@ func (w *world) begin(moved node.MovePolicy) {
 	}
 	w.state, w.mayUpdate, w.status = s, true, &Status{}
 	w.listed, w.estimated, w.running, w.boxes = map[string]request.Pod{}, map[string]request.Pod{}, map[string]*running{}, map[string]*Sandbox{}
-	w.checker = simtest.NewChecker(func() *node.State { return w.state })
+	w.checkAgain()
 	w.boot()
 	w.connect()
 }
@@ -137,7 +139,7 @@ func (w *world) step(of Occurrence) (reply any) {
 func (w *world) ask(of Occurrence, then func(any)) uint64 {
 	w.number++
 	number := w.number
-	w.waiting[number] = then
+	w.waiting[number], w.exchanges = then, false
 	uid, until := w.keeper.Kept()
 	e := Event{Engine: w.engine(), Of: of, Request: number, Promised: Promise{uid, until}}
 	if w.asks != nil {
@@ -182,6 +184,8 @@ func (w *world) carryOut(actions []Action) {
 			w.answered(a)
 		case Wake:
 			w.wake = a.At
+		case Log:
+			w.exchanges = w.exchanges || a.Text == exchanging
 		case Publish:
 			w.status = a.Status
 		case Drop:
@@ -290,6 +294,10 @@ func (w *world) land(a Update) {
 
 // update makes updates, except those that are lost, and returns the containers of those.
 func (w *world) update(hook string, updates []converge.Update) (failed []string) {
+	if w.exchanges && w.checker.Err() == nil {
+		defer w.checkAgain()
+	}
+	w.exchanges = false
 	for _, u := range updates {
 		r := w.running[u.ID]
 		if r == nil {
@@ -315,6 +323,14 @@ func (w *world) update(hook string, updates []converge.Update) (failed []string)
 		w.observe(kind, hook, r, next)
 	}
 	return failed
+}
+
+// checkAgain checks from what each container has now.
+func (w *world) checkAgain() {
+	w.checker = simtest.NewChecker(func() *node.State { return w.state })
+	for _, r := range w.containers() {
+		w.observe(sim.Replied, "", r, r.setting)
+	}
 }
 
 func (w *world) observe(kind sim.Kind, hook string, r *running, s converge.Setting) {
