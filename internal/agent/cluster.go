@@ -39,44 +39,42 @@ func (a *Agent) joinCluster(ctx context.Context) []engine.Observer {
 		},
 	})
 	observers := []engine.Observer{a.intake}
-	if !c.Publish && !c.NodeResourceTopology {
-		return observers
-	}
-	if err := a.publish(&observers); err != nil {
+	publishers, err := a.publish()
+	if err != nil {
 		a.log.ErrorContext(ctx, "the objects of this node cannot be published: schedulers do not know its resources", "error", err)
 	}
-	return observers
+	return append(observers, publishers...)
 }
 
-// publish makes the publishers of the node's objects, and adds them to the observers.
-func (a *Agent) publish(observers *[]engine.Observer) error {
+// publish makes the publishers of the node's objects. With an error it returns those before.
+func (a *Agent) publish() (publishers []engine.Observer, err error) {
 	c, w := a.config, a.world
 	if c.Publish {
 		client, err := w.client(c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		a.publisher = publication.New(publication.Config{
 			Node: c.NodeName, Client: client, View: a.view, Now: w.Now, After: w.After,
 			Observer: publicationWatch{a.metrics.NewPublication(), w.Watch}, Log: a.log,
 		})
-		*observers = append(*observers, a.publisher)
+		publishers = append(publishers, a.publisher)
 	}
 	if c.NodeResourceTopology {
 		config, err := c.APIServer.address().Config(os.Getenv)
 		if err != nil {
-			return err
+			return publishers, err
 		}
 		client, err := zones.NewClient(config)
 		if err != nil {
-			return err
+			return publishers, err
 		}
 		a.zones = zones.New(zones.Config{
 			Node: c.NodeName, Client: client, State: a.State, Now: w.Now, After: w.After, Observer: a.metrics.NewExport(), Log: a.log,
 		})
-		*observers = append(*observers, a.zones)
+		publishers = append(publishers, a.zones)
 	}
-	return nil
+	return publishers, nil
 }
 
 // State is what the agent has assigned. It never waits.
