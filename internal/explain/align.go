@@ -12,52 +12,53 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// most is how many sets of NUMA nodes of one size are looked at: all pairs of 64. Beyond that,
-// sets are described by what they must offer.
+// most bounds the number of sets of NUMA nodes of one size that are checked. It is the number of
+// pairs of 64 NUMA nodes. If there are more sets, they are described by what they must offer.
 const most = 2016
 
-// maxJudged is how many sets of NUMA nodes are looked at in one decision: at 64 NUMA nodes
-// those of some 25 alignments.
+// maxJudged bounds the number of sets of NUMA nodes that one decision checks. With 64 NUMA nodes,
+// this is enough for about 25 alignments.
 const maxJudged = 50_000
 
-// maxLosers is how many sets are listed that were not chosen.
+// maxLosers bounds the number of listed sets that were not chosen.
 const maxLosers = 64
 
-// maxDevices is how many given devices a sentence about one set names.
+// maxDevices bounds the number of given devices that a sentence about one set names.
 const maxDevices = 3
 
 // Alignment is one question to the Topology Manager.
 type Alignment struct {
-	// Container is who was aligned; empty for the pod as a whole.
+	// Container is the name of the aligned container. It is empty for the pod as a whole.
 	Container string `json:"container,omitempty"`
 	Fits      []Fit  `json:"fits,omitempty"`
-	// NUMANodes is what was chosen; empty where no affinity is stored.
+	// NUMANodes are the chosen NUMA nodes. It is empty if no affinity is stored.
 	NUMANodes []int `json:"numaNodes,omitempty"`
 	Preferred bool  `json:"preferred"`
-	// Admitted is false where the pod is rejected for what is asked here: by the policy, or because
-	// no NUMA nodes have enough memory, which is found out when memory is placed (R-HINT-34).
+	// Admitted is false if this alignment rejects the pod: because of the policy, or because no
+	// NUMA nodes have enough memory, which only shows when memory is placed (R-HINT-34).
 	Admitted bool `json:"admitted"`
-	// Why is the reason why it won, or why nothing could.
+	// Why describes why the set was chosen, or why no set could be.
 	Why  string `json:"why"`
 	Rule string `json:"rule,omitempty"`
-	// Losers are other sets, the nearest first. Where containers are aligned one by one and there
-	// are many, they are looked for at the first ones, as far as maxJudged allows, and at the last.
+	// Losers are other sets, the nearest first. If many containers are aligned one by one, losers
+	// are computed only for the first containers, as far as maxJudged allows, and for the last.
 	Losers []Loser `json:"losers,omitempty"`
-	// Steps is what the search cost.
+	// Steps is the number of steps that the search took.
 	Steps int `json:"steps"`
 }
 
-// Fit is where one resource fits.
+// Fit describes where one resource fits.
 type Fit struct {
 	Resource string   `json:"resource"`
 	Wanted   []Amount `json:"wanted,omitempty"`
-	// Given are the names of the devices that others chose for the pod; nothing else is wanted
-	// then.
+	// Given has the names of the devices that were chosen for the pod elsewhere. Nothing else of
+	// the resource is then requested.
 	Given []string `json:"given,omitempty"`
-	// Preferred is how many NUMA nodes a preferred set has: as few as could ever have room for it.
+	// Preferred is the number of NUMA nodes of a preferred set: the smallest number that could ever
+	// have room for the request.
 	Preferred int `json:"preferred,omitempty"`
-	// Sets describes the smallest sets of NUMA nodes that have room for it now, Size is how many
-	// NUMA nodes they have, 0 where it fits nowhere or does not care.
+	// Sets describes the smallest sets of NUMA nodes that have room for the request now. Size is
+	// the number of their NUMA nodes. It is 0 if the request fits nowhere or has no preference.
 	Sets string `json:"sets"`
 	Size int    `json:"size,omitempty"`
 	Rule string `json:"rule,omitempty"`
@@ -72,8 +73,8 @@ type Loser struct {
 	Rule string `json:"rule,omitempty"`
 }
 
-// alignmentOf explains one alignment. It looks for losers if wanted, and returns how many sets it
-// looked at.
+// alignmentOf explains one alignment. If wanted is true, it also looks for losers. judged is the
+// number of sets that it checked.
 func alignmentOf(s *node.State, p *node.Plan, a *node.Alignment, wanted bool) (out Alignment, judged int) {
 	out = Alignment{
 		Container: a.Container, Preferred: a.Choice.Preferred, Admitted: a.Choice.Admit && a.Outcome != node.MemoryNowhere, Steps: a.Choice.Steps,
@@ -148,7 +149,7 @@ func givenNames(devices []*request.Given) []string {
 	return names
 }
 
-// reach is every NUMA node that a mask of the hint set can have.
+// reach returns all NUMA nodes that a mask of the hint set can have.
 func reach(f hint.Set, all mask.Mask) mask.Mask {
 	nodes := f.Candidates
 	for _, m := range f.Explicit {
@@ -157,7 +158,7 @@ func reach(f hint.Set, all mask.Mask) mask.Mask {
 	return nodes & all
 }
 
-// setsText describes sets of one size in a few words.
+// setsText describes sets of one size briefly.
 func setsText(fitting []mask.Mask, size int) string {
 	var union mask.Mask
 	for _, m := range fitting {
@@ -183,7 +184,7 @@ func setsText(fitting []mask.Mask, size int) string {
 	return text
 }
 
-// sets lists the sets of that size which keep accepts, ascending as numbers.
+// sets returns the sets with size NUMA nodes that keep accepts, ascending as numbers.
 func sets(nodes mask.Mask, size int, keep func(mask.Mask) bool) []mask.Mask {
 	var out []mask.Mask
 	ids := nodes.Nodes()
@@ -204,7 +205,7 @@ func sets(nodes mask.Mask, size int, keep func(mask.Mask) bool) []mask.Mask {
 	return out
 }
 
-// choose is n over k, or something larger than most.
+// choose returns the binomial coefficient of n over k, or a number larger than most.
 func choose(n, k int) int {
 	k = min(k, n-k)
 	result := 1
@@ -254,16 +255,16 @@ func whyChosen(policy node.Policy, a *node.Alignment) node.Why {
 	return node.Why{Text: "no set of NUMA nodes is preferred by every resource, and restricted takes nothing less", Rule: "R-HINT-62"}
 }
 
-// verdict is the judgement of one set: the smaller, the nearer it was to being chosen.
+// verdict is the result of judging one set. Smaller verdicts were closer to being chosen.
 type verdict struct {
 	nodes   mask.Mask
 	faults  int
-	missing float64 // of what is wanted, the largest share that is missing
+	missing float64 // the largest missing share of a requested amount
 	loser   Loser
 }
 
-// losersOf looks at the sets of the sizes that count: the chosen one's, and those that are
-// preferred. It returns how many it looked at.
+// losersOf judges the sets of the relevant sizes: the size of the chosen set and the preferred
+// sizes. judged is the number of sets that it checked.
 func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 	var nodes mask.Mask
 	sizes := map[int]bool{}
@@ -291,8 +292,8 @@ func losersOf(s *node.State, a *node.Alignment) (losers []Loser, judged int) {
 		return cmp.Or(cmp.Compare(x.faults, y.faults), cmp.Compare(x.missing, y.missing),
 			cmp.Compare(x.nodes.Len(), y.nodes.Len()), cmp.Compare(x.nodes, y.nodes))
 	})
-	// The nearest set of each size is before all others: what is missing on one NUMA node matters
-	// as much as what is against two.
+	// Put the nearest set of each size before all others. What is missing on one NUMA node is as
+	// relevant as what rules out two NUMA nodes.
 	var front, rest []Loser
 	seen := map[int]bool{}
 	for _, v := range verdicts {
@@ -371,8 +372,8 @@ func spread(s *node.State, m mask.Mask) int {
 	return sum
 }
 
-// misfit explains why the hint set does not have m, and which share of what it wants is missing
-// there.
+// misfit explains why the hint set does not have m. It also returns the share of the requested
+// amount that is missing on m.
 func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 	for i := range f.Needs {
 		n := &f.Needs[i]
@@ -391,7 +392,7 @@ func misfit(s *node.State, f *hint.Set, m mask.Mask) (node.Why, float64) {
 	if !request.IsMemory(f.Resource) {
 		return node.Why{Text: fmt.Sprintf("%s: %s has none", f.Resource, nodesText(m&^f.Candidates))}, 1
 	}
-	groups, single := s.Memory().Serving(m) // A rule of groups keeps memory off m (R-MEM-22).
+	groups, single := s.Memory().Serving(m) // The rule of groups forbids memory on m (R-MEM-22).
 	if i := slices.IndexFunc(groups, func(g mask.Mask) bool { return g != m }); i >= 0 {
 		return node.Why{Text: fmt.Sprintf("%s: %s serve memory together and nothing else", f.Resource, nodesText(groups[i])), Rule: "R-MEM-22"}, 0
 	}

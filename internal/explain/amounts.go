@@ -11,13 +11,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// notFurther ends the result of every search that did not look at everything.
+// notFurther ends the summary of every search that did not check everything.
 const notFurther = "not searched further"
 
-// amounts looks for the most that the pod could have of each resource, the others as they are, and,
-// where no single resource helps, of all. The result is "none" only if no amounts at all would do;
-// if that is not known, because the search has reached its bound or cannot look at every
-// combination, it the result is that it was not searched further.
+// amounts looks for the largest amount of each resource that the pod could have with all other
+// amounts unchanged. If no single resource helps, it lowers all of them together. The summary is
+// "none" only if no amounts at all would be admitted. If that is not known, because the search has
+// reached its bound or cannot check every combination, the summary is that it was not searched
+// further.
 func (x *search) amounts() ([]Proposal, string) {
 	x.limit = x.allowed(maxAmountPlans)
 	resources := x.resources()
@@ -56,12 +57,12 @@ func (x *search) amounts() ([]Proposal, string) {
 	if x.cut {
 		return nil, "none found; " + notFurther
 	}
-	for _, resource := range resources { // The API server may set an end to the lowering of a pool.
+	for _, resource := range resources { // The API server may limit how far a pool can be lowered.
 		if !x.pools(resource) {
 			continue
 		}
 		least := Change{Resource: resource, To: x.unit(resource)}.apply(x.pod)
-		if why := AgainstAPI(capped(least, resource, "", 0)); why.Text != "" { // Of those that share: slices can be small.
+		if why := AgainstAPI(capped(least, resource, "", 0)); why.Text != "" { // Applies to containers that share, because slices can be small.
 			x.rule = why.Rule
 			return nil, "none admits it that the API server takes: of less, " + why.Text
 		}
@@ -69,7 +70,7 @@ func (x *search) amounts() ([]Proposal, string) {
 	return nil, "none admits it, however little"
 }
 
-// ended adds to the result of a search that it did not look at everything.
+// ended adds more to a summary if the search did not check everything.
 func (x *search) ended(found, more string) string {
 	if !x.cut {
 		return found
@@ -77,7 +78,7 @@ func (x *search) ended(found, more string) string {
 	return strings.TrimPrefix(found, "only ") + more
 }
 
-// resources are what can be lowered, the one that was short first.
+// resources returns the resources that can be lowered. The one that was short comes first.
 func (x *search) resources() []string {
 	var all []string
 	add := func(resource string, n int64) {
@@ -111,7 +112,8 @@ func first(yes bool) int {
 	return 0
 }
 
-// subjects are whose amounts are lowered: the container that was rejected, then all.
+// subjects returns the containers whose amounts are lowered: first the rejected one, then all, for
+// which the name is empty.
 func (x *search) subjects() []string {
 	if x.rejection.Container == "" || x.trace.Demand.Path == node.AsPool {
 		return []string{""}
@@ -119,11 +121,13 @@ func (x *search) subjects() []string {
 	return []string{x.rejection.Container, ""}
 }
 
-// most is the pod with the most of one resource that is admitted, less than it asks for now.
+// most returns the pod with the largest admitted amount of one resource that is below its current
+// amount.
 //
-// Admission is not monotone: 60 CPUs may fit two NUMA nodes under restricted where 40 fit none, as
-// 40 must fit one. So every amount at which the answer can change is tried, the largest first, or,
-// where these are too many, a few of them and what lies between two of which one is admitted.
+// Admission is not monotone: under restricted, 60 CPUs may fit on two NUMA nodes while 40 CPUs fit
+// nowhere, because 40 CPUs must fit on one. So most tries every amount at which the answer can
+// change, the largest first. If there are too many, it tries a few of them and bisects above the
+// first one that is admitted.
 func (x *search) most(pod request.Pod, a axis) (request.Pod, bool) {
 	fits := func(n int64) (request.Pod, bool) {
 		lowered, ok := x.lower(pod, a, n)
@@ -149,11 +153,11 @@ func (x *search) most(pod request.Pod, a axis) (request.Pod, bool) {
 	return pod, false
 }
 
-// samples is how many of the amounts are tried where all of them are too many.
+// samples is the number of amounts to try if there are too many to try all.
 const samples = 8
 
-// roughly tries a few amounts, the largest first, and halves the distance between the first that is
-// admitted and the one before it.
+// roughly tries a few amounts, the largest first, and bisects between the first admitted one and
+// the one before it.
 func (x *search) roughly(pod request.Pod, a axis, fits func(int64) (request.Pod, bool)) (request.Pod, bool) {
 	step := max(1, (len(a.values)-1)/min(samples, max(1, x.limit/2)))
 	for i := 0; i < len(a.values); i += step {
@@ -174,7 +178,8 @@ func (x *search) roughly(pod request.Pod, a axis, fits func(int64) (request.Pod,
 	return pod, false
 }
 
-// between looks for more than low, which is admitted as best, and less than high, which is not.
+// between looks for an amount above low, which is admitted and gives best, and below high, which is
+// rejected.
 func (x *search) between(best request.Pod, low, high, unit int64, fits func(int64) (request.Pod, bool)) request.Pod {
 	for high-low > unit && !x.spent() {
 		middle := low + (high-low)/2/unit*unit
@@ -190,12 +195,13 @@ func (x *search) between(best request.Pod, low, high, unit int64, fits func(int6
 	return best
 }
 
-// pools reports whether the resource is a pod-level pool's.
+// pools reports whether the resource comes from a pod-level pool.
 func (x *search) pools(resource string) bool {
 	return x.trace.Demand.Path == node.AsPool && (resource == request.CPU || request.IsMemory(resource))
 }
 
-// unit is the step in which a resource is lowered: whole cores under full-pcpus-only, MiB, pages.
+// unit returns the step in which a resource is lowered: whole cores under full-pcpus-only, MiB of
+// memory, huge pages, or otherwise single CPUs and devices.
 func (x *search) unit(resource string) int64 {
 	switch {
 	case resource == request.CPU && x.state.Policy().CPU.FullPCPUsOnly:
@@ -214,7 +220,8 @@ func (x *search) unit(resource string) int64 {
 	return 1
 }
 
-// sums are what the largest NUMA node, the two largest, … could ever have of a resource.
+// sums returns how much of a resource the largest NUMA node, the two largest, and so on could ever
+// have together.
 func sums(s *node.State, resource string) []int64 {
 	var sizes []int64
 	switch t := s.Machine().MemoryType(resource); {
@@ -230,8 +237,8 @@ func sums(s *node.State, resource string) []int64 {
 	return largestSums(sizes)
 }
 
-// less lowers all resources together, in one container or in all, as far as it has to, and lets
-// them grow again one by one.
+// less lowers all resources together, in one container or in all, as far as necessary, and then
+// raises them again one by one.
 func (x *search) less(resources []string, who string) (Proposal, bool) {
 	var axes []axis
 	for _, resource := range resources {
@@ -260,14 +267,14 @@ func (x *search) less(resources []string, who string) (Proposal, bool) {
 	return x.amountProposal(x.grown(least)), true
 }
 
-// grown gives containers back what one limit for all of them took without need: in the end no
-// single amount of the pod can be larger, with the others as they are.
+// grown raises the amounts of containers again that a common limit lowered unnecessarily. In the
+// result, no single amount of the pod can be larger with the others unchanged.
 func (x *search) grown(lowered request.Pod) request.Pod {
 	for again := true; again; {
 		again = false
 		changes := difference(x.pod, lowered)
 		if len(changes) < 2 {
-			return lowered // It was looked for.
+			return lowered // The single change is already the largest.
 		}
 		for _, c := range changes {
 			if more, ok := x.raise(lowered, c); ok {
@@ -291,7 +298,7 @@ func (x *search) raise(pod request.Pod, c Change) (request.Pod, bool) {
 	if more, ok := fits(c.From); ok {
 		return more, true
 	}
-	if slice { // Smaller ones leave more to the others.
+	if slice { // Smaller slices leave more to the other containers.
 		more := x.between(pod, c.To, c.From, x.unit(c.Resource), fits)
 		x.cut = x.cut || x.spent()
 		return more, !sameAmounts(more, pod)
@@ -309,21 +316,21 @@ func (x *search) raise(pod request.Pod, c Change) (request.Pod, bool) {
 	return pod, false
 }
 
-// shared reports whether the pool of a changed pod leaves as much to the containers that share, in
-// proportion, as that of the pod; see lower.
+// shared reports whether the pool of the changed pod leaves as much, in proportion, to the
+// containers that share as the pool of the original pod; see lower.
 func (x *search) shared(changed request.Pod, resource string) bool {
 	limit, unit := budgetOf(changed, resource), x.unit(resource)
 	fair := pieces(x.pod, resource).fair(budgetOf(x.pod, resource), limit, unit, sliceUnit(resource, unit))
 	return pieces(changed, resource).divides(limit, math.MaxInt64, fair)
 }
 
-// smallest goes through all combinations of amounts, the smallest first, to the first that is
+// smallest tries all combinations of amounts, the smallest first, and returns the first that is
 // admitted.
 func (x *search) smallest(axes []axis) (request.Pod, bool) {
 	at := make([]int, len(axes)) // counted from the smallest value
 	for i := range axes {
-		// Amounts that are too small for the pod's containers are left out: more is feasible where
-		// less is.
+		// Skip amounts that are too small for the pod's containers. If an amount is feasible, so
+		// are larger ones.
 		a := &axes[i]
 		n, _ := slices.BinarySearchFunc(a.values, true, func(n int64, _ bool) int {
 			if _, ok := x.lower(x.pod, *a, n); ok {
@@ -372,8 +379,8 @@ func (x *search) amountProposal(pod request.Pod) Proposal {
 	return p
 }
 
-// raised is for rejections that a little more cures: a pool that leaves nothing to share, a number
-// of CPUs that is no whole number of cores.
+// raised handles rejections that a slightly larger amount cures: a pool that leaves nothing to
+// share, or a number of CPUs that is not a whole number of cores.
 func (x *search) raised(resource string) (Proposal, bool) {
 	if resource != x.rejection.Resource {
 		return Proposal{}, false
@@ -397,8 +404,8 @@ func (x *search) raised(resource string) (Proposal, bool) {
 	return x.amountProposal(pod), true
 }
 
-// changesText is "ask for 40 CPUs instead of 48 and 95Gi of memory instead of 112Gi in container
-// query".
+// changesText returns a text such as "ask for 40 CPUs instead of 48 and 95Gi of memory instead of
+// 112Gi in container query".
 func changesText(changes []Change) string {
 	var who []string
 	what := map[string][]string{}
@@ -431,5 +438,5 @@ func changesText(changes []Change) string {
 	return text
 }
 
-// maxNamed is how many containers the text of a proposal names.
+// maxNamed bounds the number of containers that the text of a proposal names.
 const maxNamed = 8

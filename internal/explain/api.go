@@ -9,9 +9,9 @@ import (
 )
 
 // AgainstAPI describes the rule of the API that the amounts of a pod break, so that no API server
-// would take them; zero: none. Only what a proposal can change is looked at: whether a Guaranteed
-// pod's budget has room for its containers (R-DEM-94 to R-DEM-96). Everything else is valid after
-// the change if it was valid before, as requests and limits change together.
+// would accept them. It returns the zero value if they break none. It checks only what a proposal
+// can change: whether the budget of a Guaranteed pod has room for its containers (R-DEM-94 to
+// R-DEM-96). Everything else remains valid, because requests and limits change together.
 func AgainstAPI(pod request.Pod) node.Why {
 	if pod.Kind != request.PodLevel || pod.QoS != request.Guaranteed {
 		return node.Why{}
@@ -27,8 +27,8 @@ func AgainstAPI(pod request.Pod) node.Why {
 	return node.Why{}
 }
 
-// againstBudget compares with the pod-level request, which is the limit of a Guaranteed pod.
-// Without one there is nothing to compare with.
+// againstBudget compares the containers with the pod-level request, which is also the limit of a
+// Guaranteed pod. Without a pod-level request, there is nothing to compare.
 func againstBudget(pod request.Pod, resource string, budget int64) node.Why {
 	if budget <= 0 {
 		return node.Why{}

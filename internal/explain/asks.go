@@ -9,33 +9,34 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Asks is what the pod asks of the managers, and by which rules.
+// Asks describes what the pod requests from the managers, and by which rules.
 type Asks struct {
 	QoS  string `json:"qos"`
 	Kind string `json:"kind"` // plain, pod-level or unmanaged
-	// Way describes how the pod goes through the admission.
+	// Way describes how the admission handles the pod.
 	Way        string `json:"way"`
 	Rule       string `json:"rule,omitempty"`
 	Containers []Ask  `json:"containers"`
-	// Together is what is aligned as one: a pod-level budget, or what the containers need at the
-	// worst moment. Empty where each container is aligned by itself.
+	// Together is what is aligned as one: a pod-level budget, or the peak needs of the containers.
+	// It is empty if each container is aligned on its own.
 	Together     []Amount `json:"together,omitempty"`
 	WhyTogether  string   `json:"whyTogether,omitempty"`
 	RuleTogether string   `json:"ruleTogether,omitempty"`
 }
 
-// Ask is what one container asks for.
+// Ask describes what one container requests.
 type Ask struct {
 	Container string `json:"container"`
 	Kind      string `json:"kind"` // init, sidecar or app
-	// CPUs are exclusive ones, 0: it shares; Memory is pinned, empty: it is not.
+	// CPUs is the number of exclusive CPUs. If 0, the container shares CPUs. Memory is pinned. If
+	// empty, no memory is pinned.
 	CPUs       int      `json:"cpus"`
 	WhyCPUs    string   `json:"whyCPUs"`
 	RuleCPUs   string   `json:"ruleCPUs,omitempty"`
 	Memory     []Amount `json:"memory,omitempty"`
 	WhyMemory  string   `json:"whyMemory"`
 	RuleMemory string   `json:"ruleMemory,omitempty"`
-	// Devices are those of an inventory.
+	// Devices are the devices from an inventory.
 	Devices []Amount `json:"devices,omitempty"`
 }
 
@@ -64,7 +65,7 @@ func asksOf(pod *request.Pod, demand *node.Demand) Asks {
 	return a
 }
 
-// wayOf describes how the pod goes through the admission.
+// wayOf describes how the admission handles the pod.
 func wayOf(pod *request.Pod, demand *node.Demand) node.Why {
 	switch {
 	case pod.Kind == request.Unmanaged:
@@ -80,7 +81,7 @@ func wayOf(pod *request.Pod, demand *node.Demand) node.Why {
 	}[demand.Path]
 }
 
-// whyTogether describes what is aligned as one; zero: nothing is.
+// whyTogether describes what is aligned as one. It returns the zero value if nothing is.
 func whyTogether(demand *node.Demand) node.Why {
 	return map[node.Path]node.Why{
 		node.AsPool: {Text: "the pod-level requests", Rule: "R-DEM-40, R-DEM-51"},
@@ -96,20 +97,21 @@ func listed(amounts request.Amounts) []Amount {
 	return out
 }
 
-// Division is how one resource of a pool is divided.
+// Division describes how one resource of a pool is divided.
 type Division struct {
 	Resource string  `json:"resource"`
 	Budget   int64   `json:"budget"`
 	Pieces   []Piece `json:"pieces"`
-	// Rest is what the containers share that have no slice; Idle is true if no container does.
+	// Rest is what the containers without a slice share. Idle is true if there is no such
+	// container.
 	Rest int64 `json:"rest"`
 	Idle bool  `json:"idle,omitempty"`
-	// Wrong is why the pool cannot be divided so; empty: it can.
+	// Wrong describes why the pool cannot be divided this way. If empty, it can.
 	Wrong string `json:"wrong,omitempty"`
 	Rule  string `json:"rule,omitempty"`
 }
 
-// Piece is one container's part: a slice for itself, the whole pool, or the rest.
+// Piece is the part of one container: a slice of its own, the whole pool, or the rest.
 type Piece struct {
 	Container string `json:"container"`
 	Part      string `json:"part"`

@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// BenchmarkSearchContainers is the search for remedies for a pod with many containers, on a machine
-// with 256 CPUs of which three quarters are assigned. What it costs should grow with the number of
-// containers and no faster.
+// BenchmarkSearchContainers measures the search for remedies for a pod with many containers, on a
+// machine with 256 CPUs of which three quarters are assigned. The cost should not grow faster than
+// the number of containers.
 func BenchmarkSearchContainers(b *testing.B) {
 	eachPodOfMany(b, func(b *testing.B, s *node.State, pod request.Pod) {
 		var r explain.Remedies
@@ -28,7 +28,7 @@ func BenchmarkSearchContainers(b *testing.B) {
 	})
 }
 
-// BenchmarkDecisionContainers is the explanation of the same decision, as data and as text.
+// BenchmarkDecisionContainers measures the explanation of the same decision, as data and as text.
 func BenchmarkDecisionContainers(b *testing.B) {
 	eachPodOfMany(b, func(b *testing.B, s *node.State, pod request.Pod) {
 		plan := s.Plan(pod)
@@ -38,7 +38,7 @@ func BenchmarkDecisionContainers(b *testing.B) {
 	})
 }
 
-// BenchmarkMapContainers is the map of a node with a pod of many containers.
+// BenchmarkMapContainers measures the map of a node that runs a pod with many containers.
 func BenchmarkMapContainers(b *testing.B) {
 	for _, n := range []int{500, 5000} {
 		b.Run(fmt.Sprintf("containers=%d", n), func(b *testing.B) {
@@ -79,7 +79,7 @@ func eachPodOfMany(b *testing.B, run func(*testing.B, *node.State, request.Pod))
 	}
 }
 
-// podOfMany is a Guaranteed pod of n containers, 200 of which have CPUs of their own.
+// podOfMany returns a Guaranteed pod with n containers, 200 of which have exclusive CPUs.
 func podOfMany(kind string, n int) request.Pod {
 	pod := request.Pod{Identity: request.Identity{UID: kind, Namespace: "default", Name: kind}, Ask: request.Ask{QoS: request.Guaranteed}}
 	if kind == "pool" {

@@ -16,8 +16,8 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// BenchmarkSearch is the search for remedies on every example machine, filled with as many as 250
-// pods of five sizes, for a pod that is rejected.
+// BenchmarkSearch measures the search for remedies for a rejected pod on every example machine,
+// filled with up to 250 pods of five sizes.
 func BenchmarkSearch(b *testing.B) {
 	files, err := filepath.Glob("../../examples/machines/*.json")
 	if err != nil || len(files) == 0 {
@@ -44,7 +44,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkUsage is the report on the same nodes.
+// BenchmarkUsage measures the report on nodes that are filled in the same way.
 func BenchmarkUsage(b *testing.B) {
 	for _, name := range []string{"epyc-2s-nps4", "cxl-64n", "gb200-34-nodes"} {
 		b.Run(name, func(b *testing.B) {
@@ -63,7 +63,7 @@ type tester interface {
 	Context() context.Context
 }
 
-// reported is a report that is not ended.
+// reported returns the report of a node. The context does not end.
 func reported(t tester, s *node.State) explain.Report {
 	t.Helper()
 	r, err := explain.Usage(t.Context(), s)
@@ -73,7 +73,7 @@ func reported(t tester, s *node.State) explain.Report {
 	return r
 }
 
-// searched is a search that is not ended.
+// searched returns the remedies for a pod. The context does not end.
 func searched(t tester, s *node.State, pod request.Pod) explain.Remedies {
 	t.Helper()
 	r, err := explain.Search(t.Context(), s, pod)
@@ -104,7 +104,7 @@ func readMachine(name string, data []byte) (*machine.Machine, error) {
 	return found.Machine, nil
 }
 
-// filled is a node on which three quarters of the CPUs are assigned.
+// filled returns a node on which three quarters of the CPUs are assigned.
 func filled(t testing.TB, file string, topology node.TopologyPolicy, scope node.Scope) *node.State {
 	t.Helper()
 	m := exampleMachine(t, file)
@@ -146,7 +146,7 @@ func simple(name string, cpus, bytes int64) request.Pod {
 	}
 }
 
-// greedy wants half of the node.
+// greedy returns a pod that requests half of the node's CPUs.
 func greedy(s *node.State) request.Pod {
 	return simple("greedy", int64(s.AllocatableCPUs().Len()/2), 1<<33)
 }

@@ -10,23 +10,24 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// bound is a condition that every set of pods meets whose absence admits the pod: after they are
-// gone, as many NUMA nodes as the policy allows have together what was short. It is what spares
-// nearly all plans. The zero bound is met by every set.
+// bound is a necessary condition for sets of pods whose absence admits the pod: once they are gone,
+// the NUMA nodes with the most of the scarce resource, as many as the policy allows, have enough of
+// it together. It avoids nearly all plans. Every set meets the zero bound.
 type bound struct {
 	want  int64
-	nodes int // how many NUMA nodes count
+	nodes int // number of NUMA nodes that count
 	free  []int64
-	// top[i][k] is what the k pods that free most among the first i would free, by NUMA node, and
-	// total[i][k] in sum: the most that k of these pods can do.
+	// top[i][k] is the amount that those k of the first i pods that free most would free, by NUMA
+	// node. total[i][k] is the largest sum that k of the first i pods free. Both are the most that
+	// k of these pods can achieve.
 	top   [][][]int64
 	total [][]int64
 }
 
-// erratic reports whether less can be more for the pod: whether its containers, served one by one,
-// may end on worse places where there is more room. What an init container leaves is to be reused
-// where it is, and under best-effort a container may make a group of NUMA nodes that the next
-// cannot have.
+// erratic reports whether more free resources can be worse for the pod, because its containers are
+// served one by one and may then be placed less favorably. Memory or CPUs that an init container
+// leaves must be reused where they are. Under best-effort, a container may create a group of NUMA
+// nodes that the next container cannot use.
 func (x *search) erratic() bool {
 	if len(x.pod.Containers) < 2 || x.trace.Demand.Path == node.AsPool {
 		return false
@@ -36,8 +37,9 @@ func (x *search) erratic() bool {
 		slices.ContainsFunc(x.pod.Containers, func(c request.Container) bool { return c.Type == request.Init })
 }
 
-// mostNodes is how many NUMA nodes may have what was short: under restricted as many as the
-// alignment that was asked for it prefers, which does not depend on other pods.
+// mostNodes returns the number of NUMA nodes that may provide the scarce resource. Under
+// restricted, it is the number that the failed alignment prefers, which does not depend on other
+// pods.
 func (x *search) mostNodes(alone *node.Plan) int {
 	policy := x.state.Policy()
 	if policy.Topology == node.TopologySingleNUMANode {
@@ -60,8 +62,8 @@ func (x *search) mostNodes(alone *node.Plan) int {
 	return all
 }
 
-// free is what each NUMA node has now of what was short; a group's bytes count on each of its
-// nodes.
+// free returns how much of the scarce resource is free on each NUMA node now. The bytes of a group
+// count on each of its NUMA nodes.
 func (x *search) free() []int64 {
 	m := x.state.Machine()
 	out := make([]int64, m.NodeMask().Highest()+1)
@@ -82,10 +84,10 @@ func (x *search) free() []int64 {
 	return out
 }
 
-// sum fills top and total.
+// sum computes top and total.
 func (b *bound) sum(victims []victim) {
 	most := min(maxSize, len(victims))
-	best := make([][]int64, len(b.free)+1) // the largest so far, by NUMA node, the sum last
+	best := make([][]int64, len(b.free)+1) // largest amounts so far, by NUMA node; the last entry is for the sums
 	for i := range len(victims) + 1 {
 		tops, totals := make([][]int64, most+1), make([]int64, most+1)
 		for k := range tops {
@@ -100,7 +102,7 @@ func (b *bound) sum(victims []victim) {
 					totals[k+1] = sum
 				}
 			}
-			for k := len(best[n]); k < most; k++ { // Fewer pods than that: all of them.
+			for k := len(best[n]); k < most; k++ { // There are fewer pods: count all of them.
 				if n < len(b.free) {
 					tops[k+1][n] = sum
 				} else {
@@ -117,14 +119,15 @@ func (b *bound) sum(victims []victim) {
 			if n < len(b.free) {
 				v = victims[i].freed[n]
 			}
-			at, _ := slices.BinarySearchFunc(best[n], v, func(x, v int64) int { return cmp.Compare(v, x) }) // descending
+			at, _ := slices.BinarySearchFunc(best[n], v, func(x, v int64) int { return cmp.Compare(v, x) }) // descending order
 			best[n] = slices.Insert(best[n], at, v)
 			best[n] = best[n][:min(len(best[n]), most)]
 		}
 	}
 }
 
-// met reports whether more pods out of the first below could still make up for what is missing.
+// met reports whether more additional pods, out of the first below pods, could still make up for
+// what is missing.
 func (b *bound) met(gone []victim, more, below int) bool {
 	if b.want == 0 {
 		return true
@@ -143,7 +146,7 @@ func (b *bound) met(gone []victim, more, below int) bool {
 	return b.largest(then) >= b.want && b.largest(now)+b.total[below][more] >= b.want
 }
 
-// largest is what the nodes that have most have together.
+// largest returns the sum over the b.nodes NUMA nodes that have most.
 func (b *bound) largest(have [mask.MaxNode + 1]int64) int64 {
 	list := have[:len(b.free)]
 	if b.nodes == 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// countdown is a context that ends when it has been looked at so often.
+// countdown is a context that ends after Err was called a given number of times.
 type countdown struct {
 	context.Context
 	left *int
@@ -22,8 +22,8 @@ func (c countdown) Err() error {
 	return nil
 }
 
-// TestSearchEndsWithItsContext: wherever the context ends, there is no answer, and the search makes
-// no further plan worth mentioning: it looks at the context before each.
+// TestSearchEndsWithItsContext checks that, wherever the context ends, there is no answer and
+// hardly any further plan: the search checks the context before each plan.
 func TestSearchEndsWithItsContext(t *testing.T) {
 	s := filled(t, "../../examples/machines/epyc-2s-nps4.json", node.TopologyRestricted, node.PodScope)
 	for looks := 0; ; looks++ {

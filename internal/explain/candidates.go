@@ -10,36 +10,38 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// axis is one amount that can be lowered: of a pool, of the container called who, or, where who is
-// empty and there is no pool, of every container that asks for more.
+// axis is one amount that can be lowered: of a pool, of the container named who, or, if who is
+// empty and there is no pool, of every container that requests more.
 type axis struct {
 	resource, who string
 	pool          bool
 	unit          int64
-	// values are the amounts at which the answer to the pod can change, the largest first: between
-	// two of them it is that of the larger one. Where complete is false there may be others.
+	// values are the amounts at which the answer for the pod can change, the largest first. Between
+	// two of them, the answer is that of the larger one. If complete is false, there may be more
+	// such amounts.
 	values   []int64
 	complete bool
 }
 
 const (
-	// maxSums bounds the sums over NUMA nodes that are looked at. Nodes that are alike have the
-	// same sums, so that even 64 of them stay below it as long as they are filled alike.
+	// maxSums bounds the number of sums over NUMA nodes. Equal NUMA nodes have equal sums, so even
+	// 64 of them remain below the bound while their usage is equal.
 	maxSums = 1024
-	// maxAskers bounds how many containers are looked at in all combinations.
+	// maxAskers bounds the number of containers that are considered in all combinations.
 	maxAskers = 6
 )
 
-// axisOf finds the values. An admission compares what is asked for with what sets of NUMA nodes
-// have free and could ever have; so the answer changes only where the amount, alone or with what
-// other containers of the pod ask for, is such a sum. Of CPUs that several containers take one
-// after the other every number is a value, as which CPUs one takes decides what the next finds.
+// axisOf returns the axis with its values. Admission compares requested amounts with what sets of
+// NUMA nodes have free and could ever have. So the answer changes only if the amount, alone or with
+// the requests of other containers of the pod, equals such a sum. If several containers take CPUs
+// one after the other, every number of CPUs is a value, because the CPUs that one container takes
+// determine what the next one finds.
 func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	a := axis{resource: resource, who: who, pool: x.pools(resource), unit: x.unit(resource), complete: true}
 	want := highest(pod, resource, who, a.pool)
 	top := (want - 1) / a.unit * a.unit
 	if a.pool {
-		top = want // As much for the pod, but smaller slices.
+		top = want // The pod may keep its amount with smaller slices.
 	}
 	simple := x.simple(pod, resource)
 	var values []int64
@@ -47,8 +49,8 @@ func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	case request.IsMemory(resource):
 		values = a.thresholds(pod, x.memorySums(&a))
 	case resource == request.CPU && simple:
-		// What sets of NUMA nodes have free, and have at all, and what is free on cores without a
-		// reserved CPU (R-CPU-71).
+		// Use the CPUs that sets of NUMA nodes have free and in total, and the free CPUs on cores
+		// without a reserved CPU (R-CPU-71).
 		m, free := x.state.Machine(), x.state.AvailableCPUs()
 		var local, sizes []int64
 		for _, n := range m.CPUNodes() {
@@ -72,7 +74,7 @@ func (x *search) axisOf(pod request.Pod, resource, who string) axis {
 	return a
 }
 
-// askers are the amounts that containers ask of a resource for themselves.
+// askers returns the amounts of a resource that containers request for themselves.
 func askers(pod request.Pod, resource string) []int64 {
 	var out []int64
 	for i := range pod.Containers {
@@ -83,13 +85,13 @@ func askers(pod request.Pod, resource string) []int64 {
 	return out
 }
 
-// simple reports whether a single amount is all that the pod asks of a resource.
+// simple reports whether the pod requests only a single amount of a resource.
 func (x *search) simple(pod request.Pod, resource string) bool {
 	return x.pools(resource) || len(askers(pod, resource)) == 1
 }
 
-// thresholds are the amounts at which what is asked for reaches one of the sums, and those of the
-// containers themselves.
+// thresholds returns the amounts at which the request reaches one of the sums, and the amounts of
+// the containers themselves.
 func (a *axis) thresholds(pod request.Pod, sums []int64) []int64 {
 	if a.pool {
 		return onGrid(sums, a.unit)
@@ -135,8 +137,8 @@ func total(amounts []int64, set int) int64 {
 	return sum
 }
 
-// limitFor is the largest limit on each of the amounts of a set, which ascend, with which they are
-// together no more than sum; 0 if they are so without.
+// limitFor returns the largest common limit for the amounts in set such that their sum is at most
+// sum. The amounts must be in ascending order. It returns 0 if no limit is needed.
 func limitFor(amounts []int64, set int, sum int64) int64 {
 	left := int64(0)
 	for i := range amounts {
@@ -163,7 +165,7 @@ func onGrid(values []int64, unit int64) []int64 {
 	return out
 }
 
-// memorySums are how many bytes sets of NUMA nodes have free, and could ever have.
+// memorySums returns the numbers of bytes that sets of NUMA nodes have free and could ever have.
 func (x *search) memorySums(a *axis) []int64 {
 	t := x.state.Machine().MemoryType(a.resource)
 	if t < 0 {
@@ -182,8 +184,8 @@ func (x *search) memorySums(a *axis) []int64 {
 	return a.subsetSums(free, left, capacity)
 }
 
-// subsetSums are the sums over all subsets of each list. Where they are too many only those of the
-// largest ones stay, and the axis is not complete.
+// subsetSums returns the sums of all subsets of each list. If there are too many, it keeps only
+// those of the largest elements, and the axis is not complete.
 func (a *axis) subsetSums(lists ...[]int64) []int64 {
 	var out []int64
 	for _, list := range lists {
@@ -208,7 +210,7 @@ func (a *axis) subsetSums(lists ...[]int64) []int64 {
 	return out
 }
 
-// largestSums are the largest, the two largest, … of a list together.
+// largestSums returns the sum of the largest element of a list, of the two largest, and so on.
 func largestSums(list []int64) []int64 {
 	sums := slices.Sorted(slices.Values(list))
 	slices.Reverse(sums)
@@ -218,7 +220,7 @@ func largestSums(list []int64) []int64 {
 	return sums
 }
 
-// room is how much of a resource a pod can have at most now, wherever it is.
+// room returns the largest amount of a resource that a pod can have now, on any NUMA nodes.
 func (x *search) room(resource string) int64 {
 	switch {
 	case resource == request.CPU:
@@ -237,8 +239,8 @@ func (x *search) room(resource string) int64 {
 	return sum
 }
 
-// hopeless reports whether the node has too little of one of the resources for the least that the
-// pod's containers can ask for, so that no amounts would do.
+// hopeless reports whether the node has less of some resource than the minimum that the pod's
+// containers can request, so that no amounts would be admitted.
 func (x *search) hopeless(resources []string) bool {
 	if x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
 		return true
@@ -251,8 +253,8 @@ func (x *search) hopeless(resources []string) bool {
 	return false
 }
 
-// least is less than or equal to what the pod asks for, however much its amounts are lowered; false
-// where the API server, or the division of the pool, takes none.
+// least returns a lower bound for the amount that the pod requests, however much its amounts are
+// lowered. It returns false if the API server or the division of the pool allows none.
 func (x *search) least(resource string) (int64, bool) {
 	unit := x.unit(resource)
 	if x.pools(resource) {

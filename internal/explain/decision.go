@@ -2,16 +2,16 @@ package explain
 
 import "github.com/paddock-project/paddock/internal/core/node"
 
-// Decision is the way of one admission, in the order of the flow. What the pod got at its end, or
-// why it got nothing, are the plan's Grant and Rejection.
+// Decision explains one admission, in the order of its steps. What the pod got at the end, or why
+// it got nothing, is in the plan's Grant and Rejection.
 type Decision struct {
 	Asks Asks `json:"asks"`
-	// Divisions are the arithmetic of a pod-level pool, one for each resource.
+	// Divisions show how a pod-level pool is divided, one for each resource.
 	Divisions []Division `json:"divisions,omitempty"`
-	// Alignments are the questions to the Topology Manager, in the order in which they were put.
+	// Alignments are the questions to the Topology Manager, in the order in which they were asked.
 	Alignments []Alignment `json:"alignments,omitempty"`
-	// Picks are what was taken, and why there. Of a rejected pod: what its containers had before
-	// one of them could not be served; the pod has nothing of it.
+	// Picks describe what was taken, and why there. For a rejected pod, they describe what its
+	// containers had before one of them could not be served. The pod gets none of it.
 	Picks []Pick  `json:"picks,omitempty"`
 	Quota []Quota `json:"quota,omitempty"`
 }
@@ -22,8 +22,9 @@ type Amount struct {
 	Value    int64  `json:"value"`
 }
 
-// Of explains a plan that was made on s. A plan that found the pod known has no more than what its
-// grant is for: release the pod and plan it again to learn how it would be decided now.
+// Of explains a plan that was made on s. If the plan found that the pod is already known, the
+// result describes only its existing grant. To learn how the pod would be decided now, release it
+// and plan it again.
 func Of(s *node.State, p *node.Plan) Decision {
 	pod := &p.Pod
 	if p.Known {
@@ -36,7 +37,7 @@ func Of(s *node.State, p *node.Plan) Decision {
 		d.Alignments = append(d.Alignments, explained)
 		left -= judged
 	}
-	if p.Before == nil { // What a resize picks depends on what was there, not on the order of the free CPUs alone.
+	if p.Before == nil { // A resize also depends on the existing CPUs, not only on the order of the free ones.
 		d.Picks = picksOf(s, p)
 	}
 	if p.Grant != nil {

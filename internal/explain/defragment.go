@@ -8,21 +8,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Defragmentation is how much larger a pod can be after moves of running pods.
+// Defragmentation describes how much larger a pod can be after moves of running pods.
 type Defragmentation struct {
-	// Before and After are the largest pod that fits on one NUMA node: a Guaranteed pod of one
-	// container.
+	// Before and After are the sizes of the largest Guaranteed pod with one container that fits on
+	// one NUMA node.
 	Before Room `json:"before"`
 	After  Room `json:"after"`
-	// Moves are in an order in which each place is free when the pod moves there.
+	// Moves are in an order in which each destination is free when the pod moves there.
 	Moves []Step `json:"moves"`
-	// Bytes is the memory that gets other NUMA nodes.
+	// Bytes is the amount of memory that moves to other NUMA nodes.
 	Bytes int64 `json:"bytes"`
-	// All is the largest pod if every pod consented; absent: not more.
+	// All is the largest pod if every pod consented to moves. It is nil if that does not allow a
+	// larger pod.
 	All *Room `json:"withConsentOfAll,omitempty"`
-	// Cut reports that the search ended before everything was looked at.
+	// Cut reports that the search ended before it checked everything.
 	Cut bool `json:"cut,omitempty"`
-	// Reason is why no move gains anything.
+	// Reason describes why no move helps.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -32,30 +33,30 @@ type Room struct {
 	Node int `json:"numaNode"`
 }
 
-// Step is a move, and the largest pod that fits after it.
+// Step is a move and the largest pod that fits after it.
 type Step struct {
 	PodMove
 	Largest Room `json:"largest"`
 }
 
-// Wish is what a defragmentation may do.
+// Wish limits what a defragmentation may do.
 type Wish struct {
-	// Moves is how many pods may move, Bytes how much memory.
+	// Moves is the number of pods that may move, and Bytes the amount of memory.
 	Moves int
 	Bytes int64
-	// All asks pods that do not consent, too.
+	// All also moves pods that do not consent.
 	All bool
 }
 
-// MaxDefragMoves is the largest number of moves. A search for so many on a node with 200 pods takes
-// less than a second.
+// MaxDefragMoves is the largest allowed number of moves. A search for that many on a node with 200
+// pods takes less than a second.
 const MaxDefragMoves = 16
 
-// DefragPlans bounds a search for moves: about 0.3 s.
+// DefragPlans bounds the plans of a search for moves. They take about 0.3 s.
 const DefragPlans = 20_000
 
-// Defragment looks for moves after which the largest pod that fits is larger. It returns the node
-// after each move, too. The search ends with the context; the error is then its cause.
+// Defragment looks for moves after which a larger pod fits. It also returns the node after each
+// move. The search ends with the context; the error is then its cause.
 func Defragment(ctx context.Context, s *node.State, wish Wish) (Defragmentation, []*node.State, error) {
 	terms := moves.Terms{Bytes: wish.Bytes, BothPlaces: true, Plans: DefragPlans, Stop: func() bool { return ctx.Err() != nil }}
 	all := terms

@@ -5,25 +5,26 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Device is a device of a container: which one, where it is, and how far.
+// Device describes a device of a container, its NUMA nodes and its distance.
 type Device struct {
-	// Resource is the extended resource of a device plugin's device. Driver, Pool and Claim are
-	// those of a ResourceClaim's device.
+	// Resource is set for a device of a device plugin and is its extended resource. Driver, Pool
+	// and Claim are set for a device of a ResourceClaim.
 	Resource string `json:"resource,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Pool     string `json:"pool,omitempty"`
 	Claim    string `json:"claim,omitempty"`
 	Device   string `json:"device"`
-	// NUMANodes are those that the device is near; absent: not known.
+	// NUMANodes are the NUMA nodes that the device is near. If empty, they are not known.
 	NUMANodes []int `json:"numaNodes,omitempty"`
-	// Chosen is true for a device that Paddock chose from the inventory. Others chose the rest.
+	// Chosen is true for a device that Paddock chose from the inventory. All other devices are
+	// chosen elsewhere.
 	Chosen bool `json:"chosen,omitempty"`
-	// Distance is how far it is from the container's CPUs and memory, as node.Distance has it:
-	// "near", "another NUMA node", "another socket", or "unknown".
+	// Distance is the distance from the container's CPUs and memory, as in node.Distance: "near",
+	// "another NUMA node", "another socket", or "unknown".
 	Distance string `json:"distance"`
 }
 
-// Of is the extended resource or the driver.
+// Of returns the extended resource or the driver.
 func (d Device) Of() string {
 	if d.Resource != "" {
 		return d.Resource
@@ -36,7 +37,8 @@ func (d Device) Remote() bool {
 	return d.Distance == node.OtherNUMANode.String() || d.Distance == node.OtherSocket.String()
 }
 
-// DevicesOf are the devices of each container of an admitted pod; nil: none has any.
+// DevicesOf returns the devices of each container of an admitted pod, or nil if no container has
+// any.
 func DevicesOf(s *node.State, g *node.Grant) [][]Device {
 	var all [][]Device
 	for i, devices := range s.DevicesOf(g) {
@@ -58,14 +60,15 @@ func deviceOf(d *request.Given, chosen bool, far node.Distance) Device {
 	return out
 }
 
-// ContainerDevice is a device, and the container that has it, or was to have it.
+// ContainerDevice is a device and the container that has it, or would have had it if the pod had
+// been admitted.
 type ContainerDevice struct {
 	Container string `json:"container"`
 	Device
 }
 
-// ContainerDevices are the devices of an admitted pod, or those that others chose for a pod that is
-// not.
+// ContainerDevices returns the devices of an admitted pod. For a pod that is not admitted, it
+// returns the devices that were chosen for it elsewhere.
 func ContainerDevices(s *node.State, p *node.Plan) []ContainerDevice {
 	if p.Grant == nil {
 		return GivenDevices(&p.Pod)
@@ -79,7 +82,7 @@ func ContainerDevices(s *node.State, p *node.Plan) []ContainerDevice {
 	return all
 }
 
-// GivenDevices are the devices that others chose for a pod that is not admitted.
+// GivenDevices returns the devices that were chosen elsewhere for a pod that is not admitted.
 func GivenDevices(pod *request.Pod) []ContainerDevice {
 	var all []ContainerDevice
 	for i := range pod.Containers {
@@ -91,25 +94,26 @@ func GivenDevices(pod *request.Pod) []ContainerDevice {
 	return all
 }
 
-// RemoteDevice is a device on another NUMA node or socket than the CPUs or the memory of its
-// container.
+// RemoteDevice is a device that is on another NUMA node or socket than the CPUs or the memory of
+// its container.
 type RemoteDevice struct {
 	Pod string `json:"pod"` // namespace/name
 	UID string `json:"uid"`
-	// On are the NUMA nodes of the container's CPUs and memory.
+	// On has the NUMA nodes of the container's CPUs and memory.
 	On []int `json:"containerNUMANodes"`
 	ContainerDevice
 }
 
-// Unknown is a pod with devices of which too little is known to align it with them.
+// Unknown is a pod that cannot be aligned with its devices because too little is known about them.
 type Unknown struct {
 	Pod string `json:"pod"` // namespace/name
 	UID string `json:"uid"`
-	// Remarks have which devices, what is not known, and what to do.
+	// Remarks name the devices and describe what is not known and what to do.
 	Remarks []string `json:"remarks"`
 }
 
-// reportDevices adds the remote and the unknown devices of a pod.
+// reportDevices adds the remote devices of a pod, and the pod itself if some of its devices are
+// unknown.
 func (r *Report) reportDevices(s *node.State, g *node.Grant) {
 	for i, devices := range DevicesOf(s, g) {
 		c := &g.Containers[i]

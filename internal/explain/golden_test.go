@@ -14,14 +14,15 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// TestGolden plays the files in testdata: the language of internal/testing/scenario and three
-// commands more.
+// TestGolden runs the files in testdata, which are in the language of internal/testing/scenario
+// with three additional commands.
 //
 //	priority POD N        what spare has to weigh
 //	explain POD [-v]      the explanation, and after it whether every proposal admits the pod
 //	report
 //
-// Answers are without their blank lines. After a change: go test -rewrite, and read the diff.
+// Answers are printed without their blank lines. After a change, run go test -rewrite and read the
+// diff.
 func TestGolden(t *testing.T) {
 	golden.Scenarios(t, "testdata/*.txt", func(t *testing.T, script golden.Script) {
 		p := player{t: t, n: scenario.New(example), priorities: map[string]int32{}}
@@ -29,7 +30,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// example reads an example machine.
+// example returns an example machine.
 func example(name string) (*machine.Machine, error) {
 	data, err := os.ReadFile("../../examples/machines/" + name + ".json")
 	if err != nil {
@@ -70,7 +71,7 @@ func (p *player) run(c scenario.Command) []string {
 	return lines
 }
 
-// state is the node with the priorities.
+// state returns the state of the node with the priorities of its pods.
 func (p *player) state() *node.State {
 	s := p.n.State()
 	grants := make([]*node.Grant, len(s.Grants()))

@@ -11,30 +11,32 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Largest are the largest Guaranteed pods of one container that a topology policy would admit now,
-// everything else being as it is.
+// Largest describes the largest Guaranteed pods with one container that the node would admit now
+// under a topology policy, if everything else remains unchanged.
 type Largest struct {
 	Policy string `json:"policy"`
 	// Now is true for the node's own policy.
 	Now bool `json:"now,omitempty"`
-	// CPUs is the most CPUs, with Memory bytes: as little, in whole MiB, as will do. LostCPUs is
-	// how much less that is than without alignment, as LostBytes is of Bytes.
+	// CPUs is the largest number of CPUs. Memory is the smallest number of bytes, in whole MiB,
+	// with which they are admitted. LostCPUs is the difference from CPUs without alignment, and
+	// LostBytes is the same for Bytes.
 	CPUs     int   `json:"cpus"`
 	Memory   int64 `json:"withMemory"`
 	LostCPUs int   `json:"lostCPUs"`
-	// Bytes is the most memory of a container without exclusive CPUs.
+	// Bytes is the largest amount of memory of a container without exclusive CPUs.
 	Bytes     int64 `json:"memory"`
 	LostBytes int64 `json:"lostMemory"`
-	// Share is the most CPUs of a pod that takes as much memory for each as the machine has.
+	// Share is the largest number of CPUs of a pod whose memory per CPU is that of the whole
+	// machine.
 	Share      int   `json:"proportionalCPUs"`
 	ShareBytes int64 `json:"proportionalMemory"`
 	LostShare  int   `json:"lostProportionalCPUs"`
-	// MoreCPUs, MoreBytes and MoreShare are true where the search ended at its bound: CPUs, Bytes
-	// and Share fit, and more may. Without them, nothing larger fits.
+	// MoreCPUs, MoreBytes and MoreShare are true if the search reached its bound. CPUs, Bytes and
+	// Share then fit, and more may fit. If they are false, nothing larger fits.
 	MoreCPUs  bool `json:"moreCPUsMayFit,omitempty"`
 	MoreBytes bool `json:"moreMemoryMayFit,omitempty"`
 	MoreShare bool `json:"moreInProportionMayFit,omitempty"`
-	// Wrong explains why the policy cannot be looked at.
+	// Wrong explains why the policy cannot be checked.
 	Wrong string `json:"wrong,omitempty"`
 }
 
@@ -93,7 +95,8 @@ func (l *Largest) measure(ctx context.Context, s *node.State) {
 	}
 }
 
-// cpus finds the most CPUs, and the least memory beside them.
+// cpus finds the largest number of CPUs, and the smallest amount of memory with which they are
+// admitted.
 func (l *Largest) cpus(p *prober, unit int64) {
 	ends := ended(int64(p.s.AvailableCPUs().Len())/unit, wholes(sums(p.s, request.CPU), unit))
 	most := largest(ends, func(n int64) answer {
@@ -120,11 +123,11 @@ func (l *Largest) cpus(p *prober, unit int64) {
 	}
 }
 
-// share finds the most CPUs with memory in proportion.
+// share finds the largest number of CPUs with memory in proportion.
 func (l *Largest) share(p *prober, unit int64) {
 	each := p.perCPU()
 	try := func(n int64) answer { return p.plan(n*unit, n*unit*each) }
-	// The memory that goes with the CPUs may prefer one NUMA node more.
+	// The memory that belongs to the CPUs may prefer one more NUMA node.
 	changes := append(wholes(sums(p.s, request.CPU), unit), wholes(sums(p.s, machine.Memory), unit*each)...)
 	ends := ended(min(int64(p.s.AvailableCPUs().Len()), p.free*mebi/each)/unit, changes)
 	most := largest(ends, try)
@@ -134,13 +137,13 @@ func (l *Largest) share(p *prober, unit int64) {
 
 const mebi = int64(1) << 20
 
-// answer is what a plan of a pod means for it and for larger ones.
+// answer is what the plan of a pod means for this pod and for larger ones.
 type answer int
 
 const (
 	rejects answer = iota
 	fits
-	// never: nothing that is larger and prefers as many NUMA nodes fits, either.
+	// never means that no larger pod that prefers as many NUMA nodes fits either.
 	never
 )
 
@@ -149,29 +152,29 @@ type prober struct {
 	ctx    context.Context
 	s      *node.State
 	memory bool
-	// sizes are the amounts of memory, in MiB, above which one NUMA node more is preferred, free is
-	// what all NUMA nodes have free together.
+	// sizes are the amounts of memory, in MiB, above which one more NUMA node is preferred. free is
+	// the free memory of all NUMA nodes together, in MiB.
 	sizes []int64
 	free  int64
-	// bottoms and tops are where the answer to an amount of memory can change: between a bottom and
-	// the next top it is the same. Coarse: there may be others.
+	// bottoms and tops are the amounts of memory at which the answer can change. Between a bottom
+	// and the next top, it is the same. If coarse is true, there may be more such amounts.
 	bottoms, tops []int64
 	coarse        bool
-	// plans were made since begin. Cut: something was not looked at.
+	// plans is the number of plans since begin. cut is true if something was not checked.
 	plans int
 	cut   bool
 }
 
-// maxLargestPlans bounds, for each measure and policy, the plans that make sure that nothing larger
-// fits. Nodes that are alike need a few.
+// maxLargestPlans bounds, for each measure and policy, the plans that verify that nothing larger
+// fits. Equal NUMA nodes need only a few plans.
 const maxLargestPlans = 1000
 
-// begin begins a search that is bounded.
+// begin starts a bounded search.
 func (p *prober) begin() { p.plans, p.cut = 0, false }
 
 func (p *prober) spent() bool { return p.plans >= maxLargestPlans || p.ctx.Err() != nil }
 
-// thresholds fills in what the Memory Manager compares amounts with.
+// thresholds sets the amounts with which the Memory Manager compares requests.
 func (p *prober) thresholds() {
 	x := search{state: p.s}
 	a := axis{resource: machine.Memory, complete: true}
@@ -200,7 +203,7 @@ func (p *prober) plan(cpus, bytes int64) answer {
 	case plan.Rejection == nil:
 		return fits
 	case plan.Trace.Cause == node.NotAligned || p.s.Policy().Topology == node.TopologyNone || nowhere(plan):
-		return never // It has no alignment, or no place, and more has no others (R-HINT-32, R-HINT-62).
+		return never // It cannot be aligned or placed, and neither can larger pods (R-HINT-32, R-HINT-62).
 	}
 	p.cut = p.cut || p.coarse
 	return rejects
@@ -213,9 +216,10 @@ func nowhere(plan *node.Plan) bool {
 	})
 }
 
-// with is the least memory with which that many CPUs are admitted. Between two amounts at which
-// another number of NUMA nodes is preferred, what has no alignment has none with more either. What
-// an alignment admits and a manager then rejects can be admitted with more.
+// with returns the smallest amount of memory with which that many CPUs are admitted. While the
+// preferred number of NUMA nodes is the same, a pod that cannot be aligned cannot be aligned with
+// more memory either. But a pod that is aligned and then rejected by a manager can be admitted with
+// more memory.
 func (p *prober) with(cpus int64) (int64, answer) {
 	if !p.memory {
 		return mebi, p.plan(cpus, mebi)
@@ -225,8 +229,8 @@ func (p *prober) with(cpus int64) (int64, answer) {
 	ends := ended(p.free, p.sizes)
 	slices.Reverse(ends)
 	for i, end := range ends[1:] {
-		// Strict policies admit only what prefers as many NUMA nodes as the CPUs do, but for CPUs
-		// that prefer whole sockets.
+		// Strict policies admit only amounts that prefer as many NUMA nodes as the CPUs do, except
+		// for CPUs that prefer whole sockets.
 		if k, _ := slices.BinarySearch(p.sizes, end); policy.Strict() && !policy.CPU.AlignBySocket && k != prefers {
 			continue
 		}
@@ -249,8 +253,9 @@ func (p *prober) with(cpus int64) (int64, answer) {
 	return 0, all
 }
 
-// above is the most that fits above low, or low, and whether more may fit, as the search ended at
-// its bound. Ends are as of largest, stops are all amounts after which the answer can change.
+// above returns the largest amount above low that fits, or low. cut reports whether more may fit
+// because the search reached its bound. ends are as for largest. stops are all amounts after which
+// the answer can change.
 func (p *prober) above(low int64, ends, stops []int64, try func(int64) answer) (most int64, cut bool) {
 	p.begin()
 	for i, end := range ends[:len(ends)-1] {
@@ -278,14 +283,14 @@ func (p *prober) above(low int64, ends, stops []int64, try func(int64) answer) (
 	return low, p.cut
 }
 
-// between are first, last and the stops between them.
+// between returns first, last and the stops between them.
 func between(first, last int64, stops []int64) []int64 {
 	from, _ := slices.BinarySearch(stops, first)
 	to, _ := slices.BinarySearch(stops, last)
 	return slices.Compact(slices.Concat([]int64{first}, stops[from:to], []int64{last}))
 }
 
-// every is every number up to n.
+// every returns the numbers from 1 to n.
 func every(n int64) []int64 {
 	all := make([]int64, 0, n)
 	for i := range n {
@@ -294,7 +299,7 @@ func every(n int64) []int64 {
 	return all
 }
 
-// wholes are the whole parts of amounts in units.
+// wholes converts amounts to units, rounded down.
 func wholes(amounts []int64, unit int64) []int64 {
 	out := make([]int64, len(amounts))
 	for i, n := range amounts {
@@ -303,10 +308,10 @@ func wholes(amounts []int64, unit int64) []int64 {
 	return out
 }
 
-// least is as little memory as that many CPUs are admitted with, of the amounts at which another
-// number of NUMA nodes is preferred; 0 if they are with none. Restricted admits only what prefers
-// as many NUMA nodes as the CPUs do; best-effort, too, may find room for more memory and not for
-// less where NUMA nodes serve memory together.
+// least returns the smallest amount of memory with which that many CPUs are admitted, or 0 if there
+// is none. It tries only 1 MiB and the amounts at which the preferred number of NUMA nodes changes.
+// Restricted admits only amounts that prefer as many NUMA nodes as the CPUs do. Best-effort may
+// also have room for more memory but not for less, if NUMA nodes serve memory together.
 func (p *prober) least(cpus int64) int64 {
 	if p.plan(cpus, mebi) == fits {
 		return mebi
@@ -324,18 +329,19 @@ func (p *prober) least(cpus int64) int64 {
 	return 0
 }
 
-// maxAllAmounts is how many NUMA nodes a machine has on which all amounts are tried: on larger ones
-// only the one that prefers as many NUMA nodes as the CPUs.
+// maxAllAmounts is the largest number of NUMA nodes of machines on which least tries all amounts.
+// On larger machines, it tries only the one that prefers as many NUMA nodes as the CPUs.
 const maxAllAmounts = 8
 
-// perCPU is how much memory for pods the machine has for each CPU that pods can have, in whole MiB.
+// perCPU returns the memory for pods per CPU for pods on the machine, in bytes, rounded down to
+// whole MiB.
 func (p *prober) perCPU() int64 {
 	total := sums(p.s, machine.Memory)
 	return max(1, total[len(total)-1]/int64(max(1, p.s.AllocatableCPUs().Len()))/mebi) * mebi
 }
 
-// ended are the ends of the ranges up to most in which one number of NUMA nodes is preferred, the
-// highest first; the last is 0.
+// ended returns the ends of the ranges up to most in which the preferred number of NUMA nodes is
+// the same, the highest first. The last element is 0.
 func ended(most int64, changes []int64) []int64 {
 	ends := []int64{most, 0}
 	for _, n := range changes {
@@ -347,8 +353,8 @@ func ended(most int64, changes []int64) []int64 {
 	return slices.Compact(ends)
 }
 
-// largest is a large number that fits: the largest, if what fits is monotone between two ends,
-// which it mostly is.
+// largest returns a large amount that fits. It is the largest one if fitting is monotone between
+// two ends, which is mostly the case.
 func largest(ends []int64, try func(int64) answer) int64 {
 	for i, high := range ends[:len(ends)-1] {
 		low := ends[i+1] + 1

@@ -8,11 +8,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Less proposes to ask for less of a resource where a node has that much too little left for the
-// sum of all requests: in the pool, or in the container that asks for most. CPUs are in
-// thousandths. If s rejects the pod even then, still less is looked for as Search does. There may
-// be no proposal; then the context may have ended. What init containers ask for counts beside the
-// others in another way, so that a pod of which one asks for the resource has none.
+// Less proposes to lower the request for a resource if a node has too little of it left for the sum
+// of all requests, by excess. It lowers the pod-level amount, or the container that requests most.
+// CPUs are in thousandths. If s rejects the pod even then, Less looks for smaller amounts, as
+// Search does. It returns false if there is no proposal; the context may then have ended. Init
+// containers count differently from other containers, so Less lowers no container of a pod in which
+// an init container requests the resource.
 func Less(ctx context.Context, s *node.State, pod request.Pod, resource string, excess int64) (Proposal, bool) {
 	x := &search{state: s, pod: pod}
 	if resource == request.CPU {
@@ -57,7 +58,7 @@ func Less(ctx context.Context, s *node.State, pod request.Pod, resource string, 
 	return x.amountProposal(lowered), true
 }
 
-// amountOf is what a container asks for itself.
+// amountOf returns what a container requests for itself.
 func amountOf(c *request.Container, resource string) int64 {
 	if resource == request.CPU {
 		return int64(c.CPUs)

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// TestLess: a proposal takes at least as much off as the sum of all requests has to shrink, raises
+// TestLess checks that a proposal lowers the sum of all requests at least by the excess, raises
 // nothing, and is admitted.
 func TestLess(t *testing.T) {
 	s := filled(t, "../../examples/machines/epyc-2s-nps4.json", node.TopologyRestricted, node.PodScope)

@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// asked is what a container asks of a resource for itself, and whether it does.
+// asked returns the amount of a resource that a container requests for itself, and whether it
+// requests any.
 func asked(c *request.Container, resource string) (int64, bool) {
 	if resource == request.CPU {
 		return int64(c.CPUs), c.CPUs > 0
@@ -21,7 +22,7 @@ func asked(c *request.Container, resource string) (int64, bool) {
 	return c.Memory.Get(resource)
 }
 
-// budgetOf is the pod-level amount.
+// budgetOf returns the pod-level amount.
 func budgetOf(pod request.Pod, resource string) int64 {
 	if resource == request.CPU {
 		return int64(pod.BudgetCPUs)
@@ -30,7 +31,7 @@ func budgetOf(pod request.Pod, resource string) int64 {
 	return n
 }
 
-// highest is the largest amount that lower can change.
+// highest returns the largest amount that lower can change.
 func highest(pod request.Pod, resource, who string, pool bool) int64 {
 	if pool {
 		return budgetOf(pod, resource)
@@ -45,10 +46,11 @@ func highest(pod request.Pod, resource, who string, pool bool) int64 {
 	return most
 }
 
-// lower returns the pod with no more than limit of a resource: of a pool, for the pod as a whole;
-// else for each container, or for the one called who. The slices of a pool are as large as leaves
-// the containers that share as much of it as they have now, in proportion, or, where that cannot
-// be, a part of it at all. False when no division of the pool would do.
+// lower returns the pod with at most limit of a resource. For a pool, the limit applies to the pod
+// as a whole, otherwise to each container or to the one named who. The slices of a pool are as
+// large as possible while the containers that share keep their current proportion of the pool. If
+// that is not possible, these containers keep at least some of it. lower returns false if no
+// division of the pool works.
 func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool) {
 	if !a.pool {
 		return capped(pod, a.resource, a.who, limit), true
@@ -73,8 +75,8 @@ func (x *search) lower(pod request.Pod, a axis, limit int64) (request.Pod, bool)
 	return pod, false
 }
 
-// sliceUnit is the step in which slices of a pool are lowered: they are no whole cores (R-CPU-70 is
-// about the pool).
+// sliceUnit returns the step in which slices of a pool are lowered. Slices need not be whole cores,
+// because R-CPU-70 applies to the pool.
 func sliceUnit(resource string, unit int64) int64 {
 	if resource == request.CPU {
 		return 1
@@ -82,13 +84,13 @@ func sliceUnit(resource string, unit int64) int64 {
 	return unit
 }
 
-// fair is what the containers that share have of limit, in proportion to what they have of the
-// budget, and at least one step of a slice.
+// fair returns the part of limit for the containers that share. It is in proportion to their part
+// of the budget, and at least one step of a slice.
 func (p *pool) fair(budget, limit, unit, slice int64) int64 {
 	return max(slice, int64(float64(p.divide(budget, math.MaxInt64).Rest)*(float64(limit)/float64(budget)))/unit*unit)
 }
 
-// capped limits what containers ask for themselves.
+// capped limits the amounts that containers request for themselves.
 func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
 	var changes []Change
 	for i := range pod.Containers {
@@ -100,21 +102,21 @@ func capped(pod request.Pod, resource, who string, limit int64) request.Pod {
 	return applied(pod, changes)
 }
 
-// pool is what the containers of a pod have of one resource of its pool, without all else, so that
-// dividing it again and again costs little.
+// pool has the requests of a pod's containers for one resource of its pool and nothing else, so
+// that dividing it repeatedly costs little.
 type pool struct {
 	claims []layout.Claim
-	// own is true for what asks for an amount; requested and limit are what the API compares with
-	// the budget, step by step of the resource; see AgainstAPI.
+	// own is true for containers that request an amount. requested and limit are the amounts that
+	// the API compares with the budget; see AgainstAPI.
 	own              []bool
 	requested, limit []int64
-	// compared is true if the API compares, shares if rest is wanted; milli is 1000 where amounts
-	// in the API are thousandths.
+	// compared is true if the API compares the amounts. rest is true if containers without a slice
+	// must have a part of the resource. milli is 1000 if amounts in the API are thousandths.
 	compared, rest bool
 	milli          int64
 }
 
-// pieces is the arithmetic of a pool, and of the API.
+// pieces returns the pool of a pod for one resource.
 func pieces(pod request.Pod, resource string) *pool {
 	n := len(pod.Containers)
 	p := &pool{claims: node.PoolClaims(&pod, resource), own: make([]bool, n), requested: make([]int64, n), limit: make([]int64, n), milli: 1}
@@ -133,7 +135,7 @@ func pieces(pod request.Pod, resource string) *pool {
 	return p
 }
 
-// divide lays out a budget with slices of at most that size.
+// divide divides a budget with slices of at most the size most.
 func (p *pool) divide(budget, most int64) layout.Layout {
 	claims := slices.Clone(p.claims)
 	for i := range claims {
@@ -142,8 +144,8 @@ func (p *pool) divide(budget, most int64) layout.Layout {
 	return layout.Divide(budget, claims)
 }
 
-// divides reports whether the budget can be divided with slices of at most that size, by the
-// managers and by the rules of the API, so that containers that share have at least rest.
+// divides reports whether the managers and the rules of the API allow the budget to be divided with
+// slices of at most the size most, so that containers that share have at least rest.
 func (p *pool) divides(budget, most, rest int64) bool {
 	l := p.divide(budget, most)
 	shares := slices.ContainsFunc(l.Pieces, func(p layout.Piece) bool { return p.Part == layout.Rest })
@@ -157,9 +159,9 @@ func (p *pool) divides(budget, most, rest int64) bool {
 	return !together && alone < 0
 }
 
-// above is what the API compares with a budget, which is in its units: whether the containers
-// request more together, with slices of at most that size, and the first app whose limit is above
-// it, or -1.
+// above makes the comparisons of the API with a budget, which is in units of the API. together
+// reports whether the containers together request more than the budget, with slices of at most the
+// size most. alone is the first app container whose limit exceeds the budget, or -1.
 func (p *pool) above(budget, most int64) (together bool, alone int) {
 	claims := make([]layout.Claim, len(p.claims))
 	alone = -1
@@ -171,14 +173,14 @@ func (p *pool) above(budget, most int64) (together bool, alone int) {
 		if alone < 0 && c.Type == request.App && limit > budget {
 			alone = i
 		}
-		// So that sums stay numbers; no machine has a budget for so much.
+		// Prevent overflow of the sums. No machine has a budget for this much.
 		claims[i] = layout.Claim{Type: c.Type, Exclusive: true, Amount: min(requested, math.MaxInt64/int64(len(claims)+1))}
 	}
 	return layout.Budget(claims) > budget, alone
 }
 
-// largestSlice is the largest size of slices, in steps of unit, with which the budget can be
-// divided; math.MaxInt64 where they can stay as they are.
+// largestSlice returns the largest size of slices, in steps of unit, with which the budget can be
+// divided. It returns math.MaxInt64 if slices can remain unchanged.
 func (p *pool) largestSlice(budget, rest, unit int64) (int64, bool) {
 	if p.divides(budget, math.MaxInt64, rest) {
 		return math.MaxInt64, true
@@ -194,7 +196,7 @@ func (p *pool) largestSlice(budget, rest, unit int64) (int64, bool) {
 	return low * unit, p.divides(budget, low*unit, rest)
 }
 
-// apply sets one amount. What the request has a second time, in thousandths, follows.
+// apply sets one amount, and the copies of it that the request has in thousandths.
 func (c Change) apply(pod request.Pod) request.Pod {
 	if c.Container == "" {
 		if c.Resource == request.CPU {
@@ -210,8 +212,8 @@ func (c Change) apply(pod request.Pod) request.Pod {
 	return applied(pod, []Change{c})
 }
 
-// applied makes changes, most of which are of containers in their order: finding these costs
-// one walk.
+// applied applies changes. Most of them are of containers in pod order, so finding these containers
+// takes a single pass.
 func applied(pod request.Pod, changes []Change) request.Pod {
 	cloned, at := false, 0
 	for _, c := range changes {
@@ -236,7 +238,7 @@ func applied(pod request.Pod, changes []Change) request.Pod {
 	return pod
 }
 
-// set changes a container.
+// set applies the change to a container.
 func (c Change) set(at *request.Container) {
 	switch _, device := at.Devices.Get(c.Resource); {
 	case c.Resource == request.CPU:
@@ -252,7 +254,7 @@ func (c Change) set(at *request.Container) {
 	}
 }
 
-// restated has the amount of a change where one was stated.
+// restated returns the stated amounts with the amount of the change, if the resource is stated.
 func restated(stated request.Amounts, c Change) request.Amounts {
 	if _, is := stated.Get(c.Resource); !is {
 		return stated
@@ -260,10 +262,11 @@ func restated(stated request.Amounts, c Change) request.Amounts {
 	return stated.With(c.Resource, c.To)
 }
 
-// sameAmounts reports whether a and b, which differ in amounts alone, do not differ.
+// sameAmounts reports whether a and b, which differ at most in amounts, are equal.
 func sameAmounts(a, b request.Pod) bool { return len(difference(a, b)) == 0 }
 
-// difference is what makes b of a; both have the same containers and resources.
+// difference returns the changes that turn a into b. Both must have the same containers and
+// resources.
 func difference(a, b request.Pod) []Change {
 	var out []Change
 	add := func(container, resource string, from, to int64) {

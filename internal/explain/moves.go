@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// PodMove is a running pod that would be elsewhere.
+// PodMove describes the move of a running pod.
 type PodMove struct {
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
@@ -20,17 +20,17 @@ type PodMove struct {
 	ToCPUs    string `json:"toCPUs,omitempty"`
 	FromNodes []int  `json:"fromNUMANodes,omitempty"`
 	ToNodes   []int  `json:"toNUMANodes,omitempty"`
-	// Bytes is the memory that would get other NUMA nodes. Consents reports whether the pod
-	// consents to the move.
+	// Bytes is the amount of memory that would move to other NUMA nodes. Consents reports whether
+	// the pod consents to the move.
 	Bytes    int64 `json:"bytes,omitempty"`
 	Consents bool  `json:"consents"`
 }
 
-// maxMovePlans bounds the search for moves; a node with 200 pods needs a few.
+// maxMovePlans bounds the plans of the search for moves. A node with 200 pods needs only a few.
 const maxMovePlans = 2000
 
-// moves looks for the cheapest moves of at most two running pods: of those that consent, or else of
-// any.
+// moves looks for the cheapest moves of at most two running pods. It first considers only pods that
+// consent, then all pods.
 func (x *search) moves() ([]Proposal, string) {
 	if x.state.NumGrants() == 0 || x.trace.Cause == node.ResourcesOff || x.trace.Cause == node.ContainersAboveBound {
 		return nil, ""
@@ -73,7 +73,7 @@ func (x *search) moveProposal(set *moves.Set) Proposal {
 	return p
 }
 
-// podMove is a move for people.
+// podMove converts a move for output.
 func podMove(m *machine.Machine, move moves.Move) PodMove {
 	from, to := move.From, move.To
 	return PodMove{
@@ -83,7 +83,8 @@ func podMove(m *machine.Machine, move moves.Move) PodMove {
 	}
 }
 
-// moveText is "move default/a from CPUs 3-4 on NUMA 0 to 8-9 on NUMA 1, with 1 GiB of memory".
+// moveText returns a text such as "move default/a from CPUs 3-4 on NUMA 0 to 8-9 on NUMA 1, with 1
+// GiB of memory".
 func moveText(p *PodMove, from, to cpuset.Set) string {
 	place := func(cpus cpuset.Set, nodes []int) string {
 		if cpus.IsEmpty() {

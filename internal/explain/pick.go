@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Pick is what was taken for one container, or, without a name, for the pod's pool.
+// Pick describes what was taken for one container or, if Container is empty, for the pod's pool.
 type Pick struct {
 	Container string `json:"container,omitempty"`
-	// CPUs are in list format, Shape describes what they are made of, WhyCPUs why just these.
+	// CPUs is in list format. Shape describes the units that the CPUs form. WhyCPUs describes why
+	// these CPUs were chosen.
 	CPUs      string `json:"cpus,omitempty"`
 	NUMANodes []int  `json:"numaNodes,omitempty"`
 	Shape     string `json:"shape,omitempty"`
@@ -26,7 +27,8 @@ type Pick struct {
 	WhyMemory       string   `json:"whyMemory,omitempty"`
 	RuleMemory      string   `json:"ruleMemory,omitempty"`
 
-	// Devices are ids by resource, those that init containers left first, then those that are near.
+	// Devices has the ids of devices by resource. Devices left by init containers come first, then
+	// those that are near.
 	Devices map[string][]string `json:"devices,omitempty"`
 }
 
@@ -67,7 +69,7 @@ func containerPicks(s *node.State, t *node.Trace, g *node.Grant) []Pick {
 		}
 		pick.cpus(s, c.CPUs, why)
 		for _, b := range c.Memory {
-			if b.Size > 0 { // What a standard init container had may be a later one's now.
+			if b.Size > 0 { // A later container may have taken over the memory of a standard init container.
 				pick.Memory = append(pick.Memory, Amount{b.Type, b.Size})
 			}
 		}
@@ -103,11 +105,11 @@ func (p *Pick) memoryOn(nodes mask.Mask, why node.Why) {
 	p.MemoryNUMANodes, p.WhyMemory, p.RuleMemory = nodes.Nodes(), why.Text, why.Rule
 }
 
-// lenders are, by CPU, the first standard init containers that had it.
+// lenders maps a CPU to the first standard init container that had it.
 type lenders map[int]int
 
-// to names the first earlier standard init container with CPUs of container i. It is asked for all
-// containers in their order.
+// to returns the name of the first earlier standard init container that had CPUs of container i. It
+// must be called for all containers in their order.
 func (l lenders) to(g *node.Grant, i int) string {
 	first := i
 	for id := range g.Containers[i].CPUs.All() {
@@ -124,7 +126,7 @@ func (l lenders) to(g *node.Grant, i int) string {
 	return g.Pod.Containers[first].Name
 }
 
-// shape describes which whole units a set is made of: "5 whole cores in 1 uncore cache".
+// shape describes the whole units of a set, such as "5 whole cores in 1 uncore cache".
 func shape(m *machine.Machine, set cpuset.Set) string {
 	whole, threads := 0, 0
 	for _, core := range m.Cores() {
@@ -156,7 +158,7 @@ func shape(m *machine.Machine, set cpuset.Set) string {
 	return text
 }
 
-// whyCPUs describes how CPUs were taken from the node.
+// whyCPUs describes how the CPUs were taken from the free CPUs of the node.
 func whyCPUs(s *node.State, t *node.Trace, c node.ContainerGrant, set cpuset.Set) node.Why {
 	why := [...]node.Why{
 		cpu.Packed:          {Text: "packed: whole NUMA nodes, then whole cores, then threads; the fullest unit first, then the lowest", Rule: "R-CPU-41…45"},
@@ -187,10 +189,10 @@ func whyMemory(c node.ContainerGrant, nodes mask.Mask) node.Why {
 	return node.Why{Text: nodesText(c.Affinity.Mask) + " have too little: the narrowest set around them with room for it", Rule: "R-MEM-33"}
 }
 
-// Quota is what limits the CPU time of a container, or, without a name, of the pod.
+// Quota describes the limit for the CPU time of a container or, if Container is empty, of the pod.
 type Quota struct {
 	Container string `json:"container,omitempty"`
-	// Milli is the CFS quota in thousandths of a CPU; 0: there is none.
+	// Milli is the CFS quota in thousandths of a CPU. Zero means no CFS quota.
 	Milli int64  `json:"milliCPUs,omitempty"`
 	Why   string `json:"why"`
 	Rule  string `json:"rule,omitempty"`

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// drawn is a random node on which some pods are, and the script that makes it.
+// drawn is a random node with some pods, and the script that creates it.
 type drawn struct {
 	t      *rapid.T
 	n      *scenario.Node
@@ -75,8 +75,8 @@ func drawNode(t *rapid.T) *drawn {
 	return d
 }
 
-// pod describes a pod whose containers want up to a part of the machine, and returns its name, or
-// nothing when the API server would reject it.
+// pod adds a pod to the script whose containers request up to a part of the machine, and returns
+// its name. It returns the empty string if the API server would reject the pod.
 func (d *drawn) pod(part int) string {
 	name := fmt.Sprintf("p%d", d.pods)
 	d.pods++
@@ -126,7 +126,7 @@ func (d *drawn) pod(part int) string {
 	return name
 }
 
-// state is the node with priorities and ages, and a pod that is not there.
+// state returns the node with priorities and ages of its pods, and a pod that is not on it.
 func (d *drawn) state() (*node.State, request.Pod, bool) {
 	name := d.pod(3)
 	if name == "" {
@@ -154,7 +154,8 @@ func (d *drawn) state() (*node.State, request.Pod, bool) {
 	return s, pod, true
 }
 
-// setChecks makes rapid's default that of this package, unless the command line has another one.
+// setChecks sets the default number of rapid checks for this package, unless -rapid.checks is
+// given.
 func setChecks(t *testing.T, n string) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
@@ -174,8 +175,8 @@ func setChecks(t *testing.T, n string) {
 	})
 }
 
-// TestProposalsAreAdmitted: whatever is proposed, applied, is admitted, and every pod that is named
-// to go could not be fewer, and not be spared better.
+// TestProposalsAreAdmitted checks that every proposal admits the pod when it is applied. A set of
+// pods to remove must be as small as possible and consist of the pods that can be spared best.
 func TestProposalsAreAdmitted(t *testing.T) {
 	setChecks(t, "600")
 	rejected, proposed := 0, map[explain.Kind]int{}
@@ -228,7 +229,8 @@ func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal
 			d.fatalf("%s: %+v", p.Text, c)
 		}
 	}
-	// Of one amount of one container, a step more is rejected: it is the most.
+	// For one amount of one container, one more step is rejected, because the proposal is the
+	// largest amount.
 	unit := int64(1) << 20
 	if c := p.Changes[0]; len(p.Changes) == 1 && c.Container != "" && c.To < c.From && (c.Resource == machine.Memory || c.Resource == request.CPU) {
 		if c.Resource == request.CPU {
@@ -246,7 +248,7 @@ func (d *drawn) checkProposal(s *node.State, pod request.Pod, p explain.Proposal
 	}
 }
 
-// checkSpared compares with all sets of pods.
+// checkSpared compares the proposal with all sets of pods.
 func (d *drawn) checkSpared(s *node.State, pod request.Pod, r explain.Remedies) {
 	var summary string
 	for _, t := range r.Tried {
@@ -271,7 +273,7 @@ func (d *drawn) checkSpared(s *node.State, pod request.Pod, r explain.Remedies) 
 	}
 }
 
-// spared goes through all sets of pods: fewest first, then by the pods that matter most.
+// spared tries all sets of pods: the smallest sets first, then by the pods that matter most.
 func spared(s *node.State, pod request.Pod) []string {
 	grants := slices.Clone(s.Grants())
 	slices.SortFunc(grants, func(a, b *node.Grant) int {
@@ -308,9 +310,10 @@ func spared(s *node.State, pod request.Pod) []string {
 	return names
 }
 
-// TestDecisionIsRight: an explanation is the same each time, prints, is JSON, and what it reports
-// of the merge is so: a set that lost is not the one that won, and where all fits on one NUMA node
-// that is preferred as well, it is higher or farther.
+// TestDecisionIsRight checks that an explanation is the same each time, prints, and is valid JSON.
+// What it reports about the merge must be true: a losing set is not the chosen one. If everything
+// fits on a losing set of one NUMA node that is also preferred, that NUMA node is higher or
+// farther.
 func TestDecisionIsRight(t *testing.T) {
 	setChecks(t, "400")
 	rapid.Check(t, func(t *rapid.T) {

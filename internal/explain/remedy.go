@@ -11,40 +11,42 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Kind is what a proposal changes.
+// Kind is the subject of a change.
 type Kind string
 
 // The kinds.
 const (
-	Amounts   Kind = "amounts"   // what the pod asks for
-	Pods      Kind = "pods"      // which pods are there
+	Amounts   Kind = "amounts"   // the amounts that the pod requests
+	Pods      Kind = "pods"      // the pods on the node
 	Elsewhere Kind = "elsewhere" // the node
-	Settings  Kind = "settings"  // the node's configuration
-	Moves     Kind = "moves"     // where running pods are
+	Settings  Kind = "settings"  // the configuration of the node
+	Moves     Kind = "moves"     // the CPUs and NUMA nodes of running pods
 )
 
 // Proposal is a change that admits the pod. It was applied and planned.
 type Proposal struct {
 	Kind Kind `json:"kind"`
-	// Text is what to do, Outcome where the pod would then run.
+	// Text describes what to do. Outcome describes where the pod would then run.
 	Text    string `json:"text"`
 	Outcome string `json:"outcome"`
-	// Changes are of kind Amounts.
+	// Changes are set for kind Amounts.
 	Changes []Change `json:"changes,omitempty"`
-	// Without are the pods, namespace/name, whose absence admits it, of kind Pods.
+	// Without has the pods, as namespace/name, whose absence admits the pod. It is set for kind
+	// Pods.
 	Without []Absent `json:"without,omitempty"`
-	// Node is the name of the place that admits it, of kind Elsewhere.
+	// Node is the name of the node that admits the pod. It is set for kind Elsewhere.
 	Node string `json:"node,omitempty"`
-	// Assumed is what the plan on that place takes for granted; empty: nothing.
+	// Assumed describes the assumptions of the plan on that node. If empty, there are none.
 	Assumed string `json:"assumed,omitempty"`
-	// Settings are of kind Settings.
+	// Settings are set for kind Settings.
 	Settings []Setting `json:"settings,omitempty"`
-	// Moves are of kind Moves, in the order in which each place is free.
+	// Moves are set for kind Moves. They are in an order in which each destination is free.
 	Moves []PodMove `json:"moves,omitempty"`
 	moved []*node.Grant
 }
 
-// Change is one amount of the pod. Without a container it is the pod-level request and limit.
+// Change is a change of one amount of the pod. If Container is empty, it changes the pod-level
+// request and limit.
 type Change struct {
 	Container string `json:"container,omitempty"`
 	Resource  string `json:"resource"`
@@ -52,7 +54,7 @@ type Change struct {
 	To        int64  `json:"to"`
 }
 
-// Absent is a pod that would have to go.
+// Absent is a pod that would have to be removed.
 type Absent struct {
 	Pod      string `json:"pod"`
 	UID      string `json:"uid"`
@@ -64,12 +66,12 @@ type Setting struct {
 	Field string `json:"field"`
 	From  string `json:"from"`
 	To    string `json:"to"`
-	// Gate is the feature gate that it needs, if it does.
+	// Gate is the feature gate that the setting requires. If empty, it requires none.
 	Gate string `json:"gate,omitempty"`
 }
 
-// OtherNode is another node that may be asked: what is there, and the pod as that node sees it, as
-// far as it is known. Assumed is what is not known, and taken for granted.
+// OtherNode is another node that might take the pod: its state, and the pod as that node would see
+// it, as far as this is known. Assumed describes what is not known and therefore assumed.
 type OtherNode struct {
 	Name    string
 	State   *node.State
@@ -77,22 +79,22 @@ type OtherNode struct {
 	Assumed string
 }
 
-// Try is what was looked at, with how many plans, and what came of it.
+// Try describes what was tried, with how many plans, and the result.
 type Try struct {
 	What  string `json:"what"`
 	Plans int    `json:"plans"`
 	Found string `json:"found"`
-	// Rule is the rule behind it; empty: none.
+	// Rule is the id of the rule behind the result. If empty, there is none.
 	Rule string `json:"rule,omitempty"`
 }
 
-// Remedies is what would have admitted a rejected pod.
+// Remedies has the changes that would have admitted a rejected pod.
 type Remedies struct {
 	Proposals []Proposal `json:"proposals"`
 	Tried     []Try      `json:"tried"`
 }
 
-// Plans is how many plans were made in all.
+// Plans returns the total number of plans.
 func (r Remedies) Plans() int {
 	n := 0
 	for _, t := range r.Tried {
@@ -101,22 +103,22 @@ func (r Remedies) Plans() int {
 	return n
 }
 
-// Bounds, in plans. Remedies.Tried reports what they ended.
+// Bounds in numbers of plans. Remedies.Tried reports which searches they ended.
 const (
 	maxAmountPlans = 2000
 	maxPodPlans    = 150
-	// minPlans are made of a pod with however many containers.
+	// minPlans is the minimum number of plans, whatever the number of containers is.
 	minPlans = 3
-	// maxCost bounds, over all plans of one kind of change, the containers that are planned, one
-	// that is aligned by itself counting alignedCost times, so that the answer about a pod with
-	// thousands of containers comes within a second: about 10 µs each.
+	// maxCost bounds the number of planned containers over all plans of one kind of change. A
+	// container that is aligned on its own counts alignedCost times. At about 10 µs each, the
+	// answer for a pod with thousands of containers arrives within a second.
 	maxCost     = 60_000
 	alignedCost = 5
-	// maxSteps bounds, over all plans of one kind of change, the steps of hint.Merge.
+	// maxSteps bounds the steps of hint.Merge over all plans of one kind of change.
 	maxSteps = 200_000
 )
 
-// allowed is how many plans of the pod may be made where at most that many are wanted.
+// allowed returns how many plans of the pod may be made if at most plans are wanted.
 func (x *search) allowed(plans int) int {
 	cost := max(1, len(x.pod.Containers))
 	if x.trace.Demand.Path == node.ByContainer {
@@ -125,34 +127,34 @@ func (x *search) allowed(plans int) int {
 	return max(minPlans, min(plans, maxCost/cost))
 }
 
-// Answer is a plan as a kubelet answers it, which decides otherwise in some cases: with a rejection
-// where it rejects the pod. The plan was made for the pod on the state.
+// Answer turns a plan that was made for the pod on the state into the answer of a kubelet, which
+// decides differently in some cases. If the kubelet rejects the pod, the result has a rejection.
 type Answer func(s *node.State, pod request.Pod, plan *node.Plan) *node.Plan
 
-// Search looks for the smallest changes that admit a pod which s rejects. Elsewhere are other
-// nodes; only those that take the pod as it is are proposed. A pod that is admitted has no
-// remedies. The search ends with the context; the error is then the context's, and nothing is
-// returned.
+// Search looks for the smallest changes that admit a pod that s rejects. elsewhere lists other
+// nodes; only those that take the unchanged pod are proposed. An admitted pod has no remedies. The
+// search ends with the context. The error is then the context's, and the result is empty.
 func Search(ctx context.Context, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	paddock := func(_ *node.State, _ request.Pod, plan *node.Plan) *node.Plan { return plan }
 	return remedies(ctx, paddock, []look{(*search).amounts, (*search).moves, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
-// SearchAs is Search for a node where a kubelet decides: a change is proposed only if that kubelet
-// admits the pod with it as well. It cannot move running pods, so moves are not searched. Amounts
-// are not searched for a pod that only the kubelet rejects, because they are not why.
+// SearchAs is Search for a node on which a kubelet decides. A change is proposed only if that
+// kubelet also admits the pod with it. A kubelet cannot move running pods, so moves are not
+// searched. Amounts are not searched for a pod that only the kubelet rejects, because they are not
+// the reason.
 func SearchAs(ctx context.Context, as Answer, s *node.State, pod request.Pod, elsewhere ...OtherNode) (Remedies, error) {
 	return remedies(ctx, as, []look{(*search).amounts, (*search).spare, placesOf(elsewhere), (*search).settings}, s, pod)
 }
 
-// look looks for one kind of change. It returns what it found, and a summary.
+// look looks for one kind of change. It returns its proposals and a summary.
 type look func(*search) ([]Proposal, string)
 
 func placesOf(elsewhere []OtherNode) look {
 	return func(x *search) ([]Proposal, string) { return x.places(elsewhere) }
 }
 
-// remedies looks in the order given, first for amounts.
+// remedies runs looks in the given order. The first one must look for amounts.
 func remedies(ctx context.Context, as Answer, looks []look, s *node.State, pod request.Pod) (Remedies, error) {
 	plan := as(s, pod, s.Plan(pod))
 	out := Remedies{Proposals: []Proposal{}, Tried: []Try{}}
@@ -176,31 +178,33 @@ func remedies(ctx context.Context, as Answer, looks []look, s *node.State, pod r
 	return out, nil
 }
 
-// search is the search for one kind of change.
+// search is the state of the search for one kind of change.
 type search struct {
 	ctx   context.Context
 	as    Answer
 	state *node.State
 	pod   request.Pod
-	// trace and rejection are those of the pod as it is.
+	// trace and rejection belong to the plan of the unchanged pod.
 	trace     *node.Trace
 	rejection *node.Rejection
-	// what is looked for, the rule behind what came of it, plans made, steps taken by them.
+	// what describes what is searched, and rule is the id of the rule behind the result. plans is
+	// the number of plans made, and steps is the number of steps that they took.
 	what  string
 	rule  string
 	plans int
 	steps int
 	limit int
-	// cut is true if something was not looked at: what was not found may be there.
+	// cut is true if something was not checked, so there may be more to find.
 	cut bool
 }
 
-// spent reports whether the bound is reached, or the client has gone.
+// spent reports whether a bound is reached or the context has ended.
 func (x *search) spent() bool {
 	return x.plans >= x.limit || x.steps >= maxSteps || x.ctx.Err() != nil
 }
 
-// plan plans and counts. Beyond the bound the answer is nil, for no.
+// plan plans the pod and counts the plan. It returns nil if the pod is rejected or if a bound is
+// reached.
 func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
 	if x.spent() {
 		x.cut = true
@@ -217,7 +221,7 @@ func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
 	return p
 }
 
-// places asks other nodes.
+// places plans the pod on the other nodes.
 func (x *search) places(places []OtherNode) ([]Proposal, string) {
 	if len(places) == 0 {
 		return nil, ""
@@ -238,8 +242,8 @@ func (x *search) places(places []OtherNode) ([]Proposal, string) {
 	return found, fmt.Sprintf("%d would admit it", len(found))
 }
 
-// Apply makes the change of p to a pod and the node that rejects it, and returns both. Of kind
-// Elsewhere nothing changes: the node is another.
+// Apply applies the change of p to a pod and to the node that rejects it, and returns both. For
+// kind Elsewhere nothing changes, because the node is another one.
 func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Pod, error) {
 	for _, to := range p.moved {
 		var err error
@@ -266,8 +270,8 @@ func (p Proposal) Apply(s *node.State, pod request.Pod) (*node.State, request.Po
 	return s, pod, err
 }
 
-// under is the node after a restart with another policy: pods keep their grants, and what is
-// reserved for them.
+// under returns the node after a restart with another policy. Pods keep their grants and their
+// reservations.
 func under(s *node.State, policy node.Policy) (*node.State, error) {
 	if !s.Offline().IsEmpty() {
 		n, _, err := node.Adopt(s.Machine(), policy, s.Devices().Inventory(), s.Grants())

@@ -11,39 +11,39 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Report is how a node is used, and what is still to be had of it.
+// Report describes how a node is used and what is still available on it.
 type Report struct {
 	ManagesCPUs   bool         `json:"managesCPUs"`
 	ManagesMemory bool         `json:"managesMemory"`
 	Nodes         []NodeReport `json:"numaNodes"`
-	// Largest are the largest pods that would be admitted now, by topology policy.
+	// Largest has the largest pods that would be admitted now, by topology policy.
 	Largest []Largest `json:"largest,omitempty"`
-	// Idle are pools of which a part is of use to no container (KEP-5526, Underutilization).
+	// Idle has the pools with a part that no container can use (KEP-5526, Underutilization).
 	Idle []Idle `json:"idle,omitempty"`
-	// Remote are the devices on other NUMA nodes or sockets than the CPUs or memory of their
-	// containers, and Unknown the pods with devices of which that is not known (R-DEV-4, R-DEV-7).
+	// Remote has the devices that are on other NUMA nodes or sockets than the CPUs or memory of
+	// their containers. Unknown has the pods for which this is not known (R-DEV-4, R-DEV-7).
 	Remote  []RemoteDevice `json:"remoteDevices,omitempty"`
 	Unknown []Unknown      `json:"unknownDevices,omitempty"`
 }
 
-// NodeReport is one NUMA node.
+// NodeReport describes one NUMA node.
 type NodeReport struct {
 	Node   int           `json:"numaNode"`
 	CPUs   CPUReport     `json:"cpus"`
 	Memory []BytesReport `json:"memory,omitempty"`
-	// Lost describes what is free there and yet of no use to a pod on this NUMA node alone; empty:
-	// nothing.
+	// LostCPUs and LostMemory are free but of no use to a pod on only this NUMA node. Lost
+	// describes them. It is empty if there are none.
 	LostCPUs   int    `json:"lostCPUs,omitempty"`
 	LostMemory int64  `json:"lostMemory,omitempty"`
 	Lost       string `json:"lost,omitempty"`
 }
 
-// CPUReport counts CPUs. Total = Exclusive + Pooled + Idle + Reserved + Free, but for reserved CPUs
-// that a pod still has from before; Shared are those on which all other pods run.
+// CPUReport counts CPUs. Total = Exclusive + Pooled + Idle + Reserved + Free, except for reserved
+// CPUs that a pod still has from before. Shared counts the CPUs on which all other pods run.
 type CPUReport struct {
 	Total int `json:"total"`
-	// Exclusive CPUs are one container's, Pooled are shared by a pod's containers, Idle belong
-	// to a pod of which no container can use them.
+	// Exclusive CPUs belong to one container. Pooled CPUs are shared by the containers of a pod.
+	// Idle CPUs belong to a pod of which no container can use them.
 	Exclusive int `json:"exclusive"`
 	Pooled    int `json:"pooled"`
 	Idle      int `json:"idle"`
@@ -52,8 +52,8 @@ type CPUReport struct {
 	Free      int `json:"free"`
 }
 
-// BytesReport is one type of memory. Total = Exclusive + Pooled + Reserved + Free; bytes of several
-// NUMA nodes together are booked on the lowest first, exclusive ones before pooled ones.
+// BytesReport describes one type of memory. Total = Exclusive + Pooled + Reserved + Free. Bytes on
+// several NUMA nodes together are counted on the lowest first, exclusive ones before pooled ones.
 type BytesReport struct {
 	Type      string `json:"type"`
 	Total     int64  `json:"total"`
@@ -61,11 +61,12 @@ type BytesReport struct {
 	Pooled    int64  `json:"pooled"`
 	Reserved  int64  `json:"reserved"`
 	Free      int64  `json:"free"`
-	// Group are the NUMA nodes that serve this type together, if it is more than this one.
+	// Group has the NUMA nodes that serve this type together. It is empty if this NUMA node serves
+	// it alone.
 	Group []int `json:"group,omitempty"`
 }
 
-// Idle is what a pod has and none of its containers can use once its init containers have ended.
+// Idle is what a pod has that none of its containers can use once its init containers have ended.
 type Idle struct {
 	Pod    string   `json:"pod"`
 	CPUs   string   `json:"cpus,omitempty"`
@@ -74,8 +75,8 @@ type Idle struct {
 	Memory []Amount `json:"idleMemory,omitempty"`
 }
 
-// Usage reports on a node. The search for the largest pods ends with the context; the error is then
-// the context's.
+// Usage returns the report on a node. The search for the largest pods ends with the context; the
+// error is then the context's.
 func Usage(ctx context.Context, s *node.State) (Report, error) {
 	policy := s.Policy()
 	r := Report{ManagesCPUs: policy.StaticCPU, ManagesMemory: policy.StaticMemory}
@@ -120,8 +121,9 @@ func Usage(ctx context.Context, s *node.State) (Report, error) {
 	return r, ctx.Err()
 }
 
-// parts are the CPUs of a grant that one container has for itself, those that the pod's containers
-// share, and those that no container can use. Standard init containers do not count: they end.
+// parts divides the CPUs of a grant into those that one container has exclusively, those that the
+// pod's containers share, and those that no container can use. Standard init containers do not
+// count, because they end.
 func parts(g *node.Grant) (alone, shared, idle cpuset.Set) {
 	var a, b cpuset.Builder
 	for i, c := range g.Containers {
@@ -138,7 +140,7 @@ func parts(g *node.Grant) (alone, shared, idle cpuset.Set) {
 	return alone, shared, g.CPUs().Difference(alone).Difference(shared)
 }
 
-// bytesOn is the memory of the i-th NUMA node.
+// bytesOn returns the memory of the i-th NUMA node.
 func bytesOn(s *node.State, i int) []BytesReport {
 	capacity, all := s.Memory().Capacity().Nodes()[i], s.Memory().Nodes()
 	usage := all[i]
@@ -149,9 +151,9 @@ func bytesOn(s *node.State, i int) []BytesReport {
 			continue
 		}
 		r := BytesReport{Type: name, Total: c.SystemReserved + c.Allocatable, Reserved: c.SystemReserved, Free: usage.Free[t]}
-		// What single containers have for themselves in the group: what is in no pool, and the
-		// slices of pools that last as long as the pod. It is counted on the lowest NUMA nodes of
-		// the group, as all of it is.
+		// Compute what single containers have exclusively in the group: memory outside pools, and
+		// the slices of pools that last as long as the pod. It is counted on the lowest NUMA nodes
+		// of the group, like all bytes of the group.
 		var alone int64
 		for g := range s.AllGrants() {
 			for _, b := range g.Charged() {
@@ -184,7 +186,7 @@ func bytesOn(s *node.State, i int) []BytesReport {
 	return out
 }
 
-// usedOf is how much of a pool's memory containers can use.
+// usedOf returns how much of a pool's memory containers can use.
 func usedOf(g *node.Grant, typ string, size int64) int64 {
 	var used int64
 	for i, c := range g.Pod.Containers {
@@ -200,8 +202,8 @@ func usedOf(g *node.Grant, typ string, size int64) int64 {
 	return used
 }
 
-// lost describes what a pod that has to be aligned to this NUMA node alone cannot have, although it
-// is free: CPUs without memory to go with them, memory without CPUs.
+// lost describes what is free on this NUMA node although a pod that must be aligned to only this
+// NUMA node cannot use it: CPUs without enough memory, or memory without CPUs.
 func lost(s *node.State, r *NodeReport) {
 	policy := s.Policy()
 	if !policy.StaticCPU || !policy.StaticMemory || policy.Topology == node.TopologyNone {

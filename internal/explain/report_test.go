@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// TestReportAddsUp: every CPU and every byte is counted once.
+// TestReportAddsUp checks that every CPU and every byte is counted once.
 func TestReportAddsUp(t *testing.T) {
 	setChecks(t, "300")
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,7 +38,7 @@ func TestReportAddsUp(t *testing.T) {
 	})
 }
 
-// TestLargestIsLargest compares with all numbers of CPUs on larger nodes.
+// TestLargestIsLargest compares Usage with a search over all numbers of CPUs, on larger nodes.
 func TestLargestIsLargest(t *testing.T) {
 	setChecks(t, "100")
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,8 +68,8 @@ func TestLargestIsLargest(t *testing.T) {
 	})
 }
 
-// largest tries every number of CPUs with 1 MiB, and with just more than the largest NUMA node, the
-// two largest, … could ever have.
+// largest tries every number of CPUs with 1 MiB of memory, and with slightly more than the largest
+// NUMA node, the two largest, and so on could ever have.
 func largest(s *node.State) (cpus int, bytes int64) {
 	var sizes []int64
 	for _, n := range s.Memory().Capacity().Nodes() {
@@ -92,8 +92,8 @@ func largest(s *node.State) (cpus int, bytes int64) {
 	return 0, 0
 }
 
-// TestLargestAgainstEveryAmount compares with every number of CPUs and every amount of memory, on
-// nodes so small that all can be planned.
+// TestLargestAgainstEveryAmount compares Usage with every number of CPUs and every amount of
+// memory, on nodes that are small enough to plan all of them.
 func TestLargestAgainstEveryAmount(t *testing.T) {
 	setChecks(t, "300")
 	open := 0

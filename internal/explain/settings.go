@@ -9,18 +9,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// knob is one setting that a search may turn.
+// knob is a setting that a search may change.
 type knob struct {
 	field string
-	// values are in the order in which they are tried.
+	// values are the values to try, in this order.
 	values []string
-	// gate is what the setting needs besides.
+	// gate is the feature gate that the setting also requires.
 	gate string
 	get  func(node.Policy) string
 	set  func(*node.Policy, string)
 }
 
-// knobs are in the order in which they are tried: what gives up least comes first.
+// knobs returns the settings in the order in which they are tried. Those that give up least come
+// first.
 func knobs() []knob {
 	flag := func(field string, to bool, at func(*node.Policy) *bool) knob {
 		return knob{
@@ -72,8 +73,8 @@ func knobs() []knob {
 	}
 }
 
-// settings turns one knob at a time, and two where no single one helps. Of the values of a knob the
-// first that admits the pod is proposed.
+// settings changes one setting at a time, and two if no single one helps. Of the values of a
+// setting, it proposes the first that admits the pod.
 func (x *search) settings() ([]Proposal, string) {
 	x.what, x.limit = "other policies, scopes and options", x.allowed(maxSettingPlans)
 	all := knobs()
@@ -101,7 +102,7 @@ func (x *search) settings() ([]Proposal, string) {
 
 const maxSettingPlans = 60
 
-// turn tries the values of all knobs together.
+// turn tries all combinations of values of the given settings.
 func (x *search) turn(turned ...knob) (Proposal, bool) {
 	var try func(policy node.Policy, done []Setting, rest []knob) (Proposal, bool)
 	try = func(policy node.Policy, done []Setting, rest []knob) (Proposal, bool) {

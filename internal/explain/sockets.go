@@ -9,22 +9,23 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Spread is an admitted pod, or a container of it, that has CPUs of several sockets although one
-// socket would do, with the options that put it on one: they were planned.
+// Spread is an admitted pod or container that has CPUs on several sockets although one socket would
+// be enough. It has the options that would place it on one socket, which were planned.
 type Spread struct {
 	// Container is empty for a pod that is aligned as one.
 	Container string `json:"container,omitempty"`
 	CPUs      int    `json:"cpus"`
-	// Sockets are those that it has CPUs of.
+	// Sockets are the sockets of its CPUs.
 	Sockets  []int     `json:"sockets"`
 	Settings []Setting `json:"settings"`
-	// Text is what to do, Outcome where the pod would then run, on CPUs of socket Socket.
+	// Text describes what to do. Outcome describes where the pod would then run, on CPUs of socket
+	// Socket.
 	Text    string `json:"text"`
 	Outcome string `json:"outcome"`
 	Socket  int    `json:"socket"`
 }
 
-// socketOptions are what brings a pod onto one socket, the mildest first.
+// socketOptions are the options that can place a pod on one socket, the least intrusive first.
 var socketOptions = []struct {
 	field, to, gate string
 	at              func(*node.Policy) *bool
@@ -34,8 +35,8 @@ var socketOptions = []struct {
 	{"cpuManagerPolicyOptions[distribute-cpus-across-numa]", "false", "", func(p *node.Policy) *bool { return &p.CPU.DistributeAcrossNUMA }},
 }
 
-// SpreadOf returns nil for a pod that was rejected, that is on one socket, or that no option brings
-// onto one. s is the state before the plan, or one in which the plan found the pod; it must have
+// SpreadOf returns nil if the pod was rejected, is on one socket, or cannot be placed on one socket
+// by any option. s is the state before the plan, or a state in which the plan found the pod, with
 // its grants.
 func SpreadOf(s *node.State, p *node.Plan) *Spread {
 	if p.Grant == nil || len(s.Machine().Sockets()) < 2 {
@@ -73,7 +74,7 @@ func SpreadOf(s *node.State, p *node.Plan) *Spread {
 	return nil
 }
 
-// alignedSet are CPUs that were aligned as one.
+// alignedSet is a set of CPUs that were aligned as one.
 type alignedSet struct {
 	container string
 	cpus      cpuset.Set
@@ -100,16 +101,17 @@ func socketsOf(s *node.State, cpus cpuset.Set) []int {
 	return ids
 }
 
-// cure is a plan under another policy.
+// cure is the plan of the pod under another policy.
 type cure struct {
 	state  *node.State
 	plan   *node.Plan
 	socket int
 }
 
-// curedBy plans the pod again under another policy: nil unless everything that is aligned as one is
-// on one socket then. It is nil too where the machine has no distances to prefer the closest by,
-// and where the state is without the grants of what is not free.
+// curedBy plans the pod again under another policy. It returns nil unless everything that is
+// aligned as one is then on one socket. It also returns nil if the policy prefers the closest NUMA
+// nodes but the machine has no distances, and if the state does not have the grants for everything
+// that is not free.
 func curedBy(before *node.State, policy node.Policy, p *node.Plan, container string) *cure {
 	if len(policy.Conflicts(before.Machine())) > 0 || policy.PreferClosest && !before.Machine().HasDistances() {
 		return nil
@@ -135,7 +137,7 @@ func curedBy(before *node.State, policy node.Policy, p *node.Plan, container str
 	return found
 }
 
-// Sentence names the sockets.
+// Sentence returns a sentence that names the sockets.
 func (d Spread) Sentence() string {
 	who := "the pod"
 	if d.Container != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// TestSpreadIsCured: a pod that is named has CPUs of several sockets, and on a node with the
-// options that are named it has those of one, as it describes.
+// TestSpreadIsCured checks that a reported pod has CPUs on several sockets, and that on a node with
+// the proposed options it has CPUs on one socket, as reported.
 func TestSpreadIsCured(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drawNode(rt)

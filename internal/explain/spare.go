@@ -11,29 +11,29 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// maxVisits bounds how many sets of pods are looked at before they are planned, maxSize how many
-// pods a set has that is looked for one by one.
+// maxVisits bounds the number of sets of pods that are checked before planning. maxSize bounds the
+// size of the sets that are searched one by one.
 const (
 	maxVisits = 10_000
 	maxSize   = 24
 )
 
-// victim is a pod that might go.
+// victim is a pod that could be removed.
 type victim struct {
 	grant *node.Grant
-	// kind is what it has where, as text. Of pods that have the same, one is as good as the
-	// other, so that the first to go is the one that can be spared best.
+	// kind describes the pod's resources by NUMA node, as text. Pods with the same kind are
+	// interchangeable, so the one that can be spared best goes first.
 	kind string
-	// freed is what it has of the resource that was short, by NUMA node.
+	// freed is the amount of the scarce resource that the pod has, by NUMA node.
 	freed []int64
 	total int64
-	// sooner is how many pods of its kind can be spared sooner.
+	// sooner is the number of pods of the same kind that can be spared before this one.
 	sooner int
 }
 
-// spare looks for the fewest pods whose absence admits the pod; among equally many those of the
-// lowest priority, and then the youngest: no other set of that size would spare a pod that
-// matters more.
+// spare looks for the fewest pods whose absence admits the pod. Of sets of equal size, it chooses
+// the pods with the lowest priority, then the youngest: no other set of that size would spare a pod
+// that matters more.
 func (x *search) spare() ([]Proposal, string) {
 	x.what, x.limit = "the absence of pods", x.allowed(maxPodPlans)
 	victims := x.victims()
@@ -49,8 +49,8 @@ func (x *search) spare() ([]Proposal, string) {
 	if empty && !x.erratic() {
 		return nil, "even an empty node rejects it"
 	}
-	// Without a bound nothing is known before planning: about devices, about rejections that name
-	// no amount, and where CPUs or memory of init containers are reused.
+	// The bound is zero if nothing is known before planning: for devices, for rejections that name
+	// no amount, and if CPUs or memory of init containers are reused.
 	b := &bound{}
 	if r := x.rejection; (r.Resource == request.CPU || request.IsMemory(r.Resource)) && len(r.Nodes) > 0 && !x.erratic() {
 		b = &bound{want: r.Wanted, nodes: x.mostNodes(alone), free: x.free()}
@@ -71,11 +71,11 @@ func (x *search) spare() ([]Proposal, string) {
 	return x.anyhow(victims, empty)
 }
 
-// anyhow is for when the fewest pods are out of reach.
+// anyhow looks for any set of pods if the fewest cannot be found within the bounds.
 func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	x.limit += x.allowed(maxPodPlans)
 	x.steps = 0
-	// Pods go until the pod is admitted, and those that need not go are taken back.
+	// Remove pods until the pod is admitted, then restore those that need not be removed.
 	low, high := 1, len(victims)
 	for low < high {
 		if middle := (low + high) / 2; x.admits(victims[:middle]) {
@@ -102,7 +102,7 @@ func (x *search) anyhow(victims []victim, empty bool) ([]Proposal, string) {
 	return []Proposal{x.without(found)}, fmt.Sprintf("%s less would admit it; fewer pods were "+notFurther, countText(len(found), "pod"))
 }
 
-// victims are the pods that have anything, the one to spare first first.
+// victims returns the pods that have any resources, in the order in which they can be spared.
 func (x *search) victims() []victim {
 	var out []victim
 	for g := range x.state.AllGrants() {
@@ -142,8 +142,8 @@ func (x *search) victims() []victim {
 	return out
 }
 
-// freed is how much of what was short the pod gives back on each NUMA node; bytes of a group
-// count on each of its NUMA nodes.
+// freed returns how much of the scarce resource the pod would free on each NUMA node. Bytes of a
+// group count on each of its NUMA nodes.
 func (x *search) freed(g *node.Grant) []int64 {
 	out := make([]int64, mask.MaxNode+1)
 	if x.rejection.Resource == request.CPU {
@@ -162,8 +162,8 @@ func (x *search) freed(g *node.Grant) []int64 {
 	return out
 }
 
-// ofSize tries the sets of that many pods, those first whose most precious pod matters least.
-// complete reports whether all were tried.
+// ofSize tries the sets of size pods. Sets whose most important pod matters least come first.
+// complete reports whether all sets were tried.
 func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victim, complete bool) {
 	visits := 0
 	gone := make([]victim, 0, size)
@@ -183,10 +183,11 @@ func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victi
 			}
 			return false
 		}
-		// The first one chosen is the most precious; the others are chosen below it.
+		// The first chosen pod is the most important one. The others are chosen from those that
+		// matter less.
 		for i := missing - 1; i < below; i++ {
 			if victims[i].sooner >= missing {
-				continue // Not all pods of its kind before it can be chosen: see dominated.
+				continue // The set is too small for all pods of its kind that can be spared sooner; see dominated.
 			}
 			gone = append(gone, victims[i])
 			if walk(i) {
@@ -200,8 +201,8 @@ func (x *search) ofSize(victims []victim, size int, bound *bound) (found []victi
 	return found, !ended
 }
 
-// dominated reports whether one of the chosen could be exchanged for a pod of its kind that can be
-// spared sooner: the set with that one is looked at, too.
+// dominated reports whether a chosen pod could be replaced by a pod of its kind that can be spared
+// sooner. The set with that pod is tried, too.
 func dominated(gone []victim) bool {
 	return slices.ContainsFunc(gone, func(v victim) bool {
 		sooner := 0

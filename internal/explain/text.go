@@ -10,7 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Text is the amount for reading: "48 CPUs", "102 GiB", "4 GiB hugepages-1Gi", "2 nvidia.com/gpu".
+// Text returns the amount for people, such as "48 CPUs", "102 GiB", "4 GiB hugepages-1Gi" or "2
+// nvidia.com/gpu".
 func (a Amount) Text() string {
 	switch {
 	case a.Resource == request.CPU && a.Value == 1:
@@ -25,13 +26,13 @@ func (a Amount) Text() string {
 	return strconv.FormatInt(a.Value, 10) + " " + a.Resource
 }
 
-// Quantity is the amount as a manifest has it, exact: "48", "104448Mi".
+// Quantity returns the exact amount as in a manifest, such as "48" or "104448Mi".
 func (a Amount) Quantity() string {
 	_, text, _ := strings.Cut(request.Amount(a).String(), "=")
 	return text
 }
 
-// nodesText is "NUMA node 3" or "NUMA nodes 0-1,4".
+// nodesText returns a text such as "NUMA node 3" or "NUMA nodes 0-1,4".
 func nodesText(m mask.Mask) string {
 	if m.Len() == 1 {
 		return "NUMA node " + listText(m)

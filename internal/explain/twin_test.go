@@ -15,9 +15,10 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// TestAmountsAgainstEveryAmount compares the search for amounts with a dumb one, on nodes so small
-// that every amount can be planned: what is proposed is the most, unless the search reports that it
-// ended, and "none" is true of every amount, and of thousands of combinations of amounts.
+// TestAmountsAgainstEveryAmount compares the search for amounts with a brute-force search, on nodes
+// that are small enough to plan every amount. A proposal must be the largest amount unless the
+// search reports that it ended. "none" must be true for every amount, and for thousands of
+// combinations of amounts.
 func TestAmountsAgainstEveryAmount(t *testing.T) {
 	setChecks(t, "1000")
 	rejected, none, ended, proposed, nothing := 0, 0, 0, 0, 0
@@ -61,7 +62,7 @@ func TestAmountsAgainstEveryAmount(t *testing.T) {
 	}
 }
 
-// amountsOf is what the search has found of amounts, and its summary.
+// amountsOf returns the proposals of kind Amounts and the summary of their search.
 func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Proposal, summary string) {
 	r := searched(d.t, s, pod)
 	for _, p := range r.Proposals {
@@ -77,8 +78,7 @@ func amountsOf(d *drawn, s *node.State, pod request.Pod) (found []explain.Propos
 	return found, summary
 }
 
-// drawTiny is a node of up to 4 NUMA nodes with up to 6 CPUs and 20 MiB each, on which some pods
-// are.
+// drawTiny draws a node with up to 4 NUMA nodes, each with up to 6 CPUs and 20 MiB, and some pods.
 func drawTiny(t *rapid.T) *drawn {
 	d := &drawn{t: t}
 	d.n = scenario.New(nil)
@@ -117,7 +117,7 @@ func tinyMachine(d *drawn) []string {
 	return lines
 }
 
-// distances are those of the n-th NUMA node.
+// distances returns the distances of the n-th NUMA node.
 func distances(d *drawn, n, nodes int) string {
 	var list []string
 	for i := range nodes {
@@ -130,8 +130,8 @@ func distances(d *drawn, n, nodes int) string {
 	return strings.Join(list, ",")
 }
 
-// tinyPod describes a pod whose containers want up to a part of the machine, and returns its name,
-// or nothing when the API server would reject it.
+// tinyPod adds a pod to the script whose containers request up to a part of the machine, and
+// returns its name. It returns the empty string if the API server would reject the pod.
 func (d *drawn) tinyPod(part int) string {
 	name := fmt.Sprintf("p%d", d.pods)
 	d.pods++
@@ -173,7 +173,7 @@ func (d *drawn) tinyPod(part int) string {
 	return name
 }
 
-// twin tries amounts without any thought.
+// twin tries all amounts by brute force.
 type twin struct {
 	*drawn
 	s       *node.State
@@ -181,7 +181,7 @@ type twin struct {
 	summary string
 }
 
-// slots are the amounts that can be lowered, at pod level and in containers.
+// slots returns the amounts that can be lowered, at pod level and in containers.
 func (w *twin) slots() []explain.Change {
 	var out []explain.Change
 	policy := w.s.Policy()
@@ -220,15 +220,15 @@ func (w *twin) unit(resource string) int64 {
 	return 1
 }
 
-// admits reports whether the pod with these amounts is taken by the API server and by the node.
+// admits reports whether the API server accepts and the node admits the pod with these amounts.
 func (w *twin) admits(changes []explain.Change) bool {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c explain.Change) bool { return c.From == c.To })
 	_, pod, err := explain.Proposal{Changes: changes}.Apply(w.s, w.pod)
 	return err == nil && explain.AgainstAPI(pod).Text == "" && w.s.Plan(pod).Rejection == nil
 }
 
-// checkNone: no single amount, no limit for all containers, and none of many combinations is
-// admitted.
+// checkNone checks that no single amount, no limit for all containers and none of many combinations
+// is admitted.
 func (w *twin) checkNone() {
 	slots := w.slots()
 	try := func(changes []explain.Change) {
@@ -257,7 +257,8 @@ func (w *twin) checkNone() {
 	}
 }
 
-// checkEach: with any one amount of a proposal larger, and the others as they are, it is rejected.
+// checkEach checks that the pod is rejected if any one amount of a proposal is larger and the
+// others are unchanged.
 func (w *twin) checkEach(p explain.Proposal) {
 	for i, c := range p.Changes {
 		if w.shares(p, c) {
@@ -274,8 +275,8 @@ func (w *twin) checkEach(p explain.Proposal) {
 	}
 }
 
-// shares reports whether a change is of a slice of a pool of which others get the rest, which stays
-// in proportion.
+// shares reports whether a change applies to a slice of a pool of which other containers get the
+// rest, which remains in proportion.
 func (w *twin) shares(p explain.Proposal, c explain.Change) bool {
 	budget, own := int64(0), int64(0)
 	for _, one := range w.slots() {
@@ -291,7 +292,7 @@ func (w *twin) shares(p explain.Proposal, c explain.Change) bool {
 	return c.Container != "" && budget > 0 && (pooled || budget > own)
 }
 
-// checkMost: of a proposal for one resource, more is rejected.
+// checkMost checks that larger amounts than those of a proposal for one resource are rejected.
 func (w *twin) checkMost(p explain.Proposal) {
 	most, pool := p.Changes[0], false
 	for _, c := range p.Changes {
@@ -310,7 +311,7 @@ func (w *twin) checkMost(p explain.Proposal) {
 		}
 		for limit := most.To + unit; limit < one.From; limit += unit {
 			var changes []explain.Change
-			for _, c := range p.Changes { // As the proposal has it, but with more for each that gets less.
+			for _, c := range p.Changes { // The same changes, but with more for each amount that is lowered.
 				if pool && c.Container != "" {
 					continue
 				}

@@ -16,7 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/ui/view"
 )
 
-// TestTheVerdictIsThePlans: an explanation of one pod has one verdict, and it is the plan's.
+// TestTheVerdictIsThePlans checks that the explanation of one pod has one verdict, which is the
+// plan's.
 func TestTheVerdictIsThePlans(t *testing.T) {
 	setChecks(t, "600")
 	admitted, rejected := 0, 0
@@ -42,8 +43,9 @@ func TestTheVerdictIsThePlans(t *testing.T) {
 	}
 }
 
-// TestTheVerdictOnMemoryThatFitsNowhereTogether is Q-26: 2Gi are free on NUMA node 0 and 512Mi on
-// NUMA node 1, which serve single nodes, and the pod's containers want just that.
+// TestTheVerdictOnMemoryThatFitsNowhereTogether covers Q-26: 2Gi are free on NUMA node 0 and 512Mi
+// on NUMA node 1. Both serve memory as single NUMA nodes, and the pod's containers request exactly
+// these amounts.
 func TestTheVerdictOnMemoryThatFitsNowhereTogether(t *testing.T) {
 	for topology, admits := range map[string]bool{"single-numa-node": false, "restricted": false, "best-effort": true, "none": true} {
 		n := scenario.New(nil)
@@ -74,9 +76,9 @@ func TestTheVerdictOnMemoryThatFitsNowhereTogether(t *testing.T) {
 	}
 }
 
-// verdictFault describes where the explanation of a plan contradicts it; empty: nowhere. A pod that
-// is admitted is admitted by every alignment, and nothing in its explanation is a reason to reject
-// it; what is printed has the verdict once.
+// verdictFault describes how the explanation of a plan contradicts it, or returns the empty string.
+// If a pod is admitted, every alignment admits it, and nothing in its explanation is a reason to
+// reject it. The printed text contains the verdict once.
 func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *node.Plan) string {
 	remedies, err := explain.Search(ctx, s, pod)
 	if err != nil {
@@ -109,7 +111,7 @@ func verdictFault(ctx context.Context, s *node.State, pod request.Pod, plan *nod
 	return ""
 }
 
-// rejection is the part of an alignment that rejects the pod; empty: none.
+// rejection returns the part of an alignment that rejects the pod, or the empty string.
 func rejection(a explain.Alignment) string {
 	if !a.Admitted {
 		return a.Why

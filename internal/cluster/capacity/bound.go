@@ -6,26 +6,27 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// demand is what pods request together that only some kinds take.
+// demand is the sum of the requests of pods that the same kinds take.
 type demand struct {
 	takes []bool // by kind
 	asks  [resources]float64
 }
 
-// resources are those of the bound: CPU time, memory and the number of pods.
+// resources is the number of resources of the bound: CPU time, memory and the number of pods.
 const resources = 3
 
 func amounts(a fleet.Amounts) [resources]float64 {
-	const mib = 1 << 20 // In bytes the sums would lose digits.
+	const mib = 1 << 20 // Sums in bytes would lose digits.
 	return [resources]float64{float64(a.Milli), float64(a.Memory) / mib, float64(a.Pods)}
 }
 
-// cheapest is the least price of parts of nodes whose amounts are enough for the demands: less than
-// any mix of whole nodes. The mix is what has that price. It is the linear program
+// cheapest returns the lowest price of fractions of nodes whose amounts are enough for the demands,
+// and the mix that has this price. No mix of whole nodes is cheaper. It is the linear program
 //
 //	least Σ price[k]·mix[k], where for each demand d and resource r  Σ mix[k]·has[k][r] ≥ d.asks[r], over the kinds that take d
 //
-// solved through its dual, which needs no first solution. Every demand must be taken by a kind.
+// solved through its dual, which needs no initial solution. Every demand must be taken by at least
+// one kind.
 func cheapest(prices []float64, has [][resources]float64, demands []demand) (price float64, mix []float64) {
 	n := len(prices)
 	var columns [][]float64
@@ -35,7 +36,7 @@ func cheapest(prices []float64, has [][resources]float64, demands []demand) (pri
 			if d.asks[r] <= 0 {
 				continue
 			}
-			// A unit is the whole demand, so that all numbers are of one size.
+			// Scale by the whole demand, so that all numbers have a similar size.
 			column := make([]float64, n)
 			for k := range n {
 				if d.takes[k] {
@@ -48,15 +49,15 @@ func cheapest(prices []float64, has [][resources]float64, demands []demand) (pri
 	return simplex(columns, prices, gains)
 }
 
-// simplex finds the most Σ gains[j]·y[j] for y ≥ 0 where Σ columns[j][i]·y[j] ≤ limits[i], and the
-// shadow price of every limit. The limits are positive, so that y = 0 is a first solution. Bland's
-// rule makes it end. The solver of gonum returns no shadow prices, and these are the answer here:
-// what a fleet lacks.
+// simplex maximizes Σ gains[j]·y[j] for y ≥ 0 where Σ columns[j][i]·y[j] ≤ limits[i]. It returns
+// the maximum and the shadow price of every limit. The limits must be positive, so that y = 0 is an
+// initial solution. Bland's rule guarantees that it ends. It exists because the solver of gonum
+// returns no shadow prices, which are the answer here: what a fleet lacks.
 func simplex(columns [][]float64, limits, gains []float64) (most float64, shadows []float64) {
 	const tiny = 1e-11
 	m, n := len(limits), len(columns)
 	width := n + m + 1
-	table := make([][]float64, m+1) // the last row is the objective, the last column the limits
+	table := make([][]float64, m+1) // the last row is the objective, the last column has the limits
 	basis := make([]int, m)
 	for i := range table {
 		table[i] = make([]float64, width)
@@ -87,7 +88,7 @@ func simplex(columns [][]float64, limits, gains []float64) (most float64, shadow
 				out = i
 			}
 		}
-		if out < 0 { // The best; without a limit nothing was asked for.
+		if out < 0 { // This is the maximum. Without a limit there is no demand.
 			return table[m][width-1], table[m][n : n+m]
 		}
 		pivot(table, out, in)
@@ -95,7 +96,7 @@ func simplex(columns [][]float64, limits, gains []float64) (most float64, shadow
 	}
 }
 
-// pivot makes the column of the table a unit vector with 1 in the row.
+// pivot turns the column of the table into a unit vector with 1 in the row.
 func pivot(table [][]float64, row, column int) {
 	by := table[row][column]
 	for j := range table[row] {

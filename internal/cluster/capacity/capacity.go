@@ -1,10 +1,10 @@
-// Package capacity answers questions about a fleet that does not run yet, or not in this way: do
-// these pods fit, what fills it, how many nodes are needed.
+// Package capacity answers questions about a fleet that does not run yet, or not in this form: do
+// these pods fit, what fills it, and how many nodes are needed?
 //
-// Every answer comes from package fleet, and so from the nodes' own planner: pods are placed one
-// after the other, in the order given, each on the best node at that moment. No pod is moved later.
-// An answer therefore is what a scheduler with the same scoring reaches, not what is possible at
-// best. The same input gives the same answer.
+// Every answer comes from package fleet, and therefore from the nodes' own planner. Pods are placed
+// one after the other in the given order, each on the best node at that moment. No pod is moved
+// later. So an answer is what a scheduler with the same scoring reaches, not the theoretical
+// optimum. The same input gives the same answer.
 package capacity
 
 import (
@@ -19,56 +19,58 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Kind is a number of equal nodes.
+// Kind is a number of identical nodes.
 type Kind struct {
 	Name  string
 	Count int
-	// Group is what reports add the nodes up by; empty: Name. Nodes that run have pods of their
-	// own, so that each is a kind, while many have the same hardware and policy.
+	// Group is the key by which reports sum nodes. If empty, Name is used. A running node has its
+	// own pods and is therefore a kind of its own, while many nodes have the same hardware and
+	// policy.
 	Group string
-	// State, Allocatable and Used are those of each node.
+	// State, Allocatable and Used are the values of each node.
 	State             *node.State
 	Allocatable, Used fleet.Amounts
 }
 
-// Item is a number of equal pods.
+// Item is a number of identical pods.
 type Item struct {
-	// Name is for people.
+	// Name is shown to people.
 	Name  string
 	Pod   fleet.Pod
 	Count int64
 }
 
-// Options say how an answer is found.
+// Options configure how an answer is found.
 type Options struct {
 	Scoring fleet.Scoring
-	// Placements asks for the place of every pod.
+	// Placements requests the placement of every pod.
 	Placements bool
-	// Rules make the rules that a fleet of these nodes obeys, in the order of the kinds; nil: none.
+	// Rules returns the rules for a fleet of these nodes, which are in the order of the kinds. Nil
+	// means no rules.
 	Rules func(nodes []fleet.Node) (fleet.Rules, error)
-	// Progress is called now and then with the number of pods tried; total is 0 where it is not
+	// Progress is called from time to time with the number of pods tried. total is 0 if it is not
 	// known.
 	Progress func(tried, total int64)
-	// hasty ends at the first pod that is rejected. The result has it, and not what comes after it.
+	// hasty stops at the first rejected pod. The result includes that pod and nothing after it.
 	hasty bool
 }
 
-// Result is what became of the pods.
+// Result describes what happened to the pods.
 type Result struct {
 	Nodes                   int
 	Asked, Placed, Rejected int64
-	// Milli is CPU time in thousandths of a CPU: what the nodes have for pods, and what those that
-	// were placed request.
+	// AllocatableMilli is the CPU time that the nodes have for pods. PlacedMilli is the CPU time
+	// that the placed pods request. Both are in thousandths of a CPU.
 	AllocatableMilli, PlacedMilli int64
 	Kinds                         []KindResult
-	// Causes are the reasons of rejections, the most frequent first.
+	// Causes are the reasons for rejections, the most frequent first.
 	Causes     []Cause
 	Placements []Placement
-	// Fleet is as it is at the end.
+	// Fleet is the fleet in its final state.
 	Fleet *fleet.Fleet
 }
 
-// KindResult is what nodes of a kind got.
+// KindResult describes what the nodes of a group of kinds got.
 type KindResult struct {
 	Name                          string
 	Nodes                         int
@@ -76,46 +78,46 @@ type KindResult struct {
 	AllocatableMilli, PlacedMilli int64
 }
 
-// Cause is why pods are rejected by every node.
+// Cause is a reason why every node rejects some pods.
 type Cause struct {
-	// Nearest is the reason of the nodes that came nearest to taking them: a node that would but
-	// for a rule comes first, then one whose amounts fit, then one whose amounts do not, then one
-	// where the pod may not run.
+	// Nearest is the reason of the nodes that came nearest to taking the pods. A node that only a
+	// rule bars is nearest. Next are a node on which the amounts fit, a node on which they do not
+	// fit, and a node on which the pod may not run.
 	Nearest fleet.Why
 	Pods    int64
-	// Nodes is how many nodes gave that reason to the first of the pods, which is Example; Rest are
-	// the reasons of the others.
+	// Nodes is the number of nodes that gave this reason to the first of the pods, which is
+	// Example. Rest has the reasons of the other nodes.
 	Nodes   int
 	Rest    []fleet.Count
 	Example fleet.Pod
-	// Node is one of Nodes, as it was when it rejected Example: of those with too little of a
-	// resource the one with the most left, and of those where Example may not run one that would
-	// take it otherwise, if there is one: Takes.
+	// Node is one of these nodes, as it was when it rejected Example. If they have too little of a
+	// resource, Node is the one with the most left. If Example may not run on them, Node is one
+	// that would otherwise take it, if there is one. Takes is then true.
 	Node  fleet.Node
 	Takes bool
-	// OneMore is the group of a kind of which one more node, without pods, would take Example;
-	// empty: there is none.
+	// OneMore is the group of a kind of which one more node, without pods, would take Example. It
+	// is empty if there is none.
 	OneMore string
-	// Detail and Remedy are those of a rule about Node.
+	// Detail and Remedy come from a rule that bars Node.
 	Detail, Remedy string
 }
 
-// Placement is where a pod is.
+// Placement is the result for one pod.
 type Placement struct {
 	Pod   string // namespace/name
-	Node  string // empty: nowhere
+	Node  string // empty if the pod is not placed
 	Grant *node.Grant
-	// Reason is the Text of the nearest reason of a pod that is nowhere.
+	// Reason is the Text of the nearest reason if the pod is not placed.
 	Reason string
 }
 
-// ErrNoNodes is returned for a fleet without nodes, ErrNoPods where no pod is given to Size.
+// ErrNoNodes is returned for a fleet without nodes. ErrNoPods is returned if Size gets no pods.
 var (
 	ErrNoNodes = errors.New("the fleet has no nodes")
 	ErrNoPods  = errors.New("there are no pods to place")
 )
 
-// Fit places all pods. Without any, the result is the fleet as it is.
+// Fit places all pods. Without pods, the result is the unchanged fleet.
 func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, error) {
 	r, err := begin(kinds, items, o)
 	if err != nil {
@@ -139,10 +141,10 @@ func Fit(ctx context.Context, kinds []Kind, items []Item, o Options) (*Result, e
 	return r.end()
 }
 
-// Fill draws pods from the items, each as often as its count, until none of them fits on any node,
-// or n pods are placed; 0 is no limit. The same seed gives the same pods. An item that is rejected
-// is left out until all others are: a node may take later what it rejected before, when other pods
-// have changed which NUMA nodes belong together.
+// Fill draws pods from the items, each with a probability in proportion to its count, until none of
+// them fits on any node or n pods are placed. If n is 0, there is no limit. The same seed gives the
+// same pods. A rejected item is skipped until all others are rejected, too. It may fit later,
+// because other pods change which NUMA nodes belong together.
 func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64, o Options) (*Result, error) {
 	r, err := begin(kinds, items, o)
 	if err != nil {
@@ -172,7 +174,7 @@ func Fill(ctx context.Context, kinds []Kind, items []Item, n int64, seed uint64,
 	return r.end()
 }
 
-// fitting are the items of which a node takes another pod now.
+// fitting returns the items of which some node takes another pod now.
 func (r *run) fitting(items []Item) (out []Item, err error) {
 	for _, i := range items {
 		_, found, _, err := r.Fleet.Best(i.Pod)
@@ -186,7 +188,7 @@ func (r *run) fitting(items []Item) (out []Item, err error) {
 	return out, nil
 }
 
-// draw is the position of an item, as likely as its count.
+// draw returns the position of a random item, with a probability in proportion to its count.
 func draw(random *rand.Rand, items []Item) int {
 	var total int64
 	for i := range items {
@@ -201,13 +203,13 @@ func draw(random *rand.Rand, items []Item) int {
 	return len(items) - 1
 }
 
-// run is an answer in the making.
+// run is the state of a computation.
 type run struct {
 	Result
 	options      Options
 	kinds        []Kind
 	total, tried int64
-	// patient lets pods wait that a rule bars. Waiting are those that do.
+	// patient lets pods that a rule bars wait. waiting has these pods.
 	patient bool
 	waiting []waiter
 	groups  []*KindResult          // in the order of the question
@@ -258,8 +260,9 @@ func begin(kinds []Kind, items []Item, o Options) (*run, error) {
 	return r, nil
 }
 
-// nodeName numbers the nodes of a kind from 1; a kind of one node has its name alone. Names have
-// leading zeros, so that their order is that of the numbers.
+// nodeName returns the name of the i-th node of a kind. Nodes are numbered from 1. The only node of
+// a kind has just the kind's name. Numbers have leading zeros, so that names and numbers have the
+// same order.
 func nodeName(k Kind, i int) string {
 	if k.Count == 1 {
 		return k.Name
@@ -267,7 +270,7 @@ func nodeName(k Kind, i int) string {
 	return fmt.Sprintf("%s-%0*d", k.Name, len(fmt.Sprint(k.Count)), i+1)
 }
 
-// numbered is the k-th pod of an item of count, 0 where the count is not known.
+// numbered returns the k-th pod of an item with count pods. count is 0 if it is not known.
 func numbered(item Item, k, count int64) fleet.Pod {
 	pod := item.Pod
 	if count != 1 {
@@ -277,7 +280,7 @@ func numbered(item Item, k, count int64) fleet.Pod {
 	return pod
 }
 
-// every is how many pods lie between two calls of Progress and looks at the context.
+// every is the number of pods between two calls of Progress and checks of the context.
 const every = 512
 
 func (r *run) place(ctx context.Context, class *fleet.Class, pod fleet.Pod) error {
@@ -297,7 +300,7 @@ func (r *run) place(ctx context.Context, class *fleet.Class, pod fleet.Pod) erro
 	return r.fit(waiter{class: class, pod: pod, at: len(r.Placements) - 1})
 }
 
-// reject files pods of a class under the nearest of their reasons, and returns its text.
+// reject adds pods of a class to the cause for the nearest of their reasons, and returns its text.
 func (r *run) reject(pod fleet.Pod, why []fleet.Count, pods int64) (string, error) {
 	nearest := slices.MinFunc(why, func(a, b fleet.Count) int {
 		return cmp.Or(cmp.Compare(distance(a.Why), distance(b.Why)), cmp.Compare(b.Nodes, a.Nodes))
@@ -316,8 +319,8 @@ func (r *run) reject(pod fleet.Pod, why []fleet.Count, pods int64) (string, erro
 	return text, nil
 }
 
-// account adds to a cause the node that it is about, and what is to be known of it. What one more
-// node would do to the pods of others is not known, so that there is no such remedy against a rule.
+// account adds the relevant node and further information to a cause. If the reason is a rule, it
+// proposes no additional node, because the effect on the pods of other nodes is not known.
 func (r *run) account(c *Cause, nearest fleet.Count) (err error) {
 	if nearest.Rule == "" {
 		c.Node, c.Takes, err = r.otherwise(c.Example, nearest.Why)
@@ -332,7 +335,7 @@ func (r *run) account(c *Cause, nearest fleet.Count) (err error) {
 	return err
 }
 
-// otherwise is the node that an account of a rejection is about, and whether it would take the pod
+// otherwise returns the node to report for a rejection. takes reports whether it would take the pod
 // if the pod were allowed to run there.
 func (r *run) otherwise(pod fleet.Pod, why fleet.Why) (n fleet.Node, takes bool, err error) {
 	if why.NotAllowed {
@@ -351,7 +354,7 @@ func (r *run) otherwise(pod fleet.Pod, why fleet.Why) (n fleet.Node, takes bool,
 	return n, false, nil
 }
 
-// oneMore is the first group of nodes of which one without pods would take the pod.
+// oneMore returns the first group with a kind of which a node without pods would take the pod.
 func (r *run) oneMore(pod *fleet.Pod) string {
 	seen := map[string]bool{}
 	for _, k := range r.kinds {
@@ -372,7 +375,7 @@ func (r *run) oneMore(pod *fleet.Pod) string {
 	return ""
 }
 
-// distance is how far a node with this reason is from taking the pod.
+// distance returns how far a node with this reason is from taking the pod. Smaller is nearer.
 func distance(w fleet.Why) int {
 	switch {
 	case w.NotAllowed:
@@ -405,7 +408,7 @@ func (r *run) end() (*Result, error) {
 	return &r.Result, nil
 }
 
-// Text is a reason in the words of the scheduler and of the kubelet.
+// Text returns a reason in the terms of the scheduler and the kubelet.
 func Text(w fleet.Why) string {
 	switch {
 	case w.Rule != "":

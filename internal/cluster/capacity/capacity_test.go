@@ -24,8 +24,7 @@ type failer interface {
 	Fatal(args ...any)
 }
 
-// kind is nodes of two NUMA nodes with 8 CPUs and 32 GiB each, of which CPU 0 and 1 GiB are
-// reserved.
+// kind returns nodes with two NUMA nodes of 8 CPUs and 32 GiB each. CPU 0 and 1 GiB are reserved.
 func kind(t failer, count int) Kind {
 	t.Helper()
 	m := scenario.Machine("sockets=2 cores=8 uncore=8 memory=32Gi")
@@ -50,7 +49,7 @@ func item(name string, cpus int, count int64) Item {
 	}}
 }
 
-// TestOneNodeIsAPlan: with one node the answer is that of planning pod after pod.
+// TestOneNodeIsAPlan checks that, with one node, the answer is that of planning pod after pod.
 func TestOneNodeIsAPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := kind(t, 1)
@@ -84,8 +83,8 @@ func TestOneNodeIsAPlan(t *testing.T) {
 	})
 }
 
-// TestSize: the number of nodes takes all pods, one less does not, and the sums allow no fewer than
-// the lower bound.
+// TestSize checks that the number of nodes takes all pods, that one node less does not, and that
+// the number is not below the lower bound.
 func TestSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []Item
@@ -108,8 +107,8 @@ func TestSize(t *testing.T) {
 	})
 }
 
-// TestSizeOfWhatNeverFits: a pod that is larger than a NUMA node needs another kind of node, not
-// more of them. The answer comes before any number is tried.
+// TestSizeOfWhatNeverFits checks that a pod that is larger than a NUMA node needs another kind of
+// node instead of more nodes. The answer comes before any number is tried.
 func TestSizeOfWhatNeverFits(t *testing.T) {
 	r, err := Size(t.Context(), kind(t, 0), []Item{item("small", 1, 1), item("large", 12, 3)}, 10, Options{})
 	if !errors.Is(err, ErrNever) || r.Rejected != 3 || r.Nodes != 0 || len(r.Causes) != 1 {
@@ -124,7 +123,8 @@ func TestSizeOfWhatNeverFits(t *testing.T) {
 	}
 }
 
-// TestFill: until nothing fits, the same for a seed, and another for another.
+// TestFill checks that Fill ends when nothing fits, that the same seed gives the same result, and
+// that another seed gives another result.
 func TestFill(t *testing.T) {
 	fill := func(seed uint64) *Result {
 		r, err := Fill(t.Context(), []Kind{kind(t, 5)}, []Item{item("a", 2, 3), item("b", 5, 1)}, 0, seed, Options{Placements: true})
@@ -149,7 +149,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestNothing: a fleet without nodes and a question without pods are errors.
+// TestNothing checks that a fleet without nodes and a question without pods are errors.
 func TestNothing(t *testing.T) {
 	if _, err := Fit(t.Context(), nil, []Item{item("a", 1, 1)}, Options{}); !errors.Is(err, ErrNoNodes) {
 		t.Error(err)

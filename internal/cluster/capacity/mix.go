@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// Mix is nodes of several kinds.
+// Mix is a set of nodes of several kinds.
 type Mix struct {
-	// Counts are the nodes of each kind, and Price what they cost.
+	// Counts has the number of nodes of each kind. Price is their total price.
 	Counts []int
 	Price  float64
 	// LowerBound is a price below which the sums of the pods' requests cannot fit, whatever the
-	// placement.
+	// placement is.
 	LowerBound float64
-	// Tried is how many mixes were tried.
+	// Tried is the number of mixes that were tried.
 	Tried  int
 	Result *Result
 }
@@ -25,13 +25,13 @@ type Mix struct {
 // ErrPrice is returned by SizeMix for a kind whose price is not a positive number.
 var ErrPrice = errors.New("every kind needs a price above 0")
 
-// SizeMix looks for a cheap mix of kinds that takes all pods, at most most nodes. It is a
-// heuristic: it begins with the mix of parts of nodes that is cheapest by the sums of the requests,
-// grows all counts by the same factor until the pods fit, and begins also with every kind alone.
-// Then it takes as many nodes away as it can, of the most expensive kind first, until with one node
-// less of any kind the pods do not fit. Then it exchanges nodes of one kind for fewer or cheaper
-// ones of another as long as that makes the mix cheaper. The cheapest is the answer. Errors are as
-// those of Size; ErrNever is about pods that no kind takes.
+// SizeMix looks for a cheap mix of kinds with at most most nodes that takes all pods. It is a
+// heuristic. It begins with the mix of fractions of nodes that is cheapest by the sums of the
+// requests, and increases all counts by the same factor until the pods fit. It also begins with
+// every kind alone. Then it removes as many nodes as possible, starting with the most expensive
+// kind, until the pods do not fit with one node less of any kind. Then it replaces nodes of one
+// kind with fewer or cheaper nodes of another while that makes the mix cheaper. The cheapest mix is
+// the answer. Errors are those of Size; ErrNever is about pods that no kind takes.
 func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, most int, o Options) (*Mix, error) {
 	if len(items) == 0 {
 		return nil, ErrNoPods
@@ -73,7 +73,7 @@ func SizeMix(ctx context.Context, kinds []Kind, prices []float64, items []Item, 
 	if best.Result == nil {
 		return nil, fmt.Errorf("%d nodes: %w", most, ErrTooFew)
 	}
-	best.LowerBound, best.Tried = max(bound*(1-1e-9), slices.Min(prices)), m.tried // Rounded: it must be no more than the truth.
+	best.LowerBound, best.Tried = max(bound*(1-1e-9), slices.Min(prices)), m.tried // Rounded down, because it must not exceed the true bound.
 	return best, nil
 }
 
@@ -81,11 +81,11 @@ func takesAll(demands []demand, kind int) bool {
 	return !slices.ContainsFunc(demands, func(d demand) bool { return !d.takes[kind] })
 }
 
-// demandsOf adds up the requests of pods that the same kinds take on a node without pods.
+// demandsOf sums the requests of pods that the same kinds take on a node without pods.
 func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
 	runs := make([]*run, len(kinds))
 	var err error
-	o.Rules = nil // They are about many nodes, and the pods on them.
+	o.Rules = nil // Rules depend on many nodes and the pods on them.
 	for i, k := range kinds {
 		k.Count = 1
 		if runs[i], err = begin([]Kind{k}, items, o); err != nil {
@@ -122,7 +122,7 @@ func demandsOf(kinds []Kind, items []Item, o Options) ([]demand, error) {
 	return out, nil
 }
 
-// mixing is a search.
+// mixing is the state of one search for a mix.
 type mixing struct {
 	ctx     context.Context //nolint:containedctx // A search is one call.
 	kinds   []Kind
@@ -131,10 +131,10 @@ type mixing struct {
 	most    int
 	options Options
 	tried   int
-	pods    int64 // that were placed or rejected in all that was tried
+	pods    int64 // pods placed or rejected in all trials
 }
 
-// try places the pods; nil: not all fit.
+// try places the pods. It returns nil if not all of them fit.
 func (m *mixing) try(counts []int) (*Result, error) {
 	var kinds []Kind
 	for i, k := range m.kinds {
@@ -158,7 +158,8 @@ func (m *mixing) try(counts []int) (*Result, error) {
 	return r, nil
 }
 
-// from finds a mix that begins with parts of nodes; nil: none with at most most nodes.
+// from finds a mix that starts with fractions of nodes. It returns nil if there is none with at
+// most most nodes.
 func (m *mixing) from(parts []float64) (*Mix, error) {
 	grown := func(factor float64) []int {
 		counts := make([]int, len(parts))
@@ -224,15 +225,15 @@ func (m *mixing) price(counts []int) (sum float64) {
 	return sum
 }
 
-// After maxTried placements, or maxPods pods in all of them, nothing is exchanged any more: most
-// often some dozens of placements find what there is to find, and a pod takes some 50 µs.
+// After maxTried placements, or after maxPods pods in all of them, the search stops replacing
+// nodes. Some dozens of placements usually find what there is to find, and a pod takes about 50 µs.
 const (
 	maxTried = 200
 	maxPods  = 400_000
 )
 
-// exchange looks for a cheaper mix with some nodes of one kind in the place of some of another: as
-// many as can be had for less than what the others cost. nil: there is none.
+// exchange looks for a cheaper mix in which some nodes of one kind are replaced with nodes of
+// another: as many as cost less than the removed ones. It returns nil if there is none.
 func (m *mixing) exchange(counts []int) (*Mix, error) {
 	for from := range counts {
 		for part := 1; part <= counts[from]; part *= 2 {
@@ -258,20 +259,20 @@ func (m *mixing) exchange(counts []int) (*Mix, error) {
 	return nil, nil
 }
 
-// reduce takes nodes away until one less of any kind is too few.
+// reduce removes nodes until the pods do not fit with one node less of any kind.
 func (m *mixing) reduce(mix *Mix) error {
 	order := make([]int, len(m.kinds))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.prices[b], m.prices[a]) })
-	for last := -1; ; { // The kind that was reduced last: all others were tried after it.
+	for last := -1; ; { // The kind that was reduced last. When it comes again, all others were tried after it.
 		for _, k := range order {
 			if k == last {
 				return nil
 			}
 			fails, enough := -1, mix.Counts[k]
-			for step := 1; enough-fails > 1; step *= 2 { // One node, two, four: most often one is too many.
+			for step := 1; enough-fails > 1; step *= 2 { // Remove one node, two, four. Most often one is too many.
 				counts := slices.Clone(mix.Counts)
 				counts[k] = max(fails+1, enough-step)
 				if fails >= 0 || counts[k] <= fails {

@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// named is a kind under another name.
+// named returns a kind with another name.
 func named(k Kind, name string) Kind {
 	k.Name = name
 	return k
 }
 
-// TestMix: pods that only one kind takes, and others that only the other takes. The mix is as cheap
-// as the bound.
+// TestMix uses pods that only one kind takes, and pods that only the other takes. The mix must be
+// as cheap as the bound.
 func TestMix(t *testing.T) {
 	small, wide := named(kind(t, 0), "small"), named(kind(t, 0), "wide")
 	wide.Allocatable.Pods = 2
@@ -46,8 +46,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestMixes: whatever the pods and prices, all pods fit, with one node less of any kind they do
-// not, and no small mix that takes them costs less than the lower bound.
+// TestMixes checks that, whatever the pods and prices are, all pods fit, they do not fit with one
+// node less of any kind, and no small mix that takes them costs less than the lower bound.
 func TestMixes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := named(kind(t, 0), "a"), named(kind(t, 0), "b")

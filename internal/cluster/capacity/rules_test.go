@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// wants are rules for tests, by the name of a pod up to "-": "after-X" goes only where a pod X is,
-// and "lone" only where no other of them is.
+// wants implements rules for tests, by the name of a pod up to "-": "after-X" may run only on a
+// node with a pod X, and "lone" only on a node without another "lone".
 type wants map[string][]string // the pods of nodes
 
 func (w wants) For(pod *fleet.Pod) (fleet.Rule, error) {
@@ -54,8 +54,8 @@ func obeying(o Options) Options {
 	return o
 }
 
-// TestPodsWaitForOthers: a pod that a rule bars from every node is tried again after the others, in
-// the order of the question, and what a rule bars to the end has the rule as its cause.
+// TestPodsWaitForOthers checks that a pod that a rule bars from every node is tried again after the
+// others, in the order of the question. If the rule bars it to the end, the rule is the cause.
 func TestPodsWaitForOthers(t *testing.T) {
 	items := []Item{item("after-b", 1, 1), item("after-d", 1, 1), item("lone", 1, 3), item("b", 1, 1), item("after-c", 1, 1), item("large", 8, 1)}
 	r, err := Fit(t.Context(), []Kind{kind(t, 2)}, items, obeying(Options{Placements: true}))
@@ -89,7 +89,7 @@ func TestPodsWaitForOthers(t *testing.T) {
 	}
 }
 
-// TestFillWaits: a shape that a rule bars is drawn again when others were placed.
+// TestFillWaits checks that a shape that a rule bars is drawn again after other pods are placed.
 func TestFillWaits(t *testing.T) {
 	items := []Item{item("after-a", 1, 1000), item("a", 7, 1), item("lone", 1, 10)}
 	r, err := Fill(t.Context(), []Kind{kind(t, 2)}, items, 0, 1, obeying(Options{Placements: true}))
@@ -114,8 +114,8 @@ func TestFillWaits(t *testing.T) {
 	}
 }
 
-// TestSizeObeysRules: nodes are added until the rules are met; what fits on a node by itself is not
-// asked under rules.
+// TestSizeObeysRules checks that nodes are added until the rules are met. Whether a pod fits on a
+// single node is checked without rules.
 func TestSizeObeysRules(t *testing.T) {
 	r, err := Size(t.Context(), kind(t, 1), []Item{item("lone", 1, 5), item("after-lone", 1, 2)}, 100, obeying(Options{}))
 	if err != nil || r.Nodes != 5 || r.Placed != 7 {

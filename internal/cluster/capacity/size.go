@@ -9,11 +9,12 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// Size finds a number of nodes of a kind that takes all pods while one node less does not, at most
-// most. Under the same placement a smaller number may do as well, where a larger one between does
-// not; that is rare. The result is of that number. The error wraps ErrTooFew where most nodes do
-// not take them, with the result of most nodes; it wraps ErrNever where a pod does not fit on a
-// node without pods, with a result of 0 nodes that has the causes of all such pods.
+// Size finds the number of nodes of a kind, at most most, that takes all pods while one node less
+// does not. In rare cases a smaller number also takes all pods, although a larger one in between
+// does not. The result is that of the returned number of nodes. The error wraps ErrTooFew if most
+// nodes do not take the pods; the result is then that of most nodes. The error wraps ErrNever if a
+// pod does not fit on a node without pods; the result then has 0 nodes and the causes of all such
+// pods.
 func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*Result, error) {
 	if len(items) == 0 {
 		return nil, ErrNoPods
@@ -23,14 +24,14 @@ func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*R
 	}
 	try := func(n int) (*Result, error) {
 		kind.Count = n
-		// The last number is the answer, so that its result is a whole one.
+		// The last number may be the answer, so its result must be complete.
 		o.hasty = n < most
 		return Fit(ctx, []Kind{kind}, items, o)
 	}
 	bound := max(1, LowerBound(kind, items))
 	fails, enough := bound-1, min(bound, most)
 	result, err := try(enough)
-	// Most often little more than the bound is enough.
+	// Slightly more than the bound is usually enough.
 	for step := max(1, bound/16); err == nil && result.Rejected > 0 && enough < most; step *= 2 {
 		fails, enough = enough, min(enough+step, most)
 		result, err = try(enough)
@@ -56,9 +57,9 @@ func Size(ctx context.Context, kind Kind, items []Item, most int, o Options) (*R
 	return result, nil
 }
 
-// Fewest is Size under the scoring, of several, with which the fewest nodes are enough; of equal
-// ones the first is the answer. A scoring that leaves the fewest CPUs stranded may use every node
-// that there is, and then a pod that needs a node of its own finds none, however many there are.
+// Fewest is Size under the scoring that needs the fewest nodes. Of equal scorings, the first wins.
+// A scoring that leaves the fewest CPUs stranded may use every node, so that a pod that needs a
+// node of its own finds none, however many nodes there are.
 func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []fleet.Scoring, o Options) (best *Result, scoring fleet.Scoring, err error) {
 	for _, s := range slices.Backward(scorings) {
 		o.Scoring = s
@@ -71,7 +72,7 @@ func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []f
 		case !errors.Is(wrong, ErrTooFew):
 			return nil, s, wrong
 		}
-		if errors.Is(err, ErrNever) { // No scoring changes that.
+		if errors.Is(err, ErrNever) { // This does not depend on the scoring.
 			return best, scorings[0], err
 		}
 	}
@@ -80,7 +81,7 @@ func Fewest(ctx context.Context, kind Kind, items []Item, most int, scorings []f
 
 // never looks for pods that do not fit on a node without pods.
 func never(kind Kind, items []Item, o Options) (*Result, error) {
-	kind.Count, o.Rules = 1, nil // Rules are about many nodes, and the pods on them.
+	kind.Count, o.Rules = 1, nil // Rules depend on many nodes and the pods on them.
 	r, err := begin([]Kind{kind}, items, o)
 	if err != nil {
 		return nil, err
@@ -106,14 +107,14 @@ func never(kind Kind, items []Item, o Options) (*Result, error) {
 	return result, fmt.Errorf("%d pods: %w", r.Rejected, ErrNever)
 }
 
-// ErrNever is wrapped by the error of Size for pods that no number of nodes takes.
+// ErrNever is wrapped by the error of Size if no number of nodes takes some pods.
 var ErrNever = errors.New("no node of the kind takes them, however empty")
 
-// ErrTooFew is wrapped by the error of Size when the most nodes that it may try are not enough.
+// ErrTooFew is wrapped by the error of Size if the largest allowed number of nodes is not enough.
 var ErrTooFew = errors.New("not all pods fit")
 
-// LowerBound is the number of nodes of a kind below which the sums of the pods' requests cannot
-// fit, whatever the placement.
+// LowerBound returns the number of nodes of a kind below which the sums of the pods' requests
+// cannot fit, whatever the placement is.
 func LowerBound(kind Kind, items []Item) int {
 	var milli, mib, pods float64
 	for _, i := range items {

@@ -8,13 +8,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Trial is an answer under changed settings.
+// Trial is the answer under changed settings.
 type Trial struct {
-	// Setting names what differs: "single-numa-node, scope pod", "full-pcpus-only=true".
+	// Setting names the changed settings, such as "single-numa-node, scope pod" or
+	// "full-pcpus-only=true".
 	Setting string
 	Scoring fleet.Scoring
 	Result  *Result
-	// Wrong is why a kubelet would not start so; Result is nil then.
+	// Wrong describes why a kubelet would not start with the settings. Result is then nil.
 	Wrong string
 }
 
@@ -24,7 +25,7 @@ type change struct {
 	apply func(p *node.Policy)
 }
 
-// alignments are the Topology Manager policies that align, in both scopes.
+// alignments returns the Topology Manager policies that align, in both scopes.
 func alignments() []change {
 	var out []change
 	for _, topology := range []node.TopologyPolicy{node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode} {
@@ -35,7 +36,7 @@ func alignments() []change {
 	return out
 }
 
-// options are the options that change where pods fit, each switched.
+// options lists the options that change where pods fit. Each of them is toggled.
 var options = []struct {
 	name string
 	of   func(p *node.Policy) *bool
@@ -46,9 +47,10 @@ var options = []struct {
 	{"prefer-closest-numa-nodes", func(p *node.Policy) *bool { return &p.PreferClosest }},
 }
 
-// Try asks the same question under other settings: every aligning policy and scope, then under the
-// best of these every option switched, and every other scoring. Ask is Fit or Fill with its
-// arguments; it is called once a trial. The order is fixed; Best is the best.
+// Try asks the same question under other settings: first under every aligning policy and scope,
+// then under the best of these with every option toggled, and with every other scoring. ask is Fit
+// or Fill with its arguments; it is called once per trial. The order of the trials is fixed. Best
+// returns the best one.
 func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(context.Context, []Kind, fleet.Scoring) (*Result, error)) ([]Trial, error) {
 	var trials []Trial
 	run := func(c change, scoring fleet.Scoring) error {
@@ -94,8 +96,8 @@ func Try(ctx context.Context, kinds []Kind, scoring fleet.Scoring, ask func(cont
 	return trials, nil
 }
 
-// Best is the position of the trial that places the most CPU time, the first of equals; 0 where
-// none has a result.
+// Best returns the position of the trial that places the most CPU time. Of equal trials, the first
+// wins. It returns 0 if no trial has a result.
 func Best(trials []Trial) int {
 	best := 0
 	for i, t := range trials {
@@ -106,8 +108,8 @@ func Best(trials []Trial) int {
 	return best
 }
 
-// with is the kinds, without pods, under a changed policy; or why a kubelet would not start with
-// it.
+// with returns the kinds, without pods, under a changed policy. wrong describes why a kubelet would
+// not start with it.
 func with(kinds []Kind, apply func(p *node.Policy)) (out []Kind, wrong string, err error) {
 	for _, k := range kinds {
 		p := k.State.Policy()
@@ -126,7 +128,7 @@ func with(kinds []Kind, apply func(p *node.Policy)) (out []Kind, wrong string, e
 	return out, "", nil
 }
 
-// bare is a kind without pods, under a policy.
+// bare returns a kind without pods under a policy.
 func bare(k Kind, p node.Policy) (Kind, error) {
 	s, err := node.New(k.State.Machine(), p)
 	if err != nil {

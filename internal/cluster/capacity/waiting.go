@@ -6,17 +6,18 @@ import (
 	"github.com/paddock-project/paddock/internal/cluster/fleet"
 )
 
-// waiter is a pod that a node would take but for a rule: it may fit when other pods were placed.
+// waiter is a pod that only a rule keeps from some node. It may fit after other pods are placed.
 type waiter struct {
 	class *fleet.Class
 	pod   fleet.Pod
-	at    int // of its placement, -1 if these are not asked for
-	// placed is how many pods were placed when no node took it, for these reasons.
+	at    int // position of its placement, -1 without placements
+	// placed is the number of pods that were placed when no node took this pod. why has the
+	// reasons.
 	placed int64
 	why    []fleet.Count
 }
 
-// fit places a pod, files its rejection, or lets it wait.
+// fit places a pod, records its rejection, or lets it wait.
 func (r *run) fit(w waiter) error {
 	p, err := r.Fleet.FitOf(w.class, w.pod)
 	switch {
@@ -40,7 +41,7 @@ func (r *run) fit(w waiter) error {
 	return nil
 }
 
-// rejected files the rejection of one pod.
+// rejected records the rejection of one pod.
 func (r *run) rejected(w waiter, why []fleet.Count) error {
 	r.Rejected++
 	text, err := r.reject(w.pod, why, 1)
@@ -50,8 +51,8 @@ func (r *run) rejected(w waiter, why []fleet.Count) error {
 	return err
 }
 
-// again tries the pods that wait for others, in their order, as long as that places any. The rest
-// is rejected.
+// again tries the waiting pods again, in their order, while that places any. It then rejects the
+// rest.
 func (r *run) again() error {
 	for before := int64(-1); before != r.Placed; {
 		before = r.Placed

@@ -20,7 +20,7 @@ import (
 
 const gpu = "example.com/gpu"
 
-// question is a fleet and pods, as a person may ask about them.
+// question is a fleet and pods, like a user's question about them.
 type question struct {
 	kinds   []Kind
 	items   []Item
@@ -43,7 +43,7 @@ func drawScoring(t *rapid.T) fleet.Scoring {
 	return rapid.SampledFrom([]fleet.Scoring{fleet.LeastStranded, fleet.LeastAllocated, fleet.MostAllocated}).Draw(t, "scoring")
 }
 
-// drawKind draws hardware with devices, a policy, and some pods that came, of which some have gone.
+// drawKind draws hardware with devices, a policy, and some pods. Some of the pods are gone again.
 func drawKind(t *rapid.T, name string) Kind {
 	var d machine.Description
 	threads := rapid.IntRange(1, 2).Draw(t, "threads")
@@ -117,8 +117,8 @@ func drawPolicy(t *rapid.T, m *machine.Machine) node.Policy {
 	return p
 }
 
-// drawItem draws pods of one to three containers, or with a pool, some with devices, some only for
-// one of the kinds.
+// drawItem draws pods with one to three containers or with a pool, some with devices, and some that
+// only one of the kinds may run.
 func drawItem(t *rapid.T, name string, kinds int) Item {
 	pod := request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed}}
 	asks := fleet.Amounts{Pods: 1}
@@ -152,7 +152,7 @@ func drawItem(t *rapid.T, name string, kinds int) Item {
 	return out
 }
 
-// short is written out, in contrast to the fleet's.
+// short is written separately from the fleet's implementation.
 func short(allocatable, used, asks fleet.Amounts) bool {
 	gpus, _ := used.Plus(asks).Others.Get(gpu)
 	has, _ := allocatable.Others.Get(gpu)
@@ -161,7 +161,7 @@ func short(allocatable, used, asks fleet.Amounts) bool {
 		asks.Memory > 0 && used.Memory+asks.Memory > allocatable.Memory || wants > 0 && gpus > has
 }
 
-// alone are nodes that know of no fleet.
+// alone has nodes that are planned individually, without a fleet.
 type alone struct {
 	uids  int
 	names []string
@@ -179,12 +179,12 @@ func aloneOf(kinds []Kind) *alone {
 	return out
 }
 
-// replay plans every pod again, in the same order, on its node alone: the grants are the same. A
-// pod that is nowhere is rejected by every node at that moment.
+// replay plans every pod again, in the same order, on only its node. The grants must be the same.
+// Every node must reject a pod that is not placed, at that moment.
 func (a *alone) replay(t *rapid.T, items []Item, placements []Placement) {
 	for _, p := range placements {
 		pod := podOf(items, p.Pod)
-		a.uids++ // A UID of its own: a node keeps the grant of a pod that it knows.
+		a.uids++ // A new UID, because a node keeps the grant of a pod that it knows.
 		pod.UID = fmt.Sprint("alone-", a.uids)
 		for _, name := range a.names {
 			n := a.nodes[name]
@@ -207,16 +207,16 @@ func (a *alone) replay(t *rapid.T, items []Item, placements []Placement) {
 	}
 }
 
-// samePlan compares what two plans of a pod assign.
+// samePlan compares the assignments of two plans of a pod.
 func samePlan(t *rapid.T, want *node.Grant, p Placement) {
 	x, y := *want, *p.Grant
-	x.Pod, y.Pod = request.Pod{}, request.Pod{} // Names, which are not part of an answer.
+	x.Pod, y.Pod = request.Pod{}, request.Pod{} // Names are not part of an answer.
 	if !reflect.DeepEqual(x, y) {
 		t.Fatalf("pod %s on %s has\n%+v\nand the node alone gives it\n%+v", p.Pod, p.Node, y, x)
 	}
 }
 
-// podOf is the pod of a placement.
+// podOf returns the pod of a placement.
 func podOf(items []Item, id string) fleet.Pod {
 	i := slices.IndexFunc(items, func(i Item) bool {
 		return id == i.Pod.ID() || len(id) > len(i.Pod.ID()) && id[:len(i.Pod.ID())+1] == i.Pod.ID()+"-"
@@ -224,8 +224,8 @@ func podOf(items []Item, id string) fleet.Pod {
 	return items[i].Pod
 }
 
-// TestFitIsPlanningNodeByNode: every placement of a whole run is that of the node alone, in the
-// same order.
+// TestFitIsPlanningNodeByNode checks that every placement of a whole run equals that of planning on
+// the single node in the same order.
 func TestFitIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
@@ -240,8 +240,8 @@ func TestFitIsPlanningNodeByNode(t *testing.T) {
 	})
 }
 
-// TestFillIsPlanningNodeByNode is the same of pods that are drawn until none fits. Then no shape
-// fits anywhere.
+// TestFillIsPlanningNodeByNode checks the same for pods that are drawn until none fits. At the end,
+// no shape may fit on any node.
 func TestFillIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
@@ -257,8 +257,8 @@ func TestFillIsPlanningNodeByNode(t *testing.T) {
 	})
 }
 
-// TestSizeIsPlanningNodeByNode is the same of the number of nodes that takes all pods. With one
-// node less, some pod is rejected, and by every node alone.
+// TestSizeIsPlanningNodeByNode checks the same for the number of nodes that takes all pods. With
+// one node less, every node on its own rejects some pod.
 func TestSizeIsPlanningNodeByNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
@@ -268,7 +268,7 @@ func TestSizeIsPlanningNodeByNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.Count = r.Nodes
-		if r.Nodes == 0 { // A pod that no node takes, however empty.
+		if r.Nodes == 0 { // No node takes some pod, however empty the node is.
 			k.Count = 1
 		}
 		if (err == nil) != (r.Rejected == 0) {

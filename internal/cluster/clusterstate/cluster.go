@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Cluster is what the objects show so far. It is for one goroutine at a time.
+// Cluster has what the objects show so far. Only one goroutine may use it at a time.
 type Cluster struct {
 	machines func(digest string) (*machine.Machine, error)
 	nodes    map[string]*node
@@ -25,12 +25,13 @@ type Cluster struct {
 	changed  map[string]bool // nodes
 	sequence int
 	last     *Moment
-	// waits and counted are whether these parts of the last moment are right.
+	// waits and counted report whether the waiting pods and the rejections of the last moment are
+	// up to date.
 	waits, counted bool
 }
 
-// New is a cluster without objects. machines returns the machine of a digest; nodes that show the
-// same one share it.
+// New returns a cluster without objects. machines returns the machine of a digest. Nodes with the
+// same digest share it.
 func New(machines func(digest string) (*machine.Machine, error)) *Cluster {
 	return &Cluster{
 		machines: machines, nodes: map[string]*node{}, pods: map[string]*pod{}, specs: newSpecs(), groups: groupNames{},
@@ -38,11 +39,12 @@ func New(machines func(digest string) (*machine.Machine, error)) *Cluster {
 	}
 }
 
-// KeepPeers keeps of pods also what they are to other pods: labels, and whether they end. It is for
-// before the first pod, and for a cluster that is read once: what no pod has any more stays.
+// KeepPeers also keeps what matters about pods for other pods: their labels and whether they are
+// being deleted. Call it before the first pod is set. Use it only for a cluster that is read once,
+// because entries that no pod uses any more are not released.
 func (c *Cluster) KeepPeers() { c.specs.peers = map[string]*metav1.ObjectMeta{} }
 
-// at is the node of that name, which has changed.
+// at returns the node with this name and marks it as changed.
 func (c *Cluster) at(name string) *node {
 	n := c.nodes[name]
 	if n == nil {
@@ -53,7 +55,8 @@ func (c *Cluster) at(name string) *node {
 	return n
 }
 
-// SetNode sets the Node of that name; nil: it is gone. Of the object is kept what decides.
+// SetNode sets the Node with this name. Nil means that it is gone. Only the fields that matter are
+// kept.
 func (c *Cluster) SetNode(name string, o *v1.Node) {
 	n := c.at(name)
 	n.object = nil
@@ -67,9 +70,9 @@ func (c *Cluster) SetNode(name string, o *v1.Node) {
 	c.counted = false
 }
 
-// SetPaddock sets the PaddockNode of that name; nil: it is gone. It must not be changed afterwards.
-// It is to be set again when its machine arrives. The answer is what the node has rejected since it
-// was set before.
+// SetPaddock sets the PaddockNode with this name. Nil means that it is gone. The caller must not
+// change the object afterwards, and must set it again when its machine arrives. SetPaddock returns
+// what the node has rejected since it was last set.
 func (c *Cluster) SetPaddock(name string, o *v1alpha1.PaddockNode) []v1alpha1.RejectionCount {
 	n := c.at(name)
 	before := n.paddock
@@ -88,8 +91,8 @@ func (c *Cluster) SetPaddock(name string, o *v1alpha1.PaddockNode) []v1alpha1.Re
 	return Grown(before.Status.Rejections.Counts, o.Status.Rejections.Counts)
 }
 
-// SetPod sets the pod namespace/name; nil: it is gone. A pod that has ended is gone. The error is
-// about an object that cannot be kept; it counts as gone.
+// SetPod sets the pod namespace/name. Nil means that it is gone. A pod that has ended counts as
+// gone. The error is about an object that cannot be kept, which also counts as gone.
 func (c *Cluster) SetPod(key string, o *v1.Pod) error {
 	old := c.pods[key]
 	if old != nil {
@@ -122,7 +125,7 @@ func (c *Cluster) SetPod(key string, o *v1.Pod) error {
 	return nil
 }
 
-// Keys are the names of all objects of a kind: "Node", "PaddockNode" or "Pod".
+// Keys returns the names of all objects of a kind: "Node", "PaddockNode" or "Pod".
 func (c *Cluster) Keys(kind string) []string {
 	if kind == "Pod" {
 		return slices.Collect(maps.Keys(c.pods))
@@ -136,36 +139,38 @@ func (c *Cluster) Keys(kind string) []string {
 	return out
 }
 
-// Moment is the cluster at one moment. It does not change.
+// Moment is the cluster at one moment. It never changes.
 type Moment struct {
-	// Nodes are those that can be planned for, ascending by name.
+	// Nodes are the nodes that can be planned for, ascending by name.
 	Nodes []*Node
-	// Problems are about nodes with a PaddockNode that cannot be planned for, ascending by node.
-	// Strange is how many nodes have none.
+	// Problems has the nodes with a PaddockNode that cannot be planned for, ascending by node.
+	// Strange is the number of nodes without a PaddockNode.
 	Problems []Problem
 	Strange  int
 	// Notes are about pods, ascending by node.
 	Notes []Problem
-	// Rejections are what nodes rejected since their agents started to count, the most frequent
-	// first. Last are the last ones, the newest first.
+	// Rejections has what nodes rejected since their agents started counting, the most frequent
+	// first. Last has the latest rejections, the newest first.
 	Rejections []Rejections
 	Last       []Rejection
 	counters   map[string]counters
-	// Pods is how many pods have a node. Waiting are the ones that have none, the oldest first.
+	// Pods is the number of pods that have a node. Waiting has the pods that have none, the oldest
+	// first.
 	Pods    int
 	Waiting []*v1.Pod
 }
 
-// Problem is something to know about a node.
+// Problem is a remark about a node.
 type Problem struct{ Node, Text string }
 
-// Moment is what the objects show now. It is the same value as before if nothing has changed.
+// Moment returns what the objects show now. It returns the same value as before if nothing has
+// changed.
 func (c *Cluster) Moment() *Moment {
 	if len(c.changed) == 0 && c.waits && c.counted {
 		return c.last
 	}
 	m := *c.last
-	for _, name := range slices.Sorted(maps.Keys(c.changed)) { // In order, so that groups have the same names for the same objects.
+	for _, name := range slices.Sorted(maps.Keys(c.changed)) { // Sorted, so that the same objects give the same names of groups.
 		n := c.nodes[name]
 		if n.object == nil && n.paddock == nil && len(n.pods) == 0 {
 			delete(c.nodes, name)
@@ -197,7 +202,7 @@ func (c *Cluster) Moment() *Moment {
 	return &m
 }
 
-// list lists the nodes and what is to be known of them.
+// list sets the nodes and the remarks about them.
 func (c *Cluster) list(m *Moment) {
 	m.Nodes, m.Problems, m.Notes, m.Strange, m.Pods = make([]*Node, 0, len(c.nodes)), nil, nil, 0, 0
 	for name, n := range c.nodes {
@@ -220,7 +225,7 @@ func (c *Cluster) list(m *Moment) {
 	}
 }
 
-// Group is the group of a node; empty: it has not both objects.
+// Group returns the group of a node, or the empty string unless the node has both objects.
 func (c *Cluster) Group(name string) string {
 	n := c.nodes[name]
 	if n == nil || n.object == nil || n.paddock == nil {
@@ -229,8 +234,8 @@ func (c *Cluster) Group(name string) string {
 	return c.groups.of(n.object, n.paddock)
 }
 
-// Shapes are the requests of the pods that would have CPUs of their own, and how many pods have
-// each, in no order.
+// Shapes returns the requests of the pods that would have exclusive CPUs, and the number of pods
+// with each, in no particular order.
 func (c *Cluster) Shapes() []fleet.Shape {
 	var out []fleet.Shape
 	for _, s := range c.specs.known {

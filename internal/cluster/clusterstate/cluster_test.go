@@ -37,8 +37,8 @@ func setPod(t *rapid.T, c *clusterstate.Cluster, name string, pod *v1.Pod) {
 	}
 }
 
-// TestHistories: after any history a cluster shows what one shows that got only the last objects;
-// what did not change is the same value as before.
+// TestHistories checks that, after any history, a cluster shows the same as one that got only the
+// last objects, and that unchanged parts are the same values as before.
 func TestHistories(t *testing.T) {
 	k := clustertest.New(t, 8)
 	rapid.Check(t, func(t *rapid.T) {
@@ -82,7 +82,7 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// text is a moment in words.
+// text formats a moment.
 func text(m *clusterstate.Moment) string {
 	var b strings.Builder
 	for _, n := range m.Nodes {
@@ -99,8 +99,8 @@ func text(m *clusterstate.Moment) string {
 	return b.String()
 }
 
-// TestHostile: objects that no API server stores, or that only a broken one does, are a problem of
-// their node and of no other, or count as what can be calculated with.
+// TestHostile checks objects that no API server stores, or that only a broken one does. They must
+// be a problem only of their own node, or count as something that can be calculated with.
 func TestHostile(t *testing.T) {
 	k := clustertest.New(t, 4)
 	c := newCluster(k)
@@ -146,7 +146,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestEmpty: a node without pods keeps those that belong to it.
+// TestEmpty checks that a node without pods keeps the pods that belong to it.
 func TestEmpty(t *testing.T) {
 	k := clustertest.New(t, 4)
 	c := newCluster(k)
@@ -168,7 +168,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSince: only what came later counts, from zero where an agent started again or a node is new.
+// TestSince checks that only later rejections count. They count from zero if an agent started again
+// or a node is new.
 func TestSince(t *testing.T) {
 	k := clustertest.New(t, 4)
 	at := func(counts map[string]int64) *clusterstate.Moment {

@@ -19,36 +19,36 @@ import (
 	kubeletcfg "github.com/paddock-project/paddock/internal/kubelet/config"
 )
 
-// node is what the objects show of one node.
+// node has what the objects show of one node.
 type node struct {
 	object  *v1.Node              // nil: none
 	paddock *v1alpha1.PaddockNode // nil: none
 	pods    map[string]*pod
 
-	// shown is what the PaddockNode shows, if it was read.
+	// shown is the content of the PaddockNode, if it was read.
 	shown *fleetsource.Node
 	wrong error
 	read  bool
 
-	// built is the node; nil: problem is why it cannot be planned for.
+	// built is the node that can be planned for. If nil, problem describes why it cannot.
 	built         *Node
 	problem, note string
 }
 
-// Node is a node that can be planned for. It does not change. Bound and Empty are for the goroutine
-// that changes the Cluster.
+// Node is a node that can be planned for. It never changes. Only the goroutine that changes the
+// Cluster may call Bound and Empty.
 type Node struct {
-	// Kind is this one node, with its pods.
+	// Kind has only this node, with its pods.
 	capacity.Kind
-	// Object has what selectors and tolerations see.
+	// Object has the fields that selectors and tolerations use.
 	Object *v1.Node
-	// Policy describes how the node decides.
+	// Policy is a description of the node's policy.
 	Policy string
 
 	own, others []*pod
 }
 
-// build makes the node of its objects.
+// build rebuilds the node from its objects.
 func (c *Cluster) build(name string, n *node) {
 	n.built, n.problem, n.note = nil, "", ""
 	if n.paddock == nil {
@@ -65,7 +65,7 @@ func (c *Cluster) build(name string, n *node) {
 	}
 }
 
-// unusable is why nothing is planned for the node; empty: it can be.
+// unusable returns why the node cannot be planned for, or the empty string if it can.
 func (n *node) unusable() string {
 	switch {
 	case n.object == nil:
@@ -93,7 +93,7 @@ func (n *node) stale() bool {
 	return false
 }
 
-// make makes the node with its pods. The error is about the node.
+// make sets the node with its pods. The error is about the node.
 func (c *Cluster) make(name string, n *node) error {
 	out := &Node{
 		Kind:   capacity.Kind{Name: name, Count: 1, Group: c.groups.of(n.object, n.paddock), Allocatable: amountsOf(n.object.Status.Allocatable)},
@@ -128,7 +128,7 @@ func (c *Cluster) make(name string, n *node) error {
 	return nil
 }
 
-// Bound are the pods of the node that are not its own, as pods that come.
+// Bound returns the pods of the node that do not belong to it, as pods to place.
 func (n *Node) Bound() []*v1.Pod {
 	out := make([]*v1.Pod, 0, len(n.others))
 	for _, p := range n.others {
@@ -137,7 +137,7 @@ func (n *Node) Bound() []*v1.Pod {
 	return out
 }
 
-// Pods are the pods that belong to the node, or all that it has.
+// Pods returns the pods that belong to the node or, if all is true, all of its pods.
 func (n *Node) Pods(all bool) []*v1.Pod {
 	var out []*v1.Pod
 	for _, p := range n.own {
@@ -149,10 +149,10 @@ func (n *Node) Pods(all bool) []*v1.Pod {
 	return out
 }
 
-// Own is how many pods belong to the node: static ones, and those of DaemonSets.
+// Own returns the number of pods that belong to the node: static pods and pods of DaemonSets.
 func (n *Node) Own() int { return len(n.own) }
 
-// Empty is the node with only the pods that belong to it.
+// Empty returns the node with only the pods that belong to it.
 func (n *Node) Empty() (capacity.Kind, error) {
 	k := n.Kind
 	k.Used = fleet.Amounts{}
@@ -168,9 +168,9 @@ func (n *Node) Empty() (capacity.Kind, error) {
 		k.Used = plus(k.Used, p.spec.under(gates).asks)
 		b, err := p.bound(gates)
 		if err != nil {
-			continue // It has a note.
+			continue // The node has a note about it.
 		}
-		if s, err = s.Apply(s.Plan(b.Pod)); err != nil { // Without a grant it changes nothing.
+		if s, err = s.Apply(s.Plan(b.Pod)); err != nil { // A plan without a grant changes nothing.
 			return k, err
 		}
 	}
@@ -178,8 +178,8 @@ func (n *Node) Empty() (capacity.Kind, error) {
 	return k, nil
 }
 
-// groupNames are the names of groups: the instance type, or the machine, and a number where nodes
-// of one differ in machine or policy.
+// groupNames has the keys of the groups by base name. A group is named after the instance type or
+// the machine, with a number if nodes with this name differ in machine or policy.
 type groupNames map[string][]string
 
 func (g groupNames) of(o *v1.Node, p *v1alpha1.PaddockNode) string {

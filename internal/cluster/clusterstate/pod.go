@@ -18,24 +18,24 @@ import (
 // pod is a pod that has not ended.
 type pod struct {
 	namespace, name string
-	uid             string // by which its node knows it
-	node            string // empty: none yet
+	uid             string // the UID by which its node knows it
+	node            string // empty if it has none yet
 	created         metav1.Time
-	sequence        int    // of the first object with that name
+	sequence        int    // position in the order in which pods were first set
 	grant           string // its annotation
-	// own: the pod belongs to its node, as those of a DaemonSet and static pods do.
+	// own is true if the pod belongs to its node, as a static pod or a pod of a DaemonSet.
 	own  bool
 	spec *spec
-	peer *metav1.ObjectMeta // its labels and when it ends; nil: they are not kept
+	peer *metav1.ObjectMeta // its labels and deletion time; nil if they are not kept
 }
 
-// spec is what pods of one workload have in common.
+// spec has what the pods of one workload have in common.
 type spec struct {
 	key  string
-	pods int // that have it
-	// pod has no identity.
+	pods int // number of pods with this spec
+	// pod is the specification, without the identity of a pod.
 	pod *v1.Pod
-	// asked are what it means, by the gates of nodes.
+	// asked has the requests of the pod, by the feature gates of nodes.
 	asked map[podspec.Gates]asked
 }
 
@@ -45,17 +45,17 @@ type asked struct {
 	err     error
 }
 
-// specs are the specifications by what they are.
+// specs has all specifications by their content.
 type specs struct {
 	known map[string]*spec
-	// peers are what pods are to others, by what that is; nil: it is not kept.
+	// peers has what matters about pods for other pods, by content. If nil, this is not kept.
 	peers map[string]*metav1.ObjectMeta
 }
 
 func newSpecs() *specs { return &specs{known: map[string]*spec{}} }
 
-// peer is what the pod is to others; most pods of a workload share it. The error is about what
-// cannot be encoded.
+// peer returns what matters about the pod for other pods. Most pods of a workload share it. The
+// error means that it cannot be encoded.
 func (s *specs) peer(p *v1.Pod) (*metav1.ObjectMeta, error) {
 	if s.peers == nil {
 		return nil, nil
@@ -71,8 +71,8 @@ func (s *specs) peer(p *v1.Pod) (*metav1.ObjectMeta, error) {
 	return s.peers[string(data)], nil
 }
 
-// take is a pod with a specification that other pods may have, too. The error is about what cannot
-// be encoded.
+// take returns the pod with a specification that it may share with other pods. The error means that
+// the specification cannot be encoded.
 func (s *specs) take(p *v1.Pod) (*pod, error) {
 	out := &pod{
 		namespace: p.Namespace, name: p.Name, uid: fleetsource.UID(p), node: p.Spec.NodeName, created: p.CreationTimestamp,
@@ -91,7 +91,7 @@ func (s *specs) take(p *v1.Pod) (*pod, error) {
 		slim.Annotations = map[string]string{podspec.MovesAnnotation: moves}
 	}
 	slim.Spec.NodeName, slim.Status.Phase = "", ""
-	if out.own { // It is never placed again, and a DaemonSet's affinity names the node.
+	if out.own { // It is never placed again, and the affinity of a DaemonSet's pod names the node.
 		slim.Spec.Affinity, slim.Spec.Tolerations, slim.Spec.NodeSelector = s.antiAffinity(slim.Spec.Affinity), nil, nil
 	}
 	data, err := slim.Marshal()
@@ -111,7 +111,7 @@ func (s *specs) take(p *v1.Pod) (*pod, error) {
 	return out, nil
 }
 
-// antiAffinity is what keeps other pods away.
+// antiAffinity returns the part of the affinity that keeps other pods away.
 func (s *specs) antiAffinity(a *v1.Affinity) *v1.Affinity {
 	if s.peers == nil || a == nil || a.PodAntiAffinity == nil {
 		return nil
@@ -125,7 +125,7 @@ func (s *specs) drop(p *pod) {
 	}
 }
 
-// under is what the pods mean on nodes with these gates.
+// under returns what the pods request on nodes with these feature gates.
 func (s *spec) under(g podspec.Gates) asked {
 	if known, ok := s.asked[g]; ok {
 		return known
@@ -139,7 +139,7 @@ func (s *spec) under(g podspec.Gates) asked {
 	return out
 }
 
-// bound is the pod as its node reads it.
+// bound returns the pod as its node reads it.
 func (p *pod) bound(g podspec.Gates) (fleetsource.Bound, error) {
 	out := p.spec.under(g)
 	out.request.UID, out.request.Namespace, out.request.Name = p.uid, p.namespace, p.name
@@ -147,7 +147,7 @@ func (p *pod) bound(g podspec.Gates) (fleetsource.Bound, error) {
 	return fleetsource.Bound{Pod: out.request, Annotation: p.grant}, out.err
 }
 
-// object is the pod as an object again, with what decides.
+// object returns the pod as an API object with the fields that matter.
 func (p *pod) object() *v1.Pod {
 	out := *p.spec.pod
 	out.Namespace, out.Name, out.UID, out.CreationTimestamp = p.namespace, p.name, types.UID(p.uid), p.created
@@ -158,18 +158,18 @@ func (p *pod) object() *v1.Pod {
 	return &out
 }
 
-// older is the order of creation, as far as it is known.
+// older compares pods by creation time, and then by the order in which they were first set.
 func older(a, b *pod) int {
 	return cmp.Or(a.created.Compare(b.created.Time), cmp.Compare(a.sequence, b.sequence))
 }
 
-// maxAmount bounds every amount: no node and no pod has so much, and sums of hundreds of it fit 63
-// bits.
+// maxAmount bounds every amount. No node and no pod has this much, and hundreds of such amounts can
+// be added without overflow of 63 bits.
 const maxAmount = 1 << 53
 
 func bounded(n int64) int64 { return min(max(n, 0), maxAmount) }
 
-// Asks is what the scheduler counts of a pod that podspec.Request can read.
+// Asks returns what the scheduler counts for a pod that podspec.Request can read.
 func Asks(pod *v1.Pod, gates podspec.Gates) fleet.Amounts {
 	if podspec.CheckAmounts(pod.Spec.Overhead) != nil {
 		without := *pod
@@ -181,8 +181,8 @@ func Asks(pod *v1.Pod, gates podspec.Gates) fleet.Amounts {
 	return out
 }
 
-// amountsOf is what a list has of what the scheduler counts. Amounts that cannot be calculated with
-// are left out.
+// amountsOf returns the amounts of a list that the scheduler counts. It skips amounts that cannot
+// be calculated with.
 func amountsOf(list v1.ResourceList) fleet.Amounts {
 	var a fleet.Amounts
 	for name, q := range list {
@@ -206,7 +206,7 @@ func amountsOf(list v1.ResourceList) fleet.Amounts {
 	return a
 }
 
-// plus is the sum of what pods of a node request, bounded as each amount is.
+// plus returns the sum of two amounts, bounded like each amount.
 func plus(a, b fleet.Amounts) fleet.Amounts {
 	a = a.Plus(b)
 	a.Milli, a.Memory = bounded(a.Milli), bounded(a.Memory)

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/api/v1alpha1"
 )
 
-// Rejections are the pods of one class that nodes of one group rejected for one cause.
+// Rejections counts the pods of one class that nodes of one group rejected for one cause.
 type Rejections struct {
 	Group, Class, Cause string
 	Pods                int64
@@ -23,14 +23,14 @@ type Rejection struct {
 	v1alpha1.Rejection
 }
 
-// counters are those of one node.
+// counters are the counts of one node.
 type counters struct {
 	group  string
 	uid    types.UID // of the PaddockNode
 	counts []v1alpha1.RejectionCount
 }
 
-// count collects what nodes rejected. A node that is not managed now has rejected pods before.
+// count collects what nodes rejected, including nodes that are no longer managed.
 func (c *Cluster) count(m *Moment) {
 	m.Last, m.counters = nil, map[string]counters{}
 	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
@@ -48,7 +48,7 @@ func (c *Cluster) count(m *Moment) {
 	slices.SortStableFunc(m.Last, func(a, b Rejection) int { return b.Time.Compare(a.Time.Time) })
 }
 
-// Since is what the nodes rejected after an earlier moment of the same cluster.
+// Since returns what the nodes rejected after an earlier moment of the same cluster.
 func (m *Moment) Since(before *Moment) []Rejections {
 	grown := make(map[string]counters, len(m.counters))
 	for name, now := range m.counters {
@@ -60,7 +60,7 @@ func (m *Moment) Since(before *Moment) []Rejections {
 	return sum(grown)
 }
 
-// sum adds up counters, the most frequent first.
+// sum adds counters up and sorts the sums, the most frequent first.
 func sum(all map[string]counters) []Rejections {
 	sums := map[Rejections]Rejections{}
 	for _, n := range all {
@@ -80,8 +80,8 @@ func sum(all map[string]counters) []Rejections {
 	})
 }
 
-// Grown is by how much counters grew. They begin at zero when an agent starts: one that is smaller
-// than before counts what it has.
+// Grown returns by how much counters grew. Counters start at zero when an agent starts, so a
+// counter that is smaller than before counts in full.
 func Grown(before, now []v1alpha1.RejectionCount) []v1alpha1.RejectionCount {
 	type key struct{ class, cause string }
 	had := make(map[key]int64, len(before))

@@ -7,21 +7,22 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Amounts is what the scheduler counts of a pod or of a node.
+// Amounts has what the scheduler counts for a pod or a node.
 type Amounts struct {
-	// Milli is CPU time in thousandths of a CPU, Memory is bytes.
+	// Milli is CPU time in thousandths of a CPU. Memory is in bytes.
 	Milli, Memory int64
-	// Pods is 1 for a pod, and the most pods that a node may have.
+	// Pods is 1 for a pod. For a node it is the largest number of pods.
 	Pods int64
-	// Others are huge pages in bytes and devices, ascending by resource. A resource that a node
-	// does not name is one that it has nothing of.
+	// Others has huge pages in bytes and numbers of devices, ascending by resource. A node has
+	// nothing of a resource that it does not list.
 	Others request.Amounts
 }
 
-// Pods that nothing but their number limits get DefaultPods a node, as kubelets do (maxPods).
+// DefaultPods is the largest number of pods per node if nothing else limits it, as in the kubelet
+// (maxPods).
 const DefaultPods = 110
 
-// Plus is the sum.
+// Plus returns the sum of a and b.
 func (a Amounts) Plus(b Amounts) Amounts {
 	a.Milli += b.Milli
 	a.Memory += b.Memory
@@ -38,13 +39,13 @@ func (a Amounts) Equal(b Amounts) bool {
 	return a.Milli == b.Milli && a.Memory == b.Memory && a.Pods == b.Pods && slices.Equal(a.Others, b.Others)
 }
 
-// appendKey appends a text that two amounts share exactly if they are Equal, as
-// request.Amounts.AppendKey does.
+// appendKey appends a text that is the same for two amounts exactly if they are Equal, like
+// request.Amounts.AppendKey.
 func (a Amounts) appendKey(b []byte) []byte {
 	return a.Others.AppendKey(fmt.Appendf(b, "%d %d %d ", a.Milli, a.Memory, a.Pods))
 }
 
-// Of is the amount of a resource: CPUs in thousandths.
+// Of returns the amount of a resource. CPUs are in thousandths.
 func (a Amounts) Of(resource request.Resource) int64 {
 	switch resource {
 	case "pods":
@@ -58,10 +59,10 @@ func (a Amounts) Of(resource request.Resource) int64 {
 	return n
 }
 
-// short is the first resource of which a node with these allocatable amounts has too little for b
-// beside used, in the order pods, cpu, memory, the others; "" is enough of everything. A resource
-// of which b requests nothing is never short, also on a node that is overcommitted (as
-// NodeResourcesFit has it).
+// short returns the first resource of which a node with these allocatable amounts has too little
+// for b in addition to used. The order is pods, cpu, memory, others. It returns "" if there is
+// enough of everything. A resource of which b requests nothing is never short, even on an
+// overcommitted node, as in NodeResourcesFit.
 func (a Amounts) short(used, b Amounts) request.Resource {
 	switch {
 	case used.Pods+b.Pods > a.Pods:

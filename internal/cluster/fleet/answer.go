@@ -9,54 +9,55 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// verdict is how far a question to a node came.
+// verdict is the state of a question to a node.
 type verdict uint8
 
 const (
-	bounded  verdict = iota // the amounts fit, the node has not planned, the cost is a bound
-	fits                    // the node would admit the pod, at that cost
-	rejected                // it would not, for the answer's reason
+	bounded  verdict = iota // the amounts fit, the node has not planned, and the cost is a bound
+	fits                    // the node would admit the pod at this cost
+	rejected                // the node would reject the pod for the reason in the answer
 )
 
-// answer is what a node gives to a class at its present revision.
+// answer is the answer of a node to a class at the node's current revision.
 type answer struct {
 	verdict verdict
 	cost    Cost
 	why     Why
 }
 
-// Why is why a node does not take a pod.
+// Why is the reason why a node does not take a pod.
 type Why struct {
-	// NotAllowed: the pod may not run there (node selector, affinity, taints).
+	// NotAllowed is true if the pod may not run on the node (node selector, affinity, taints).
 	NotAllowed bool
-	// Rule is what Rules have against the pod there, see Rule.Bars. Without it the node would take
-	// the pod.
+	// Rule is what bars the pod from the node, see Rule.Bars. If it is set, the node would
+	// otherwise take the pod.
 	Rule string
-	// Amounts: the sum of all requests for Resource would pass what is allocatable.
+	// Amounts is true if the sum of all requests for Resource would exceed what is allocatable.
 	Amounts bool
-	// Cause and Reason are those of the node's own rejection; the zero values otherwise.
+	// Cause and Reason come from the node's own rejection. They are zero otherwise.
 	Cause  node.Cause
 	Reason node.Reason
-	// Resource is what is short, where it is about an amount.
+	// Resource is the resource that is short, if the reason is an amount.
 	Resource request.Resource
 }
 
-// none is why no node takes a pod, as long as there are no more changes and the rule is the same.
+// none has the reasons why no node takes a pod. It is valid while the number of changes and the
+// rule are the same.
 type none struct {
 	changes int
 	rule    Rule
 	why     []Count
 }
 
-// Count is how many nodes do not take a pod for one reason.
+// Count is the number of nodes that do not take a pod for one reason.
 type Count struct {
 	Why
 	Nodes int
-	// First is the first of the nodes by name.
+	// First is the first of these nodes by name.
 	First string
 }
 
-// bound judges what takes no plan.
+// bound answers as far as possible without a plan.
 func (f *Fleet) bound(c *Class, i int) {
 	m := f.members[i]
 	a := answer{verdict: rejected}
@@ -71,7 +72,7 @@ func (f *Fleet) bound(c *Class, i int) {
 	c.best.update(i, c.answers)
 }
 
-// ask plans.
+// ask answers with a plan.
 func (f *Fleet) ask(c *Class, i int) {
 	m := f.members[i]
 	if a := m.Ask(&c.pod); a.Fits {
@@ -82,8 +83,8 @@ func (f *Fleet) ask(c *Class, i int) {
 	c.best.update(i, c.answers)
 }
 
-// Best is the node that a pod should go to. Without one, the counts tell why every node does not
-// take it, the most frequent reason first. The error is one of the rules that the fleet obeys.
+// Best returns the best node for a pod. If no node takes the pod, why counts the reasons of all
+// nodes, the most frequent first. The error comes from the rules that the fleet obeys.
 func (f *Fleet) Best(pod Pod) (name string, found bool, why []Count, err error) {
 	return f.best(f.Class(pod), &pod)
 }
@@ -114,12 +115,12 @@ func (f *Fleet) best(c *Class, pod *Pod) (name string, found bool, why []Count, 
 	}
 }
 
-// rejections count why no node takes a pod. A node that would take it but for a rule has the rule
-// as its reason.
+// rejections counts the reasons why no node takes a pod. The reason of a node that would take it
+// without a rule is the rule.
 func (f *Fleet) rejections(c *Class, out barred) []Count {
 	counts := map[Why]*Count{}
 	for i := range c.answers {
-		if c.answers[i].verdict == bounded { // A rule came first.
+		if c.answers[i].verdict == bounded { // A rule barred the node before it was asked.
 			f.ask(c, i)
 		}
 		why := c.answers[i].why
@@ -141,8 +142,8 @@ func (f *Fleet) rejections(c *Class, out barred) []Count {
 	return all
 }
 
-// Rejecting is a node that gives this reason to a pod: of those that have too little of a resource
-// the one with the most left of it, and of equal ones the first by name.
+// Rejecting returns a node that rejects a pod for this reason. If the nodes have too little of a
+// resource, it returns the one with the most left. Of equal nodes, it returns the first by name.
 func (f *Fleet) Rejecting(pod Pod, why Why) (Node, bool) {
 	c := f.Class(pod)
 	f.refresh(c)

@@ -1,42 +1,43 @@
 // Package fleet places pods on many nodes at once.
 //
 // A Fleet has the state of every node as a value of core/node and asks the node's own planner
-// whether a pod fits: it has no rule of admission of its own. It adds what one node cannot know:
-// which node is best, and how often the same question was answered before. It does no I/O, keeps no
-// time and starts no goroutine. A Fleet is for one goroutine at a time.
+// whether a pod fits. It has no admission rules of its own. It adds what a single node cannot know:
+// which node is best, and whether the same question was answered before. It does no I/O, uses no
+// clock and starts no goroutine. Only one goroutine may use a Fleet at a time.
 //
 // # Two limits
 //
-// A node takes a pod if two limits leave room:
+// A node takes a pod only if it is within two limits:
 //
 //  1. The amounts. Kubernetes adds up what the pods of a node request and compares the sums with
-//     the node's allocatable resources (the scheduler's NodeResourcesFit, and the kubelet again at
-//     admission). Every pod counts, also one without exclusive CPUs.
-//  2. The plan. The node's managers find CPUs, memory and devices by the node's policy.
+//     the node's allocatable resources (NodeResourcesFit in the scheduler, and the kubelet again at
+//     admission). Every pod counts, including pods without exclusive CPUs.
+//  2. The plan. The node's managers find CPUs, memory and devices according to the node's policy.
 //
 // The amounts are compared first, because that takes nanoseconds and a plan takes microseconds.
 //
 // # Classes and revisions
 //
-// Pods that differ in nothing but their names get the same answer from a node. They form a Class.
-// A node has a revision that grows with every change. An answer of a node to a class is kept
-// until the revision changes. The fleet keeps one list of changes, and a class remembers how far
-// it has read it, so that a question about a fleet of 10,000 nodes looks only at the nodes that
-// changed since this class last asked.
+// Pods that differ only in their names get the same answer from a node. They form a Class. A node
+// has a revision that grows with every change. The answer of a node to a class is kept until the
+// revision changes. The fleet keeps one list of changes, and a class remembers how far it has read
+// the list. So a question about a fleet of 10,000 nodes looks only at the nodes that changed since
+// this class last asked.
 //
 // # Scores
 //
-// Of the nodes that take a pod, the fleet takes the one that leaves the fewest stranded CPUs
-// behind. A free CPU is stranded for a typical request when its NUMA node has fewer free CPUs than
-// the request needs there, or less memory if the node's policy keeps a pod's memory near its CPUs;
-// Weigh sets which requests are typical, and how often each comes. The score is the growth of that
-// sum, as in "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
-// Descent" (USENIX ATC 2023), with NUMA nodes in place of GPUs. Of equal nodes the fleet takes the
-// one where the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod
+// Of the nodes that take a pod, the fleet chooses the one that leaves the fewest stranded CPUs
+// behind. A free CPU is stranded for a typical request if its NUMA node has fewer free CPUs than
+// the request needs there. It is also stranded if the NUMA node has less memory than the request
+// needs and the node's policy keeps a pod's memory near its CPUs. Weigh sets which requests are
+// typical and how often each occurs. The score is the growth of that sum, as in "Beware of
+// Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC
+// 2023), with NUMA nodes in place of GPUs. Of nodes with equal scores, the fleet chooses the one on
+// which the pod spreads over fewer NUMA nodes, then over fewer uncore caches that no other pod
 // uses, then the fullest, then the first by name.
 //
-// An exact score needs a plan. The search for the best node therefore works with bounds: the score
-// that the pod would have on the NUMA node that suits it best. It plans on the node with the best
-// bound, replaces the bound by the score, and ends when the best of all is a score. A node whose
-// bound is worse than the winner's score is never planned.
+// An exact score requires a plan. The search for the best node therefore starts with bounds: the
+// score that the pod would have on the NUMA node that suits it best. It plans on the node with the
+// best bound, replaces the bound with the score, and ends when the best of all values is a score.
+// It never plans on a node whose bound is worse than the winner's score.
 package fleet

@@ -12,16 +12,16 @@ import (
 // ErrUnknown is wrapped by errors about a node that is not part of the fleet.
 var ErrUnknown = errors.New("there is no such node in the fleet")
 
-// Node is a node as it joins a fleet.
+// Node is a node to add to a fleet.
 type Node struct {
 	// Name is unique in the fleet.
 	Name string
-	// Kind names the hardware and the policy together, for reports; nodes of a kind share them.
+	// Kind names the hardware and the policy together, for reports. Nodes of a kind share them.
 	Kind string
-	// State is the node with the pods that it has. Pods that it admits need no entry in Used.
+	// State is the node with its pods. Used need not include pods that State admits later.
 	State *node.State
-	// Allocatable is what the pods of the node may request together; Used is what they request
-	// already.
+	// Allocatable is what the pods of the node may request together. Used is what they already
+	// request.
 	Allocatable, Used Amounts
 }
 
@@ -37,8 +37,8 @@ type Fleet struct {
 	changes []int32
 }
 
-// New makes a fleet of nodes, which need not be in order. The error names two nodes of one name or
-// a node without a state.
+// New returns a fleet of nodes, which may be in any order. The error names two nodes with the same
+// name or a node without a state.
 func New(scoring Scoring, nodes []Node) (*Fleet, error) {
 	f := &Fleet{scoring: scoring, byName: make(map[string]int, len(nodes)), classes: map[string]*Class{}}
 	for i := range nodes {
@@ -58,7 +58,7 @@ func New(scoring Scoring, nodes []Node) (*Fleet, error) {
 	return f, nil
 }
 
-// Node is a node as it is now.
+// Node returns a node in its current state.
 func (f *Fleet) Node(name string) (Node, bool) {
 	i, ok := f.byName[name]
 	if !ok {
@@ -67,9 +67,9 @@ func (f *Fleet) Node(name string) (Node, bool) {
 	return f.members[i].Node, true
 }
 
-// Place puts a pod on a node by the node's own planner. A plan that rejects the pod changes
-// nothing; the amounts are not compared, as a kubelet compares them for itself. The error is
-// ErrUnknown, one of node.State.Apply, or one of the fleet's rules.
+// Place places a pod on a node with the node's own planner. If the plan rejects the pod, nothing
+// changes. Place does not compare the amounts, just as a kubelet compares them on its own. The
+// error is ErrUnknown, an error of node.State.Apply, or an error of the fleet's rules.
 func (f *Fleet) Place(name string, pod Pod) (*node.Plan, error) {
 	i, ok := f.byName[name]
 	if !ok {
@@ -88,13 +88,13 @@ func (f *Fleet) Place(name string, pod Pod) (*node.Plan, error) {
 	return plan, err
 }
 
-// changed gives a member its next view, which all classes will see.
+// changed replaces the view of a member. All classes see the change.
 func (f *Fleet) changed(i int, next *View) {
 	f.members[i] = next
 	f.changes = append(f.changes, int32(i))
 }
 
-// Weigh sets which requests are typical, see NewRanking.
+// Weigh sets the typical requests; see NewRanking.
 func (f *Fleet) Weigh(shapes []Shape) {
 	f.ranking = NewRanking(f.scoring, shapes)
 	for i, m := range f.members {
@@ -103,12 +103,12 @@ func (f *Fleet) Weigh(shapes []Shape) {
 	clear(f.classes)
 }
 
-// Placement is what became of one pod.
+// Placement is the result for one pod.
 type Placement struct {
-	// Node is where it is; empty: nowhere.
+	// Node is the node of the pod. It is empty if the pod is not placed.
 	Node  string
 	Grant *node.Grant
-	// Why counts the nodes that did not take it, by reason; nil where it was placed.
+	// Why counts the nodes that did not take the pod, by reason. It is nil if the pod is placed.
 	Why []Count
 }
 
@@ -122,7 +122,7 @@ func (f *Fleet) FitOf(c *Class, pod Pod) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	if plan.Rejection != nil { // An answer was kept beyond the change that made it wrong.
+	if plan.Rejection != nil { // An answer outlived the change that made it wrong.
 		return Placement{}, fmt.Errorf("node %s rejects pod %s, which it was to take: %w", name, pod.ID(), plan.Rejection)
 	}
 	return Placement{Node: name, Grant: plan.Grant}, nil

@@ -17,8 +17,8 @@ import (
 
 const gib = 1 << 30
 
-// hardware is a machine with two threads a core and as many NUMA nodes as sizes, each of so many
-// CPUs.
+// hardware returns a machine with two threads per core and one NUMA node for each size, which is
+// its number of CPUs.
 func hardware(t testing.TB, memory int64, sizes ...int) *machine.Machine {
 	t.Helper()
 	var d machine.Description
@@ -56,7 +56,7 @@ func member1(t testing.TB, name string, m *machine.Machine, p node.Policy) Node 
 	}}
 }
 
-// guaranteed is a pod of one container with so many CPUs and bytes of its own.
+// guaranteed returns a pod with one container that has this many exclusive CPUs and bytes.
 func guaranteed(name string, cpus int, memory int64) Pod {
 	milli := int64(cpus) * 1000
 	amounts := request.Amounts{{Resource: request.Memory, Value: memory}}
@@ -65,7 +65,7 @@ func guaranteed(name string, cpus int, memory int64) Pod {
 	}}}}, Asks: Amounts{Milli: milli, Memory: memory, Pods: 1}}
 }
 
-// dumb asks every node, and compares all costs.
+// dumb returns the best node by asking every node and comparing all costs.
 func dumb(f *Fleet, pod Pod) string {
 	best, least := "", Cost{}
 	for _, m := range f.members {
@@ -84,8 +84,8 @@ func dumb(f *Fleet, pod Pod) string {
 }
 
 // TestBestIsTheBestOfAll compares the search with asking every node, over histories of pods that
-// come and go on a fleet of several kinds, and at the end every node with the same pods planned on
-// that node alone.
+// come and go on a fleet of several kinds. At the end, it compares every node with planning the
+// same pods on that node alone.
 func TestBestIsTheBestOfAll(t *testing.T) {
 	sockets := scenario.Machine("numa=4 cores=4 uncore=4 memory=16Gi")
 	small, large := hardware(t, 32*gib, 8, 8), hardware(t, 16*gib, 4, 4, 12, 4)
@@ -176,7 +176,7 @@ func history(t *rapid.T, f *Fleet, nodes []Node) {
 	}
 }
 
-// vary makes some pods ones that take more CPUs than their apps, or none.
+// vary turns some pods into pods that take more CPUs than their app containers, or none.
 func vary(t *rapid.T, pod *Pod) {
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
@@ -200,7 +200,7 @@ func memberOf(t *rapid.T, name string, m *machine.Machine, p node.Policy) Node {
 	}}
 }
 
-// BenchmarkFill fills a fleet with pods of a few sizes until 20 in a row find no room.
+// BenchmarkFill fills a fleet with pods of a few sizes until 20 pods in a row do not fit.
 func BenchmarkFill(b *testing.B) {
 	m := hardware(b, 256*gib, 48, 48)
 	for _, scoring := range []Scoring{LeastStranded, LeastAllocated, MostAllocated} {
@@ -252,8 +252,8 @@ func fill(b *testing.B, f *Fleet) {
 // Fit places a pod on the best node.
 func (f *Fleet) Fit(pod Pod) (Placement, error) { return f.FitOf(f.Class(pod), pod) }
 
-// Remove releases what a pod has on a node. Asks is what it was placed with. A pod that is not
-// there changes nothing.
+// Remove releases the resources of a pod on a node. asks has the amounts with which it was placed.
+// If the pod is not there, nothing changes.
 func (f *Fleet) Remove(name, uid string, asks Amounts) error {
 	i, ok := f.byName[name]
 	if !ok {
@@ -267,7 +267,7 @@ func (f *Fleet) Remove(name, uid string, asks Amounts) error {
 	return nil
 }
 
-// minus is what is left of a.
+// minus returns a without b.
 func (a Amounts) minus(b Amounts) Amounts {
 	b.Milli, b.Memory, b.Pods = -b.Milli, -b.Memory, -b.Pods
 	b.Others = slices.Clone(b.Others)

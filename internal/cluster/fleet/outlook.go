@@ -6,33 +6,33 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// portion is what one NUMA node gives to a typical request: all of it or, of one that is larger
-// than every NUMA node, one of so many equal parts.
+// portion is what one NUMA node gives to a typical request: the whole request or, if that is larger
+// than every NUMA node, one of several equal parts.
 type portion struct {
 	cpus   int
-	memory int64 // 0: only CPUs count
+	memory int64 // bytes; 0 if only CPUs count
 	parts  int64
 }
 
-// table is the typical requests on machines. Of those of which only CPUs count it has what they
-// leave of the free CPUs of a NUMA node: a lookup, because it is asked for every node, pod and NUMA
-// node.
+// table has the typical requests for machines. For requests of which only CPUs count, it has the
+// number of CPUs that they leave of the free CPUs of a NUMA node. This is a lookup because it is
+// needed for every node, pod and NUMA node.
 type table struct {
 	machines
-	memory   bool      // of some portions
+	memory   bool      // some portions have memory
 	portions []portion // by weight
-	// each is share * (free % part), by weight and number of free CPUs; all is the sum over the
-	// weights. Where memory counts both are 0.
+	// each is share * (free % part), by weight and number of free CPUs. all is the sum over the
+	// weights. Weights whose memory counts contribute 0 to both.
 	each [][]int64
 	all  []int64
 }
 
-// newTable makes the table for machines.
+// newTable returns the table for machines.
 func newTable(weights []weight, m machines) *table {
 	t := &table{machines: m, all: make([]int64, m.size+1)}
 	for _, w := range weights {
 		p := portion{cpus: w.cpus, parts: 1}
-		if m.size > 0 && p.cpus > m.size { // What each NUMA node gives if several give the same.
+		if m.size > 0 && p.cpus > m.size { // The part of each NUMA node if several give equal parts.
 			nodes := (p.cpus + m.size - 1) / m.size
 			p.cpus, p.parts = (p.cpus+nodes-1)/nodes, int64(nodes)
 		}
@@ -52,7 +52,7 @@ func newTable(weights []weight, m machines) *table {
 	return t
 }
 
-// of is the sum over the weights that are possible. Absent are the positions of the others.
+// of returns the sum over the possible weights. absent has the positions of the others.
 func (t *table) of(free int, absent []int) int64 {
 	sum := t.all[free]
 	for _, w := range absent {
@@ -61,7 +61,7 @@ func (t *table) of(free int, absent []int) int64 {
 	return sum
 }
 
-// room is what a NUMA node has free. Memory is unlimited where it does not count.
+// room is the free CPUs and memory of a NUMA node. Memory is unlimited if it does not count.
 type room struct {
 	cpus   int
 	memory int64
@@ -69,10 +69,10 @@ type room struct {
 
 const (
 	unlimited = math.MaxInt64
-	maxMemory = 1 << 50 // More than any NUMA node has. Times a number of CPUs it is an int64.
+	maxMemory = 1 << 50 // More than any NUMA node has. The product with a number of CPUs fits an int64.
 )
 
-// fit is how many portions a NUMA node has room for.
+// fit returns the number of portions for which a NUMA node has room.
 func (p *portion) fit(r room) int64 {
 	n := int64(r.cpus / p.cpus)
 	if n*p.memory > r.memory {
@@ -81,19 +81,19 @@ func (p *portion) fit(r room) int64 {
 	return n
 }
 
-// outlook is what can come to a node after a pod: the requests that the amounts still allow. Where
-// memory counts, also those that only lack memory: all free CPUs are stranded for them. Other
-// amounts are not like that: a node without free GPUs has CPUs for pods without GPUs.
+// outlook has the requests that can come to a node after a pod: those that the amounts still allow.
+// If memory counts, it includes requests that only lack memory, because all free CPUs are stranded
+// for them. Other amounts are different: a node without free GPUs has CPUs for pods without GPUs.
 type outlook struct {
 	table  *table
 	absent []int // positions of the weights that the amounts do not allow
-	// possible is the share of the others.
+	// possible is the total share of the other weights.
 	possible int64
-	// withMemory are those whose memory counts.
+	// withMemory has the requests whose memory counts.
 	withMemory []pressed
 }
 
-// pressed is a request whose memory counts, with the number of portions that the node's amounts
+// pressed is a request whose memory counts. most is the number of portions that the node's amounts
 // allow.
 type pressed struct {
 	portion *portion
@@ -121,8 +121,8 @@ func (v *View) outlook(used Amounts) outlook {
 	return o
 }
 
-// stranded is how many CPUs are stranded on NUMA nodes with that room. Where no request is possible
-// it is all.
+// stranded returns the number of stranded CPUs on NUMA nodes with this room, in 1/unit of a CPU. If
+// no request is possible, all free CPUs are stranded.
 func (o *outlook) stranded(free []room) int64 {
 	var left, total int64
 	for _, r := range free {
@@ -140,12 +140,13 @@ func (o *outlook) stranded(free []room) int64 {
 	return o.mean(left, total)
 }
 
-// left is what the request leaves of so many free CPUs, of which so many portions fit.
+// left returns how many CPUs, weighted by share, the request leaves of the free CPUs if fit
+// portions fit.
 func (w *pressed) left(free, fit int64) int64 {
 	return w.share * (free - min(fit, w.most)*int64(w.portion.cpus))
 }
 
-// mean is the mean over the requests of what they leave.
+// mean returns the mean of left over the requests, in 1/unit of a CPU.
 func (o *outlook) mean(left, free int64) int64 {
 	if o.possible == 0 {
 		return free * unit

@@ -45,8 +45,8 @@ func number(t testing.TB, row map[string]string, column string) int64 {
 	return n
 }
 
-// openb are the nodes of the trace, those of 32 CPUs and more with two NUMA nodes, and its shapes
-// of pods, as if all were Guaranteed with whole CPUs. GPUs are counted and not aligned.
+// openb returns the nodes of the trace and its shapes of pods, as if all pods were Guaranteed with
+// whole CPUs. Nodes with 32 CPUs or more have two NUMA nodes. GPUs are counted but not aligned.
 func openb(t testing.TB, topology node.TopologyPolicy) (nodes []Node, shapes []Shape, pods []Pod) {
 	t.Helper()
 	for kind, row := range rows(t, "testdata/openb-2023-nodes.csv") {
@@ -78,8 +78,8 @@ func openb(t testing.TB, topology node.TopologyPolicy) (nodes []Node, shapes []S
 }
 
 // BenchmarkPacking fills the nodes of the trace with pods of its shapes, drawn with a seed, until
-// no shape fits anywhere, and reports which share of the allocatable CPUs is placed: the mean of 10
-// seeds and half the width of its 95 % interval.
+// no shape fits on any node. It reports the share of the allocatable CPUs that is placed: the mean
+// of 10 seeds and half the width of its 95 % interval.
 func BenchmarkPacking(b *testing.B) {
 	for _, topology := range []node.TopologyPolicy{node.TopologySingleNUMANode, node.TopologyRestricted, node.TopologyBestEffort} {
 		for _, scoring := range []Scoring{LeastStranded, LeastAllocated, MostAllocated} {

@@ -2,30 +2,30 @@ package fleet
 
 import "fmt"
 
-// Rules judge pods by the pods that all nodes have together, as topology spread and pod affinity
-// do. No answer of theirs is kept for a class: each placement can change it for every node.
+// Rules judge pods by the pods on all nodes together, as topology spread and pod affinity do. Their
+// answers are not kept for a class, because each placement can change them for every node.
 type Rules interface {
-	// For is the rule for a pod at this moment; nil: every node may have it. Between two
-	// placements, pods that the rules cannot distinguish get the same value. The error is about the
-	// pod.
+	// For returns the rule for a pod at this moment. Nil means that every node may take it. Between
+	// two placements, pods that the rules cannot distinguish get the same value. The error is about
+	// the pod.
 	For(pod *Pod) (Rule, error)
-	// Placed is called when a node of the fleet has got a pod.
+	// Placed is called after a pod was placed on a node of the fleet.
 	Placed(pod *Pod, n *Node) error
 }
 
 // Rule judges one pod.
 type Rule interface {
-	// Bars is what keeps the pod from the node, in a few words; empty: nothing.
+	// Bars describes in a few words what bars the pod from the node. If empty, nothing does.
 	Bars(n *Node) (what string, err error)
-	// Explain is a sentence about why the node is barred, and a change of the pod with which it is
-	// not. Each may be empty.
+	// Explain returns a sentence about why the node is barred, and a change of the pod that would
+	// avoid it. Each may be empty.
 	Explain(n *Node) (detail, remedy string)
 }
 
-// Obey makes the fleet place pods by rules from now on. They know the pods that its nodes have.
+// Obey makes the fleet apply rules from now on. The rules must know the pods on its nodes.
 func (f *Fleet) Obey(rules Rules) { f.rules = rules }
 
-// Rule is the rule for a pod at this moment; nil: none. The error names the pod.
+// Rule returns the rule for a pod at this moment, or nil if there is none. The error names the pod.
 func (f *Fleet) Rule(pod *Pod) (Rule, error) {
 	if f.rules == nil {
 		return nil, nil
@@ -37,11 +37,11 @@ func (f *Fleet) Rule(pod *Pod) (Rule, error) {
 	return r, nil
 }
 
-// barred are the nodes that a rule bars from a pod, by position. They are out of the class's
+// barred has the nodes that a rule bars from a pod, by position. They are excluded from the class's
 // tournament for one question.
 type barred map[int]string
 
-// next is the best answer of the class that the rule does not bar, -1 if there is none.
+// next returns the best answer of the class that the rule does not bar, or -1 if there is none.
 func (b barred) next(f *Fleet, c *Class, rule Rule) (int, error) {
 	for {
 		i := c.best.first()
@@ -57,7 +57,7 @@ func (b barred) next(f *Fleet, c *Class, rule Rule) (int, error) {
 	}
 }
 
-// free takes the nodes into the tournament again.
+// free returns the nodes to the tournament.
 func (b barred) free(c *Class) {
 	for i := range b {
 		c.best.update(i, c.answers)

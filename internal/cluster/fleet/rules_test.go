@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// apart are rules for tests: pods of one size go to different nodes, by where they were placed so
-// far.
+// apart implements rules for tests: pods of one size must be on different nodes. It records where
+// they were placed.
 type apart map[string]bool
 
 func (a apart) key(pod *Pod, n *Node) string { return fmt.Sprint(pod.Asks.Milli, n.Name) }
@@ -20,7 +20,7 @@ func (a apart) Placed(pod *Pod, n *Node) error {
 	return nil
 }
 
-// size is the rule for a pod. It is another one after each placement.
+// size is the rule for a pod. Each placement makes a new one.
 type size struct {
 	apart
 	pod    Pod
@@ -41,8 +41,8 @@ func barsFrom(f *Fleet, pod Pod, n *Node) bool {
 	return obeys && rules[rules.key(&pod, n)]
 }
 
-// checkCounts: every node has one reason, and exactly those that would take the pod but for a rule
-// have the rule.
+// checkCounts checks that every node has one reason, and that the reason is the rule exactly for
+// nodes that would otherwise take the pod.
 func checkCounts(t *rapid.T, f *Fleet, pod Pod, why []Count) {
 	want, got, nodes := 0, 0, 0
 	for _, m := range f.members {

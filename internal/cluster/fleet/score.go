@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Scoring is how the fleet chooses among the nodes that take a pod.
+// Scoring is the method by which the fleet chooses among the nodes that take a pod.
 type Scoring int
 
 //go:generate go tool stringer -type=Scoring -linecomment -output=enum_string.go
@@ -20,25 +20,25 @@ const (
 	// LeastStranded leaves the fewest stranded CPUs behind; see the package comment.
 	LeastStranded Scoring = iota // least-stranded
 	// LeastAllocated and MostAllocated compare the sums of CPU and memory requests with what is
-	// allocatable, as the scheduler's NodeResourcesFit does with equal weights.
+	// allocatable, as NodeResourcesFit in the scheduler does with equal weights.
 	LeastAllocated // least-allocated
 	MostAllocated  // most-allocated
 )
 
-// Cost is what it costs the fleet to put a pod on a node. Less is better; the first field that
-// differs decides.
+// Cost is the cost of placing a pod on a node. Less is better. The first field that differs
+// decides.
 type Cost struct {
-	// Stranded is the growth of stranded CPUs, weighed over the typical requests, in
-	// 1/unit of a CPU; or, with another Scoring, its score in parts of a million, negated.
+	// Stranded is the growth of stranded CPUs, weighted over the typical requests, in 1/unit of a
+	// CPU. With another Scoring, it is the negated score in millionths.
 	Stranded int64
-	// NUMANodes and Uncores are how many NUMA nodes the pod uses, and on how many uncore caches it
-	// would be the first with CPUs of its own.
+	// NUMANodes is the number of NUMA nodes that the pod uses. Uncores is the number of uncore
+	// caches on which it would be the first pod with exclusive CPUs.
 	NUMANodes, Uncores int32
-	// Left is the CPU time that stays allocatable, in thousandths of a CPU.
+	// Left is the CPU time that remains allocatable, in thousandths of a CPU.
 	Left int64
 }
 
-// Compare is negative if c is less than d.
+// Compare returns a negative number if c is less than d.
 func (c Cost) Compare(d Cost) int {
 	return cmp.Or(cmp.Compare(c.Stranded, d.Stranded), cmp.Compare(c.NUMANodes, d.NUMANodes),
 		cmp.Compare(c.Uncores, d.Uncores), cmp.Compare(c.Left, d.Left))
@@ -46,25 +46,25 @@ func (c Cost) Compare(d Cost) int {
 
 func (c Cost) less(d Cost) bool { return c.Compare(d) < 0 }
 
-// unit is the weight of all typical requests together. Costs are sums of free CPUs times weights:
-// 2^20 leaves room for 2^43 CPUs, and keeps a request of one in a million.
+// unit is the weight of all typical requests together. Costs are sums of free CPUs times weights.
+// 2^20 leaves room for 2^43 CPUs and can represent a request with a frequency of one in a million.
 const unit = 1 << 20
 
-// weight is a typical request and how often it comes, of unit.
+// weight is a typical request. share is its frequency in 1/unit.
 type weight struct {
 	cpus  int
 	asks  Amounts
 	share int64
 }
 
-// Shape is a request and how often it comes.
+// Shape is a request and the number of pods with it.
 type Shape struct {
 	Pod   Pod
 	Count int64
 }
 
-// Ranking is how nodes are compared: a scoring, and the requests that are typical. It does not
-// change, and any number of goroutines may use it.
+// Ranking compares nodes by a scoring and the typical requests. It never changes, and any number of
+// goroutines may use it.
 type Ranking struct {
 	scoring Scoring
 	weights []weight
@@ -72,8 +72,8 @@ type Ranking struct {
 	tables  map[machines]*table
 }
 
-// NewRanking makes a ranking. The typical requests are those of shapes with exclusive CPUs. Without
-// any, 1, 2, 4, 8, 16 and 32 CPUs are taken for equally frequent.
+// NewRanking returns a ranking. The typical requests are those of shapes with exclusive CPUs. If
+// there are none, it assumes requests for 1, 2, 4, 8, 16 and 32 CPUs with equal frequency.
 func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	r := &Ranking{scoring: scoring, tables: map[machines]*table{}}
 	var total int64
@@ -101,14 +101,14 @@ func NewRanking(scoring Scoring, shapes []Shape) *Ranking {
 	return r
 }
 
-// machines are what a table is for: nodes whose largest NUMA node has size CPUs. Near: the policy
-// keeps the memory of a pod near its CPUs.
+// machines identifies the nodes of a table: their largest NUMA node has size CPUs, and near is true
+// if the policy keeps the memory of a pod near its CPUs.
 type machines struct {
 	size int
 	near bool
 }
 
-// table is the table of a node.
+// table returns the table of a node.
 func (r *Ranking) table(s *node.State) *table {
 	policy := s.Policy()
 	m := machines{largest(s), policy.StaticMemory && policy.Strict()}
@@ -122,8 +122,8 @@ func (r *Ranking) table(s *node.State) *table {
 	return t
 }
 
-// exclusive is how many CPUs of its own a pod needs at the same time. The managers leave an
-// Unmanaged pod alone (R-DEM-26).
+// exclusive returns the number of exclusive CPUs that a pod needs at the same time. The managers
+// ignore an Unmanaged pod (R-DEM-26).
 func exclusive(pod *request.Pod) int {
 	if pod.Kind == request.Unmanaged {
 		return 0
@@ -142,7 +142,7 @@ func exclusive(pod *request.Pod) int {
 	return max(together, worst)
 }
 
-// largest is the number of CPUs of the largest NUMA node that can be exclusive.
+// largest returns the largest number of allocatable CPUs on one NUMA node.
 func largest(s *node.State) int {
 	most := 0
 	for _, n := range s.Machine().CPUNodes() {
@@ -151,7 +151,7 @@ func largest(s *node.State) int {
 	return most
 }
 
-// leastCost is a lower bound of costOf for any grant of the pod on a node.
+// leastCost returns a lower bound of costOf for every grant of the pod on a node.
 func (v *View) leastCost(pod *Pod) Cost {
 	cost := Cost{Left: v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli}
 	if v.ranking.scoring != LeastStranded {
@@ -166,13 +166,13 @@ func (v *View) leastCost(pod *Pod) Cost {
 	if v.single(cpus) && takesAtOnce(&pod.Pod) {
 		cost.Stranded = v.onOne(cpus, pinned(&pod.Pod), v.Used.Plus(pod.Asks))
 	}
-	cost.Stranded -= v.stranded // NUMA nodes that give any parts leave at least nothing.
+	cost.Stranded -= v.stranded // The bound for what remains stranded is otherwise 0.
 	return cost
 }
 
-// single reports that a node admits a pod with so many CPUs only if one NUMA node has them all.
-// Under policy restricted the width that is preferred depends on what NUMA nodes have in all
-// (R-HINT-31), so that a pod which one could hold empty must be on one.
+// single reports whether a node admits a pod with this many CPUs only if one NUMA node has them
+// all. Under policy restricted, the preferred width depends on the total CPUs of NUMA nodes
+// (R-HINT-31), so a pod that fits on an empty NUMA node must be on one.
 func (v *View) single(cpus int) bool {
 	policy := v.State.Policy()
 	if policy.Scope != node.PodScope || cpus > v.table.size || policy.CPU.AlignBySocket { // A socket has several NUMA nodes.
@@ -181,13 +181,14 @@ func (v *View) single(cpus int) bool {
 	return policy.Topology == node.TopologySingleNUMANode || policy.Topology == node.TopologyRestricted
 }
 
-// takesAtOnce reports whether a pod takes exactly the CPUs that exclusive counts. Init containers
-// may take more than the others leave them to share.
+// takesAtOnce reports whether a pod takes exactly the number of CPUs that exclusive returns. Init
+// containers may take more CPUs than the other containers leave them to share.
 func takesAtOnce(pod *request.Pod) bool {
 	return pod.BudgetCPUs > 0 || !slices.ContainsFunc(pod.Containers, func(c request.Container) bool { return c.Type == request.Init && c.CPUs > 0 })
 }
 
-// pinned is a part of the memory that a pod gets near its CPUs, all of it for most pods.
+// pinned returns a lower bound of the memory that a pod gets near its CPUs. For most pods it is all
+// of it.
 func pinned(pod *request.Pod) int64 {
 	if pod.QoS != request.Guaranteed || pod.Kind == request.Unmanaged {
 		return 0
@@ -206,8 +207,8 @@ func pinned(pod *request.Pod) int64 {
 	return sum
 }
 
-// onOne is what is stranded at least when one NUMA node gives all CPUs and at least so many bytes.
-// Where none has as many it is 0: the node will reject the pod.
+// onOne returns a lower bound of what is stranded if one NUMA node gives all CPUs and at least
+// bytes of memory. If no NUMA node has enough, it returns 0, because the node will reject the pod.
 func (v *View) onOne(cpus int, bytes int64, used Amounts) int64 {
 	type candidate struct {
 		before, after room
@@ -220,7 +221,7 @@ func (v *View) onOne(cpus int, bytes int64, used Amounts) int64 {
 		if r.memory != unlimited {
 			c.after.memory -= bytes
 		}
-		if c.after.cpus >= 0 && c.after.memory >= 0 && !slices.Contains(candidates, c) { // NUMA nodes with as much are equal.
+		if c.after.cpus >= 0 && c.after.memory >= 0 && !slices.Contains(candidates, c) { // NUMA nodes with the same room are equivalent.
 			candidates = append(candidates, c)
 		}
 	}
@@ -251,7 +252,7 @@ func (v *View) onOne(cpus int, bytes int64, used Amounts) int64 {
 	return o.mean(least.left, total)
 }
 
-// costOf is the cost of a grant on the node's present state.
+// costOf returns the cost of a grant in the node's current state.
 func (v *View) costOf(pod *Pod, g *node.Grant) Cost {
 	cost := Cost{Left: v.Allocatable.Milli - v.Used.Milli - pod.Asks.Milli}
 	if v.ranking.scoring != LeastStranded {
@@ -262,7 +263,7 @@ func (v *View) costOf(pod *Pod, g *node.Grant) Cost {
 	if cpus.IsEmpty() {
 		return cost
 	}
-	var buffer [8]room // Most machines have no more NUMA nodes.
+	var buffer [8]room // Enough for most machines.
 	free := append(buffer[:0], v.free...)
 	for k, n := range v.State.Machine().CPUNodes() {
 		if took := n.CPUs.IntersectionLen(cpus); took > 0 {
@@ -282,7 +283,7 @@ func (v *View) costOf(pod *Pod, g *node.Grant) Cost {
 	return cost
 }
 
-// allocated is the score of LeastAllocated and MostAllocated, negated.
+// allocated returns the negated score of LeastAllocated and MostAllocated.
 func (v *View) allocated(pod *Pod) int64 {
 	const million = 1_000_000
 	share := func(used, allocatable int64) int64 {

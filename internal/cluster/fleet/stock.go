@@ -8,23 +8,24 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Views are the nodes as they are now, ascending by name.
+// Views returns the nodes in their current state, ascending by name.
 func (f *Fleet) Views() []*View { return slices.Clone(f.members) }
 
-// Stock is what became of the CPUs of one NUMA node. Every CPU is in exactly one of the numbers,
-// but for Stranded, which is a part of Free.
+// Stock describes the CPUs of one NUMA node. Every CPU counts in exactly one of the numbers, except
+// that Stranded is a part of Free.
 type Stock struct {
 	NUMANode int
-	// Shared are CPUs that only the node shared pool can have: reserved ones, and those that the
-	// policy makes unusable for others. Exclusive CPUs belong to a container, Pooled to the shared
-	// pool of a pod. Free ones could become exclusive now.
+	// Shared counts the CPUs that only the node shared pool can use: reserved CPUs, and CPUs that
+	// the policy makes unusable for others. Exclusive counts CPUs that belong to a container, and
+	// Pooled counts CPUs that belong to a pod shared pool. Free counts CPUs that could become
+	// exclusive now.
 	Shared, Exclusive, Pooled, Free int
-	// Stranded is how many of Free a typical request leaves over, in the mean over the typical
-	// requests that the node's amounts still allow; all of Free if they allow none.
+	// Stranded is the part of Free that a typical request leaves over, as the mean over the typical
+	// requests that the node's amounts still allow. If they allow none, it is all of Free.
 	Stranded float64
 }
 
-// Stock takes stock by NUMA node, in the order of the machine's CPUNodes.
+// Stock returns the CPUs by NUMA node, in the order of the machine's CPUNodes.
 func (v *View) Stock() []Stock {
 	var exclusive, pooled cpuset.Set
 	for g := range v.State.AllGrants() {
@@ -49,16 +50,16 @@ func (v *View) Stock() []Stock {
 	return out
 }
 
-// Verdict is what a node answers to a pod.
+// Verdict is the answer of a node to a pod.
 type Verdict struct {
 	Fits bool
-	// Why is why it does not take the pod.
+	// Why is the reason why the node does not take the pod.
 	Why Why
 }
 
-// Judge asks every node whether it takes a pod, and returns the position of the best one, -1 if
-// none does. Each node plans: nothing is kept of the question, so that any number of different pods
-// can be asked about. The error is that of the context.
+// Judge asks every node whether it takes a pod. It returns the position of the best node, or -1 if
+// none takes it. Each node plans, and nothing about the question is kept, so any number of
+// different pods can be judged. The error is that of the context.
 func Judge(ctx context.Context, views []*View, pod Pod) (verdicts []Verdict, best int, err error) {
 	verdicts, best = make([]Verdict, len(views)), -1
 	var least Cost
@@ -75,7 +76,7 @@ func Judge(ctx context.Context, views []*View, pod Pod) (verdicts []Verdict, bes
 	return verdicts, best, nil
 }
 
-// Judge is whether the node takes a pod.
+// Judge returns whether the node takes a pod.
 func (v *View) Judge(pod *Pod) Verdict {
 	a := v.judge(pod)
 	return Verdict{a.Fits, a.Why}

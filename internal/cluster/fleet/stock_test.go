@@ -7,8 +7,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Every CPU is counted once: two NUMA nodes of 8 CPUs, CPUs 0 and 1 reserved, a pod with 4 CPUs of
-// its own, and one with a pool of 4, of which a container has 2.
+// TestStock checks that every CPU is counted once, with two NUMA nodes of 8 CPUs, of which CPUs 0
+// and 1 are reserved, a pod with 4 exclusive CPUs, and a pod with a pool of 4 CPUs, of which a
+// container has 2.
 func TestStock(t *testing.T) {
 	f, err := New(LeastStranded, []Node{member1(t, "n", hardware(t, 32*gib, 8, 8), policyOf(node.TopologySingleNUMANode, node.PodScope))})
 	if err != nil {

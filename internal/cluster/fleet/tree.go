@@ -1,12 +1,12 @@
 package fleet
 
-// tree is a tournament over the answers of a class: every match is won by the answer that may still
-// become the best, and the first answer is the winner of all. A changed answer replays its matches
-// up to the root, which is log2(n) comparisons.
+// tree is a tournament over the answers of a class. In every match, the answer that may still
+// become the best wins. first returns the overall winner. A changed answer replays its matches up
+// to the root, which takes log2(n) comparisons.
 type tree struct {
 	leaves int
-	// winners are positions of answers, -1 where neither side can take the pod. The root is at 1,
-	// the children of k at 2k and 2k+1; leaves are not stored.
+	// winners has the positions of answers, or -1 if neither side can take the pod. The root is at
+	// 1. The children of k are at 2k and 2k+1. The leaf of answer i is at leaves+i.
 	winners []int32
 }
 
@@ -22,7 +22,7 @@ func newTree(n int) tree {
 	return t
 }
 
-// first is the best answer's position, -1 if there is none.
+// first returns the position of the best answer, or -1 if there is none.
 func (t *tree) first() int { return int(t.winners[1]) }
 
 // update replays the matches of answer i.
@@ -34,7 +34,7 @@ func (t *tree) update(i int, answers []answer) {
 	t.play(i, winner, answers)
 }
 
-// remove replays the matches without answer i, until it is updated.
+// remove replays the matches without answer i, until the answer is updated.
 func (t *tree) remove(i int, answers []answer) { t.play(i, -1, answers) }
 
 func (t *tree) play(i int, winner int32, answers []answer) {
@@ -46,7 +46,8 @@ func (t *tree) play(i int, winner int32, answers []answer) {
 	}
 }
 
-// better is the winner of two positions; of equals the lower one, which has the lower name.
+// better returns the winner of two positions. Of equal answers, it returns the lower position,
+// which has the lower name.
 func better(answers []answer, a, b int32) int32 {
 	if a < 0 || b >= 0 && answers[b].cost.less(answers[a].cost) {
 		return b

@@ -9,16 +9,16 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// View is a node at one moment, with what a ranking measures of it. It does not change: a placement
-// makes another one. Any number of goroutines may ask it.
+// View is a node at one moment, with the measurements of a ranking. It never changes: a placement
+// makes another one. Any number of goroutines may use it.
 type View struct {
 	Node
 	ranking *Ranking
-	// free is what of each NUMA node could become exclusive now, parallel to the machine's
-	// CPUNodes; stranded is what it costs, see score.go.
+	// free is what could become exclusive on each NUMA node now, parallel to the machine's
+	// CPUNodes. stranded is its cost; see score.go.
 	free     []room
 	stranded int64
-	total    int // of the free CPUs
+	total    int // number of free CPUs
 	table    *table
 }
 
@@ -29,7 +29,7 @@ func (r *Ranking) View(n Node) *View {
 	return v
 }
 
-// Next is the node in another state, on the same machine under the same policy.
+// Next returns the node in another state, on the same machine and under the same policy.
 func (v *View) Next(s *node.State, used Amounts) *View {
 	next := &View{Node: v.Node, ranking: v.ranking, table: v.table}
 	next.State, next.Used = s, used
@@ -37,7 +37,7 @@ func (v *View) Next(s *node.State, used Amounts) *View {
 	return next
 }
 
-// With is the node with other amounts.
+// With returns the node with other amounts.
 func (v *View) With(allocatable, used Amounts) *View {
 	next := *v // The free CPUs are the same.
 	next.Allocatable, next.Used = allocatable, used
@@ -45,7 +45,7 @@ func (v *View) With(allocatable, used Amounts) *View {
 	return &next
 }
 
-// measure takes stock of the free CPUs.
+// measure sets the free CPUs and memory and their cost.
 func (v *View) measure() {
 	units := v.State.Machine().CPUNodes()
 	available := v.State.AvailableCPUs()
@@ -58,8 +58,8 @@ func (v *View) measure() {
 	v.strand()
 }
 
-// setMemory sets the free memory of the NUMA nodes if it counts, with a grant that the state does
-// not have; nil: none.
+// setMemory sets the free memory of the NUMA nodes, if it counts. g is a grant that the state does
+// not have yet. It may be nil.
 func (v *View) setMemory(free []room, g *node.Grant) {
 	if !v.table.memory {
 		return
@@ -73,25 +73,26 @@ func (v *View) setMemory(free []room, g *node.Grant) {
 	}
 }
 
-// strand sets what the free CPUs cost.
+// strand sets the cost of the free CPUs.
 func (v *View) strand() {
 	o := v.outlook(v.Used)
 	v.stranded = o.stranded(v.free)
 }
 
-// Answer is what a node's own planner answers to a pod.
+// Answer is the answer of a node's own planner to a pod.
 type Answer struct {
 	Fits bool
-	// AfterMoves: it fits once the node has moved running pods.
+	// AfterMoves is true if the pod fits only after the node has moved running pods.
 	AfterMoves bool
-	// Cost is what it costs to put the pod there, if it fits; Why is why it does not, and Wanted
-	// how much of Why.Resource was asked for, 0 if it is not about an amount.
+	// Cost is the cost of placing the pod on the node, if it fits. If it does not, Why is the
+	// reason, and Wanted is the requested amount of Why.Resource. Wanted is 0 if the reason is not
+	// an amount.
 	Cost   Cost
 	Why    Why
 	Wanted int64
 }
 
-// Ask plans the pod. The amounts are not compared.
+// Ask plans the pod. It does not compare the amounts.
 func (v *View) Ask(pod *Pod) Answer {
 	plan := v.State.Plan(pod.Pod)
 	if r := plan.Rejection; r != nil {
@@ -100,13 +101,13 @@ func (v *View) Ask(pod *Pod) Answer {
 	return Answer{Fits: true, Cost: v.costOf(pod, plan.Grant)}
 }
 
-// maxMovePlans bounds the search for moves on one node: at about 5 µs a plan, 2 ms. A node with 200
-// pods needs a few plans.
+// maxMovePlans bounds the plans of a search for moves on one node. At about 5 µs per plan, it takes
+// at most 2 ms. A node with 200 pods needs only a few plans.
 const maxMovePlans = 400
 
-// AskAfterMoves is Ask. A pod that does not fit now fits as well if the node makes room for it by
-// moving running pods (R-MOV-7). That costs more than every place without moves, and no plan has
-// the place.
+// AskAfterMoves is Ask, except that a pod also fits if the node can make room for it by moving
+// running pods (R-MOV-7). This costs more than every placement without moves, and the placement is
+// not planned.
 func (v *View) AskAfterMoves(pod *Pod) Answer {
 	a := v.Ask(pod)
 	policy := v.State.Policy().Moves
@@ -121,8 +122,8 @@ func (v *View) AskAfterMoves(pod *Pod) Answer {
 	return Answer{Fits: true, AfterMoves: true, Cost: Cost{Stranded: math.MaxInt64}}
 }
 
-// Place plans the pod and makes the view of the node with it. A plan that rejects the pod, and one
-// for a pod that the node knows, returns v. The error is one of node.State.Apply.
+// Place plans the pod and returns the view of the node with it. It returns v if the plan rejects
+// the pod or the node already knows it. The error is one of node.State.Apply.
 func (v *View) Place(pod Pod) (*View, *node.Plan, error) {
 	plan := v.State.Plan(pod.Pod)
 	next, err := v.State.Apply(plan)

@@ -14,25 +14,26 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Node is what a PaddockNode shows. It is immutable.
+// Node is the content of a PaddockNode. It is immutable.
 type Node struct {
-	// Here is what the texts of annotations are compared with and written for: the node's name and
-	// the digests of its machine and policy.
+	// Here identifies the node in the texts of annotations: its name and the digests of its machine
+	// and policy.
 	Here      handover.Here
 	Machine   *machine.Machine
 	Policy    node.Policy
 	Inventory *device.Inventory
-	// Revision is that of the node's state.
+	// Revision is the revision of the node's state.
 	Revision uint64
 	// Published are the grants that the node published, by UID.
 	Published map[string]*node.Grant
-	// Managing: the agent decides about pods. Complete: Published has everything that no annotation
-	// has. No pod that needs CPUs, memory or devices of its own fits on a node that is not both.
+	// Managing is true if the agent decides about pods. Complete is true if Published has every
+	// grant that is in no annotation. Unless both are true, no pod that needs CPUs, memory or
+	// devices of its own fits on the node.
 	Managing, Complete bool
 }
 
-// Read reads a PaddockNode. machines returns the machine of a digest. The error names the object
-// and what is not usable; no pod that needs anything of its own fits on such a node.
+// Read parses a PaddockNode. machines returns the machine of a digest. The error names the object
+// and what is not usable. No pod that needs resources of its own fits on such a node.
 func Read(o *v1alpha1.PaddockNode, machines func(digest string) (*machine.Machine, error)) (*Node, error) {
 	m, err := machines(o.Status.Machine)
 	if err != nil {
@@ -70,20 +71,21 @@ func is(o *v1alpha1.PaddockNode, condition string) bool {
 // Bound is a pod that is bound to a node and has not ended.
 type Bound = handover.Bound
 
-// Built is a state that was made of what a cluster shows.
+// Built is a state that was built from what a cluster shows.
 type Built struct {
 	State *node.State
-	// Provisional are the UIDs of the pods that are planned here until the node shows what they
-	// have: they have no usable annotation, or their grant is against what other pods have.
+	// Provisional has the UIDs of the pods that are planned here until the node publishes their
+	// grants. They have no usable annotation, or their grant contradicts those of other pods.
 	Provisional []string
-	// Missing are those of them that do not fit: the node will reject them, or knows more.
+	// Missing has the UIDs of bound pods without a grant that do not fit: the node will reject
+	// them, or it knows more.
 	Missing []string
-	// Findings are about published grants and annotations that could not be kept as they are.
+	// Findings describe published grants and annotations that could not be kept unchanged.
 	Findings []node.Finding
 }
 
-// State is the state of the node with the pods that are bound to it. The error is about the node's
-// machine, policy and devices, never about a pod.
+// State returns the state of the node with the pods that are bound to it. The error is about the
+// node's machine, policy and devices, never about a pod.
 func (n *Node) State(bound []Bound) (*Built, error) {
 	here := make(map[string]bool, len(bound))
 	known := make([]Known, 0, len(n.Published)+len(bound))
@@ -119,8 +121,8 @@ func (n *Node) State(bound []Bound) (*Built, error) {
 	return out, nil
 }
 
-// grant is that of a pod's annotation; nil if the node has published one, or if there is none that
-// the node would apply.
+// grant returns the grant in a pod's annotation. It returns nil if the node has published a grant
+// for the pod, or if there is no annotation that the node would apply.
 func (n *Node) grant(b Bound) *node.Grant {
 	if b.Annotation == "" || n.Published[b.Pod.UID] != nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// eight has CPUs 0-7 on one NUMA node; CPU 0 is reserved.
+// eight returns a machine with CPUs 0-7 on one NUMA node, and a policy that reserves CPU 0.
 func eight(t *testing.T) (*machine.Machine, node.Policy) {
 	t.Helper()
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{{
@@ -31,7 +31,7 @@ func eight(t *testing.T) (*machine.Machine, node.Policy) {
 	return m, node.Policy{Topology: node.TopologyRestricted, StaticCPU: true, ReservedCPUs: cpuset.Of(0)}
 }
 
-// object is the PaddockNode of a state that publishes these pods.
+// object returns the PaddockNode of a state that publishes these pods.
 func object(t *testing.T, s *node.State, published ...string) *v1alpha1.PaddockNode {
 	t.Helper()
 	m, err := objects.Machine(s.Machine())
@@ -60,7 +60,7 @@ func object(t *testing.T, s *node.State, published ...string) *v1alpha1.PaddockN
 	return o
 }
 
-// guaranteed wants so many CPUs.
+// guaranteed returns a Guaranteed pod with this many CPUs.
 func guaranteed(uid, cpus string) *v1.Pod {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpus), v1.ResourceMemory: resource.MustParse("1Gi")}
 	return &v1.Pod{
@@ -78,8 +78,8 @@ func bound(t *testing.T, pod *v1.Pod, p node.Policy) fleetsource.Bound {
 	return b
 }
 
-// TestState: a published grant, one in an annotation, a mirror pod, a pod without a grant, and an
-// annotation that is against what the node published.
+// TestState uses a published grant, a grant in an annotation, a mirror pod, a pod without a grant,
+// and an annotation that contradicts a published grant.
 func TestState(t *testing.T) {
 	m, policy := eight(t)
 	s, err := node.New(m, policy)
@@ -110,7 +110,7 @@ func TestState(t *testing.T) {
 	handed, mirror, foreign, wrong := guaranteed("handed", "2"), guaranteed("mirror", "1"), guaranteed("foreign", "1"), guaranteed("wrong", "1")
 	annotate(handed, admit(handed))
 	mirror.Annotations["kubernetes.io/config.mirror"], mirror.Annotations["kubernetes.io/config.hash"] = "static", "static"
-	annotate(mirror, admit(mirror)) // Forged: a mirror pod's annotation does not count.
+	annotate(mirror, admit(mirror)) // Forged. The annotation of a mirror pod does not count.
 	shown, err := fleetsource.Read(object(t, s, "static"), machines)
 	if err != nil {
 		t.Fatal(err)
@@ -136,17 +136,17 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestRanks: what a node published of a pod that is not bound to it may be late, so the annotation
-// of a bound pod comes before it; what it published of a bound pod comes before any annotation. A
-// pod that was deleted by force is not bound any more, and keeps its CPUs while nobody else has
-// them.
+// TestRanks checks the precedence of grants. The published grant of a pod that is not bound to the
+// node may be outdated, so the annotation of a bound pod wins over it. The published grant of a
+// bound pod wins over every annotation. A pod that was deleted by force is no longer bound and
+// keeps its CPUs while no other pod has them.
 func TestRanks(t *testing.T) {
 	m, policy := eight(t)
 	empty, err := node.New(m, policy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each pod gets the same CPUs: it is planned on an empty node.
+	// All pods get the same CPUs, because each is planned on an empty node.
 	grant := func(uid, cpus string) (*v1.Pod, *node.Grant) {
 		pod := guaranteed(uid, cpus)
 		plan := empty.Plan(bound(t, pod, policy).Pod)
@@ -172,7 +172,7 @@ func TestRanks(t *testing.T) {
 	for name, c := range map[string]struct {
 		node  *fleetsource.Node
 		bound []*v1.Pod
-		has   string // who has the CPUs of the first grant
+		has   string // the pod that has the CPUs of the first grant
 	}{
 		"published and gone, others annotated": {shows(firstGrant), []*v1.Pod{second}, "second"},
 		"published and bound":                  {shows(firstGrant), []*v1.Pod{first, second}, "first"},

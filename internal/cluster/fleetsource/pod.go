@@ -8,19 +8,20 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// IsMirror reports whether a pod only shows a static pod of its node.
+// IsMirror reports whether a pod is only the mirror of a static pod on its node.
 func IsMirror(pod *v1.Pod) bool { return podspec.IsMirror(pod) }
 
-// UID is the UID by which a node knows a pod: that of the static pod for its mirror pod.
+// UID returns the UID by which a node knows a pod. For a mirror pod, it is the UID of the static
+// pod.
 func UID(pod *v1.Pod) string { return podspec.UID(pod) }
 
-// Ended reports whether nodes and schedulers have released what a pod had: its phase is terminal. A
-// pod that is deleted is released when it is gone.
+// Ended reports whether nodes and schedulers have released the resources of a pod because its phase
+// is terminal. A deleted pod is released when its object is gone.
 func Ended(pod *v1.Pod) bool {
 	return podspec.Ended(pod)
 }
 
-// ReadBound is a pod that is bound to a node with this policy, read as the node's agent reads it.
+// ReadBound returns a pod that is bound to a node with this policy, as the node's agent reads it.
 // The error is that of podspec.Request.
 func ReadBound(pod *v1.Pod, p node.Policy) (Bound, error) {
 	gates := podspec.GatesOf(p)

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// Origin is where the grant of a pod on a node is known from.
+// Origin is the source from which a grant is known.
 type Origin string
 
 // The origins of grants.
@@ -19,20 +19,20 @@ const (
 	Provisional Origin = "provisional" // planned for a bound pod without a grant
 )
 
-// Known is what is known of a pod on a node.
+// Known is a known grant of a pod on a node.
 type Known struct {
 	Origin Origin
-	// Bound: the pod is bound to the node, and has not ended.
+	// Bound is true if the pod is bound to the node and has not ended.
 	Bound bool
 	Grant *node.Grant
 }
 
-// rank orders grants that may contradict each other; of those the first is kept. What a node
-// published of a pod that is bound to it is what the pod has. What it published of another pod may
-// be late: the pod may have ended since, and its CPUs may have been given to the next one. If it
-// has not ended, it is a static pod that is not shown yet, or one that was deleted by force. Such a
-// pod keeps its CPUs: its grant counts unless it contradicts another one, and then the node rejects
-// the pod with the other one, or plans it again, and publishes that.
+// rank orders grants that may contradict each other. Of two such grants, the first is kept. The
+// published grant of a pod that is bound to the node is what the pod has. The published grant of
+// another pod may be outdated: the pod may have ended, and the next pod may have got its CPUs. If
+// the pod has not ended, it is a static pod that is not shown yet or a pod that was deleted by
+// force. Such a pod keeps its CPUs: its grant counts unless it contradicts another one. In that
+// case the node rejects the pod with the other grant, or plans it again, and publishes the result.
 func (k Known) rank() int {
 	switch {
 	case k.Origin == Published && k.Bound:
@@ -45,10 +45,10 @@ func (k Known) rank() int {
 	return 3
 }
 
-// Settle puts what is known of a node's pods into the order in which node.Adopt keeps the first of
-// two grants that contradict each other: by rank, and among equals as they were decided. The grants
-// become copies with the sequence of their place. Whoever makes a state of objects does this, so
-// that the scheduler and the fleet agree about who has a CPU.
+// Settle sorts the known grants of a node's pods by rank and then in the order in which they were
+// decided. node.Adopt keeps the first of two grants that contradict each other. The returned grants
+// are copies whose sequence is their position. Everyone who builds a state from objects must use
+// Settle, so that the scheduler and the fleet agree about who has a CPU.
 func Settle(known []Known) []*node.Grant {
 	slices.SortFunc(known, func(a, b Known) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Grant.Sequence, b.Grant.Sequence), strings.Compare(a.Grant.Pod.UID, b.Grant.Pod.UID))

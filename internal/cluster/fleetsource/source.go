@@ -19,16 +19,16 @@ import (
 // Source watches the PaddockNodes and PaddockMachines of a cluster.
 type Source struct {
 	nodes, machines cache.SharedIndexInformer
-	// handlers call changed, for the nodes and for the machines. They are synced later than their
+	// handlers call changed for the nodes and for the machines. They are synced later than their
 	// informers.
 	handlers [2]cache.ResourceEventHandlerRegistration
 	changed  func(name string)
-	// notice makes the calls of changed one at a time: two informers make them.
+	// notice serializes the calls of changed, which two informers make.
 	notice sync.Mutex
 
 	mutex sync.Mutex
-	// made are the machines by digest: nodes of a kind share one. It has an entry for every object
-	// that was asked for and is there.
+	// made has the machines by digest, because nodes of a kind share one. It has an entry for every
+	// object that was requested and exists.
 	made map[string]made
 }
 
@@ -37,8 +37,9 @@ type made struct {
 	err     error
 }
 
-// NewSource makes a source; client is one of objects.NewClient. changed is called with the name of
-// each node of which something changed or is gone, one call at a time. It must not wait.
+// NewSource returns a source. client must come from objects.NewClient. changed is called with the
+// name of each node of which something changed or that is gone, one call at a time. It must not
+// block.
 func NewSource(client rest.Interface, changed func(name string)) (*Source, error) {
 	s := &Source{
 		nodes:    informer(client, v1alpha1.PaddockNodes, &v1alpha1.PaddockNode{}),
@@ -73,7 +74,7 @@ func informer(client rest.Interface, resource string, example runtime.Object) ca
 	return cache.NewSharedIndexInformer(list, example, 0, nil)
 }
 
-// slim takes off what is not read here: with thousands of nodes it is most of the memory.
+// slim removes what is not used here. With thousands of nodes, that is most of the memory.
 func slim(o any) (any, error) {
 	if m, ok := o.(metav1.Object); ok {
 		m.SetManagedFields(nil)
@@ -89,13 +90,13 @@ func (s *Source) Run(ctx context.Context) {
 	watches.Wait()
 }
 
-// Synced reports whether every object that was there at the start has been read, and changed was
-// called for it.
+// Synced reports whether every object that existed at the start was read and passed to changed.
 func (s *Source) Synced() bool { return s.handlers[0].HasSynced() && s.handlers[1].HasSynced() }
 
 func (s *Source) nodeChanged(name string) { s.changed(name) }
 
-// machineChanged forgets a machine. A node may show a machine before the machine arrives here.
+// machineChanged forgets a machine and reports the nodes that use it. A node may refer to a machine
+// before the machine arrives here.
 func (s *Source) machineChanged(digest string) {
 	s.mutex.Lock()
 	delete(s.made, digest)
@@ -107,11 +108,11 @@ func (s *Source) machineChanged(digest string) {
 	}
 }
 
-// Names are the nodes that have a PaddockNode.
+// Names returns the names of the nodes that have a PaddockNode.
 func (s *Source) Names() []string { return s.nodes.GetStore().ListKeys() }
 
-// Node is what the PaddockNode of that name shows now. known is false without one: the node is not
-// Paddock's. The error is that of Read.
+// Node returns the current content of the PaddockNode with this name. known is false if there is
+// none, because Paddock does not manage the node. The error is that of Read.
 func (s *Source) Node(name string) (n *Node, known bool, err error) {
 	o := s.Object(name)
 	if o == nil {
@@ -121,7 +122,8 @@ func (s *Source) Node(name string) (n *Node, known bool, err error) {
 	return n, true, err
 }
 
-// Object is the PaddockNode of that name; nil: there is none. It must not be changed.
+// Object returns the PaddockNode with this name, or nil if there is none. The caller must not
+// change it.
 func (s *Source) Object(name string) *v1alpha1.PaddockNode {
 	found, _, err := s.nodes.GetStore().GetByKey(name)
 	o, is := found.(*v1alpha1.PaddockNode)
@@ -131,7 +133,8 @@ func (s *Source) Object(name string) *v1alpha1.PaddockNode {
 	return o
 }
 
-// Machine is the machine of a digest. The nodes that show it are changed when it arrives.
+// Machine returns the machine of a digest. When the machine arrives later, the nodes that refer to
+// it are reported as changed.
 func (s *Source) Machine(digest string) (*machine.Machine, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

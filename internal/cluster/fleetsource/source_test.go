@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/objectstest"
 )
 
-// TestSource: what a node publishes arrives as the same state, and the end of the object as the end
-// of the node.
+// TestSource checks that a published state arrives as the same state, and that the node is gone
+// when its object is.
 func TestSource(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := objectstest.New(t)
@@ -51,7 +51,7 @@ func TestSource(t *testing.T) {
 			}
 			select {
 			case <-changes:
-			case <-time.After(10 * time.Millisecond): // It is synced after the last change.
+			case <-time.After(10 * time.Millisecond): // The source is synced only after the last change.
 			case <-t.Context().Done():
 				t.Fatal("it does not arrive")
 			}
@@ -63,14 +63,14 @@ func TestSource(t *testing.T) {
 	if names := source.Names(); len(names) != 1 {
 		t.Errorf("nodes %v", names)
 	}
-	server.Delete("nodes", "n7") // The publisher finds no Node that could own another object.
+	server.Delete("nodes", "n7") // Without a Node, the publisher cannot create another object.
 	wait(func(_ *fleetsource.Node, known bool, err error) bool { return !known && err == nil })
 	cancel()
 	<-ended
 	<-ended
 }
 
-// publishing is a node that publishes to a server.
+// publishing returns a node that publishes to a server.
 func publishing(t *testing.T, server *objectstest.Server) *hollow.Node {
 	t.Helper()
 	client, err := publication.NewClient(server.Config())
@@ -99,8 +99,8 @@ func sameState(t *testing.T, seen *fleetsource.Node, s *node.State) bool {
 	return there && got.SameAssignments(want)
 }
 
-// TestSynced: a source is synced when changed was called for what was there at the start, not when
-// it was read.
+// TestSynced checks that a source is synced only after changed was called for the objects that
+// existed at the start, not as soon as they are read.
 func TestSynced(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := objectstest.New(t)
@@ -129,7 +129,7 @@ func TestSynced(t *testing.T) {
 		if source.Synced() {
 			t.Fatal("it is synced while changed has not returned")
 		}
-		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // Nothing happens: that is what is tested.
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // The test checks that nothing happens.
 	}
 	close(goOn)
 	if !cache.WaitForCacheSync(ctx.Done(), source.Synced) {

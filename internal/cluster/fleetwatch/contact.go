@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contact notices whether the API server answers: it looks at every request of the watches.
+// contact tracks whether the API server answers. It observes every request of the watches.
 type contact struct {
 	now     func() time.Time
 	changed func()
 
 	mu sync.Mutex
-	// trouble is what is wrong, by resource. Contacts of one watch share it.
+	// trouble is the current problem of each resource. All clients of one watch share it.
 	trouble map[string]trouble
 }
 
@@ -29,7 +29,7 @@ type trouble struct {
 	why   string
 }
 
-// wrap is a rest.Config's WrapTransport.
+// wrap has the signature of WrapTransport in rest.Config.
 func (c *contact) wrap(next http.RoundTripper) http.RoundTripper { return through{c, next} }
 
 type through struct {
@@ -37,16 +37,16 @@ type through struct {
 	next http.RoundTripper
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
 	resource := path.Base(r.URL.Path)
 	switch {
-	case r.Context().Err() != nil: // Its end was wanted.
+	case r.Context().Err() != nil: // The request was canceled on purpose.
 	case err != nil:
 		t.note(resource, err.Error())
 	case answer.StatusCode >= http.StatusBadRequest && answer.StatusCode != http.StatusGone && answer.StatusCode != http.StatusUnprocessableEntity:
-		// 410 and 422 make the reflector list again, and differently; that is no trouble.
+		// 410 and 422 make the reflector list again in another way. They are not a problem.
 		t.note(resource, "the API server answers "+answer.Status)
 	case answer.StatusCode < http.StatusBadRequest:
 		t.note(resource, "")
@@ -55,15 +55,15 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// watched is the body of an answer, which may break long after it began.
+// watched is the body of a response, which may break long after it began.
 type watched struct {
 	io.ReadCloser
 	contact  *contact
 	resource string
-	ctx      context.Context //nolint:containedctx // It is the request's: an end that was wanted is no trouble.
+	ctx      context.Context //nolint:containedctx // It belongs to the request. A deliberate end is not a problem.
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *watched) Read(to []byte) (int, error) {
 	n, err := b.ReadCloser.Read(to)
 	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() == nil {
@@ -72,7 +72,7 @@ func (b *watched) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// note keeps what is wrong with a resource; empty: nothing.
+// note records the problem of a resource. If why is empty, there is none.
 func (c *contact) note(resource, why string) {
 	c.mu.Lock()
 	before, was := c.trouble[resource]
@@ -90,7 +90,7 @@ func (c *contact) note(resource, why string) {
 	}
 }
 
-// worst is the oldest trouble.
+// worst returns the oldest problem.
 func (c *contact) worst() (since time.Time, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +102,8 @@ func (c *contact) worst() (since time.Time, why string) {
 	return since, why
 }
 
-// Check asks for one object of each kind. The error is about the first that cannot be read, and
-// what to do.
+// Check reads one object of each kind. The error names the first kind that cannot be read, and what
+// to do.
 func (w *Watch) Check(ctx context.Context) error {
 	for _, a := range []struct {
 		resource string

@@ -1,5 +1,5 @@
-// Package fleetwatch watches a cluster and shows what its nodes have: PaddockNodes,
-// PaddockMachines, Nodes and Pods become a clusterstate.Moment. It reads only.
+// Package fleetwatch watches a cluster and shows the resources of its nodes. It turns PaddockNodes,
+// PaddockMachines, Nodes and Pods into a clusterstate.Moment. It only reads.
 //
 //	New(config, now)       a watch; it sends no request
 //	Watch.Check(ctx)       whether everything may be read; one object of each kind is asked for
@@ -10,17 +10,17 @@
 //
 // # Permissions
 //
-// list and watch of nodes and pods in the core group, and of paddocknodes and paddockmachines in
-// paddock-project.github.io, in all namespaces. Nothing else is asked for.
+// It needs list and watch of nodes and pods in the core group, and of paddocknodes and
+// paddockmachines in paddock-project.github.io, in all namespaces, and nothing else.
 //
 // # While the API server is away
 //
-// What was known stays. client-go's reflectors try again, after 0.8 s at first and 30 s at most. A
-// connection that is cut is noticed at once, one that only falls silent after 45 s (HTTP/2 pings of
-// client-go).
+// The last known state remains. client-go's reflectors try again after 0.8 s at first and after 30
+// s at most. A closed connection is noticed at once. A connection that only falls silent is noticed
+// after 45 s (HTTP/2 pings of client-go).
 //
 // # How much
 //
-// Pods that have ended are not asked for. Of objects is kept what decides, as soon as they are
-// decoded. A change costs making its node again.
+// Pods that have ended are not requested. Objects are reduced to the fields that matter as soon as
+// they are decoded. A change costs rebuilding its node.
 package fleetwatch

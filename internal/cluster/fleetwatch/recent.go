@@ -1,12 +1,12 @@
 package fleetwatch
 
-// Row is a line of the rejections: what nodes of a group rejected, and why.
+// Row identifies a line of the rejections: what nodes of a group rejected, and why.
 type Row struct{ Group, Class, Cause string }
 
-// hour is how many minutes are kept.
+// hour is the number of minutes that are kept.
 const hour = 60
 
-// recent are rejections by row and minute.
+// recent has the rejections by row and minute.
 type recent map[Row]*minutes
 
 type minutes struct {
@@ -14,7 +14,7 @@ type minutes struct {
 	last   int64 // the minute of the last count
 }
 
-// pass forgets what is older than an hour.
+// pass forgets counts that are older than an hour.
 func (m *minutes) pass(minute int64) {
 	for at := m.last + 1; at <= minute && at <= m.last+hour; at++ {
 		m.counts[at%hour] = 0
@@ -32,7 +32,7 @@ func (r recent) add(row Row, minute, n int64) {
 	m.counts[minute%hour] += n
 }
 
-// hour is the sum of each row; rows without rejections are left out.
+// hour returns the sum of each row for the last hour. It omits rows without rejections.
 func (r recent) hour(minute int64) map[Row]int64 {
 	out := map[Row]int64{}
 	for row, m := range r {

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-project/paddock/internal/codec/podspec"
 )
 
-// store takes what a reflector brings: it is a cache.TransformingStore.
+// store receives the objects of a reflector. It implements cache.TransformingStore.
 type store struct {
 	*Watch
 	resource string
@@ -21,7 +21,8 @@ type store struct {
 	slim     cache.TransformFunc
 }
 
-// Transformer makes objects small before the reflector keeps all of a list.
+// Transformer returns a function that reduces objects before the reflector keeps all objects of a
+// list.
 func (s store) Transformer() cache.TransformFunc { return s.slim }
 
 func slimNode(o any) (any, error) {
@@ -44,16 +45,16 @@ func slimPod(o any) (any, error) {
 	return o, nil
 }
 
-// Add is cache.ReflectorStore's.
+// Add implements cache.ReflectorStore.
 func (s store) Add(o any) error { return s.Update(o) }
 
-// Update is cache.ReflectorStore's.
+// Update implements cache.ReflectorStore.
 func (s store) Update(o any) error { return s.change(o, o) }
 
-// Delete is cache.ReflectorStore's.
+// Delete implements cache.ReflectorStore.
 func (s store) Delete(o any) error { return s.change(o, nil) }
 
-// change sets the object that has the name of another one.
+// change sets the object with the name of named to to.
 func (s store) change(named, to any) error {
 	key, err := cache.MetaNamespaceKeyFunc(named)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s store) change(named, to any) error {
 	return s.set(key, to)
 }
 
-// Replace is cache.ReflectorStore's.
+// Replace implements cache.ReflectorStore.
 func (s store) Replace(all []any, _ string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +95,10 @@ func (s store) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync is cache.ReflectorStore's.
+// Resync implements cache.ReflectorStore.
 func (store) Resync() error { return nil }
 
-// set sets an object; nil: it is gone. The caller has locked mu.
+// set sets an object. Nil means that it is gone. The caller must have locked mu.
 func (s store) set(key string, o any) error {
 	switch o := o.(type) {
 	case *v1.Node:

@@ -24,7 +24,7 @@ import (
 // notEnded selects pods that have not ended: the API server sends no others.
 var notEnded = fields.ParseSelectorOrDie("status.phase!=" + string(v1.PodSucceeded) + ",status.phase!=" + string(v1.PodFailed))
 
-// Watch is safe for use by several goroutines.
+// Watch watches a cluster. Several goroutines may use it.
 type Watch struct {
 	source       *fleetsource.Source
 	core, custom rest.Interface
@@ -33,7 +33,7 @@ type Watch struct {
 
 	mu      sync.Mutex
 	cluster *clusterstate.Cluster
-	// shown are the PaddockNodes that changed since the last moment.
+	// shown has the names of the PaddockNodes that changed since the last moment.
 	shown    map[string]bool
 	listed   map[string]bool // "nodes" and "pods", after their first list
 	changed  chan struct{}
@@ -41,7 +41,7 @@ type Watch struct {
 	problems map[string]error // of pods that cannot be kept
 }
 
-// New makes a watch of a cluster.
+// New returns a watch of a cluster. It sends no request.
 func New(config *rest.Config, now func() time.Time) (*Watch, error) {
 	w := &Watch{
 		now: now, shown: map[string]bool{}, listed: map[string]bool{}, changed: make(chan struct{}), recent: recent{},
@@ -49,7 +49,7 @@ func New(config *rest.Config, now func() time.Time) (*Watch, error) {
 	}
 	w.contact = &contact{now: now, changed: w.wake, trouble: map[string]trouble{}}
 	watched := rest.CopyConfig(config)
-	watched.Timeout = 0 // It would end watches.
+	watched.Timeout = 0 // A timeout would end watches.
 	watched.Wrap(w.contact.wrap)
 	var err error
 	if w.custom, err = objects.NewClient(watched); err != nil {
@@ -65,11 +65,11 @@ func New(config *rest.Config, now func() time.Time) (*Watch, error) {
 	return w, nil
 }
 
-// KeepPeers makes the moments have what pods are to other pods. It is for before Run.
+// KeepPeers adds what matters about pods for other pods to the moments. Call it before Run.
 func (w *Watch) KeepPeers() { w.cluster.KeepPeers() }
 
-// coreClient is a client for nodes and pods. It prefers protobuf, which costs a fifth of JSON to
-// read.
+// coreClient returns a client for nodes and pods. It prefers protobuf, which takes a fifth of the
+// time of JSON to decode.
 func coreClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := v1.AddToScheme(scheme); err != nil {
@@ -102,14 +102,14 @@ func (w *Watch) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Synced reports whether every object that was there at the start has been read.
+// Synced reports whether every object that existed at the start has been read.
 func (w *Watch) Synced() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.listed) == 2 && w.source.Synced()
 }
 
-// Changed is closed at the next change of Moment, Synced or Trouble.
+// Changed returns a channel that is closed at the next change of Moment, Synced or Trouble.
 func (w *Watch) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *Watch) wakeLocked() {
 	w.changed = make(chan struct{})
 }
 
-// paddockChanged is called by the source, which has the object already.
+// paddockChanged is called by the source, which already has the object.
 func (w *Watch) paddockChanged(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,8 +135,8 @@ func (w *Watch) paddockChanged(name string) {
 	w.wakeLocked()
 }
 
-// Moment is what is known now, and how many pods were rejected in the last hour of those that this
-// watch saw.
+// Moment returns what is known now, and how many pods were rejected in the last hour, as far as
+// this watch observed it.
 func (w *Watch) Moment() (*clusterstate.Moment, map[Row]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,14 +157,16 @@ func (w *Watch) Moment() (*clusterstate.Moment, map[Row]int64) {
 	return m, w.recent.hour(minute)
 }
 
-// Shapes are the requests for exclusive CPUs that the pods of the cluster have, and how often.
+// Shapes returns the requests of the cluster's pods for exclusive CPUs, and the number of pods with
+// each.
 func (w *Watch) Shapes() []fleet.Shape {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cluster.Shapes()
 }
 
-// Trouble is since when something cannot be read, and why; zero: everything can.
+// Trouble returns since when something cannot be read, and why. why is empty if everything can be
+// read. If only a pod cannot be kept, since is zero.
 func (w *Watch) Trouble() (since time.Time, why string) {
 	if since, why = w.contact.worst(); why != "" {
 		return since, why

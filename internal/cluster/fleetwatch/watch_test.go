@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a change may take to arrive. A reflector that lost its server waits for up
+// patience bounds waits for changes that must arrive. A reflector that lost its server waits for up
 // to 30 s.
 const patience = 5 * time.Minute
 
@@ -50,7 +50,7 @@ func run(t *testing.T, s *objectstest.Server) *fleetwatch.Watch {
 	return w
 }
 
-// await waits for a moment.
+// await waits for a moment for which is returns true.
 func await(t *testing.T, w *fleetwatch.Watch, is func(*clusterstate.Moment) bool) *clusterstate.Moment {
 	t.Helper()
 	limit := time.After(patience)
@@ -69,7 +69,7 @@ func await(t *testing.T, w *fleetwatch.Watch, is func(*clusterstate.Moment) bool
 	}
 }
 
-// fill puts a cluster of two nodes into a server.
+// fill adds a cluster of two nodes to a server.
 func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	t.Helper()
 	k := clustertest.New(t, 4)
@@ -86,9 +86,9 @@ func fill(t *testing.T, s *objectstest.Server) *clustertest.Kind {
 	return k
 }
 
-// TestFollow: pods and nodes that come, change and go; a Node that is created again with its old
-// PaddockNode and then with its own; a PaddockNode that a newer agent wrote; what a node rejected
-// meanwhile.
+// TestFollow covers pods and nodes that come, change and go; a Node that is created again with its
+// old PaddockNode and then with its own; a PaddockNode that a newer agent wrote; and what a node
+// rejected meanwhile.
 func TestFollow(t *testing.T) {
 	s := objectstest.New(t)
 	k := fill(t, s)
@@ -135,8 +135,8 @@ func TestFollow(t *testing.T) {
 	await(t, w, func(m *clusterstate.Moment) bool { return len(m.Nodes) == 1 && len(m.Rejections) == 0 })
 }
 
-// TestAway: while the API server fails, what was known stays, with the time and the reason. Then
-// the watch goes on, with what was missed.
+// TestAway checks that the last known state remains while the API server fails, with the time and
+// the reason. Then the watch continues and catches up.
 func TestAway(t *testing.T) {
 	s := objectstest.New(t)
 	fill(t, s)
@@ -167,7 +167,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// TestCheck: what may not be read, or is not there, is an error that names it and what to do.
+// TestCheck checks that the error names what may not be read or does not exist, and what to do.
 func TestCheck(t *testing.T) {
 	s := objectstest.New(t)
 	for resource, want := range map[string]struct {
@@ -194,7 +194,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRole: the role in deploy/fleet allows what is asked for, and nothing else.
+// TestRole checks that the role in deploy/fleet allows exactly what is requested.
 func TestRole(t *testing.T) {
 	data, err := os.ReadFile("../../../deploy/fleet/rbac.yaml")
 	if err != nil {

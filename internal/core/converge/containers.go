@@ -10,33 +10,33 @@ import (
 
 //go:generate go tool stringer -type=Phase -linecomment -output=enum_string.go
 
-// Phase is what is known of where a container runs.
+// Phase describes what is known about where a container runs.
 type Phase int
 
 const (
-	// Settled: the container has one setting.
+	// Settled means that the container has one setting.
 	Settled Phase = iota // settled
-	// Creating: the reply to its creation is given, and the container may not run yet. An update
-	// that is sent now may not reach it: the runtime may not know the container, and containerd 2.4
-	// starts it with the setting that it was created with if the update comes shortly before the
-	// start.
+	// Creating means that the reply to the container's creation is given, and the container may not
+	// run yet. An update that is sent now may not reach it: the runtime may not know the container,
+	// and containerd 2.4 starts it with the setting with which it was created if the update comes
+	// shortly before the start.
 	Creating // creating
-	// Updating: a reply or an update that changes it is under way.
+	// Updating means that a reply or an update that changes the container is under way.
 	Updating // updating
-	// Unknown: the container has a part of what it may have. The next look at its cgroup, or the
-	// next update, settles it.
+	// Unknown means that the container has a part of what it may have. The next look at its cgroup,
+	// or the next update, settles it.
 	Unknown // unknown
 )
 
-// Container is a container with everything that is known of where it runs.
+// Container is a container with everything that is known about where it runs.
 type Container struct {
-	// ID is the runtime's; Pod is the pod's UID.
+	// ID is the runtime's ID of the container. Pod is the pod's UID.
 	ID, Pod, Name string
 	Phase         Phase
-	// May is all that the container may have now or soon. An empty set is no limit: the container
-	// runs everywhere. A settled container has exactly this.
+	// May is everything that the container may have now or soon. An empty set is no limit: the
+	// container runs everywhere. A settled container has exactly this setting.
 	May Setting
-	// Owns is true while the container has, or may have, CPUs of its own or of its pod's pool.
+	// Owns is true while the container has, or may have, its own CPUs or those of its pod's pool.
 	Owns bool
 	// Flying is true while an unsolicited update of the container is under way: it may be applied
 	// after a reply that is decided later.
@@ -52,16 +52,16 @@ type Container struct {
 type Delivery int
 
 const (
-	// Unsolicited: each update may fail, whatever happens to the others.
+	// Unsolicited means that each update may fail, independently of the others.
 	Unsolicited Delivery = iota
-	// Merged: the reply to a hook. The runtime merges it into one update a container, fails the
-	// hook if there are two of the same container, and makes them in their order.
+	// Merged is the reply to a hook. The runtime merges it into one update per container, and makes
+	// these in their order. It fails the hook if there are two updates of the same container.
 	Merged
-	// Stepwise: the reply to Synchronize. The runtime makes one update after the other.
+	// Stepwise is the reply to Synchronize. The runtime makes one update after the other.
 	Stepwise
 )
 
-// Occasion is what updates are sent with.
+// Occasion describes the message with which updates are sent.
 type Occasion struct {
 	By Delivery
 	// Creates is the container that the reply creates. Resizes is the ID of the container whose
@@ -69,38 +69,38 @@ type Occasion struct {
 	// them is set, and only with Merged.
 	Creates *Container
 	Resizes string
-	// Strangers returns the quota of a container that its pod's grant does not have, or whose pod
-	// has no grant; nil: the quota stays.
+	// Strangers returns the quota of a container that is not in its pod's grant, or whose pod has
+	// no grant. If nil, the quota stays.
 	Strangers func(pod, container string) node.Quota
 }
 
 // Answer is what can be done for the containers now.
 type Answer struct {
-	// Updates are in the order in which they are to be made.
+	// Updates are in the order in which they must be made.
 	Updates []Update
-	// Differing is how many containers do not have their settings and can be updated, Withheld is
-	// how many of them do not get their settings with these updates, because others have to leave
-	// the CPUs first.
+	// Differing is the number of containers that do not have their settings and can be updated.
+	// Withheld is the number of those that do not get their settings with these updates, because
+	// others have to leave the CPUs first.
 	Differing, Withheld int
-	// Exchanges is true if some of the updates have no safe order; see Update.
+	// Exchanges is true if some of the updates have no safe order. See Update.
 	Exchanges bool
-	// Stranded are the containers that belong on the node shared pool while it is empty.
+	// Stranded are the containers that should run on the node shared pool while it is empty.
 	Stranded []Observed
-	// Blocker is the container with the smallest ID that may still run, after the updates, on CPUs
-	// of the one that the reply creates; nil: there is none.
+	// Blocker is the container with the smallest ID that, after the updates, may still run on CPUs
+	// of the container that the reply creates. It is nil if there is none.
 	Blocker *Container
 }
 
 // Update returns the updates that bring all containers closer to their settings, in an order that
-// is safe after each of them: no container gets CPUs that another one may still own, and no
-// container gets CPUs of its own that another one may still use. A container that waits for CPUs
-// gets another update instead: one that takes it off the CPUs of others, so that two containers
-// that block each other both make room. If updates are made in steps, both are in the answer.
+// is safe after each update: no container gets CPUs that another one may still own, and no
+// container gets its own CPUs while another one may still use them. A container that waits for CPUs
+// gets another update instead, which takes it off the CPUs of others. So two containers that block
+// each other both make room. If updates are made in steps, the answer has both updates.
 //
 // One case has no safe order: containers that run only on each other's CPUs. A reply then exchanges
 // them, and two of them share CPUs between two updates of the reply (Answer.Exchanges).
 //
-// Containers in creation are not updated, and count as all others do. The time is in proportion to
+// Containers in creation are not updated, and count like all others. The running time is linear in
 // the number of containers and of updates.
 func (w *Wanted) Update(containers []Container, on Occasion) Answer {
 	f := w.floor(containers)
@@ -123,13 +123,13 @@ func (w *Wanted) Update(containers []Container, on Occasion) Answer {
 	return a
 }
 
-// Takes reports whether an update gives a container the CPUs that it is to own.
+// Takes reports whether an update gives a container the CPUs that it should own.
 func (w *Wanted) Takes(u Update) bool {
 	return w.Owns(u.Pod, u.Container) && u.After.CPUs.Equal(w.Setting(u.Pod, u.Container).CPUs)
 }
 
-// Everywhere is what a container with a cpuset runs on: one without cpuset.cpus runs everywhere.
-// The set stays empty where the policy does not manage CPUs.
+// Everywhere returns the CPUs on which a container with this cpuset runs: without cpuset.cpus it
+// runs everywhere. The set stays empty if the policy does not manage CPUs.
 func (w *Wanted) Everywhere(cpus cpuset.Set) cpuset.Set {
 	if cpus.IsEmpty() && w.state.Policy().StaticCPU {
 		return w.state.Machine().AllCPUs()
@@ -137,8 +137,8 @@ func (w *Wanted) Everywhere(cpus cpuset.Set) cpuset.Set {
 	return cpus
 }
 
-// compare returns the updates after which every container has its setting, except one that a reply
-// creates or resizes, and those that no update reaches.
+// compare returns the updates after which every container has its setting, except the container
+// that a reply creates or resizes, and those that no update reaches.
 func (f *floor) compare(w *Wanted, containers []Container, on Occasion) Report {
 	except := on.Resizes
 	if on.Creates != nil {
@@ -165,16 +165,16 @@ func (f *floor) compare(w *Wanted, containers []Container, on Occasion) Report {
 	return report
 }
 
-// observed is the container with everything that it may have, so that it counts as shrinking until
-// it has shrunk for certain.
+// observed returns the container with everything that it may have, so that it counts as shrinking
+// until it has certainly shrunk.
 func (f *floor) observed(c *Container) Observed {
 	o := Observed{ID: c.ID, Pod: c.Pod, Container: c.Name, Setting: c.May}
 	o.CPUs = f.everywhere(o.CPUs)
 	return o
 }
 
-// stranger is what a container without an assignment should have. stranded is true if it should run
-// on the node shared pool and that is empty.
+// stranger returns what a container without an assignment should have. stranded is true if it
+// should run on the node shared pool while that is empty.
 func (w *Wanted) stranger(o Observed, quota func(pod, container string) node.Quota) (after Setting, stranded bool) {
 	after = o.Setting
 	if !w.state.SharedCPUs().IsEmpty() {
@@ -194,8 +194,8 @@ func (w *Wanted) stranger(o Observed, quota func(pod, container string) node.Quo
 	return after, stranded
 }
 
-// unset are the updates of containers that run everywhere because they have no cpuset, and should
-// run everywhere: they get the cpuset that is in the state. It also returns the updates of
+// unset returns the updates of containers that run everywhere because they have no cpuset, and
+// should run everywhere: they get the cpuset that is in the state. It also returns the updates of
 // containers that missed an earlier one.
 func (f *floor) unset(w *Wanted, observed []Observed, updates []Update) []Update {
 	updated := make(map[string]bool, len(updates))
@@ -215,13 +215,13 @@ func (f *floor) unset(w *Wanted, observed []Observed, updates []Update) []Update
 	return more
 }
 
-// withResized adds the update of the container that the kubelet changes, in the same write. A
-// runtime makes the updates of the others first, so none of them takes CPUs that this container
-// only leaves afterwards. If others have to leave its CPUs first, it stays where it is, and the
+// withResized adds the update of the container that the kubelet changes in the same write. A
+// runtime updates the other containers first, so none of them takes CPUs that this container only
+// leaves afterwards. If others have to leave its CPUs first, it stays where it is, and the
 // kubelet's quota does not apply.
 func (f *floor) withResized(updates []Update, c *occupant, want Setting) []Update {
 	own := Update{ID: c.ID, Pod: c.Pod, Container: c.Name, Before: f.observed(c.Container).Setting, After: want}
-	own.Before.Quota = node.KeepQuota // The kubelet writes another one with this request.
+	own.Before.Quota = node.KeepQuota // The kubelet writes another quota with this request.
 	all, _, _ := f.safe(append(updates[:len(updates):len(updates)], own), Merged)
 	if i := slices.IndexFunc(all, func(u Update) bool { return u.ID == c.ID }); i >= 0 {
 		return append(updates, all[i])
@@ -233,26 +233,27 @@ func (f *floor) withResized(updates []Update, c *occupant, want Setting) []Updat
 	return updates
 }
 
-// floor is all containers with the CPUs that each should have.
+// floor has all containers with the CPUs that each should have.
 type floor struct {
 	of map[string]*occupant // by ID
-	// all is what a container without a cpuset runs on; empty where CPUs are not managed.
+	// all has the CPUs on which a container without a cpuset runs. It is empty if CPUs are not
+	// managed.
 	all cpuset.Set
-	// places are the CPUs that containers are to own, each of them once: the containers of a pool
-	// own the same.
+	// places has the CPUs that containers should own, each place once: the containers of a pool own
+	// the same CPUs.
 	places []places
 }
 
 // occupant is a container with the CPUs that it should have.
 type occupant struct {
 	*Container
-	want cpuset.Set // empty: not managed, or there are none
-	// takes is true if the container is to own these CPUs; then mine has them too.
+	want cpuset.Set // empty if CPUs are not managed, or there are none
+	// takes is true if the container should own these CPUs. Then mine has them too.
 	takes bool
 	mine  places
 }
 
-// places are the CPUs that a container is to own and, while its pod is being moved, those of the
+// places are the CPUs that a container should own and, while its pod is being moved, those of the
 // other place, on which it may still run alone.
 type places struct{ own, other cpuset.Set }
 
@@ -275,7 +276,7 @@ func (w *Wanted) floor(containers []Container) *floor {
 	return f
 }
 
-// findPlaces fills in places, in the order of the containers' IDs.
+// findPlaces sets places, in the order of the containers' IDs.
 func (f *floor) findPlaces() {
 	seen := map[string]bool{}
 	for _, id := range slices.Sorted(maps.Keys(f.of)) {
@@ -295,12 +296,12 @@ func (f *floor) everywhere(cpus cpuset.Set) cpuset.Set {
 	return cpus
 }
 
-// leaves are the CPUs that a container leaves when it has its setting, if it may run on those now.
+// leaves returns the CPUs that a container that may run on may leaves when it gets its setting.
 func (f *floor) leaves(o *occupant, may cpuset.Set) cpuset.Set {
 	return f.everywhere(may).Difference(f.everywhere(o.want))
 }
 
-// takes reports whether an update gives a container the CPUs that it is to own.
+// takes reports whether an update gives a container the CPUs that it should own.
 func (f *floor) takes(u Update) bool {
 	o := f.of[u.ID]
 	return o.takes && u.After.CPUs.Equal(o.want)

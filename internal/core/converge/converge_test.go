@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// state is a machine of four cores on one NUMA node, CPU 0 reserved. Pod "own" has CPU 1 for its
-// container app and none for log; pod "other" runs on the node shared pool.
+// state returns a node with four cores on one NUMA node, of which CPU 0 is reserved. Pod "own" has
+// CPU 1 for its container app and no CPU for log. Pod "other" runs on the node shared pool.
 func state(t testing.TB, strict bool, ownCPUs int) *node.State {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
@@ -78,8 +78,9 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareWithOfflineCPUs: a container stays on what is online of its CPUs and grows back; one
-// without any runs on the node shared pool, with its quota, and its CPUs go to no one.
+// TestCompareWithOfflineCPUs checks that a container stays on its online CPUs and grows back. A
+// container without any runs on the node shared pool, with its quota, and no other container gets
+// its CPUs.
 func TestCompareWithOfflineCPUs(t *testing.T) {
 	s := state(t, false, 2) // own/app has 1-2
 	all := s.Machine()
@@ -126,7 +127,7 @@ func TestCompareWithOfflineCPUs(t *testing.T) {
 	}
 }
 
-// TestConverged makes the updates and compares again: nothing is left to do.
+// TestConverged makes the updates and compares again, which must find nothing left to do.
 func TestConverged(t *testing.T) {
 	s := state(t, false, 1)
 	containers := []converge.Observed{observed("own", "app", "0-3", 200_000), observed("own", "log", "0-3", node.NoQuota), observed("other", "c", "1", 200_000)}
@@ -163,8 +164,8 @@ func text(r converge.Report) string {
 	return s
 }
 
-// TestCompareManyContainers: of a pod with more containers than are looked through one by one each
-// is found, and one that is not the pod's is not.
+// TestCompareManyContainers checks a pod with too many containers for a linear search: each of them
+// is found, and a container of no pod is not.
 func TestCompareManyContainers(t *testing.T) {
 	s := state(t, false, 1)
 	pod := request.Pod{Identity: request.Identity{UID: "many", Name: "many"}, Ask: request.Ask{QoS: request.Guaranteed}}

@@ -6,16 +6,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// crowd are the CPUs that containers may still run on and should not. It answers for one container
-// in time that does not depend on how many there are: a reply to the creation of a container can
-// have an update of every other one.
+// crowd has the CPUs on which containers may still run and should not. It answers for one container
+// in a time that does not depend on the number of containers: the reply to the creation of one
+// container can have an update of every other one.
 type crowd struct {
-	rest map[string]leaving // by container; those that leave nothing are not in it
-	// all counts every container by CPU, owners those that own CPUs, or may.
+	rest map[string]leaving // by container ID; only containers that leave CPUs
+	// all counts every container by CPU. owners counts those that own CPUs, or may own them.
 	all, owners counts
 }
 
-// leaving are the CPUs that a container leaves, and whether it owns CPUs, or may.
+// leaving has the CPUs that a container leaves, and whether the container owns CPUs, or may own
+// them.
 type leaving struct {
 	cpus cpuset.Set
 	own  bool
@@ -25,8 +26,8 @@ func newCrowd(containers int) *crowd {
 	return &crowd{rest: make(map[string]leaving, containers)}
 }
 
-// set notes the CPUs that a container leaves, in place of those that were noted before. It returns
-// those on which it is in no container's way any more.
+// set records the CPUs that a container leaves, in place of those recorded before. It returns the
+// CPUs on which the container no longer blocks any other one.
 func (w *crowd) set(id string, own bool, rest cpuset.Set) (freed cpuset.Set) {
 	before := w.rest[id]
 	if before.cpus.Equal(rest) {
@@ -48,13 +49,13 @@ func (w *crowd) count(l leaving, by int) {
 	}
 }
 
-// blocks reports whether another container may still run on CPUs that one is to get. Containers
-// that share the node shared pool do not block each other.
+// blocks reports whether a container other than id may still run on CPUs that id should get.
+// Containers that share the node shared pool do not block each other.
 func (w *crowd) blocks(id string, gets cpuset.Set, own bool) bool {
 	return w.blockedOn(id, gets, own) >= 0
 }
 
-// blockedOn is the lowest of the CPUs for which blocks is true, or -1.
+// blockedOn returns the lowest of the CPUs for which blocks is true, or -1.
 func (w *crowd) blockedOn(id string, gets cpuset.Set, own bool) int {
 	if !w.inTheWay(own).some.Intersects(gets) {
 		return -1
@@ -79,8 +80,8 @@ func (w *crowd) occupied(id string, cpu int, own bool) bool {
 	return others > 0
 }
 
-// inTheWay counts the containers that are in the way of one that takes CPUs to own them, or to
-// share them.
+// inTheWay returns the counts of the containers that block a container that takes CPUs, to own them
+// or to share them.
 func (w *crowd) inTheWay(own bool) *counts {
 	if own {
 		return &w.all
@@ -88,7 +89,7 @@ func (w *crowd) inTheWay(own bool) *counts {
 	return &w.owners
 }
 
-// counts are numbers of containers by CPU.
+// counts has the number of containers of each CPU.
 type counts struct {
 	of   []int
 	some cpuset.Builder // the CPUs with a number above 0
@@ -108,21 +109,22 @@ func (n *counts) add(cpus cpuset.Set, by int) {
 	}
 }
 
-// queue are updates that are made one after the other: each when its CPUs are free, in their order
-// otherwise. An update that is blocked on a CPU is looked at again when a container leaves that
-// CPU, so the whole queue takes time in proportion to its updates and not to their square.
+// queue has updates that are made one after the other: each when its CPUs are free, otherwise in
+// their order. An update that is blocked on a CPU is examined again when a container leaves that
+// CPU, so the whole queue takes linear time in the number of its updates, not quadratic time.
 type queue struct {
 	updates []Update
 	takes   []bool
 	states  []queued
-	// after is the next update of the same container, or -1: they keep their order.
+	// after has the index of the next update of the same container, or -1. These updates keep their
+	// order.
 	after []int
-	// waiting are the blocked updates by what they wait for.
+	// waiting has the blocked updates by what they wait for.
 	waiting map[awaited][]int
-	first   int // the first that is not taken
+	first   int // the first update that is not taken
 }
 
-// awaited is a CPU that containers are to leave: all others, or those that own CPUs.
+// awaited is a CPU that containers have to leave: all others, or only those that own CPUs.
 type awaited struct {
 	cpu int
 	all bool
@@ -152,7 +154,7 @@ func (f *floor) queue(updates []Update) *queue {
 	return q
 }
 
-// next is the first update whose CPUs are free, or -1.
+// next returns the index of the first update whose CPUs are free, or -1.
 func (q *queue) next(over *crowd) int {
 	for i := q.first; i < len(q.updates); i++ {
 		if q.states[i] != ready {
@@ -169,9 +171,9 @@ func (q *queue) next(over *crowd) int {
 	return -1
 }
 
-// take takes an update out. freed are the CPUs that its container leaves with it. An update that
-// waits for one of them is looked at again when at most one container is left there, which may be
-// its own.
+// take removes an update from the queue. freed has the CPUs that its container leaves with it. An
+// update that waits for one of them is examined again when at most one container is left there,
+// which may be its own.
 func (q *queue) take(i int, over *crowd, freed cpuset.Set) {
 	q.states[i] = taken
 	if next := q.after[i]; next >= 0 {
@@ -182,7 +184,7 @@ func (q *queue) take(i int, over *crowd, freed cpuset.Set) {
 			continue
 		}
 		for _, at := range waiting {
-			if q.states[at] == blocked { // It may have been taken although it was.
+			if q.states[at] == blocked { // A blocked update may have been taken nevertheless.
 				q.states[at] = ready
 			}
 		}
@@ -193,7 +195,7 @@ func (q *queue) take(i int, over *crowd, freed cpuset.Set) {
 	}
 }
 
-// left are the updates that are not taken, in their order.
+// left returns the updates that are not taken, in their order.
 func (q *queue) left() []Update {
 	var left []Update
 	for i, u := range q.updates {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// leftBy is the dumb twin of crowd: it looks at each container each time.
+// leftBy is the dumb twin of crowd: it examines every container each time.
 type leftBy map[string]leaving
 
 func (l leftBy) blocks(id string, gets cpuset.Set, own bool) bool {
@@ -22,8 +22,8 @@ func (l leftBy) blocks(id string, gets cpuset.Set, own bool) bool {
 	return false
 }
 
-// order is the dumb twin of queue: in each turn the first update, in their order, that no container
-// is in the way of, and that is the first of its container.
+// order is the dumb twin of queue: in each turn it takes the first update, in their order, that no
+// container blocks, and that is the first one of its container.
 func (l leftBy) order(updates []Update, own func(Update) bool, rest func(Update) cpuset.Set) (ids []string) {
 	for left := slices.Clone(updates); len(left) > 0; {
 		passed := map[string]bool{}
@@ -39,7 +39,8 @@ func (l leftBy) order(updates []Update, own func(Update) bool, rest func(Update)
 	return ids
 }
 
-// TestCrowdAndQueue: both answer as their twins, for any containers and updates.
+// TestCrowdAndQueue checks that both give the same answers as their twins, for any containers and
+// updates.
 func TestCrowdAndQueue(t *testing.T) {
 	cpus := rapid.Custom(func(t *rapid.T) cpuset.Set {
 		return cpuset.Of(rapid.SliceOfN(rapid.IntRange(0, 5), 0, 4).Draw(t, "CPUs")...)

@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestDesiredFor: every container has a setting, whether its pod had it at admission or not.
+// TestDesiredFor checks that every container has a setting, whether its pod had it at admission or
+// not.
 func TestDesiredFor(t *testing.T) {
 	isolated := node.QuotaPolicy{Isolated: true, EphemeralMilli: node.DefaultEphemeralMilli}
 	for _, c := range []struct {
@@ -34,7 +35,7 @@ func TestDesiredFor(t *testing.T) {
 	}
 }
 
-// quotaState is state with other quotas.
+// quotaState returns state with another quota policy.
 func quotaState(t *testing.T, q node.QuotaPolicy) *node.State {
 	t.Helper()
 	s := state(t, false, 1)

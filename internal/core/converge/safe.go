@@ -7,7 +7,7 @@ import (
 )
 
 // safe returns the updates that move no container to CPUs that another one may still own or, if the
-// container is to own them, use. The other updates wait until the CPUs are free for certain; a
+// container should own them, use. The other updates wait until the CPUs are certainly free. A
 // container that waits is taken off the CPUs of others. exchanges is true if there is no such
 // order. See Update.
 func (f *floor) safe(updates []Update, by Delivery) (safe []Update, withheld int, exchanges bool) {
@@ -39,9 +39,9 @@ func (f *floor) safe(updates []Update, by Delivery) (safe []Update, withheld int
 	}
 }
 
-// overstays are the CPUs that containers may still run on and should not, once the updates are
-// made. A container makes room for another one only when it has left its CPUs for certain. made is
-// true if each update is certain to be made before the next one.
+// overstays returns the CPUs on which containers may still run and should not, after the updates
+// are made. A container makes room for another one only when it has certainly left its CPUs. made
+// is true if each update is certain to be made before the next one.
 func (f *floor) overstays(updates []Update, made bool) *crowd {
 	after := make(map[string]cpuset.Set, len(updates))
 	for _, u := range updates {
@@ -60,8 +60,8 @@ func (f *floor) overstays(updates []Update, made bool) *crowd {
 	return over
 }
 
-// blocker is the container with the smallest ID that may still run on CPUs that another one is to
-// get; nil: there is none. Containers that share the node shared pool do not block each other.
+// blocker returns the container with the smallest ID that may still run on CPUs that another one
+// should get, or nil. Containers that share the node shared pool do not block each other.
 func (f *floor) blocker(over *crowd, id string, gets cpuset.Set, own bool) *occupant {
 	if !over.blocks(id, gets, own) {
 		return nil
@@ -75,7 +75,7 @@ func (f *floor) blocker(over *crowd, id string, gets cpuset.Set, own bool) *occu
 	return first
 }
 
-// unblocked takes the updates that are not safe out, or replaces them, and adds their containers to
+// unblocked removes or replaces the updates that are not safe, and adds their containers to
 // blocked.
 func (f *floor) unblocked(updates []Update, blocked map[string]bool, made bool) []Update {
 	for more := true; more; {
@@ -99,8 +99,8 @@ func (f *floor) unblocked(updates []Update, blocked map[string]bool, made bool) 
 
 // inTurn orders updates so that, if possible, each is made after the updates that free its CPUs: a
 // container that runs only on CPUs of others moves before another one takes them. If several
-// updates can be next, or none can, the order stays. early are the updates that are left when none
-// can be next for the first time, unless the first of them only leaves CPUs.
+// updates can be next, or none can, the order stays. early has the updates that are left when, for
+// the first time, none can be next, unless the first of them only leaves CPUs.
 func (f *floor) inTurn(updates []Update) (ordered, early []Update) {
 	over, owners := newCrowd(len(f.of)), false
 	for id, c := range f.of {
@@ -128,8 +128,8 @@ func (f *floor) inTurn(updates []Update) (ordered, early []Update) {
 	return ordered, early
 }
 
-// turn orders updates: first containers leave CPUs that they do not own, then owners take their
-// CPUs, and then the other containers get what is free.
+// turn returns the turn of an update: first (0) containers leave CPUs that they do not own, then
+// (1) owners take their CPUs, and then (2) the other containers get what is free.
 func (f *floor) turn(u Update) int {
 	switch {
 	case f.takes(u):
@@ -140,7 +140,7 @@ func (f *floor) turn(u Update) int {
 	return 2
 }
 
-// inTurns puts updates into the order of their turns, and otherwise keeps their order.
+// inTurns sorts updates by turn, and otherwise keeps their order.
 func (f *floor) inTurns(updates []Update) []Update {
 	var turns [3][]Update
 	for _, u := range updates {
@@ -149,11 +149,11 @@ func (f *floor) inTurns(updates []Update) []Update {
 	return slices.Concat(turns[:]...)
 }
 
-// off returns an update, in place of u, that takes a container off the CPUs that others are to own,
-// or may still own. needed is true if there are such CPUs, and if the container keeps others.
+// off returns an update, in place of u, that takes a container off the CPUs that others should own,
+// or may still own. needed is true if there are such CPUs and the container keeps some others.
 func (f *floor) off(u Update) (off Update, needed bool) {
 	left, mine := u.Before.CPUs, f.of[u.ID].mine
-	for _, p := range f.places { // Its own place takes nothing away.
+	for _, p := range f.places { // Its own place excludes nothing.
 		if p.own.Intersects(left) || p.other.Intersects(left) {
 			left = left.Difference(p.own.Difference(mine.own)).Difference(p.other.Difference(mine.own.Union(mine.other)))
 		}
@@ -163,8 +163,8 @@ func (f *floor) off(u Update) (off Update, needed bool) {
 	return off, !left.IsEmpty() && !left.Equal(u.Before.CPUs)
 }
 
-// steps adds, before an update that gives a container the CPUs of others, one that takes it off
-// what others own.
+// steps inserts, before an update that gives a container the CPUs of others, one that takes it off
+// the CPUs that others own.
 func (f *floor) steps(updates []Update) []Update {
 	steps := make([]Update, 0, len(updates))
 	for _, u := range updates {
@@ -178,9 +178,9 @@ func (f *floor) steps(updates []Update) []Update {
 	return steps
 }
 
-// hold takes out the first of some updates that is not blocked yet, or replaces it by one that only
-// takes its container off the CPUs of others. It reports whether there is one. A container whose
-// setting is open may have it already: it is not moved.
+// hold removes the first update in some that is not blocked yet, or replaces it by one that only
+// takes its container off the CPUs of others. It reports whether there is one. A container in phase
+// Unknown may have its setting already: it is not moved.
 func (f *floor) hold(updates, some []Update, blocked map[string]bool) ([]Update, bool) {
 	for _, u := range some {
 		off, needed := f.off(u)

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// TestEveryOrder: for up to six containers and any delivery, the updates are safe after each of
-// them, and no order of the same changes brings another container to its setting.
+// TestEveryOrder checks, for up to six containers and any delivery, that the updates are safe after
+// each of them, and that no order of the same changes brings another container to its setting.
 func TestEveryOrder(t *testing.T) {
 	reached := map[Delivery]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,8 +54,8 @@ func TestEveryOrder(t *testing.T) {
 
 var names = map[Delivery]string{Unsolicited: "unsolicited", Merged: "merged", Stepwise: "stepwise"}
 
-// drawFloor draws containers on six CPUs: some own CPUs of their own or share those of a pool, the
-// others share the rest; where each of them may run is arbitrary.
+// drawFloor draws containers on six CPUs. Some own CPUs alone or share those of a pool, the others
+// share the rest. Where each of them may run is arbitrary.
 func drawFloor(t *rapid.T) *floor {
 	const cpus = 6
 	f := &floor{of: map[string]*occupant{}}
@@ -73,7 +73,7 @@ func drawFloor(t *rapid.T) *floor {
 		group := rapid.IntRange(0, len(groups)-1).Draw(t, "group")
 		o := &occupant{Container: &Container{ID: fmt.Sprint(i)}, want: groups[group].Set()}
 		if o.want.IsEmpty() {
-			continue // Nothing is to be assigned.
+			continue // Nothing has to be assigned.
 		}
 		if o.takes = group < len(groups)-1; o.takes {
 			o.mine.own = o.want
@@ -105,7 +105,7 @@ func (s ids) contains(other ids) bool {
 
 func (s ids) String() string { return strings.Join(slices.Sorted(maps.Keys(s)), " ") }
 
-// reachedBy are the containers whose last update is to their setting.
+// reachedBy returns the containers whose last update brings them to their setting.
 func reachedBy(f *floor, updates []Update) ids {
 	got := ids{}
 	for _, u := range updates {
@@ -115,7 +115,7 @@ func reachedBy(f *floor, updates []Update) ids {
 	return got
 }
 
-// now is where each container may run at some moment.
+// now has the CPUs on which each container may run at some moment.
 type now map[string]cpuset.Set
 
 func begin(f *floor) now {
@@ -126,8 +126,8 @@ func begin(f *floor) now {
 	return n
 }
 
-// after is the moment after an update that was made. One of a container that an unsolicited update
-// may reach later proves nothing.
+// after returns the moment after an update was made. An update of a container that an unsolicited
+// update may reach later proves nothing.
 func (n now) after(f *floor, u Update) now {
 	next := maps.Clone(n)
 	if next[u.ID] = u.After.CPUs; f.of[u.ID].Flying {
@@ -136,8 +136,8 @@ func (n now) after(f *floor, u Update) now {
 	return next
 }
 
-// inTheWay is a container that may be on CPUs that an update brings to another one, and should not
-// be there; "": there is none. A container that takes its own CPUs brings them all: it owns them
+// inTheWay returns a container that may be on CPUs that an update brings to another one, and should
+// not be there, or "". A container that takes its own CPUs brings them all, because it owns them
 // from then on.
 func (n now) inTheWay(f *floor, u Update, brings cpuset.Set) string {
 	for _, id := range slices.Sorted(maps.Keys(f.of)) {
@@ -149,8 +149,8 @@ func (n now) inTheWay(f *floor, u Update, brings cpuset.Set) string {
 	return ""
 }
 
-// brings are the CPUs that an update brings to its container at that moment: none if the container
-// only leaves CPUs.
+// brings returns the CPUs that an update brings to its container at that moment: none if the
+// container only leaves CPUs.
 func (n now) brings(f *floor, u Update) cpuset.Set {
 	if brings := u.After.CPUs.Difference(n[u.ID]); brings.IsEmpty() || !f.takes(u) {
 		return brings
@@ -158,7 +158,8 @@ func (n now) brings(f *floor, u Update) cpuset.Set {
 	return u.After.CPUs
 }
 
-// unsafeOf is why an update is not safe when all before it were made; "": each of them is.
+// unsafeOf returns why an update is not safe when all updates before it were made, or "" if each of
+// them is safe.
 func unsafeOf(f *floor, updates []Update) string {
 	n := begin(f)
 	for i, u := range updates {
@@ -186,9 +187,9 @@ func everySubset(t *rapid.T, f *floor, updates []Update) {
 	}
 }
 
-// everyOrder is the dumb twin: the containers that get their settings in the best of all orders, if
-// an update that is not safe in its turn is left out. An unsolicited one must be safe from the
-// beginning. In steps, each container first leaves what others own.
+// everyOrder is the dumb twin: it returns the containers that get their settings in the best of all
+// orders, if an update that is not safe in its turn is omitted. An unsolicited update must be safe
+// from the beginning. In steps, each container first leaves what others own.
 func everyOrder(f *floor, updates []Update, by Delivery) ids {
 	best := ids{}
 	n := begin(f)
@@ -222,7 +223,7 @@ func everyOrder(f *floor, updates []Update, by Delivery) ids {
 }
 
 // exchanged reports whether a container cannot get its setting in any order, and runs only on CPUs
-// of others: then no order may be safe.
+// of others. If so, there may be no safe order.
 func exchanged(f *floor, updates []Update) bool {
 	best := everyOrder(f, updates, Merged)
 	for _, u := range updates {
@@ -252,7 +253,7 @@ func texts(updates []Update) string {
 	return strings.Join(list, ", ")
 }
 
-// String has a line for each container.
+// String returns a line for each container.
 func (f *floor) String() string {
 	var b strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(f.of)) {

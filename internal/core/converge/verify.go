@@ -9,14 +9,16 @@ import (
 // Difference is a running container that does not have the setting that it should have.
 type Difference struct {
 	Observed
-	// Want is what it should have. An empty set and node.KeepQuota are what it has: not compared.
+	// Want is the setting that the container should have. An empty set and node.KeepQuota are not
+	// compared.
 	Want Setting
-	// Stranded: it should run on the node shared pool, which is empty. Stranger: its pod has no
-	// grant, or its pod's grant does not have it.
+	// Stranded is set if the container should run on the node shared pool while that is empty.
+	// Stranger is set if its pod has no grant, or if it is not in its pod's grant.
 	Stranded, Stranger bool
 }
 
-// Lines describe the difference, one line for CPUs, memory nodes and quota each.
+// Lines returns a description of the difference, with one line each for CPUs, memory nodes and
+// quota.
 func (d Difference) Lines() (lines []string) {
 	if d.Stranded {
 		return []string{fmt.Sprintf("it should run on the node shared pool, which is empty; it runs on %q", d.CPUs)}
@@ -40,7 +42,7 @@ func (d Difference) Lines() (lines []string) {
 	return lines
 }
 
-// QuotaLine is the text of a difference between two quotas, after "it has ".
+// QuotaLine returns the description of a difference between two quotas, to follow "it has ".
 func QuotaLine(has, want node.Quota) string {
 	text := func(q node.Quota) string {
 		return fmt.Sprintf("a CFS quota of %d µs in %d", q, int64(node.QuotaPeriod))
@@ -54,9 +56,9 @@ func QuotaLine(has, want node.Quota) string {
 	return fmt.Sprintf("%s, want %d", text(has), want)
 }
 
-// Verify compares what runs with what should run. Unlike Compare it takes what was observed as it
-// is, and includes containers of pods without a grant and those that their pod got after its
-// admission.
+// Verify compares the observed containers with what they should run on. It takes the observed
+// settings as they are. Unlike Compare, it includes containers of pods without a grant and those
+// that their pod got after its admission.
 func (w *Wanted) Verify(observed []Observed) []Difference {
 	var differences []Difference
 	for _, o := range observed {

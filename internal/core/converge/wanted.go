@@ -2,9 +2,9 @@ package converge
 
 import "github.com/paddock-project/paddock/internal/core/node"
 
-// Wanted answers what containers should run on in one state. It computes each pod once, when it is
-// asked about it first, so answers about all containers cost no more than their number. Not for
-// concurrent use.
+// Wanted answers what containers should run on in one state. It computes each pod once, on the
+// first request about it, so the cost of answers about all containers is linear in their number. It
+// is not safe for concurrent use.
 type Wanted struct {
 	state *node.State
 	pods  map[string]*pod // by UID; nil for one without a grant
@@ -15,26 +15,27 @@ type pod struct {
 	grant   *node.Grant
 	quotas  node.Quotas
 	cgroups *node.Cgroups
-	kubelet []node.Quota // see KubeletQuota; nil until it is asked for
-	// places are the positions of containers by name; nil: there are few.
+	kubelet []node.Quota // see KubeletQuota; nil until needed
+	// places has the indexes of containers by name. It is nil if there are few containers.
 	places map[string]int
 }
 
-// few is how many containers are looked through one by one.
+// few is the number of containers up to which a linear search is used.
 const few = 16
 
-// Want is what containers should run on in a state. Nothing is computed yet.
+// Want returns the Wanted of a state. It computes nothing yet.
 func Want(s *node.State) *Wanted { return &Wanted{state: s, pods: map[string]*pod{}} }
 
-// State is the state that the answers are of.
+// State returns the state that the answers are about.
 func (w *Wanted) State() *node.State { return w.state }
 
-// Setting is what a container should run on, whatever is known of it. One that its pod had when it
-// was admitted runs on what is online of its CPUs. One of which no CPU is online runs elsewhere,
-// with its quota; see node.Cgroups. Any other runs on the node shared pool, memory where the
-// runtime put it: one that was added to its pod later, which is an ephemeral container, with
-// node.Quotas.Ephemeral; one of a pod without a grant with the quota that the kubelet wrote. CPUs
-// are empty where the policy does not manage them, and where the node shared pool is empty.
+// Setting returns what a container should run on, whatever is known about it. A container that its
+// pod had at the admission runs on the online CPUs of its own. If none of them is online, it runs
+// elsewhere, with its quota (see node.Cgroups). Any other container runs on the node shared pool,
+// with its memory where the runtime put it. If it was added to its pod later, it is an ephemeral
+// container and has node.Quotas.Ephemeral. If its pod has no grant, it has the quota that the
+// kubelet wrote. CPUs is empty if the policy does not manage CPUs, or if the node shared pool is
+// empty.
 func (w *Wanted) Setting(podUID, container string) Setting {
 	p := w.pod(podUID)
 	if p == nil {
@@ -46,7 +47,8 @@ func (w *Wanted) Setting(podUID, container string) Setting {
 	return Setting{CPUs: w.state.SharedCPUs(), Quota: p.quotas.Ephemeral}
 }
 
-// Owns reports whether a container has CPUs that are not the node's: its own, or its pod's.
+// Owns reports whether a container has CPUs other than those of the node shared pool: its own, or
+// its pod's.
 func (w *Wanted) Owns(podUID, container string) bool {
 	p := w.pod(podUID)
 	if p == nil {
@@ -56,9 +58,9 @@ func (w *Wanted) Owns(podUID, container string) bool {
 	return i >= 0 && p.grant.Isolation(i) != node.HostIsolation
 }
 
-// PodQuota is the CFS quota that the cgroup of a pod should have; node.KeepQuota for a pod
-// without a grant. A runtime cannot set it through NRI: the agent writes it, and again
-// after the kubelet has written its own, as it does when a container of the pod is resized.
+// PodQuota returns the CFS quota that the cgroup of a pod should have, or node.KeepQuota for a pod
+// without a grant. A runtime cannot set it through NRI. The agent writes it, and writes it again
+// after the kubelet has written its own, which it does when a container of the pod is resized.
 func (w *Wanted) PodQuota(podUID string) node.Quota {
 	if p := w.pod(podUID); p != nil {
 		return p.quotas.Pod
@@ -66,8 +68,8 @@ func (w *Wanted) PodQuota(podUID string) node.Quota {
 	return node.KeepQuota
 }
 
-// KubeletQuota is what the kubelet wrote for a container before Paddock replaced it, as far as its
-// pod's request shows; node.KeepQuota if it was not replaced.
+// KubeletQuota returns the quota that the kubelet wrote for a container before Paddock replaced it,
+// computed from its pod's request. It returns node.KeepQuota if the quota was not replaced.
 func (w *Wanted) KubeletQuota(podUID, container string) node.Quota {
 	p := w.pod(podUID)
 	if p == nil {
@@ -109,7 +111,7 @@ func (w *Wanted) Compare(observed []Observed) Report {
 	return r
 }
 
-// over is what a container should have that has a setting now: what is not managed stays.
+// over returns what a container that has the setting now should have: what is not managed stays.
 func (s Setting) over(now Setting) Setting {
 	if !s.CPUs.IsEmpty() {
 		now.CPUs = s.CPUs
@@ -123,7 +125,8 @@ func (s Setting) over(now Setting) Setting {
 	return now
 }
 
-// pod is that of the grant, computed now if it was not before; nil: there is no grant.
+// pod returns the pod of the grant, and computes it on first use. It returns nil if there is no
+// grant.
 func (w *Wanted) pod(uid string) *pod {
 	p, computed := w.pods[uid]
 	if computed {
@@ -133,7 +136,7 @@ func (w *Wanted) pod(uid string) *pod {
 		p = &pod{grant: g, quotas: w.state.Quotas(g), cgroups: w.state.Cgroups(g)}
 		if len(g.Pod.Containers) > few && !g.Pod.Estimated {
 			p.places = make(map[string]int, len(g.Pod.Containers))
-			for i := len(g.Pod.Containers) - 1; i >= 0; i-- { // The first of a name counts.
+			for i := len(g.Pod.Containers) - 1; i >= 0; i-- { // The first container of a name counts.
 				p.places[g.Pod.Containers[i].Name] = i
 			}
 		}
@@ -142,7 +145,7 @@ func (w *Wanted) pod(uid string) *pod {
 	return p
 }
 
-// place is the position of a container, or -1; see request.Pod.Container.
+// place returns the index of a container, or -1. See request.Pod.Container.
 func (p *pod) place(name string) int {
 	if p.places == nil {
 		_, i := p.grant.Pod.Container(name)
@@ -154,7 +157,7 @@ func (p *pod) place(name string) int {
 	return -1
 }
 
-// setting is what container i should run on.
+// setting returns what container i should run on.
 func (p *pod) setting(i int) Setting {
 	cpus, mems := p.cgroups.Of(i)
 	return Setting{CPUs: cpus, Mems: mems, Quota: p.quotas.Containers[i]}

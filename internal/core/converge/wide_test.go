@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// wide is a state with one pod of n containers, and these containers on other CPUs than they should
-// have. The pod has a limit that is divided among the containers on the node shared pool: half of
-// them are init containers, and half sidecars.
+// wide returns a state with one pod of n containers, and these containers on other CPUs than they
+// should have. The pod has a limit that is divided among the containers on the node shared pool:
+// half of them are init containers, and half sidecars.
 func wide(t testing.TB, n int) (*node.State, []converge.Observed) {
 	t.Helper()
 	s := state(t, false, 1)
@@ -42,8 +42,9 @@ func wide(t testing.TB, n int) (*node.State, []converge.Observed) {
 	return s, seen
 }
 
-// TestCompareWide: what a comparison allocates grows with the containers of a pod and no faster. A
-// list of what runs at the same time for each container would grow with the square.
+// TestCompareWide checks that the allocations of a comparison are linear in the number of
+// containers of a pod. They would be quadratic if it made, for each container, a list of what runs
+// at the same time.
 func TestCompareWide(t *testing.T) {
 	allocated := func(n int) float64 {
 		s, seen := wide(t, n)
@@ -57,7 +58,7 @@ func TestCompareWide(t *testing.T) {
 	}
 }
 
-// TestWantedIsComputedOnce: the answers about a pod after the first one compute nothing.
+// TestWantedIsComputedOnce checks that the answers about a pod after the first one compute nothing.
 func TestWantedIsComputedOnce(t *testing.T) {
 	s, seen := wide(t, 400)
 	w := converge.Want(s)
@@ -70,13 +71,13 @@ func TestWantedIsComputedOnce(t *testing.T) {
 		}
 	}
 	all()
-	// One has CPUs of its own: those that are online of them are a new set each time.
+	// One container has its own CPUs: the online ones of them are a new set each time.
 	if n := testing.AllocsPerRun(1, all); n > 1 {
 		t.Errorf("%d containers allocate %.0f times", len(seen), n)
 	}
 }
 
-// TestWantedOwns: CPUs that are not the node's, and what the kubelet wrote for those containers.
+// TestWantedOwns checks which containers own CPUs, and the quotas that the kubelet wrote for them.
 func TestWantedOwns(t *testing.T) {
 	w := converge.Want(quotaState(t, node.QuotaPolicy{Isolated: true}))
 	for _, c := range []struct {

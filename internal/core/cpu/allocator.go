@@ -5,11 +5,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// pack takes need CPUs of available, in the steps of R-CPU-43. available is a subset of
-// the machine's CPUs and has at least need of them.
+// pack takes need CPUs from available, in the steps of R-CPU-43. available must be a subset of the
+// machine's CPUs and have at least need CPUs.
 //
-// The result is all that it allocates, but on very large machines and with PreferUncore: an
-// admission packs once for the pool of a pod and once for each slice.
+// pack allocates only its result, except on very large machines and with PreferUncore. This matters
+// because an admission calls pack once for the pool of a pod and once for each slice.
 func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.Set {
 	var s scratch
 	a := newAllocator(m, available, need, &s)
@@ -38,8 +38,8 @@ func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.
 		}
 		return a.taken()
 	}
-	// Whole cores, by ascending id in each group: cores that are entirely free have equal counts,
-	// so R-CPU-41 orders them by id.
+	// Take whole cores, by ascending id in each group. R-CPU-41 orders them by id because all cores
+	// that are entirely free have the same number of free CPUs.
 	order, cores := a.coreGroups()
 	for _, group := range order {
 		if a.takeWhole(cores[group], m.Cores(), coreSize(m)); a.need == 0 {
@@ -50,30 +50,32 @@ func pack(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.
 	return a.taken()
 }
 
-// allocator takes CPUs for one request. A unit (NUMA node, socket, uncore cache, core) is an
-// index of the machine's lists, which ascend by id.
+// allocator takes CPUs for one request. A unit (NUMA node, socket, uncore cache or core) is an
+// index into the machine's lists, which ascend by id.
 //
-// No method stores what it reads from a field in a field, so that the compiler can keep the scratch
-// on the stack.
+// No method stores a value that it read from a field in another field. This lets the compiler keep
+// the scratch memory on the stack.
 type allocator struct {
 	m         *machine.Machine
 	at        *machine.Index
 	available cpuset.Set
 	need      int
 
-	free cpuset.Builder // available less what was taken
-	// The free CPUs of each level that units are ordered by, as a count by unit. Cores have no
-	// counts: a request looks at few of them.
+	free cpuset.Builder // available without the CPUs taken so far
+	// The number of free CPUs of each unit, for every level by which units are ordered. Cores have
+	// no counts, because a request looks at only a few of them.
 	nodes, sockets, uncores []int32
 	numaFirst               bool // R-CPU-42
-	// beyond are the CPUs that Behavior.AverageUnits takes with a unit; nil without it.
+	// beyond is the set of CPUs that Behavior.AverageUnits takes together with a unit. It is nil
+	// without that behavior.
 	beyond *cpuset.Builder
-	// outer and inner have room for an order of sockets or NUMA nodes, outer for the one by which
-	// inner is ordered. The next order overwrites them.
+	// outer and inner are buffers for an order of sockets or NUMA nodes. outer is for the order
+	// that determines inner's. The next order overwrites them.
 	outer, inner []int32
 }
 
-// scratch is the memory of an allocator. A machine that has more needs an allocation for each.
+// scratch is the memory of an allocator. On machines that exceed it, each list is allocated
+// separately.
 type scratch struct {
 	words  [16]uint64    // 1,024 CPUs
 	counts [3 * 64]int32 // 64 NUMA nodes and 64 sockets, and the orders of both
@@ -101,7 +103,7 @@ func newAllocator(m *machine.Machine, available cpuset.Set, need int, s *scratch
 	return a
 }
 
-// taken returns the CPUs that were taken.
+// taken returns the CPUs taken so far.
 func (a *allocator) taken() cpuset.Set {
 	set := a.free.Removed(a.available)
 	if a.beyond != nil {
@@ -110,7 +112,7 @@ func (a *allocator) taken() cpuset.Set {
 	return set
 }
 
-// takeFree takes free CPUs of set, lowest first, until the need is met.
+// takeFree takes free CPUs from set, lowest id first, until the need is met.
 func (a *allocator) takeFree(set cpuset.Set) {
 	for id := range set.All() {
 		if a.need == 0 {
@@ -126,9 +128,9 @@ func (a *allocator) takeFree(set cpuset.Set) {
 	}
 }
 
-// takeWhole takes every unit of the list that is entirely free and not larger than the need
-// (R-CPU-44). Where size is not ownSize, a unit must have that size. It is an average, which on
-// uneven machines can differ from every unit.
+// takeWhole takes every unit in list that is entirely free and not larger than the need (R-CPU-44).
+// Unless size is ownSize, it takes only units of exactly that size. size is then an average of the
+// machine; on uneven machines no unit may have it.
 func (a *allocator) takeWhole(list []int32, units []machine.Unit, size int) {
 	if a.beyond != nil {
 		a.takeAverage(list, units, size)
@@ -142,8 +144,8 @@ func (a *allocator) takeWhole(list []int32, units []machine.Unit, size int) {
 	}
 }
 
-// takeAverage is takeWhole with Behavior.AverageUnits: a unit counts as free when size of its CPUs
-// are, and all of them are taken and counted, free or not.
+// takeAverage is takeWhole with Behavior.AverageUnits. A unit counts as free if exactly size of its
+// CPUs are free. All of its CPUs are then taken and counted, whether they are free or not.
 func (a *allocator) takeAverage(list []int32, units []machine.Unit, size int) {
 	var free []int32
 	for _, i := range list {
@@ -165,12 +167,13 @@ func (a *allocator) takeAverage(list []int32, units []machine.Unit, size int) {
 	}
 }
 
-// with ownSize takeWhole accepts units of any size. It is 0 because no unit and no average has
-// that size.
+// ownSize makes takeWhole accept units of any size. It is 0 because no unit and no average has that
+// size.
 const ownSize = 0
 
-// takeThreads takes single CPUs, of the cores with the fewest free ones first (R-CPU-45). It
-// takes all of a core before the next one, so the counts of the cores to come do not change.
+// takeThreads takes single CPUs, starting with the cores that have the fewest free CPUs (R-CPU-45).
+// It takes all free CPUs of a core before it moves to the next one, so the counts of the remaining
+// cores do not change.
 func (a *allocator) takeThreads() {
 	var buffer [256]int32
 	counts := buffer[:0] // free CPUs by core of the group

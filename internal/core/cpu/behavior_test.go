@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// TestKubeletsTakeAsManyCPUs: on every machine a kubelet takes CPUs of the machine, or never ends,
-// or finds that its accounting does not add up. Without Behavior.AverageUnits the CPUs are
-// available, and as many as requested.
+// TestKubeletsTakeAsManyCPUs checks that, on every machine, Take with a Behavior returns CPUs of
+// the machine, ErrEndless or ErrAccounting. Without Behavior.AverageUnits, the CPUs must be
+// available and as many as requested.
 func TestKubeletsTakeAsManyCPUs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMachine(t)
@@ -38,8 +38,8 @@ func TestKubeletsTakeAsManyCPUs(t *testing.T) {
 	})
 }
 
-// TestAverageUnitsAreUnits: where all cores and sockets are of one size, an average one is each of
-// them.
+// TestAverageUnitsAreUnits checks that Behavior.AverageUnits changes nothing on machines whose
+// cores and sockets all have the average size.
 func TestAverageUnitsAreUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMachine(t)
@@ -66,7 +66,7 @@ func even(units []machine.Unit, size int) bool {
 	return true
 }
 
-// TestEndlessRemainder is Q-5: NUMA nodes with half cores free.
+// TestEndlessRemainder reproduces Q-5 with NUMA nodes that have only one CPU of some cores free.
 func TestEndlessRemainder(t *testing.T) {
 	d := machine.Description{}
 	for n := range 4 {
@@ -78,7 +78,7 @@ func TestEndlessRemainder(t *testing.T) {
 		d.Nodes = append(d.Nodes, at)
 	}
 	m := newMachine(t, d)
-	// 5, 5, 4 and 2 CPUs are free.
+	// The NUMA nodes have 5, 5, 4 and 2 free CPUs.
 	available := cpuset.Of(16, 1, 17, 2, 18, 20, 5, 21, 6, 22, 8, 24, 9, 25, 12, 28)
 	o := cpu.Options{FullPCPUsOnly: true, DistributeAcrossNUMA: true, Behavior: cpu.Behavior{SharedSubsets: true, EndlessRemainder: true}}
 	if got, err := cpu.Take(m, o, available, 14); !errors.Is(err, cpu.ErrEndless) {

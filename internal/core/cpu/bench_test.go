@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// bigMachine has 2 sockets, and SMT pairs numbered (0,cores), (1,cores+1)… with an uncore
-// cache for every 8 cores.
+// bigMachine returns a machine with 2 sockets, SMT siblings c and c+cores, and an uncore cache for
+// every 8 cores.
 func bigMachine(b *testing.B, nodes, coresPerNode int) *machine.Machine {
 	b.Helper()
 	total := nodes * coresPerNode
@@ -31,8 +31,8 @@ func bigMachine(b *testing.B, nodes, coresPerNode int) *machine.Machine {
 	return m
 }
 
-// someBusy is the machine less a few pairs of CPUs on each NUMA node, a different number
-// on each.
+// someBusy returns the CPUs of the machine without a few cores of each NUMA node. The number of
+// cores differs between NUMA nodes.
 func someBusy(m *machine.Machine) cpuset.Set {
 	free := m.AllCPUs()
 	for i := range m.CPUNodes() {
@@ -88,7 +88,8 @@ func BenchmarkTakeDistributedOverManyNUMANodes(b *testing.B) {
 	}
 }
 
-// What stays hardest: very uneven NUMA nodes, a remainder of many groups.
+// BenchmarkSplitAtItsWorst measures the hardest known case: very uneven NUMA nodes and a remainder
+// of many groups.
 func BenchmarkSplitAtItsWorst(b *testing.B) {
 	free := make([]int, 64)
 	for i := range free {

@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// distribute takes need CPUs evenly from the smallest number of NUMA nodes that allows an even
-// split (distribute-cpus-across-numa, section 6 of docs/rules/cpu.md), and packed if there is
-// none. available is a subset of the machine's CPUs and has at least need of them.
+// distribute implements distribute-cpus-across-numa (section 6 of docs/rules/cpu.md). It takes need
+// CPUs evenly from the smallest number of NUMA nodes that allows an even split. If there is none,
+// it packs them. available must be a subset of the machine's CPUs and have at least need CPUs.
 func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) cpuset.Set {
 	packed := o
 	packed.PreferUncore = false
@@ -27,7 +27,7 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 	for i, n := range nodes {
 		free[i] = int(a.nodes[n])
 	}
-	// R-CPU-51: no fewer NUMA nodes than the request needs on the empty machine.
+	// R-CPU-51: use at least as many NUMA nodes as the request needs on the empty machine.
 	machineGroups := ceilDiv(ceilDiv(len(m.CPUs()), group), len(m.CPUNodes()))
 	groups := need / group
 	for k := ceilDiv(groups, machineGroups); k <= min(groups, len(nodes)); k++ {
@@ -36,8 +36,7 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 		if shares == nil {
 			continue
 		}
-		// Each part of a share is packed on the CPUs that are left after the parts before it
-		// (R-CPU-58).
+		// Pack each part of a share on the CPUs that the parts before it left (R-CPU-58).
 		var taken cpuset.Builder
 		for _, s := range shares {
 			local := available.Intersection(m.CPUNodes()[nodes[s.node]].CPUs)
@@ -52,8 +51,8 @@ func distribute(m *machine.Machine, o Options, available cpuset.Set, need int) c
 	return pack(m, packed, available, need)
 }
 
-// share is what one NUMA node gives: an even part, the same for all, and some groups of
-// the remainder, taken one by one.
+// share is the contribution of one NUMA node: an even part, equal for all NUMA nodes, and some
+// groups of the remainder, which are taken one by one.
 type share struct {
 	node  int // index in the order of NUMA nodes
 	even  int // CPUs

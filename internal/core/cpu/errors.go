@@ -17,12 +17,12 @@ func (e *NotEnoughError) Error() string {
 		e.Requested, e.Available)
 }
 
-// SMTAlignmentError means that full-pcpus-only does not allow a request: the number is no
-// multiple of the CPUs per core (R-CPU-70), or, with Scarce set, larger than the number of free
-// CPUs of cores without a reserved thread (R-CPU-71).
+// SMTAlignmentError means that full-pcpus-only does not allow a request. Either the number of CPUs
+// is not a multiple of the CPUs per core (R-CPU-70) or, if Scarce is set, it exceeds
+// AvailablePhysical (R-CPU-71).
 type SMTAlignmentError struct {
 	Requested, PerCore int
-	// AvailablePhysical is the number of free CPUs outside the cores that have a reserved CPU.
+	// AvailablePhysical is the number of free CPUs on cores without a reserved CPU.
 	AvailablePhysical int
 	Scarce            bool
 }
@@ -57,10 +57,10 @@ func (e *ReservationError) Error() string {
 // Unwrap returns the error of Take.
 func (e *ReservationError) Unwrap() error { return e.Err }
 
-// ErrEndless means that the kubelet never ends the search for these CPUs. Only a Behavior has
-// it.
+// ErrEndless means that the kubelet's search for these CPUs never ends. It occurs only with a
+// Behavior.
 var ErrEndless = errors.New("the search for CPUs never ends")
 
 // ErrAccounting means that the kubelet finds too few CPUs on the NUMA nodes that it chose.
-// Only a Behavior has it.
+// It occurs only with a Behavior.
 var ErrAccounting = errors.New("accounting error, not enough CPUs assigned")

@@ -6,11 +6,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Extend returns n CPUs: all of have, and the others of from (R-RSZ-12). Where the options pack
-// CPUs, the free threads of cores that have is on come first, with prefer-align-cpus-by-uncorecache
-// then its uncore caches; Take picks the rest. have may have CPUs that the machine does not have
-// now. n is at least the size of have. The error is a *NotEnoughError about what is wanted in
-// addition.
+// Extend returns n CPUs: all CPUs of have, and the others from the set from (R-RSZ-12). If the
+// options pack CPUs, it first takes the free threads of cores on which have has CPUs. With
+// prefer-align-cpus-by-uncorecache, it then takes from the uncore caches of have. Take picks the
+// rest. have may contain CPUs that the machine does not have at the moment. n must be at least the
+// size of have. The error is a *NotEnoughError about the additional CPUs.
 func Extend(m *machine.Machine, o Options, have, from cpuset.Set, n int) (cpuset.Set, error) {
 	need := n - have.Len()
 	from = from.Difference(have).Intersection(m.AllCPUs())
@@ -23,7 +23,7 @@ func Extend(m *machine.Machine, o Options, have, from cpuset.Set, n int) (cpuset
 		near = []cpuset.Set{around(m.Cores(), have), around(m.Uncores(), have)}
 	case Packed:
 		near = []cpuset.Set{around(m.Cores(), have)}
-	case Spread, Distributed: // They do not fill cores.
+	case Spread, Distributed: // These methods do not fill cores.
 	}
 	for _, tier := range append(near, m.AllCPUs()) {
 		local := from.Intersection(tier)
@@ -36,7 +36,7 @@ func Extend(m *machine.Machine, o Options, have, from cpuset.Set, n int) (cpuset
 	return have, nil
 }
 
-// around are the CPUs of all units that have a CPU of set.
+// around returns the CPUs of all units that have a CPU in set.
 func around(units []machine.Unit, set cpuset.Set) cpuset.Set {
 	var b cpuset.Builder
 	for i := range units {
@@ -47,14 +47,14 @@ func around(units []machine.Unit, set cpuset.Set) cpuset.Set {
 	return b.Set()
 }
 
-// Keep returns the n CPUs of have that stay when a container or a pool shrinks: base, and more of
-// have as Extend picks them (R-RSZ-15). CPUs that the machine does not have now are the last. base
-// is a subset of have and has n CPUs at most.
+// Keep returns the n CPUs of have that remain when a container or a pool shrinks: all of base, and
+// more CPUs of have in the order in which Extend picks them (R-RSZ-15). CPUs that the machine does
+// not have at the moment come last. base must be a subset of have with at most n CPUs.
 func Keep(m *machine.Machine, o Options, have, base cpuset.Set, n int) cpuset.Set {
 	online := have.Intersection(m.AllCPUs())
 	kept, err := Extend(m, o, base, online, min(n, online.Union(base).Len()))
 	if err != nil {
-		kept = base // It never asks for more than there is.
+		kept = base // Extend is never asked for more CPUs than there are.
 	}
 	var b cpuset.Builder
 	b.AddSet(kept)
@@ -68,7 +68,7 @@ func Keep(m *machine.Machine, o Options, have, base cpuset.Set, n int) cpuset.Se
 	return b.Set()
 }
 
-// WholeCores are the CPUs of set on cores that are entirely in set or in own.
+// WholeCores returns the CPUs of set on cores all of whose CPUs are in set or in own.
 func WholeCores(m *machine.Machine, set, own cpuset.Set) cpuset.Set {
 	all := set.Union(own)
 	var b cpuset.Builder
@@ -80,8 +80,8 @@ func WholeCores(m *machine.Machine, set, own cpuset.Set) cpuset.Set {
 	return b.Set()
 }
 
-// Local are the CPUs that count as aligned with NUMA nodes: those of the NUMA nodes or, with
-// align-by-socket, of all sockets of these NUMA nodes (R-CPU-82).
+// Local returns the CPUs that count as aligned with the NUMA nodes: the CPUs of these NUMA nodes
+// or, with align-by-socket, of all sockets that these NUMA nodes are on (R-CPU-82).
 func Local(m *machine.Machine, o Options, nodes mask.Mask) cpuset.Set {
 	local := m.CPUsOf(nodes)
 	if !o.AlignBySocket {

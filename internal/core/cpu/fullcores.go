@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// CheckFullCores applies full-pcpus-only to a request for n CPUs before any are picked: n must be
-// whole cores, and no more than availablePhysical, the free CPUs outside the cores of reserved
-// CPUs (R-CPU-70, R-CPU-71). The error is a *SMTAlignmentError. Without the option everything is
-// allowed.
+// CheckFullCores applies full-pcpus-only to a request for n CPUs before any CPU is picked. n must
+// be a multiple of the CPUs per core and must not exceed availablePhysical, the number of free CPUs
+// on cores without a reserved CPU (R-CPU-70, R-CPU-71). The error is an *SMTAlignmentError. Without
+// the option, every request is allowed.
 func CheckFullCores(m *machine.Machine, o Options, availablePhysical, n int) error {
 	if !o.FullPCPUsOnly {
 		return nil
@@ -40,14 +40,15 @@ func PhysicalOf(m *machine.Machine, set cpuset.Set) cpuset.Set {
 	return b.Set()
 }
 
-// SplitsCores reports whether a set has a part of a core where Take would not split one for a
-// request that CheckFullCores allows: if all cores have as many CPUs as the average. On other
-// machines Take may.
+// SplitsCores reports whether set contains only a part of some core although Take does not split
+// cores for a request that CheckFullCores allows. This is the case only if every core has the
+// average number of CPUs. On other machines Take may split cores, and SplitsCores returns
+// false.
 func SplitsCores(m *machine.Machine, set cpuset.Set) bool {
 	other := func(core machine.Unit) bool { return core.Size != coreSize(m) }
 	return !slices.ContainsFunc(m.Cores(), other) && !PhysicalOf(m, set).Equal(set)
 }
 
-// coreSize is the average number of CPUs per core, at least 1: a machine may report
-// fewer CPUs than it lists cores.
+// coreSize returns the average number of CPUs per core, but at least 1, because a machine may
+// report fewer CPUs than it lists cores.
 func coreSize(m *machine.Machine) int { return max(1, m.CPUsPerCore()) }

@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Hints describes the NUMA masks on which request CPUs fit (R-HINT-24): all reusable CPUs must be
-// in the mask, and they and the available ones in the mask must be at least as many as requested.
-// A CPU in both sets counts twice, as in the rule. A request of 0 or less gives kind Any: the
-// policy has no preference (R-HINT-20).
+// Hints describes the NUMA masks on which request CPUs fit (R-HINT-24). A mask must contain all
+// reusable CPUs, and its reusable and available CPUs together must be at least as many as
+// requested. A CPU in both sets counts twice, as in the rule. A request of 0 or less gives kind
+// Any, because the policy has no preference (R-HINT-20).
 func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, request int) hint.Set {
 	if request <= 0 {
 		return hint.Set{Resource: resource}
@@ -34,8 +34,9 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	if free+reused < request {
 		return hint.Set{Resource: resource, Kind: hint.None, Why: scarce(request, free, reused)}
 	}
-	// How many NUMA nodes the request needs on the empty machine, reserved CPUs included
-	// (R-HINT-26), or all of them if these are too small.
+	// The preferred size is the number of NUMA nodes that the request needs on the empty machine,
+	// reserved CPUs included (R-HINT-26). If all NUMA nodes together are too small, it is the
+	// number of all NUMA nodes.
 	var buffer [mask.MaxNode + 1]int
 	sizes := buffer[:0]
 	for _, n := range nodes {
@@ -57,7 +58,7 @@ func Hints(m *machine.Machine, o Options, available, reusable cpuset.Set, reques
 	}
 }
 
-// resource has a name of its own because parameters here are called request.
+// resource exists because parameters in this file are called request and hide the package.
 const resource = request.CPU
 
 func scarce(request, free, reused int) string {
@@ -68,9 +69,9 @@ func scarce(request, free, reused int) string {
 	return text
 }
 
-// socketRule is align-by-socket: masks on exactly as many sockets as the preferred size needs are
-// preferred too (R-HINT-25). It is nil without the option, and on machines with more sockets
-// than NUMA nodes.
+// socketRule returns the rule of align-by-socket: masks on exactly as many sockets as the preferred
+// size needs are also preferred (R-HINT-25). It returns nil without the option, and on machines
+// with more sockets than NUMA nodes.
 func socketRule(m *machine.Machine, o Options, preferred int) *hint.SocketRule {
 	if !o.AlignBySocket || m.NumSockets() == 0 {
 		return nil

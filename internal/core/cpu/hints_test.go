@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// literalHints is R-HINT-24 and R-HINT-25 word by word: each mask that gets a hint, and
-// whether it is preferred.
+// literalHints implements R-HINT-24 and R-HINT-25 word for word. It maps each mask that gets a hint
+// to whether the hint is preferred.
 func literalHints(m *machine.Machine, o cpu.Options, available, reusable []int, request int) map[mask.Mask]bool {
 	var all mask.Mask
 	for _, c := range m.CPUs() {
@@ -66,7 +66,7 @@ func literalBySocket(m *machine.Machine, a mask.Mask, least int) bool {
 	return p > 0 && len(sockets) == (least+p-1)/p
 }
 
-// prefers reads the set as package hint documents it.
+// prefers reports whether the set prefers the mask, as package hint documents it.
 func prefers(f hint.Set, a mask.Mask) bool {
 	if a.Len() == f.Preferred {
 		return true

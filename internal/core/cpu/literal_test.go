@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// literal is the rules of sections 5 to 7 read word by word, with no thought for speed:
-// the twin that the package is compared with.
+// literal implements the rules of sections 5 to 7 word for word and without regard to speed. The
+// tests compare the package with it.
 type literal struct {
 	m    *machine.Machine
 	o    cpu.Options
@@ -35,7 +35,7 @@ func newLiteral(m *machine.Machine, o cpu.Options, available []int, n int) *lite
 	return l
 }
 
-// cpus are the free CPUs of a unit, ascending.
+// cpus returns the free CPUs of a unit in ascending order.
 func (l *literal) cpus(of kind, unit int) []int {
 	var ids []int
 	for _, c := range l.m.CPUs() {
@@ -56,8 +56,8 @@ func (l *literal) total(of kind, unit int) int {
 	return n
 }
 
-// sorted are the units of a kind with free CPUs inside one outer unit, or anywhere for a
-// nil outer kind, by R-CPU-41.
+// sorted returns the units of a kind that have free CPUs, in the order of R-CPU-41. If outer is not
+// nil, it looks only at CPUs in that outer unit.
 func (l *literal) sorted(of, outer kind, in int) []int {
 	var units []int
 	for _, c := range l.m.CPUs() {
@@ -116,7 +116,7 @@ func (l *literal) take(ids ...int) {
 	}
 }
 
-// full is R-CPU-44. size 0: the unit's own total.
+// full implements R-CPU-44. A size of 0 means the unit's own size.
 func (l *literal) full(list []int, of kind, size int) {
 	var whole []int
 	for _, u := range list {
@@ -131,7 +131,8 @@ func (l *literal) full(list []int, of kind, size int) {
 	}
 }
 
-// pack is R-CPU-43; step by step, as each step is nothing once d is 0.
+// pack implements R-CPU-43. It simply runs step after step, because every step does nothing once d
+// is 0.
 func (l *literal) pack(preferUncore bool) []int {
 	perSocket := func() { l.full(l.sockets(), socket, l.m.CPUsPerSocket()) }
 	perNode := func() { l.full(l.nodes(), node, 0) }
@@ -168,7 +169,7 @@ func (l *literal) singles(ids []int) {
 	}
 }
 
-// uncoreStep is R-CPU-61.
+// uncoreStep implements R-CPU-61.
 func (l *literal) uncoreStep() {
 	for _, u := range l.uncores() {
 		if l.d == 0 {
@@ -183,7 +184,7 @@ func (l *literal) uncoreStep() {
 	}
 }
 
-// partial is R-CPU-62.
+// partial implements R-CPU-62.
 func (l *literal) partial(u int) {
 	perCore := l.m.CPUsPerCore()
 	q := (l.d + perCore - 1) / perCore
@@ -211,7 +212,7 @@ func (l *literal) partial(u int) {
 	}
 }
 
-// literalTake is Take for n from 1 to len(available).
+// literalTake is the counterpart of Take for n from 1 to len(available).
 func literalTake(m *machine.Machine, o cpu.Options, available []int, n int) cpuset.Set {
 	if o.DistributeAcrossNUMA {
 		g := 1
@@ -226,7 +227,7 @@ func literalTake(m *machine.Machine, o cpu.Options, available []int, n int) cpus
 	return cpuset.Of(newLiteral(m, o, available, n).pack(o.PreferUncore)...)
 }
 
-// literalDistribute is R-CPU-50…58; nil: packed.
+// literalDistribute implements R-CPU-50…58. It returns nil if the CPUs must be packed.
 func literalDistribute(m *machine.Machine, o cpu.Options, available []int, n, g int) []int {
 	if n%g != 0 {
 		return nil
@@ -264,7 +265,7 @@ func literalDistribute(m *machine.Machine, o cpu.Options, available []int, n, g 
 	return nil
 }
 
-// literalSearch is R-CPU-52…57 by enumeration: X and Z as positions in free.
+// literalSearch implements R-CPU-52…57 by enumeration. It returns X and Z as positions in free.
 func literalSearch(free []int, n, k, g int) (bestX, bestZ []int) {
 	best := math.Inf(1)
 	e := n / k / g * g
@@ -329,7 +330,7 @@ func literalRemainder(after, x []int, r, g int) (best float64, bestZ []int, ok b
 	return best, bestZ, bestZ != nil
 }
 
-// deviation is R-CPU-56.
+// deviation implements R-CPU-56.
 func deviation(xs []int) float64 {
 	thousandths := func(x float64) float64 { return math.Round(x*1000) / 1000 }
 	sum := 0.0
@@ -344,7 +345,7 @@ func deviation(xs []int) float64 {
 	return thousandths(math.Sqrt(sum / float64(len(xs))))
 }
 
-// subsets visits the k-subsets of 0..n-1 in lexicographic order until visit says no.
+// subsets visits the k-subsets of 0..n-1 in lexicographic order until visit returns false.
 func subsets(n, k int, visit func([]int) bool) {
 	var walk func(from int, chosen []int) bool
 	walk = func(from int, chosen []int) bool {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The properties here are cheap and their rare cases matter: 1000 checks each, unless
-// -rapid.checks says otherwise.
+// TestMain sets 1,000 checks for each property unless -rapid.checks is given. The properties are
+// cheap, and their rare cases matter.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "1000"); err != nil {
 		panic(err)

@@ -1,7 +1,7 @@
 package cpu
 
-// Options are the static CPU policy's options, resolved (docs/rules/cpu.md, Options).
-// Package kubelet/config has rejected the pairs that exclude each other (R-CPU-11, R-CPU-12).
+// Options are the resolved options of the static CPU policy (docs/rules/cpu.md, Options). Package
+// kubelet/config has rejected pairs that exclude each other (R-CPU-11, R-CPU-12).
 type Options struct {
 	FullPCPUsOnly         bool
 	DistributeAcrossNUMA  bool
@@ -9,23 +9,26 @@ type Options struct {
 	AlignBySocket         bool
 	StrictReservation     bool
 	PreferUncore          bool
-	// Behavior is where a kubelet takes other CPUs. It is no option: users do not set it.
+	// Behavior reproduces kubelets that take other CPUs than Paddock. It is not an option, because
+	// users do not set it.
 	Behavior Behavior
 }
 
-// Behavior is where a kubelet takes other CPUs than Paddock. The zero value is Paddock.
+// Behavior lists the cases in which a kubelet takes other CPUs than Paddock. The zero value is
+// Paddock's behavior.
 type Behavior struct {
-	// AverageUnits: a core or socket counts as free when as many of its CPUs are free as an average
-	// one has. All its CPUs are then taken, also those that are reserved or assigned.
-	// Kubernetes 1.36 and 1.37.
+	// AverageUnits makes a core or socket count as free if as many of its CPUs are free as an
+	// average one has. All of its CPUs are then taken, including those that are reserved or
+	// assigned. Kubernetes 1.36 and 1.37 do this.
 	AverageUnits bool
-	// SharedSubsets: distribute-cpus-across-numa visits subsets of NUMA nodes that share memory, so
-	// that a later one overwrites the last NUMA node of the one that was chosen. Kubernetes
-	// 1.36 and 1.37.
+	// SharedSubsets makes distribute-cpus-across-numa visit subsets of NUMA nodes in lists that
+	// share memory. A later subset therefore overwrites the last NUMA node of the chosen one
+	// . Kubernetes 1.36 and 1.37 do this.
 	SharedSubsets bool
-	// EndlessRemainder: distribute-cpus-across-numa compares the sum of the free CPUs with the
-	// remainder, and then takes whole cores. Where NUMA nodes have only half cores left, it looks
-	// for them without end. It acts on the search of SharedSubsets. Kubernetes 1.33 to 1.37.
+	// EndlessRemainder makes distribute-cpus-across-numa compare the sum of the free CPUs with the
+	// remainder and then take whole cores. If the NUMA nodes have only parts of cores left, the
+	// search for whole cores never ends. It takes effect only together with SharedSubsets.
+	// Kubernetes 1.33 to 1.37 do this.
 	EndlessRemainder bool
 }
 
@@ -33,17 +36,17 @@ type Behavior struct {
 type Method int
 
 const (
-	// Packed: whole units, then single threads (R-CPU-41 to R-CPU-45).
+	// Packed takes whole units, then single threads (R-CPU-41 to R-CPU-45).
 	Packed Method = iota
-	// PackedInUncores: packed, and within uncore caches where possible (R-CPU-60 to R-CPU-64).
+	// PackedInUncores packs and stays within uncore caches if possible (R-CPU-60 to R-CPU-64).
 	PackedInUncores
-	// Spread: whole units, then one thread of each core (R-CPU-46).
+	// Spread takes whole units, then one thread of each core (R-CPU-46).
 	Spread
-	// Distributed: evenly over NUMA nodes (R-CPU-50 to R-CPU-58).
+	// Distributed takes CPUs evenly from several NUMA nodes (R-CPU-50 to R-CPU-58).
 	Distributed
 )
 
-// Method is the method that the options select.
+// Method returns the method that the options select.
 func (o Options) Method() Method {
 	switch {
 	case o.DistributeAcrossNUMA:

@@ -23,14 +23,14 @@ func (a *allocator) socketOrder() []int32 {
 	return a.within(fullestFirst(a.nodes, a.outer), a.at.NodeSockets, a.sockets, a.inner)
 }
 
-// uncoreOrder lists the uncore caches with free CPUs in the order of R-CPU-60. The list is the
-// caller's.
+// uncoreOrder lists the uncore caches with free CPUs in the order of R-CPU-60. The caller owns the
+// list.
 func (a *allocator) uncoreOrder() []int32 {
 	return a.within(a.nodeOrder(), a.at.NodeUncores, a.uncores, make([]int32, len(a.uncores)))
 }
 
 // coreGroups lists the units of the second level in their order, and the cores of each unit. The
-// cores of a unit ascend by id; the caller sorts them by their free CPUs.
+// cores of a unit ascend by id, not by their number of free CPUs.
 func (a *allocator) coreGroups() (order []int32, cores [][]int32) {
 	if a.numaFirst {
 		return a.socketOrder(), a.at.SocketCores
@@ -38,8 +38,9 @@ func (a *allocator) coreGroups() (order []int32, cores [][]int32) {
 	return a.nodeOrder(), a.at.NodeCores
 }
 
-// fullestFirst lists the units with free CPUs, those with the fewest first, then by id
-// (R-CPU-41). The list is the first part of into, which has room for all units.
+// fullestFirst lists the units with free CPUs. Those with the fewest free CPUs come first, and ties
+// are ordered by id (R-CPU-41). The list uses the memory of into, which must have room for all
+// units.
 func fullestFirst(free, into []int32) []int32 {
 	list := into[:0]
 	for i, n := range free {
@@ -57,9 +58,10 @@ func sortByFree(list, free []int32) {
 	})
 }
 
-// within lists, for each outer unit, the inner units that have a free CPU in it, those with the
-// fewest free CPUs of their own first. A unit in several outer ones is listed once, with the
-// first one. The list is the first part of into, which has room for all inner units.
+// within lists, for each outer unit, the inner units that have a free CPU in it. The inner units
+// with the fewest free CPUs of their own come first. A unit that lies in several outer units is
+// listed once, with the first of them. The list uses the memory of into, which must have room for
+// all inner units.
 func (a *allocator) within(outer []int32, parts [][]machine.Part, free, into []int32) []int32 {
 	list := into[:0]
 	for _, o := range outer {

@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// drawMachine draws machines of all shapes: SMT of 1, 2, 4 and mixed, more sockets than
-// NUMA nodes and the other way round, NUMA nodes that lie on two sockets, uneven ones,
-// ones without CPUs, uncore caches that are missing, shared between NUMA nodes or several
-// to a node, ids with gaps, threads numbered side by side, far apart or at random.
+// drawMachine draws machines of all shapes: SMT of 1, 2, 4 and mixed; more sockets than NUMA nodes
+// and fewer; NUMA nodes that span two sockets, are uneven or have no CPUs; uncore caches that are
+// missing, shared between NUMA nodes or several to a NUMA node; ids with gaps; and threads numbered
+// side by side, far apart or at random.
 func drawMachine(t *rapid.T) *machine.Machine {
 	return newMachine(t, drawDescription(t))
 }
@@ -107,7 +107,7 @@ func number(t *rapid.T, d machine.Description, all []*int) {
 	}
 }
 
-// drawAvailable draws what is free: often all, often most, sometimes anything.
+// drawAvailable draws the available CPUs: often all, often most, sometimes any.
 func drawAvailable(t *rapid.T, m *machine.Machine) []int {
 	busy := rapid.SampledFrom([]int{0, 1, 3, 5, 8}).Draw(t, "busy tenths")
 	wholeCores := rapid.Bool().Draw(t, "whole cores")
@@ -162,9 +162,9 @@ func TestTakeIsWhatTheRulesSay(t *testing.T) {
 	}
 }
 
-// Averages come from what a machine reports. However wrong that is, and whatever the
-// options, Take gives n of the available CPUs, and Allocate as many as Take, those of the
-// mask first.
+// TestTakeHoldsOnMachinesThatMisreport checks machines that report wrong CPU or socket counts,
+// which distorts the averages. Whatever the counts and options are, Take returns n of the available
+// CPUs. Allocate returns as many as Take and starts with the CPUs of the mask.
 func TestTakeHoldsOnMachinesThatMisreport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDescription(t)
@@ -199,7 +199,8 @@ func TestTakeHoldsOnMachinesThatMisreport(t *testing.T) {
 	})
 }
 
-// The search for X and Z alone reaches cases that machines of a few CPUs do not have.
+// TestSplitIsTheFirstBestOfTheEnumeration tests only the search for X and Z. This reaches cases
+// that machines with a few CPUs do not have.
 func TestSplitIsTheFirstBestOfTheEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int{3, 6, 12, 40, 20000}).Draw(t, "most free")
@@ -232,7 +233,8 @@ func TestSplitIsTheFirstBestOfTheEnumeration(t *testing.T) {
 	})
 }
 
-// literalExtra hands out the remainder over Z and counts the groups of each of X.
+// literalExtra distributes the remainder over Z and returns the number of groups that each NUMA
+// node of X gives.
 func literalExtra(free, x, z []int, n, k, g int) []int {
 	e := n / k / g * g
 	var extra []int

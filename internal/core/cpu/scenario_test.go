@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// TestScenarios runs the files of testdata, which README.txt explains. Run with -rewrite
-// to set their expectations anew, then read the diff.
+// TestScenarios runs the files in testdata, which README.txt explains. Run it with -rewrite to
+// update their expectations, then read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		var s scenario
@@ -59,7 +59,7 @@ func (s *scenario) run() string {
 	return ""
 }
 
-// machine reads lines such as "NUMA 0 socket 0 uncore 1: 0,4 1,5": the cores with their
+// machine parses lines such as "NUMA 0 socket 0 uncore 1: 0,4 1,5", which list cores with their
 // threads. A NUMA node may have several lines.
 func (s *scenario) machine() string {
 	var d machine.Description
@@ -138,7 +138,7 @@ func (s *scenario) number(key string) int {
 	return s.atoi(text)
 }
 
-// set reads a set of CPUs; "-" is the empty one.
+// set parses a set of CPUs. "-" is the empty set.
 func (s *scenario) set(key string, otherwise cpuset.Set) cpuset.Set {
 	var text string
 	if !s.d.MaybeScanArgs(s.t, key, &text) {
@@ -162,7 +162,7 @@ func (s *scenario) nodes() (mask.Mask, bool) {
 	return nodes, true
 }
 
-// cpus prints a result with what of it lies where.
+// cpus formats a result and where its CPUs are.
 func (s *scenario) cpus(got cpuset.Set, err error) string {
 	if err != nil {
 		return "error: " + err.Error()

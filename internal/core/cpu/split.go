@@ -6,35 +6,37 @@ import (
 	"sort"
 )
 
-// split is a question of section 6 of docs/rules/cpu.md, for a number k of NUMA nodes: which k of
-// them (X) give an even part each, and which of these (Z) give the remainder, so that the CPUs
-// that stay free are balanced best over all NUMA nodes.
+// split is a question of section 6 of docs/rules/cpu.md for k NUMA nodes: which k of them (X) give
+// an even part each, and which NUMA nodes of X (Z) give the remainder, so that the remaining free
+// CPUs are balanced best over all NUMA nodes?
 //
-// The rules define it as a search: all X in lexicographic order, for each all Z, largest first,
-// keeping strict improvements of the standard deviation, rounded to 3 decimals. That is 2^64
-// subsets at worst. This finds the same answer in polynomial time:
+// The rules define the answer by a search. It goes through all X in lexicographic order and, for
+// each X, through all Z, largest first. It keeps strict improvements of the standard deviation,
+// rounded to 3 decimals. In the worst case that is 2^64 subsets. split finds the same answer in
+// polynomial time:
 //
-//   - The sum of the free CPUs is the same for all, so the deviation grows with the sum of squares,
-//     and falls with the gain against taking nothing: a NUMA node with f free CPUs that gives x has
-//     the gain f² − (f−x)² = x(2f−x). Gains add up.
-//   - The remainder is taken in cycles over Z and ends at a level: every NUMA node of Z has given
-//     level groups, or all that it had if that is less, and of those that had more, the first ones in
-//     the order have given one more. So for a level, the choices at a NUMA node depend on
-//     the ones before it only by the number of NUMA nodes and groups that are still to be found, and
-//     by whether the first ones have ended. That is a table.
-//   - Rounding makes different deviations equal, and the first of the equal ones wins. The
-//     rounded deviation never falls when the sum of squares grows. So to be equal to the best
-//     means to have at least a certain gain, and the first subset with it is read off the
-//     table index by index.
+//   - The sum of the free CPUs is the same for all choices. So the deviation grows with the sum of
+//     squares and falls as the gain over taking nothing grows. A NUMA node with f free CPUs that
+//     gives x CPUs has the gain f² − (f−x)² = x(2f−x). Gains are additive.
+//   - The remainder is taken in cycles over Z and ends at a level. Every NUMA node of Z has then
+//     given level groups, or all its groups if it has fewer. Of those with more groups, the first
+//     ones in the order have given one extra group. So for a given level, the choices at a NUMA
+//     node depend on the earlier ones only through three values: the number of NUMA nodes still to
+//     pick, the number of groups still to give, and whether the extra groups have ended. That is a
+//     table.
+//   - Rounding makes different deviations equal, and the first of equal ones wins. The rounded
+//     deviation never falls as the sum of squares grows. So a subset is equal to the best one if
+//     its gain is at least a certain value, and the table yields the first such subset index by
+//     index.
 //
 // A Z whose NUMA nodes cannot give the remainder in whole groups does not count. If X can
-// give its part in whole groups at all, Z = X does count.
+// give its part in whole groups at all, Z = X is such a choice.
 type split struct {
 	free  []int // free CPUs by index in the order of NUMA nodes
-	group int   // CPUs taken together
+	group int   // number of CPUs taken together
 	k     int
 	even  int // CPUs that each NUMA node of X gives before the remainder (R-CPU-52)
-	rest  int // groups in the remainder, always fewer than k
+	rest  int // number of groups in the remainder, always less than k
 }
 
 // best returns the shares of X in the order of NUMA nodes, or nil if no k NUMA nodes have enough.
@@ -60,7 +62,7 @@ func (s *split) best() []share {
 			continue
 		}
 		levels = append(levels, level)
-		if len(gains) > 1 { // otherwise it still has this level
+		if len(gains) > 1 { // with one level, the table is still filled for it
 			t.fill(s, level)
 		}
 		if found := t.first(s.k, enough); found != nil && (x == nil || slices.Compare(found, x) < 0) {
@@ -70,8 +72,8 @@ func (s *split) best() []share {
 	return s.shares(x, s.remainder(x, enough, levels))
 }
 
-// spare is how many groups a NUMA node can give to the remainder, or -1 if it cannot give
-// the even part.
+// spare returns the number of groups that a NUMA node can give to the remainder, or -1 if it cannot
+// give the even part.
 func (s *split) spare(node int) int {
 	if s.free[node] < s.even {
 		return -1
@@ -79,15 +81,15 @@ func (s *split) spare(node int) int {
 	return (s.free[node] - s.even) / s.group
 }
 
-// gain is how much the sum of squares of the free CPUs falls if a NUMA node gives its even part
-// and some groups.
+// gain returns by how much the sum of squares of the free CPUs falls if a NUMA node gives its even
+// part and some groups.
 func (s *split) gain(node, groups int) int64 {
 	x := int64(s.even + groups*s.group)
 	return x * (2*int64(s.free[node]) - x)
 }
 
-// largest returns the k NUMA nodes with the most free CPUs, most first, or nil if they do not
-// have enough: then no others do.
+// largest returns the k NUMA nodes with the most free CPUs, most first. It returns nil if they do
+// not have enough CPUs, because then no other k NUMA nodes do.
 func (s *split) largest() []int {
 	nodes := make([]int, 0, len(s.free))
 	for i := range s.free {
@@ -110,10 +112,10 @@ func (s *split) largest() []int {
 	return nodes
 }
 
-// bounds returns, for each level that can be the best, a gain that no X and Z with a NUMA node
-// that gives level+1 groups exceeds. Splits that end below a level are found at that one. It
-// drops the rule of cycles: then the largest NUMA nodes are best, the largest gives level+1
-// groups, and each other group comes from where most CPUs are left.
+// bounds returns, for each level that can be the best, an upper bound for the gain of every X and Z
+// in which a NUMA node gives level+1 groups. Splits that end below a level are found at the lower
+// level. The bound ignores the rule of cycles. Then the largest NUMA nodes are best, the largest
+// one gives level+1 groups, and each other group comes from the NUMA node with the most CPUs left.
 func (s *split) bounds(largest []int) []int64 {
 	bounds := make([]int64, max(1, min(s.rest, s.spare(largest[0]))))
 	given := make([]int, len(largest))
@@ -138,8 +140,8 @@ func (s *split) bounds(largest []int) []int64 {
 	return bounds
 }
 
-// remainder returns Z as indexes of X: of the largest ones with enough gain the first. levels are
-// those that can have one.
+// remainder returns Z as indexes into X. Of the Z with enough gain, it returns the first of the
+// largest ones. levels are the levels at which such a Z can exist.
 func (s *split) remainder(x []int, enough int64, levels []int) []int {
 	if s.rest == 0 {
 		return nil
@@ -170,7 +172,8 @@ func (s *split) remainder(x []int, enough int64, levels []int) []int {
 	return z
 }
 
-// nodes are the items for the choice of X: any NUMA node that can give the even part.
+// nodes returns the items for the choice of X. A NUMA node can be picked if it can give the even
+// part.
 func (s *split) nodes() []item {
 	items := make([]item, len(s.free))
 	for i := range items {
@@ -196,11 +199,12 @@ func (s *split) shares(x, z []int) []share {
 	return shares
 }
 
-// sameScore returns the least gain whose score is that of gain. The score is the population
-// deviation of the free CPUs, with the mean and the result rounded to 3 decimals (R-CPU-56), here
-// in thousandths and whole numbers. With the sum S, the rounded mean M and the sum of squares Q
-// of L NUMA nodes, L times the variance is V = 10⁶Q − 2000MS + LM², and the score is √(V/L)
-// rounded: the smallest s with (2s+1)²L > 4V.
+// sameScore returns the least gain with the same score as gain. The score is the population
+// standard deviation of the free CPUs, with the mean and the result rounded to 3 decimals
+// (R-CPU-56). Here it is computed in thousandths and whole numbers. Let L be the number of NUMA
+// nodes, S the sum of their free CPUs, M the rounded mean and Q the sum of squares. Then L times
+// the variance is V = 10⁶Q − 2000MS + LM². The score is √(V/L) rounded: the smallest s with
+// (2s+1)²L > 4V.
 func (s *split) sameScore(gain int64) int64 {
 	l := int64(len(s.free))
 	sum := -int64(s.k*s.even + s.rest*s.group)
@@ -212,7 +216,7 @@ func (s *split) sameScore(gain int64) int64 {
 	mean := (2000*sum + l) / (2 * l)
 	offset := l*mean*mean - 2000*mean*sum
 	v := 1_000_000*(squares-gain) + offset
-	// No deviation exceeds the largest value, which is 1,000 thousandths for each CPU.
+	// No deviation exceeds the largest number of free CPUs, and each CPU is 1,000 thousandths.
 	score := sort.Search(1000*slices.Max(s.free)+1, func(at int) bool {
 		odd := 2*int64(at) + 1
 		return odd*odd*l > 4*v

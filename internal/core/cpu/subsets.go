@@ -8,21 +8,21 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// maxSearched bounds the NUMA nodes over which the kubelet's search is repeated, because it looks
-// at each of their subsets, and for each at the subsets of that. With 10 of them that is 59,049
-// balances. On larger machines the answer is that of distribute.
+// maxSearched is the largest number of NUMA nodes for which the kubelet's search is reproduced. The
+// search looks at each subset of the NUMA nodes and at all subsets of each of these. With 10 NUMA
+// nodes, that is 59,049 evaluations. On larger machines the result is that of distribute.
 const maxSearched = 10
 
-// Searches reports whether Behavior.SharedSubsets is followed on the machine: it has at most
-// maxSearched NUMA nodes with CPUs.
+// Searches reports whether Behavior.SharedSubsets takes effect on the machine, which requires at
+// most maxSearched NUMA nodes with CPUs.
 func Searches(m *machine.Machine) bool { return len(m.CPUNodes()) <= maxSearched }
 
-// subsets is distribute-cpus-across-numa as a kubelet does it (R-CPU-50…58): it visits all subsets
-// in lexicographic order, in lists that share memory. It is apart from split, which finds
-// the same sets without a search, because the fault is one of the search.
+// subsets implements distribute-cpus-across-numa as a kubelet does (R-CPU-50…58). It visits all
+// subsets in lexicographic order, in lists that share memory. It is separate from split,
+// which finds the same sets without a search, because the fault is in the search.
 type subsets struct {
 	m       *machine.Machine
-	o       Options // those of a part: packed
+	o       Options // the options for one part, which is packed
 	free    []int   // free CPUs by index of CPUNodes
 	nodes   []int   // indexes, in the order of R-CPU-42
 	group   int
@@ -66,8 +66,8 @@ func distributeBySubsets(m *machine.Machine, o Options, available cpuset.Set, ne
 	return pack(m, s.o, available, need), nil
 }
 
-// search finds the NUMA nodes X for the even parts and Z for the remainder. The lists are those
-// that were found, with what later subsets wrote into them.
+// search finds the NUMA nodes X for the even parts and Z for the remainder. The lists include
+// whatever later subsets wrote into them.
 func (s *subsets) search(k int) (x, z []int) {
 	best := math.Inf(1)
 	s.visit(s.nodes, k, func(list []int) bool {
@@ -82,8 +82,8 @@ func (s *subsets) search(k int) (x, z []int) {
 	return x, z
 }
 
-// score is how evenly the free CPUs are balanced once X gave its parts, with the best Z; infinite
-// if X has not enough.
+// score returns the deviation of the free CPUs after X gave its parts, together with the best Z.
+// The deviation is infinite if X does not have enough CPUs.
 func (s *subsets) score(x []int) (float64, []int) {
 	sum, groups := 0, 0
 	even := s.need / len(x) / s.group * s.group
@@ -109,7 +109,7 @@ func (s *subsets) score(x []int) (float64, []int) {
 	return s.remainder(x, after, rest)
 }
 
-// remainder finds Z, the larger ones first.
+// remainder finds Z. It tries larger subsets first.
 func (s *subsets) remainder(x []int, after map[int]int, rest int) (best float64, z []int) {
 	var can []int
 	for _, u := range x {
@@ -135,8 +135,9 @@ func (s *subsets) remainder(x []int, after map[int]int, rest int) (best float64,
 	return best, z
 }
 
-// cycle takes the remainder in cycles over list. With Behavior.EndlessRemainder the sum of free
-// CPUs decides whether it begins; otherwise it ends when no NUMA node can give a group.
+// cycle takes the remainder in cycles over list. It returns false if the sum of the free CPUs is
+// too small or if no NUMA node can give another group. In the second case,
+// Behavior.EndlessRemainder makes the search endless.
 func (s *subsets) cycle(list []int, after map[int]int, rest int) (map[int]int, bool) {
 	left, sum := maps.Clone(after), 0
 	for _, u := range list {
@@ -161,7 +162,7 @@ func (s *subsets) cycle(list []int, after map[int]int, rest int) (map[int]int, b
 	return left, true
 }
 
-// take takes the parts.
+// take packs the even parts on X and the groups of the remainder on Z.
 func (s *subsets) take(available cpuset.Set, x, z []int) (cpuset.Set, error) {
 	var taken cpuset.Set
 	part := func(u, n int) bool {
@@ -197,7 +198,7 @@ func (s *subsets) take(available cpuset.Set, x, z []int) (cpuset.Set, error) {
 	return taken, nil
 }
 
-// deviation is R-CPU-56.
+// deviation implements R-CPU-56.
 func (s *subsets) deviation(free map[int]int) float64 {
 	thousandths := func(x float64) float64 { return math.Round(x*1000) / 1000 }
 	sum := 0.0
@@ -212,9 +213,10 @@ func (s *subsets) deviation(free map[int]int) float64 {
 	return thousandths(math.Sqrt(squares / float64(len(free))))
 }
 
-// visit visits the subsets of k elements in lexicographic order until it returns false. A list
-// grows in place while its memory has room, as a kubelet's lists do: memory for 1, 2, 4, 8 and so
-// on. So a list that was visited changes when its siblings are.
+// visit calls visit with the subsets of k elements in lexicographic order until it returns false. A
+// list grows in place while its memory has room, as in the kubelet, which allocates memory for 1,
+// 2, 4, 8 elements and so on. So a list that was already visited changes when its siblings are
+// visited.
 func (s *subsets) visit(all []int, k int, visit func([]int) bool) {
 	var walk func(from, left int, list []int) bool
 	walk = func(from, left int, list []int) bool {

@@ -2,36 +2,37 @@ package cpu
 
 import "math"
 
-// none is the gain of what cannot be done. Real gains are below 2^40 (a million CPUs squared), so
-// none plus gains stays below every real gain, and none twice does not overflow.
+// none is the gain of an impossible choice. Real gains are below 2^40 (a million CPUs squared), so
+// none plus any gains stays below every real gain, and twice none does not overflow.
 const none = math.MinInt64 / 4
 
-// item is a NUMA node that a table picks or leaves.
+// item is a NUMA node that a table can pick or leave.
 type item struct {
 	node int
-	left int64 // the gain if it is left
+	left int64 // gain if the NUMA node is left
 	pick bool  // it can be picked
-	idle bool  // it can be picked without a part of the remainder
+	idle bool  // can be picked without giving a part of the remainder
 }
 
 // move is a way to pick a NUMA node at a level.
 type move struct {
 	groups int // its part of the remainder
 	gain   int64
-	// extra means one group above the level. The NUMA nodes with one come first in the order, so
-	// none follows a move that ends them: one of a NUMA node that could give an extra group and
-	// does not.
+	// extra means that the NUMA node gives one group more than the level. ends means that it could
+	// give an extra group and does not. NUMA nodes with an extra group come first in the order, so
+	// no move with extra follows a move with ends.
 	extra, ends bool
 }
 
-// table is dynamic programming over NUMA nodes for one level of a split: pick fewest to count
-// items that together give rest groups of the remainder, with the most gain.
+// table is a dynamic program over NUMA nodes for one level of a split. It picks fewest to count
+// items that together give rest groups of the remainder, with the largest gain.
 type table struct {
 	items               []item
 	moves               [][]move
 	fewest, count, rest int
-	// cells are the most gain of the items from one on, by that item, the number of items still
-	// to pick, the groups still to give, and the phase: 1 after a move that ends the extras.
+	// cells has the largest gain of the items from i on. It is indexed by i, the number of items
+	// still to pick, the number of groups still to give, and the phase. The phase is 1 after a move
+	// with ends.
 	cells []int64
 }
 
@@ -56,8 +57,8 @@ func (t *table) index(i, count, rest, phase int) int {
 
 func (t *table) at(i, count, rest, phase int) int64 { return t.cells[t.index(i, count, rest, phase)] }
 
-// fill computes the table for one level, from the last item to the first. Cells with more items
-// to pick than there are stay none. Cells that no pick of at least the fewest items reaches are
+// fill computes the table for one level, from the last item to the first. Cells with more items to
+// pick than there are remain none. Cells that no pick of at least fewest items can reach are
 // skipped.
 func (t *table) fill(s *split, level int) {
 	for i := len(t.items) - 1; i >= 0; i-- {
@@ -84,7 +85,7 @@ func (t *table) most(i, count, rest, phase int) int64 {
 	return most
 }
 
-// from returns the phase after the move, and whether it can be made in this phase.
+// from returns the phase after the move and whether the move is allowed in the given phase.
 func (m *move) from(phase int) (int, bool) {
 	switch {
 	case m.extra:
@@ -116,8 +117,8 @@ func (s *split) moves(moves []move, it item, level int) []move {
 	return moves
 }
 
-// first returns the lexicographically first pick of count items, by index, with at least enough
-// gain, or nil.
+// first returns the indexes of the lexicographically first pick of count items whose gain is at
+// least enough. It returns nil if there is none.
 func (t *table) first(count int, enough int64) []int {
 	if t.at(0, count, t.rest, 0) < enough {
 		return nil
@@ -128,7 +129,7 @@ func (t *table) first(count int, enough int64) []int {
 		if len(picked) == count {
 			break
 		}
-		most := int64(none) // The most gain of a pick with item i.
+		most := int64(none) // The largest gain of a pick with item i.
 		with := t.after(i, reached)
 		for s, gained := range with {
 			most = max(most, gained+t.at(i+1, count-len(picked)-1, s/2, s%2))
@@ -144,7 +145,7 @@ func (t *table) first(count int, enough int64) []int {
 	return picked
 }
 
-// start is the gain of a pick that has not begun, by groups still to give and phase.
+// start returns the gains of an empty pick, by groups still to give and phase.
 func (t *table) start() []int64 {
 	reached := make([]int64, (t.rest+1)*2)
 	for i := range reached {
@@ -154,7 +155,7 @@ func (t *table) start() []int64 {
 	return reached
 }
 
-// after is the gain once item i is picked as well.
+// after returns the gains once item i is picked as well.
 func (t *table) after(i int, reached []int64) []int64 {
 	with := make([]int64, len(reached))
 	for s := range with {

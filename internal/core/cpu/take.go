@@ -7,10 +7,10 @@ import (
 )
 
 // Take picks n of the available CPUs as the options require: distributed over NUMA nodes (section 6
-// of docs/rules/cpu.md), else packed or spread, with or without uncore caches (sections 5 and 7). n
-// ≤ 0 gives the empty set. The error is a *NotEnoughError if fewer than n are available (R-CPU-40);
-// otherwise Take succeeds. With a Behavior it can have CPUs that are not available, or the error
-// ErrEndless or ErrAccounting.
+// of docs/rules/cpu.md), or packed or spread, with or without uncore caches (sections 5 and 7). If
+// n ≤ 0, the result is the empty set. The error is a *NotEnoughError if fewer than n CPUs are
+// available (R-CPU-40); otherwise Take succeeds. With a Behavior, the result can contain CPUs that
+// are not available, and the error can be ErrEndless or ErrAccounting.
 func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Set, error) {
 	if n <= 0 {
 		return cpuset.Set{}, nil
@@ -34,7 +34,7 @@ func Take(m *machine.Machine, o Options, available cpuset.Set, n int) (cpuset.Se
 }
 
 // Reserve picks the n CPUs that the Kubernetes node keeps for itself if no explicit set is
-// configured: the result of Take on the empty machine (R-CPU-23). The error is a
+// configured. They are the result of Take on the empty machine (R-CPU-23). The error is a
 // *ReservationError.
 func Reserve(m *machine.Machine, o Options, n int) (cpuset.Set, error) {
 	reserved, err := Take(m, o, m.AllCPUs(), n)
@@ -44,10 +44,10 @@ func Reserve(m *machine.Machine, o Options, n int) (cpuset.Set, error) {
 	return reserved, nil
 }
 
-// Allocate picks n CPUs of pool, first on the NUMA nodes of a merged hint, or, with
-// align-by-socket, on all sockets of these NUMA nodes; the rest comes from anywhere in the pool
-// (R-CPU-82). Without a mask it is Take. A *NotEnoughError counts what was still wanted and still
-// available after the aligned part.
+// Allocate picks n CPUs of pool. It starts with the NUMA nodes of a merged hint or, with
+// align-by-socket, with all sockets of these NUMA nodes. The rest comes from anywhere in the pool
+// (R-CPU-82). If hasMask is false, Allocate is Take. A *NotEnoughError has the numbers of CPUs
+// still requested and still available after the aligned part.
 func Allocate(m *machine.Machine, o Options, pool cpuset.Set, nodes mask.Mask, hasMask bool, n int) (cpuset.Set, error) {
 	if !hasMask {
 		return Take(m, o, pool, n)

@@ -2,11 +2,11 @@ package cpu
 
 import "github.com/paddock-project/paddock/internal/core/cpuset"
 
-// takeUncores is the step of prefer-align-cpus-by-uncorecache: whole free caches while the need
-// is at least the size of an average one, then a part of one cache that meets the whole rest
-// (R-CPU-61). It may take nothing (R-CPU-64).
+// takeUncores is the step for prefer-align-cpus-by-uncorecache (R-CPU-61). It takes whole free
+// caches while the need is at least the size of an average cache. It then takes the whole rest from
+// a part of one cache. It may take nothing (R-CPU-64).
 func (a *allocator) takeUncores() {
-	// Counted once: a cache of which CPUs were taken is either used up or the last one.
+	// One count is enough: a cache from which CPUs were taken is either used up or the last one.
 	a.uncores = make([]int32, len(a.m.Uncores()))
 	for id := range a.free.All() {
 		a.uncores[a.at.Places[id].Uncore]++
@@ -25,9 +25,9 @@ func (a *allocator) takeUncores() {
 	}
 }
 
-// takeFromUncore takes the whole need from the lowest cores of uncore cache u that have a free
-// CPU, or nothing: it gives up at a half used core among them, even if the cache has enough free
-// CPUs elsewhere (R-CPU-62, Q-15).
+// takeFromUncore takes the whole need from the lowest cores of uncore cache u that have a free CPU,
+// or nothing. It gives up if one of these cores is only partly free, even if the cache has enough
+// free CPUs elsewhere (R-CPU-62, Q-15).
 func (a *allocator) takeFromUncore(u int32) {
 	perCore := coreSize(a.m)
 	cores := (a.need + perCore - 1) / perCore

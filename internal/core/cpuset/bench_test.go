@@ -7,8 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// BenchmarkOperations has two sets of a machine with 256 CPUs, the size at which Kubernetes
-// nodes are bought.
+// BenchmarkOperations uses two sets of a machine with 256 CPUs, a common size of Kubernetes nodes.
 func BenchmarkOperations(b *testing.B) {
 	odd := cpuset.Builder{}
 	for id := 1; id < 256; id += 2 {
@@ -44,7 +43,7 @@ func BenchmarkOperations(b *testing.B) {
 	}
 }
 
-// BenchmarkParseHostile repeats the longest range: the cost per byte of text must stay small.
+// BenchmarkParseHostile repeats the longest range. The cost per byte of text must remain small.
 func BenchmarkParseHostile(b *testing.B) {
 	text := strings.Repeat("0-65535,", 10000) + "0"
 	b.SetBytes(int64(len(text)))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// BuilderOf returns a builder that has the CPUs of s. It keeps them in buffer if that has room.
+// BuilderOf returns a builder with the CPUs of s. It uses the memory of buffer if that has room.
 func BuilderOf(s Set, buffer []uint64) Builder { return Builder{append(buffer[:0], s.words...)} }
 
 // Removed returns the CPUs of s that the builder does not have.
@@ -35,13 +35,13 @@ func (b *Builder) Intersects(s Set) bool { return Set{b.words}.Intersects(s) }
 // Contains reports whether every CPU of s was added and not removed.
 func (b *Builder) Contains(s Set) bool { return Set{b.words}.Contains(s) }
 
-// IntersectionLen is how many CPUs of s were added and not removed.
+// IntersectionLen returns the number of CPUs of s that were added and not removed.
 func (b *Builder) IntersectionLen(s Set) int { return Set{b.words}.IntersectionLen(s) }
 
 // All yields the ids that were added and not removed, in ascending order.
 func (b *Builder) All() iter.Seq[int] { return Set{b.words}.All() }
 
-// Remove takes id out of the set that is built; an id that is not in it is ignored.
+// Remove removes id from the set that is built. It ignores an id that is not in the set.
 func (b *Builder) Remove(id int) {
 	if b.Has(id) {
 		b.words[id/wordBits] &^= 1 << (id % wordBits)

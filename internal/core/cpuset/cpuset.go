@@ -1,9 +1,8 @@
 // Package cpuset provides sets of CPUs as bit sets.
 //
-// A Set is a value: no method changes its receiver, and two sets may share
-// memory without either noticing. The text form is the kernel's list format
-// (cpuset(7), "0-3,8"), as Kubernetes writes it: ascending, ranges for runs of two
-// and more, nothing for the empty set (R-ST-11).
+// A Set is a value: no method changes its receiver, and sets that share memory do not affect each
+// other. The text form is the kernel's list format (cpuset(7), "0-3,8"), as Kubernetes writes it:
+// ascending, with ranges for runs of two or more CPUs, and empty for the empty set (R-ST-11).
 package cpuset
 
 import (
@@ -16,8 +15,8 @@ import (
 	"strings"
 )
 
-// MaxID is the largest CPU id that is accepted: well above the 8192 CPUs that Linux
-// supports today, and small enough that a hostile "0-4000000000" costs nothing.
+// MaxID is the largest CPU id that is accepted. It is well above the 8192 CPUs that Linux supports
+// today, and small enough that a hostile "0-4000000000" costs nothing.
 const MaxID = 1<<16 - 1
 
 // ErrSyntax is wrapped by every error that Parse returns.
@@ -28,8 +27,7 @@ const wordBits = 64
 // Set is an immutable set of CPU ids 0..MaxID. The zero value is the empty set.
 // Sets are compared with Equal.
 type Set struct {
-	// CPU n is bit n%64 of word n/64. The last word is never 0, so
-	// equal sets have equal words.
+	// CPU n is bit n%64 of word n/64. The last word is never 0, so equal sets have equal words.
 	words []uint64
 }
 
@@ -42,10 +40,10 @@ func Of(ids ...int) Set {
 	return b.Set()
 }
 
-// Builder collects ids for a Set. The zero value is ready.
+// Builder collects ids for a Set. The zero value is ready to use.
 type Builder struct{ words []uint64 }
 
-// Add puts id into the set that is built. It panics for ids outside 0..MaxID.
+// Add adds id to the set that is built. It panics for ids outside 0..MaxID.
 func (b *Builder) Add(id int) {
 	if id < 0 || id > MaxID {
 		panic("cpuset: CPU " + strconv.Itoa(id) + " is outside 0.." + strconv.Itoa(MaxID))
@@ -60,7 +58,7 @@ func (b *Builder) grow(words int) {
 	}
 }
 
-// addRange adds first..last word by word, so that a list which repeats "0-65535" costs little.
+// addRange adds first..last word by word, so that a list that repeats "0-65535" costs little.
 func (b *Builder) addRange(first, last int) {
 	if last < first {
 		return
@@ -80,7 +78,7 @@ func (b *Builder) addRange(first, last int) {
 	b.words[high] |= to
 }
 
-// AddSet puts all CPUs of s into the set that is built.
+// AddSet adds all CPUs of s to the set that is built.
 func (b *Builder) AddSet(s Set) {
 	b.grow(len(s.words))
 	for i, w := range s.words {
@@ -88,7 +86,7 @@ func (b *Builder) AddSet(s Set) {
 	}
 }
 
-// Set returns what was added and leaves the builder empty.
+// Set returns the set of the added CPUs and leaves the builder empty.
 func (b *Builder) Set() Set {
 	words := b.words
 	b.words = nil
@@ -103,7 +101,7 @@ func trim(words []uint64) []uint64 {
 	return words[:n:n]
 }
 
-// Len is the number of CPUs in s.
+// Len returns the number of CPUs in s.
 func (s Set) Len() int {
 	n := 0
 	for _, w := range s.words {
@@ -146,7 +144,7 @@ func (s Set) Intersects(t Set) bool {
 	return false
 }
 
-// Union returns the CPUs of s or t.
+// Union returns the CPUs that are in s or in t.
 func (s Set) Union(t Set) Set {
 	if len(t.words) > len(s.words) {
 		s, t = t, s
@@ -185,7 +183,7 @@ func (s Set) Difference(t Set) Set {
 	return Set{trim(words)}
 }
 
-// IntersectionLen is Intersection(t).Len() without making the set.
+// IntersectionLen returns Intersection(t).Len() without allocating the set.
 func (s Set) IntersectionLen(t Set) int {
 	n := 0
 	for i := range min(len(s.words), len(t.words)) {
@@ -194,7 +192,7 @@ func (s Set) IntersectionLen(t Set) int {
 	return n
 }
 
-// Lowest is the smallest id in s, or -1 for the empty set.
+// Lowest returns the smallest id in s, or -1 for the empty set.
 func (s Set) Lowest() int {
 	for i, w := range s.words {
 		if w != 0 {
@@ -204,7 +202,7 @@ func (s Set) Lowest() int {
 	return -1
 }
 
-// Highest is the largest id in s, or -1 for the empty set.
+// Highest returns the largest id in s, or -1 for the empty set.
 func (s Set) Highest() int {
 	n := len(s.words)
 	if n == 0 {
@@ -235,10 +233,10 @@ func (s Set) IDs() []int {
 	return ids
 }
 
-// String is the list format, "0-3,8"; Parse reads it back.
+// String returns the list format, such as "0-3,8". Parse parses it.
 func (s Set) String() string { return string(s.Append(nil)) }
 
-// Append appends the list format to b, without quotes, and returns the longer slice.
+// Append appends the list format to b, without quotes, and returns the extended slice.
 func (s Set) Append(b []byte) []byte {
 	start := len(b)
 	for first := s.next(0, 0); first >= 0; {
@@ -259,8 +257,8 @@ func (s Set) Append(b []byte) []byte {
 	return b
 }
 
-// next is the first id from id on that is in s, or, with all bits in flip, that is not in s;
-// -1 when the words end before.
+// next returns the first id at or after id that is in s or, if flip has all bits set, that is not
+// in s. It returns -1 if there is none before the end of the words.
 func (s Set) next(id int, flip uint64) int {
 	for i := id / wordBits; i < len(s.words); i++ {
 		w := s.words[i] ^ flip
@@ -274,8 +272,8 @@ func (s Set) next(id int, flip uint64) int {
 	return -1
 }
 
-// Parse reads the list format. Elements may overlap and be in any order; blanks,
-// backward ranges and ids above MaxID are errors that name the element.
+// Parse parses the list format. Elements may overlap and be in any order. Blanks, backward ranges
+// and ids above MaxID are errors, which name the element.
 func Parse(text string) (Set, error) {
 	var b Builder
 	if text == "" {

@@ -114,8 +114,8 @@ func panics(f func()) (did bool) {
 	return false
 }
 
-// TestSetsShareNothingThatChanges: a set that came out of a builder, or out of another set,
-// stays as it is whatever is done with the other.
+// TestSetsShareNothingThatChanges checks that a set from a builder or from another set does not
+// change, whatever is done with its source.
 func TestSetsShareNothingThatChanges(t *testing.T) {
 	var b cpuset.Builder
 	b.Add(1)

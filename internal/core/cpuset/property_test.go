@@ -29,8 +29,8 @@ func (s twin) filter(keep func(id int) bool) twin {
 	return out
 }
 
-// pairs are a set with its twin. Ids crowd around the borders of words, and now and then
-// reach to the end.
+// pairs draws sets of ids as maps. The ids cluster around word boundaries and occasionally reach
+// MaxID.
 func pairs() *rapid.Generator[twin] {
 	return rapid.Custom(func(t *rapid.T) twin {
 		high := rapid.SampledFrom([]int{7, 66, 130, 300, cpuset.MaxID}).Draw(t, "high")
@@ -101,7 +101,7 @@ func TestOperationsAgainstMap(t *testing.T) {
 	})
 }
 
-// TestBuilderAgainstMap runs a history of changes on one builder.
+// TestBuilderAgainstMap runs a sequence of changes on one builder.
 func TestBuilderAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b cpuset.Builder
@@ -157,8 +157,9 @@ func TestTextFormIsKubernetes(t *testing.T) {
 	})
 }
 
-// TestParseAgreesWithKubernetes: whatever both accept means the same, and what we reject
-// beyond Kubernetes are signs and ids that are too large.
+// TestParseAgreesWithKubernetes checks that text that both parsers accept has the same meaning, and
+// that Paddock rejects only signs and ids that are too large in addition to what Kubernetes
+// rejects.
 func TestParseAgreesWithKubernetes(t *testing.T) {
 	element := rapid.Custom(func(t *rapid.T) string {
 		n := strconv.Itoa(rapid.IntRange(0, 80).Draw(t, "n"))

@@ -12,8 +12,9 @@ import (
 // NotEnoughError reports that Allocate found too few devices.
 type NotEnoughError struct {
 	Resource string
-	// Wanted is how many were asked for, Available how many are available: free and healthy,
-	// or reusable. Total counts devices of any health, Unhealthy those that are not assigned.
+	// Wanted is the requested number of devices. Available is the number of devices that are free
+	// and healthy, or reusable. Total counts devices of any health. Unhealthy counts unhealthy
+	// devices that are not assigned.
 	Wanted                      int64
 	Available, Unhealthy, Total int
 }
@@ -50,11 +51,11 @@ func (u Usage) shortage(resource string, request int64, reusable []string) *NotE
 	return e
 }
 
-// locality is how near a device is to what was aligned.
+// locality is how close a device is to the aligned NUMA nodes.
 type locality int
 
 const (
-	inside    locality = iota // all its NUMA nodes are aligned
+	inside    locality = iota // all NUMA nodes of the device are aligned
 	partly                    // some are
 	elsewhere                 // none is
 	nowhere                   // it reports no NUMA node
@@ -72,19 +73,18 @@ func localityOf(nodes, aligned mask.Mask) locality {
 	return elsewhere
 }
 
-// Allocate picks n devices for a container and returns their ids, ascending. Reusable ones
-// go first, so that the pod gets no more than necessary, then free healthy ones. The
-// reference puts devices that are local to the aligned NUMA nodes before those elsewhere,
-// and devices without NUMA node last; within that it takes any. Here the order is fixed:
+// Allocate picks n devices for a container and returns their ids in ascending order. It takes
+// reusable devices first, so that the pod gets no more than necessary, and then free healthy ones.
+// The reference takes devices that are local to the aligned NUMA nodes first and devices without
+// NUMA nodes last. Within these groups it takes any device. Here the order is fixed:
 //
-//  1. devices whose NUMA nodes are all aligned before those that reach beyond: no part of
-//     the traffic leaves the aligned nodes;
-//  2. devices on fewer NUMA nodes first: the others can be local to other pods too;
-//  3. lower ids first.
+//  1. Devices whose NUMA nodes are all aligned come before those that also have others, so that
+//     no part of the traffic leaves the aligned NUMA nodes.
+//  2. Devices on fewer NUMA nodes come first, because the others can be local to other pods too.
+//  3. Devices with lower ids come first.
 //
-// Without an alignment ids alone decide. Nothing is changed: Take does that, for those
-// that Reuse.New does not know. The error is a *NotEnoughError. For n of 0 or less there is
-// nothing to allocate.
+// Without an alignment, only the ids decide. Allocate changes nothing: call Take for the devices
+// that Reuse.New returns. The error is a *NotEnoughError. If n is 0 or less, the result is nil.
 func (u Usage) Allocate(resource string, n int64, aligned hint.Choice, reusable []string) ([]string, error) {
 	if n <= 0 {
 		return nil, nil
@@ -103,8 +103,8 @@ func (u Usage) Allocate(resource string, n int64, aligned hint.Choice, reusable 
 	return r.ids(chosen), nil
 }
 
-// takeNearest adds up to n of the devices to chosen, in the order of Allocate, and returns how many
-// it lacked.
+// takeNearest adds up to n of the devices to chosen, in the order of Allocate, and returns the
+// number of missing devices.
 func (r *resource) takeNearest(chosen set, n int64, devices set, aligned hint.Choice) int64 {
 	if !aligned.HasMask || devices.len() == 0 {
 		return takeLowest(chosen, n, devices)
@@ -124,7 +124,7 @@ func (r *resource) takeNearest(chosen set, n int64, devices set, aligned hint.Ch
 	return n
 }
 
-// takeLowest adds the n lowest devices to chosen, and returns how many it lacked.
+// takeLowest adds the n lowest devices to chosen and returns the number of missing devices.
 func takeLowest(chosen set, n int64, devices set) int64 {
 	for at := range devices.all() {
 		if n == 0 {

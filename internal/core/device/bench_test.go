@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// BenchmarkAdmission is one container: its hints, its devices, the books; on eight NUMA
-// nodes with a device each, and with ten thousand shares of a device.
+// BenchmarkAdmission measures the hints, the allocation and the accounting for one container: on
+// eight NUMA nodes with a device each, and with 10,000 shares of a device.
 func BenchmarkAdmission(b *testing.B) {
 	for _, n := range []int{8, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -6,12 +6,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// GivenHints describes the NUMA masks near all given devices, which are of one extended resource or
-// driver, each once (R-DEV-2, R-DEV-3). all are the NUMA nodes of the machine. Devices without a
-// known NUMA node of the machine do not count (R-DEV-4); if none counts, the kind is Any.
+// GivenHints describes the NUMA masks that are near all given devices (R-DEV-2, R-DEV-3). The
+// devices are of one extended resource or driver, each listed once. all has the NUMA nodes of the
+// machine. Devices without a known NUMA node of the machine do not count (R-DEV-4). If no device
+// counts, the kind is Any.
 //
-// Masks have only NUMA nodes that a device of the stock is near, as those of Usage.Hints. A mask is
-// preferred if it has as few NUMA nodes as that many devices of the stock can be near.
+// Masks have only NUMA nodes that a device of the stock is near, as in Usage.Hints. A mask is
+// preferred if it has the smallest number of NUMA nodes that as many devices of the stock can be
+// near.
 func GivenHints(stock request.Stock, given []*request.Given, all mask.Mask) hint.Set {
 	f := hint.Set{Resource: stock.Of}
 	count := 0
@@ -41,10 +43,10 @@ func GivenHints(stock request.Stock, given []*request.Given, all mask.Mask) hint
 	return f
 }
 
-// fewestNodes is how many of the NUMA nodes it takes to be near count devices of the stock, or all
-// of them if it has too few.
+// fewestNodes returns the smallest number of the NUMA nodes that are near at least count devices of
+// the stock. If the stock has too few devices, it returns the number of all NUMA nodes.
 func fewestNodes(stock request.Stock, nodes mask.Mask, count int) int {
-	var near [mask.MaxNode + 1]int64 // devices that are near one NUMA node alone
+	var near [mask.MaxNode + 1]int64 // devices that are near only one NUMA node
 	need := hint.Need{Resource: stock.Of, Amount: int64(count), Offer: near[:nodes.Highest()+1]}
 	for _, p := range stock.Places {
 		switch at := p.Nodes & nodes; {

@@ -7,13 +7,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/hint"
 )
 
-// Hints describes the NUMA masks on which request devices of a resource fit (R-HINT-42, R-HINT-43):
-// each reusable device that reports a NUMA node must be local to the mask, and they and the free
-// healthy devices that are local to it must be as many as asked for. reusable are devices of the
-// pod that the container may reuse (Reuse.IDs); for a pod as a whole there are none (R-HINT-42).
+// Hints describes the NUMA masks on which request devices of a resource fit (R-HINT-42, R-HINT-43).
+// Each reusable device that reports a NUMA node must be local to the mask. These devices and the
+// free healthy devices that are local to the mask must be at least as many as requested. reusable
+// has the devices of the pod that the container may reuse (Reuse.IDs). For a pod as a whole there
+// are none (R-HINT-42).
 //
-// A request of 0 or less, and a resource of which no device reports a NUMA node, give kind
-// Any (R-HINT-40): Allocate reports that there are too few of the latter.
+// A request of 0 or less gives kind Any (R-HINT-40), and so does a resource of which no device
+// reports a NUMA node. If such a resource has too few devices, Allocate returns an error.
 func (u Usage) Hints(resource string, request int64, reusable []string) hint.Set {
 	f := hint.Set{Resource: resource}
 	if request <= 0 {
@@ -54,8 +55,8 @@ func (u Usage) Hints(resource string, request int64, reusable []string) hint.Set
 	return f
 }
 
-// need is what the NUMA nodes offer of a set of devices: those of one node, and those that
-// several nodes offer together.
+// need returns what the NUMA nodes offer from a set of devices: the devices of one NUMA node, and
+// the devices that several NUMA nodes offer together.
 func (r *resource) need(devices set) hint.Need {
 	need := hint.Need{Resource: r.name, Offer: make([]int64, r.candidates.Highest()+1)}
 	var lowest []int // device of each shared offer, which orders them

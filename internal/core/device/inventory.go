@@ -23,14 +23,14 @@ func invalid(format string, args ...any) error {
 type Device struct {
 	// ID is unique among the devices of its resource.
 	ID string
-	// Healthy devices can be given out. Others count only for how many NUMA nodes a
-	// request takes at best (R-HINT-43).
+	// Healthy reports whether the device can be assigned. Unhealthy devices count only for the
+	// number of NUMA nodes that a request needs at best (R-HINT-43).
 	Healthy bool
-	// Nodes are the NUMA nodes that it is local to; empty: it reports none.
+	// Nodes has the NUMA nodes that the device is local to. If empty, the device reports none.
 	Nodes mask.Mask
 }
 
-// Inventory is what devices there are. It is immutable; nil is an empty one.
+// Inventory lists the devices of a Kubernetes node. It is immutable. A nil Inventory is empty.
 type Inventory struct {
 	names     []string
 	resources []resource // parallel to names
@@ -40,25 +40,25 @@ type resource struct {
 	name    string
 	devices []Device // ascending by id
 	healthy set
-	// candidates are the NUMA nodes of all devices, whatever their health.
+	// candidates has the NUMA nodes of all devices, whatever their health is.
 	candidates mask.Mask
 	// ever is what each NUMA node would offer if all devices were free and healthy.
 	ever hint.Need
-	// places are the devices by NUMA nodes, so that a node with thousands of them is decided about
-	// by counting words and not devices.
+	// places groups the devices by their NUMA nodes. Decisions about thousands of devices can then
+	// count words instead of devices.
 	places []place
 }
 
-// place is the devices of a resource that report the same NUMA nodes.
+// place has the devices of a resource that report the same NUMA nodes.
 type place struct {
 	nodes   mask.Mask
 	devices set
 }
 
-// NewInventory checks the devices of each resource and makes the inventory of them. They
-// may come in any order. Errors name the resource and the device that is at fault: a name
-// that is no extended resource's, an empty or repeated id, a NUMA node that the machine
-// lacks.
+// NewInventory checks the devices of each resource and returns an inventory of them. They may be in
+// any order. Errors name the resource and the device at fault. It is an error if a name is not that
+// of an extended resource, if an id is empty or repeated, or if the machine does not have a NUMA
+// node.
 func NewInventory(m *machine.Machine, resources map[string][]Device) (*Inventory, error) {
 	inv := &Inventory{names: slices.Sorted(maps.Keys(resources))}
 	for _, name := range inv.names {
@@ -103,7 +103,7 @@ func (r *resource) index() {
 	r.ever = r.need(every)
 }
 
-// Resources are the names, ascending. The slice is the inventory's own.
+// Resources returns the names in ascending order. The caller must not change the slice.
 func (inv *Inventory) Resources() []string {
 	if inv == nil {
 		return nil
@@ -111,8 +111,8 @@ func (inv *Inventory) Resources() []string {
 	return inv.names
 }
 
-// Devices are the devices of a resource, ascending by id; none for a resource that is not
-// known. The slice is the inventory's own.
+// Devices returns the devices of a resource, ascending by id. It returns nil for an unknown
+// resource. The caller must not change the slice.
 func (inv *Inventory) Devices(resource string) []Device {
 	if i := inv.find(resource); i >= 0 {
 		return inv.resources[i].devices
@@ -130,7 +130,7 @@ func (inv *Inventory) Device(resource, id string) (Device, bool) {
 	return Device{}, false
 }
 
-// Has reports whether the node has the resource at all, with devices or without.
+// Has reports whether the Kubernetes node has the resource at all, with devices or without.
 func (inv *Inventory) Has(resource string) bool { return inv.find(resource) >= 0 }
 
 // find returns the position of a resource, or -1.
@@ -145,7 +145,7 @@ func (inv *Inventory) find(name string) int {
 	return i
 }
 
-// position returns that of a device, or -1.
+// position returns the position of a device, or -1.
 func (r *resource) position(id string) int {
 	i, ok := slices.BinarySearchFunc(r.devices, id, func(d Device, id string) int { return strings.Compare(d.ID, id) })
 	if !ok {
@@ -154,7 +154,7 @@ func (r *resource) position(id string) int {
 	return i
 }
 
-// pick is the set of those ids that are known.
+// pick returns the set of the known devices among ids.
 func (r *resource) pick(ids []string) set {
 	s := newSet(len(r.devices))
 	for _, id := range ids {
@@ -165,7 +165,7 @@ func (r *resource) pick(ids []string) set {
 	return s
 }
 
-// ids are the names of a set, ascending.
+// ids returns the ids of a set of devices in ascending order.
 func (r *resource) ids(s set) []string {
 	ids := make([]string, 0, s.len())
 	for i := range s.all() {

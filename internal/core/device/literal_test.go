@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// literal is R-HINT-40, 42 and 43 as they stand: every mask is listed and every device
-// looked at for each. It is what Hints must agree with.
+// literal is the result of R-HINT-40, 42 and 43 taken literally: it lists every mask and looks at
+// every device for each mask. Hints must agree with it.
 type literal struct {
 	kind  hint.Kind
 	masks []mask.Mask

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Limits of a qualified name. A domain must leave room for the prefix that quotas put
-// before it.
+// Limits of a qualified name. A domain must leave room for the prefix that quotas add to it.
 const (
 	maxName    = 63
 	maxDomain  = 253 - len(quotaPrefix)
@@ -18,9 +17,9 @@ const (
 
 const quotaPrefix = "requests."
 
-// CheckName checks the name of a device resource. It must be an extended resource's: a DNS domain
-// that does not end in kubernetes.io, a slash, and a name of letters, digits, '-', '_' and '.' that
-// begins and ends with a letter or digit.
+// CheckName checks the name of a device resource. It must be the name of an extended resource: a
+// DNS domain that does not end in kubernetes.io, a slash, and a name of letters, digits, '-', '_'
+// and '.' that begins and ends with a letter or digit.
 func CheckName(resource string) error {
 	domain, name, found := strings.Cut(resource, "/")
 	switch {
@@ -47,8 +46,8 @@ func CheckName(resource string) error {
 
 func isLowerOrDigit(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// isWord reports whether s is not empty, of letters and inner characters, and has no inner
-// character at an end.
+// isWord reports whether s is not empty, consists of letters and inner characters, and begins and
+// ends with a letter.
 func isWord(s string, letter func(byte) bool, inner string) bool {
 	for i := range len(s) {
 		if !letter(s[i]) && (i == 0 || i == len(s)-1 || strings.IndexByte(inner, s[i]) < 0) {

@@ -35,8 +35,8 @@ type failer interface {
 	Fatal(args ...any)
 }
 
-// world is a machine with devices of one resource, some held by others, some held by the
-// pod itself and reusable.
+// world is a machine with devices of one resource. Some are assigned to other pods, and some are
+// assigned to the pod itself and reusable.
 type world struct {
 	machine            *machine.Machine
 	devices            []Device // ascending by id
@@ -82,7 +82,8 @@ func aMask(t *rapid.T, m *machine.Machine) mask.Mask {
 	return mask.Mask(rapid.Uint64().Draw(t, "mask")) & m.NodeMask()
 }
 
-// TestHintsAreTheRule compares with the rule read literally: kind, every mask, size.
+// TestHintsAreTheRule compares Hints with the literal rule: the kind, every mask and the preferred
+// size.
 func TestHintsAreTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
@@ -110,8 +111,8 @@ func TestHintsAreTheRule(t *testing.T) {
 	})
 }
 
-// TestAllocateKeepsItsWord: as many different devices as asked for, reusable ones first,
-// local ones before others; the error exactly when there are too few.
+// TestAllocateKeepsItsWord checks that Allocate returns as many different devices as requested,
+// reusable ones first, local ones before others. It must fail exactly if there are too few.
 func TestAllocateKeepsItsWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
@@ -152,7 +153,7 @@ func TestAllocateKeepsItsWord(t *testing.T) {
 	})
 }
 
-// checkLocal: no free device was left that is nearer than one that was taken.
+// checkLocal checks that no free device is left that is nearer than one that was taken.
 func checkLocal(t *rapid.T, w world, aligned mask.Mask, free, fresh []string) {
 	near := func(id string) int {
 		d, _ := w.usage.Inventory().Device(gpu, id)
@@ -175,8 +176,8 @@ func checkLocal(t *rapid.T, w world, aligned mask.Mask, free, fresh []string) {
 	}
 }
 
-// TestHintsPromiseAllocateDelivers: what is allocated for a mask of the hint set, all of it
-// that reports a NUMA node, is local to the mask, unless devices without one are reused.
+// TestHintsPromiseAllocateDelivers checks that all devices allocated for a mask of the hint set are
+// local to the mask if they report a NUMA node, unless devices without one are reused.
 func TestHintsPromiseAllocateDelivers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
@@ -226,7 +227,7 @@ func TestTakeAndReturnAreInverse(t *testing.T) {
 	})
 }
 
-// TestCountsAddUp compares the account of every NUMA node with the devices one by one.
+// TestCountsAddUp compares the counts of every NUMA node with the individual devices.
 func TestCountsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := aWorld(t)
@@ -262,8 +263,8 @@ func TestCountsAddUp(t *testing.T) {
 	})
 }
 
-// TestReuse plays the containers of a pod one after the other: devices of containers that
-// run at the same time differ, and the pod holds no more than its aggregate (R-DEM-80).
+// TestReuse runs the containers of a pod one after the other. Devices of containers that run at the
+// same time must differ, and the pod must have no more devices than its aggregate (R-DEM-80).
 func TestReuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []Device

@@ -7,12 +7,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Reuse is the devices of a pod's standard init containers that its later containers may
-// have: they end before those start. It is ascending by resource, lives as long as the planning
-// of one pod, and is never changed in place.
+// Reuse has the devices of a pod's standard init containers that its later containers may reuse,
+// because the init containers end before those start. It is ascending by resource, is only used
+// while one pod is planned, and is never changed in place.
 type Reuse []Assigned
 
-// IDs are the devices of a resource that can be reused, ascending.
+// IDs returns the devices of a resource that can be reused, in ascending order.
 func (r Reuse) IDs(resource string) []string {
 	if i, ok := r.find(resource); ok {
 		return r[i].IDs
@@ -20,13 +20,14 @@ func (r Reuse) IDs(resource string) []string {
 	return nil
 }
 
-// New are those of ids that are not reused, for Take.
+// New returns those of ids that are not reused. Pass them to Take.
 func (r Reuse) New(resource string, ids []string) []string {
 	return less(ids, r.IDs(resource))
 }
 
-// After is what can be reused once a container of that container type has ids: a standard init
-// container leaves them to later containers; a sidecar and an app container keep them.
+// After returns what can be reused after a container of the given container type has ids. A
+// standard init container leaves its devices to later containers. Sidecar and app containers keep
+// theirs.
 func (r Reuse) After(containerType request.ContainerType, resource string, ids []string) Reuse {
 	i, found := r.find(resource)
 	var had []string
@@ -58,7 +59,7 @@ func (r Reuse) find(resource string) (int, bool) {
 	return slices.BinarySearchFunc(r, resource, func(h Assigned, name string) int { return strings.Compare(h.Resource, name) })
 }
 
-// less is ids without others.
+// less returns ids without others.
 func less(ids, others []string) []string {
 	others = slices.Sorted(slices.Values(others))
 	var left []string

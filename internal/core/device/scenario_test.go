@@ -13,19 +13,20 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestScenarios runs the files in testdata. Commands, each on what the ones before left:
+// TestScenarios runs the files in testdata. Each command works on the state that the previous ones
+// left:
 //
 //	node nodes=LIST              a line for each device: resource, id, NUMA nodes or "-",
-//	                             perhaps "unhealthy"; nobody holds any
+//	                             optionally "unhealthy"; none is assigned
 //	take, return                 lines: resource, ids
 //	hints RESOURCE n=N [reusable=(IDS)]
-//	                             → the hint set, and what best-effort makes of it alone
+//	                             → the hint set, and its merge under best-effort
 //	allocate RESOURCE n=N [on=LIST] [reusable=(IDS)]
 //	                             → the ids; on= is the aligned mask
 //	pod RESOURCE policy=POLICY   a line for each container: container type, number; aligned one by one
-//	counts RESOURCE              → the account of each NUMA node
+//	counts RESOURCE              → the counts of each NUMA node
 //
-// After a change of behaviour: go test -rewrite, and read the diff.
+// After a change of behaviour, run go test -rewrite and read the diff.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if strings.HasPrefix(path, "testdata/fuzz") {
@@ -161,7 +162,8 @@ func (p *player) describe(f hint.Set) string {
 	return text
 }
 
-// pod aligns and serves the containers one after the other, as a node does.
+// pod aligns the containers and allocates their devices one after the other, as a Kubernetes node
+// does.
 func (p *player) pod() (string, error) {
 	var policy string
 	p.d.ScanArgs(p.t, "policy", &policy)

@@ -23,7 +23,8 @@ func (s set) len() int {
 	return n
 }
 
-// common is the lowest position that is in both sets, -1 for none, and how many are.
+// common returns the lowest position that is in both sets, or -1, and the number of common
+// positions.
 func (s set) common(t set) (lowest, count int) {
 	lowest = -1
 	for i := range min(len(s), len(t)) {
@@ -36,7 +37,7 @@ func (s set) common(t set) (lowest, count int) {
 	return lowest, count
 }
 
-// without is s less t; t may be shorter.
+// without returns the positions of s that are not in t. t may be shorter than s.
 func (s set) without(t set) set {
 	out := make(set, len(s))
 	for i, word := range s {

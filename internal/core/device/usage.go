@@ -11,20 +11,20 @@ import (
 // ErrNotFree is wrapped by the errors of Take.
 var ErrNotFree = errors.New("device cannot be taken")
 
-// Assigned is the devices of one resource that a container or pod has.
+// Assigned has the devices of one resource that a container or pod has.
 type Assigned struct {
 	Resource string
 	IDs      []string // ascending
 }
 
-// Usage is which devices of an inventory are assigned: a value, every change makes a new one,
-// which shares what was not touched. The zero Usage knows no device.
+// Usage is the set of devices of an inventory that are assigned. It is a value: every change makes
+// a new one, which shares the unchanged parts. The zero Usage has no devices.
 type Usage struct {
 	inventory *Inventory
 	assigned  []set // parallel to inventory.resources
 }
 
-// NewUsage is the usage of a node on which no device is assigned.
+// NewUsage returns the usage of a Kubernetes node on which no device is assigned.
 func NewUsage(inv *Inventory) Usage {
 	u := Usage{inventory: inv, assigned: make([]set, len(inv.Resources()))}
 	for i := range u.assigned {
@@ -33,11 +33,12 @@ func NewUsage(inv *Inventory) Usage {
 	return u
 }
 
-// Inventory is what the usage is of.
+// Inventory returns the inventory that the usage refers to.
 func (u Usage) Inventory() *Inventory { return u.inventory }
 
-// Take assigns devices, whatever their health: an assigned device may have become unhealthy. It is
-// an error, and nothing is taken, when a device is not known, assigned already, or named twice.
+// Take assigns devices, whatever their health is, because an assigned device may have become
+// unhealthy. If a device is unknown, already assigned or listed twice, Take returns an error and
+// assigns nothing.
 func (u Usage) Take(resource string, ids []string) (Usage, error) {
 	if len(ids) == 0 {
 		return u, nil
@@ -62,9 +63,8 @@ func (u Usage) Take(resource string, ids []string) (Usage, error) {
 	return u.with(i, assigned), nil
 }
 
-// Return takes devices back. Those that are not assigned, and those that are not known any
-// more, are passed over: the containers of a pod may name a device several times that one
-// left to the other.
+// Return releases devices. It ignores devices that are not assigned or no longer known, because the
+// containers of a pod may list a device several times if one left it to another.
 func (u Usage) Return(resource string, ids []string) Usage {
 	i := u.inventory.find(resource)
 	if i < 0 || len(ids) == 0 {
@@ -79,8 +79,8 @@ func (u Usage) with(i int, assigned set) Usage {
 	return u
 }
 
-// Assigned lists what is assigned, ascending by resource; resources of which nothing is assigned
-// are left out.
+// Assigned lists the assigned devices, ascending by resource. It omits resources without assigned
+// devices.
 func (u Usage) Assigned() []Assigned {
 	var out []Assigned
 	for i := range u.assigned {
@@ -98,7 +98,7 @@ func (u Usage) Equal(v Usage) bool {
 	})
 }
 
-// Free are the healthy devices of a resource that are not assigned, ascending by id.
+// Free returns the healthy devices of a resource that are not assigned, ascending by id.
 func (u Usage) Free(resource string) []string {
 	i := u.inventory.find(resource)
 	if i < 0 {
@@ -109,21 +109,21 @@ func (u Usage) Free(resource string) []string {
 
 func (u Usage) free(i int) set { return u.inventory.resources[i].healthy.without(u.assigned[i]) }
 
-// NoNode is the Node of a Count of devices that report no NUMA node.
+// NoNode is the value of Count.Node for devices that report no NUMA node.
 const NoNode = -1
 
-// Count is how many devices of a resource one NUMA node is local to. A device on several
+// Count is the number of devices of a resource that are local to one NUMA node. A device on several
 // NUMA nodes counts on each of them.
 type Count struct {
 	// Node is the id of the NUMA node, or NoNode.
 	Node int
-	// Total counts devices of any health. Free ones are healthy and not assigned; what is
-	// neither free nor assigned is unhealthy.
+	// Total counts devices of any health. Free counts devices that are healthy and not assigned.
+	// Devices that are neither free nor assigned are unhealthy.
 	Total, Assigned, Free int
 }
 
-// Counts has one entry for each NUMA node with devices of the resource, ascending by id,
-// and behind them one for devices without NUMA node if there are any.
+// Counts returns one entry for each NUMA node with devices of the resource, ascending by id. If
+// there are devices without NUMA nodes, an entry for them comes last.
 func (u Usage) Counts(resource string) []Count {
 	i := u.inventory.find(resource)
 	if i < 0 {

@@ -2,12 +2,12 @@ package hint
 
 import "github.com/paddock-project/paddock/internal/core/mask"
 
-// agree is the second phase: the best intersection of one mask from each list becomes m.best. It
-// first finds the best size that any branch reaches, then the fittest mask of that
-// size, so that a budget that ends in between leaves a mask of the right size.
+// agree is the second phase. It sets m.best to the best intersection of one mask from each list. It
+// first finds the best size that any branch reaches, then the fittest mask of that size. If the
+// budget ends in between, it leaves a mask of the right size.
 func (m *merger) agree() {
 	for i := range m.sets {
-		if s := &m.sets[i]; !s.fitsOn(m.wanted) { // One set that needs many NUMA nodes spares the search for the others.
+		if s := &m.sets[i]; !s.fitsOn(m.wanted) { // One set that needs many NUMA nodes makes the search unnecessary for the others.
 			size, _ := narrowest(m.Search, s)
 			m.wanted = max(m.wanted, size)
 		}
@@ -26,11 +26,11 @@ func (m *merger) agree() {
 	}
 }
 
-// branch measures or refines the ways in which sets from i on can choose between their explicit
-// masks and their upward closed part, cutting nodes as it goes. To choose an explicit mask
-// twice changes nothing, and another copy that chooses from the closed part can only reach
-// more. So a set has one branch for each choice of at most as many explicit masks as it has
-// copies, with all other copies in the closed part or none.
+// branch goes through the ways in which the sets from i on can choose between their explicit masks
+// and their upward closed parts. It cuts nodes on the way and measures or refines the result.
+// Choosing an explicit mask twice changes nothing, and another copy that chooses from the closed
+// part can only reach more. So a set has one branch for each choice of at most as many explicit
+// masks as it has copies. All other copies choose from the closed part, or none is left.
 func (m *merger) branch(i int, nodes mask.Mask) {
 	if nodes.IsEmpty() || !m.Spend(1) {
 		return
@@ -49,8 +49,8 @@ func (m *merger) branch(i int, nodes mask.Mask) {
 	m.explicit(i, 0, s.copies(), nodes)
 }
 
-// explicit lets set i choose explicit masks from the given one on, for as many copies
-// as are left.
+// explicit lets set i choose explicit masks, starting with mask number from, for the copies that
+// are left.
 func (m *merger) explicit(i, from, copies int, nodes mask.Mask) {
 	s := &m.sets[i]
 	for e := from; e < len(s.Explicit); e++ {
@@ -68,9 +68,9 @@ func (m *merger) explicit(i, from, copies int, nodes mask.Mask) {
 	}
 }
 
-// measure looks in one branch for a mask with a better size than m.best has. A branch reaches all
-// its NUMA nodes together, and all sizes from some on (theorem 2 of the package comment): sizes
-// below the wanted one count only where the branch has no more NUMA nodes.
+// measure looks in one branch for a mask with a better size than m.best. A branch reaches the set
+// of all its NUMA nodes, and every size from some minimum on (theorem 2 of the package comment). So
+// a size below the wanted one counts only if the branch has no more NUMA nodes.
 func (m *merger) measure(nodes mask.Mask) {
 	if m.best.Len() == m.wanted {
 		return
@@ -81,8 +81,9 @@ func (m *merger) measure(nodes mask.Mask) {
 		}
 		return
 	}
-	// One set takes the NUMA nodes that it requires, often those of given devices, and each other
-	// one all its candidates. The search finds such a mask too, and costs more.
+	// Try the mask of NUMA nodes that one set requires, often those of given devices, while each
+	// other set takes all its candidates. The search would also find such a mask, but at a higher
+	// cost.
 	for i := range m.sets {
 		s := &m.sets[i]
 		if m.closed[i] > 0 && s.Required.Len() == m.wanted && nodes.Contains(s.Required) && s.fits(s.Required) &&
@@ -108,7 +109,7 @@ func (m *merger) measure(nodes mask.Mask) {
 	}
 }
 
-// refine considers the fittest mask of one branch that has the size of m.best.
+// refine considers the fittest mask of one branch that has as many NUMA nodes as m.best.
 func (m *merger) refine(nodes mask.Mask) {
 	switch size := m.best.Len(); {
 	case nodes.Len() == size:
@@ -121,8 +122,8 @@ func (m *merger) refine(nodes mask.Mask) {
 	}
 }
 
-// build states which masks the branch can reach (theorem 1 of the package comment): one bin
-// for each copy of a set that chooses from its upward closed part.
+// build sets up the problem whose answers are the masks that the branch can reach (theorem 1 of the
+// package comment). It has one bin for each copy of a set that chooses from its upward closed part.
 func (m *merger) build(nodes mask.Mask) {
 	p := &m.Problem
 	p.Reset(nodes)
@@ -136,8 +137,8 @@ func (m *merger) build(nodes mask.Mask) {
 	p.Finish()
 }
 
-// rank orders sizes of masks that are not preferred: the wanted one, then those below
-// it from high to low, then those above it from low to high (R-HINT-56).
+// rank orders the sizes of masks that are not preferred: first the wanted size, then smaller sizes
+// in descending order, then larger sizes in ascending order (R-HINT-56).
 func rank(size, wanted int) int {
 	if size > wanted {
 		return size

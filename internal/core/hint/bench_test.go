@@ -11,20 +11,20 @@ import (
 
 const gib = 1 << 30
 
-// testbed is a machine as far as hints go, with what is free on it.
+// testbed is a machine, reduced to what matters for hints, and the amounts that are free on it.
 type testbed struct {
 	name      string
 	distances [][]int
-	cpus      []int64 // by node, all of them
+	cpus      []int64 // all CPUs, by NUMA node
 	free      []int64
 	memory    []int64
 	freeMem   []int64
-	devices   [][]int64 // by resource and node
+	devices   [][]int64 // by resource and NUMA node
 	groups    []mask.Mask
 }
 
-// newTestbed has nodes with cpus CPUs and mem bytes each; far gives the distance of two
-// different nodes.
+// newTestbed returns a testbed whose NUMA node n has cpus(n) CPUs and mem(n) bytes. far returns the
+// distance between two different NUMA nodes.
 func newTestbed(name string, nodes int, cpus, mem func(int) int64, far func(a, b int) int) *testbed {
 	m := &testbed{name: name, distances: make([][]int, nodes)}
 	for a := range nodes {
@@ -43,9 +43,9 @@ func newTestbed(name string, nodes int, cpus, mem func(int) int64, far func(a, b
 
 func constant(n int64) func(int) int64 { return func(int) int64 { return n } }
 
-// testbeds are a GB200 tray, whose GPUs bring 32 NUMA nodes without CPUs; two sockets of 16
-// nodes in quads; 32 nodes that have high-bandwidth memory as nodes of their own; and
-// a server with 8 nodes, GPUs and NICs.
+// testbeds returns four machines: a GB200 tray, whose GPUs add 32 NUMA nodes without CPUs; two
+// sockets with 16 NUMA nodes each, in quads; 32 NUMA nodes with CPUs and 32 with high-bandwidth
+// memory; and a server with 8 NUMA nodes, GPUs and NICs.
 func testbeds() []*testbed {
 	hasCPU := func(below int, n int64) func(int) int64 {
 		return func(a int) int64 {
@@ -106,8 +106,8 @@ func testbeds() []*testbed {
 	return beds
 }
 
-// fill sets what is free: everything, half of it, or 50 to 90 % of each node, with some
-// nodes bound into memory groups.
+// fill sets the free amounts: everything, half of it, or 50 to 90 % of each NUMA node, with some
+// NUMA nodes bound into memory groups.
 func (m *testbed) fill(state string, r *rand.Rand) {
 	m.free, m.freeMem, m.groups = slices.Clone(m.cpus), slices.Clone(m.memory), nil
 	for a := range m.cpus {
@@ -171,8 +171,8 @@ func (m *testbed) device(i int, n int64) Set {
 	return sized(f, f.Candidates, f.Needs...)
 }
 
-// cases are requests for a quarter of a node up to twenty nodes' worth of several
-// resources, as far as there is enough for them at all.
+// cases returns requests for several resources, from a quarter of a NUMA node to the equivalent of
+// twenty NUMA nodes, without those that exceed the machine.
 func (m *testbed) cases() [][]Set {
 	var all [][]Set
 	for _, quarters := range []int64{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80} {
@@ -186,7 +186,8 @@ func (m *testbed) cases() [][]Set {
 	return slices.DeleteFunc(all, func(c []Set) bool { return slices.ContainsFunc(c, Set.IsEmpty) })
 }
 
-// BenchmarkMerge answers, by turns, requests from a quarter of a node to twenty.
+// BenchmarkMerge measures Merge in turn for requests from a quarter of a NUMA node to twenty NUMA
+// nodes.
 func BenchmarkMerge(b *testing.B) {
 	for _, m := range testbeds() {
 		for _, state := range []string{"empty", "half", "fragmented"} {
@@ -208,8 +209,8 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkMinSize asks for the size of memory requests of three types on 64 nodes that
-// differ slightly in each: the hardest that machines pose.
+// BenchmarkMinSize measures MinSize for memory requests of three types on 64 NUMA nodes that differ
+// slightly in each type. This is the hardest case known for machines.
 func BenchmarkMinSize(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	candidates := ^mask.Mask(0)

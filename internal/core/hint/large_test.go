@@ -10,9 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// TestBudgetIsHonest lets the budget end anywhere. What is then called unproven must have the
-// kind and the size of the true answer, and what is called unsolved must admit nothing
-// that is not best-effort's.
+// TestBudgetIsHonest lets the budget end anywhere. An unproven answer must have the kind and the
+// size of the true answer. An unsolved one must not be admitted, except under best-effort.
 func TestBudgetIsHonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sets, rules := drawCase(t, 6)
@@ -33,8 +32,8 @@ func TestBudgetIsHonest(t *testing.T) {
 	})
 }
 
-// drawLarge draws a request on one of the benchmarks' machines, or on 64 nodes that are
-// all different.
+// drawLarge draws a request on one of the machines of the benchmarks, or on 64 NUMA nodes that all
+// differ.
 func drawLarge(t *rapid.T) ([]Set, Rules) {
 	r := drawRand(t)
 	beds := testbeds()
@@ -51,8 +50,8 @@ func drawLarge(t *rapid.T) ([]Set, Rules) {
 	return sets, rules
 }
 
-// TestOrderDoesNotMatter holds for any number of nodes: providers may come in any order
-// (R-HINT-56), and the same input has the same answer and the same cost.
+// TestOrderDoesNotMatter checks, for any number of NUMA nodes, that hint providers may come in any
+// order (R-HINT-56), and that the same input has the same answer and the same cost.
 func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sets, rules := drawLarge(t)
@@ -71,9 +70,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestPreferredIsPreferredByAll holds for any number of nodes: a preferred mask is in
-// every set and has the size that every set prefers, and no exchange of one node
-// makes it fitter. Single nodes that would be preferred are never overlooked.
+// TestPreferredIsPreferredByAll checks, for any number of NUMA nodes, that a preferred mask is in
+// every set and has the size that every set prefers, and that replacing one NUMA node never makes
+// it fitter. Single NUMA nodes that would be preferred are never missed.
 func TestPreferredIsPreferredByAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sets, rules := drawLarge(t)
@@ -101,8 +100,8 @@ func TestPreferredIsPreferredByAll(t *testing.T) {
 	})
 }
 
-// TestNodesThatOfferNothing may be there in any number: GPUs bring NUMA nodes that have
-// neither CPUs nor memory, and they change neither the answer nor its cost.
+// TestNodesThatOfferNothing checks that any number of NUMA nodes without CPUs and memory, such as
+// those of GPUs, change neither the answer nor its cost.
 func TestNodesThatOfferNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sets, rules := drawCase(t, 5)
@@ -139,7 +138,8 @@ func widened(distances [][]int) [][]int {
 	return wide
 }
 
-// TestExtremeAmounts neither overflow nor panic, and nothing is given twice.
+// TestExtremeAmounts checks that extreme amounts neither overflow nor panic, and that nothing is
+// assigned twice.
 func TestExtremeAmounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

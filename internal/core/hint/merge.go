@@ -8,27 +8,28 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// DefaultBudget is the number of steps that one Merge may take. The machines of the benchmarks
-// need tens to thousands, and the closest of many unequal memory nodes tens of thousands. A
-// million steps take 0.3 s on these machines and up to 3 s if 64 NUMA nodes all differ in several
-// resources. Without a limit the worst case is exponential. Steps are counted and not time, so
-// that the same input has the same answer everywhere.
+// DefaultBudget is the number of steps that one Merge may take. The machines of the benchmarks need
+// tens to thousands of steps. Finding the closest of many unequal memory nodes takes tens of
+// thousands. A million steps take 0.3 s on these machines and up to 3 s if 64 NUMA nodes all differ
+// in several resources. Without a limit, the worst case is exponential. The budget counts steps
+// instead of time, so that the same input has the same answer everywhere.
 const DefaultBudget = 1_000_000
 
-// merger is one Merge.
+// merger is the state of one Merge.
 type merger struct {
-	// Search is 2.5 KiB, and nil where no set has a preference.
+	// Search takes 2.5 KiB. It is nil if a single NUMA node is the answer or if no set has a
+	// preference.
 	*search.Search
 	rules Rules
-	// sets are those that have masks, cut to the machine.
+	// sets has the sets of all kinds but Any that have masks, cut to the machine.
 	sets []Set
 	// best is the fittest mask so far.
 	best mask.Mask
-	// In the second phase, wanted is the size that is best (B of R-HINT-52), and closed the
-	// number of copies of each set that choose a mask from its upward closed part.
+	// wanted and closed are for the second phase. wanted is the best size (B of R-HINT-52). closed
+	// is the number of copies of each set that choose a mask from its upward closed part.
 	wanted int
 	closed []int
-	// refining: the size is known, and the fittest mask of that size is looked for.
+	// refining is true if the size is known and the fittest mask of that size is searched.
 	refining bool
 }
 
@@ -52,16 +53,16 @@ func Merge(sets []Set, rules Rules) Choice {
 	return c
 }
 
-// single makes the fittest single NUMA node that every set has and prefers m.best. Most pods fit on
-// one, and need no search. m.best stays 0 if there is no such NUMA node, or if no set has a
+// single sets m.best to the fittest single NUMA node that every set has and prefers. Most pods fit
+// on one and need no search. m.best remains 0 if there is no such NUMA node or if no set has a
 // preference.
 //
-// It is the mask that the merge chooses. Every list has the mask and prefers it, so a combination
-// gives it and is preferred, and a preferred result is better than any other (R-HINT-51). Of
-// preferred results the narrower is better (R-HINT-53), and no mask has fewer than one NUMA node.
-// Only single NUMA nodes are left to compare, as consider does. Cutting the sets to the machine
-// removes no mask that is on the machine. It needs no sum over NUMA nodes, so it is exact where the
-// sums of the search stop at the largest int64.
+// The result is the mask that the merge chooses. Every list has the mask and prefers it, so some
+// combination gives it and is preferred, and a preferred result is better than any other
+// (R-HINT-51). Of preferred results, the narrower is better (R-HINT-53), and no mask has fewer than
+// one NUMA node. Only single NUMA nodes remain to be compared, as consider does. Cutting the sets
+// to the machine removes no mask that is on the machine. single adds no amounts of several NUMA
+// nodes, so it is exact even if the sums of the search are capped at the largest int64.
 func (m *merger) single(sets []Set) {
 	asked := false
 	for i := range sets {
@@ -83,7 +84,7 @@ func (m *merger) single(sets []Set) {
 	}
 }
 
-// merge is Merge by both phases.
+// merge runs both phases for Merge.
 func (m *merger) merge(c *Choice, sets []Set) {
 	satisfiable := m.read(sets)
 	if len(m.sets) == 0 {
@@ -93,7 +94,7 @@ func (m *merger) merge(c *Choice, sets []Set) {
 	m.decide(c, satisfiable)
 }
 
-// alone chooses the lowest NUMA node that all sets prefer by itself (R-HINT-63).
+// alone chooses the lowest NUMA node that all sets prefer on its own (R-HINT-63).
 func (c *Choice) alone(sets []Set, nodes mask.Mask) {
 	if !slices.ContainsFunc(sets, func(s Set) bool { return s.Kind != Any }) {
 		c.Preferred, c.Admit = true, true
@@ -107,20 +108,20 @@ func (c *Choice) alone(sets []Set, nodes mask.Mask) {
 	}
 }
 
-// allPrefer reports whether every set that has a preference has a and prefers it.
+// allPrefer reports whether every set that has a preference has mask a and prefers it.
 func allPrefer(sets []Set, a mask.Mask) bool {
 	for i := range sets {
 		s := &sets[i]
 		switch {
 		case s.Kind == Any:
-		case s.Kind == None, !s.fits(a) && !slices.Contains(s.Explicit, a), !s.Prefers(a): // Has, without a copy.
+		case s.Kind == None, !s.fits(a) && !slices.Contains(s.Explicit, a), !s.Prefers(a): // The same as Has, but without copying the Set.
 			return false
 		}
 	}
 	return true
 }
 
-// read fills m.sets; false when a set cannot be satisfied.
+// read fills m.sets. It returns false if a set cannot be satisfied.
 func (m *merger) read(sets []Set) bool {
 	satisfiable := true
 	for i := range sets {
@@ -140,8 +141,8 @@ func (m *merger) read(sets []Set) bool {
 	return satisfiable
 }
 
-// decide runs the first phase, and the second one if it is still of use: restricted rejects
-// whatever is not preferred, so it needs no mask.
+// decide runs the first phase, and the second one if it can still matter. Restricted rejects every
+// mask that is not preferred, so it needs no second phase.
 func (m *merger) decide(c *Choice, satisfiable bool) {
 	m.Search = &search.Search{Budget: m.rules.Budget}
 	if m.Budget <= 0 {
@@ -169,7 +170,7 @@ func (m *merger) decide(c *Choice, satisfiable bool) {
 	}
 }
 
-// consider makes a the best mask if it is fitter (R-HINT-53); sizes may differ.
+// consider makes a the best mask if it is fitter than m.best (R-HINT-53). Their sizes may differ.
 func (m *merger) consider(a mask.Mask) {
 	if a == 0 {
 		return
@@ -187,7 +188,7 @@ func (m *merger) consider(a mask.Mask) {
 	}
 }
 
-// considerFittest considers the fittest mask of this size that answers m.Problem.
+// considerFittest considers the fittest mask with size NUMA nodes that answers m.Problem.
 func (m *merger) considerFittest(size int) {
 	switch {
 	case m.rules.Distances == nil:

@@ -38,8 +38,8 @@ func drawSubset(t *rapid.T, of mask.Mask, name string) mask.Mask {
 	return m
 }
 
-// drawNeed draws free amounts, many of them alike, as on real machines. The amounts come
-// from a seed, because rapid prefers small numbers and those make few hard cases.
+// drawNeed draws free amounts, many of them equal, as on real machines. The amounts come from a
+// seed, because rapid prefers small numbers, which make few hard cases.
 func drawNeed(t *rapid.T, nodes mask.Mask) Need {
 	n := Need{Offer: make([]int64, nodes.Highest()+1)}
 	unit := rapid.SampledFrom([]int64{1, 1 << 30, 1 << 52}).Draw(t, "unit")
@@ -160,7 +160,7 @@ func show(sets []Set, rules Rules) string {
 	return text
 }
 
-// TestMain asks rapid for more checks than it makes by itself, unless told how many.
+// TestMain sets 1,000 checks for rapid, more than its default, unless -rapid.checks is given.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	told := false
@@ -173,8 +173,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// largest is the number of nodes of machines that the definition is asked about: more
-// where more checks are asked for with -rapid.checks.
+// largest returns the largest number of NUMA nodes for comparisons with the definition. It is
+// higher if -rapid.checks asks for more than 10,000 checks.
 func largest() int {
 	if checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String()); err == nil && checks > 10_000 {
 		return 10
@@ -182,8 +182,8 @@ func largest() int {
 	return 6
 }
 
-// TestMergeIsLiteral compares Merge with the definition on machines that are small
-// enough to write every mask out.
+// TestMergeIsLiteral compares Merge with the definition on machines that are small enough to list
+// every mask.
 func TestMergeIsLiteral(t *testing.T) {
 	most := largest()
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,15 +218,15 @@ func drawSmall(t *rapid.T) ([]Set, Rules) {
 	return sets, rules
 }
 
-// saturated reports whether a sum of offers stops at the largest int64: the search then rejects
-// masks that have enough.
+// saturated reports whether a sum of offers is capped at the largest int64. The search then rejects
+// masks that offer enough.
 func saturated(sets []Set, nodes mask.Mask) bool {
 	return slices.ContainsFunc(sets, func(s Set) bool {
 		return slices.ContainsFunc(s.Needs, func(n Need) bool { return n.Offered(nodes) == math.MaxInt64 })
 	})
 }
 
-// TestSingleIsMerged compares the answers on single NUMA nodes with those of both phases.
+// TestSingleIsMerged compares the result of single with that of both phases.
 func TestSingleIsMerged(t *testing.T) {
 	singles, others := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -254,7 +254,7 @@ func TestSingleIsMerged(t *testing.T) {
 	}
 }
 
-// drawRand spreads a seed: rapid prefers small numbers.
+// drawRand returns a generator with a random seed, because rapid itself prefers small numbers.
 func drawRand(t *rapid.T) *rand.Rand {
 	return rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), uint64(rapid.Uint32().Draw(t, "more seed"))))
 }

@@ -9,21 +9,22 @@ import (
 type Need struct {
 	Resource string
 	Amount   int64
-	// Offer is what each NUMA node offers, indexed by its id; NUMA nodes beyond its end offer
-	// nothing. Values are not negative.
+	// Offer is the amount that each NUMA node offers, indexed by its id. NUMA nodes beyond its end
+	// offer nothing. Values are not negative.
 	Offer []int64
-	// Shared is what several NUMA nodes offer together: devices that are local to more than one.
+	// Shared lists the amounts that several NUMA nodes offer together, for devices that are local
+	// to more than one NUMA node.
 	Shared []SharedOffer
 }
 
-// SharedOffer is an amount that a mask gets once if it has any of Nodes.
+// SharedOffer is an amount that a mask gets once if it has at least one of Nodes.
 type SharedOffer struct {
 	Nodes  mask.Mask
 	Amount int64
 }
 
-// Offered is what the NUMA nodes of m offer together. It stops at the largest int64, which no
-// amount exceeds.
+// Offered returns the amount that the NUMA nodes of m offer together. It is capped at the largest
+// int64, which no amount exceeds.
 func (n *Need) Offered(m mask.Mask) int64 {
 	var sum int64
 	for id := range m.All() {
@@ -37,7 +38,8 @@ func (n *Need) Offered(m mask.Mask) int64 {
 	return sum
 }
 
-// sum is what the NUMA nodes of m offer by themselves, each cut to the amount.
+// sum returns the amount that the NUMA nodes of m offer on their own. The offer of each NUMA node
+// is capped at Amount.
 func (n *Need) sum(m mask.Mask) int64 {
 	var sum int64
 	for id := range m.All() {
@@ -46,8 +48,8 @@ func (n *Need) sum(m mask.Mask) int64 {
 	return sum
 }
 
-// offer is what one NUMA node offers by itself. It is never negative, so that sets are upward
-// closed whatever they are given.
+// offer returns the amount that one NUMA node offers on its own. It is never negative, so that sets
+// are upward closed whatever their input is.
 func (n *Need) offer(id int) int64 {
 	if id >= len(n.Offer) {
 		return 0

@@ -6,16 +6,17 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// hinted is one hint as the kubelet has it: a mask, or none at all, and preferred.
+// hinted is one hint of the kubelet: a mask, or no mask if care is false, and whether it is
+// preferred.
 type hinted struct {
 	mask      mask.Mask
 	care      bool
 	preferred bool
 }
 
-// literally is the Topology Manager by the letter: lists of hints, every mask of every
-// list written out, and every combination compared with the one before (R-HINT-51…63).
-// It shares no code with Merge.
+// literally implements the Topology Manager word for word. It lists the hints with every mask and
+// compares every combination with the best one before it (R-HINT-51…63). It shares no code with
+// Merge.
 func literally(sets []Set, rules Rules) Choice {
 	lists := listsOf(sets, rules)
 	if rules.Policy == SingleNUMANode {
@@ -71,8 +72,8 @@ func listsOf(sets []Set, rules Rules) [][]hinted {
 	return lists
 }
 
-// holds is the definition of Set, without limits: sums are kept per node in steps
-// that cannot overflow for the amounts of the tests.
+// holds implements the definition of Set without limits. It keeps sums per NUMA node, in steps that
+// cannot overflow for the amounts in the tests.
 func holds(f Set, m mask.Mask) bool {
 	if slices.Contains(f.Explicit, m) {
 		return true
@@ -104,7 +105,7 @@ func holds(f Set, m mask.Mask) bool {
 	return true
 }
 
-// allMasks lists the masks of R-HINT-3, though not in its order, which does not matter
+// allMasks lists the masks of R-HINT-3. Their order differs from the rule, which does not matter
 // (R-HINT-56).
 func allMasks(nodes mask.Mask) []mask.Mask {
 	var all []mask.Mask
@@ -172,7 +173,7 @@ func narrowestOf(lists [][]hinted) int {
 	return widest
 }
 
-// replaces is R-HINT-52 line by line.
+// replaces implements R-HINT-52 line by line.
 func replaces(current, candidate hinted, wanted int, rules Rules) bool {
 	if candidate.preferred != current.preferred {
 		return candidate.preferred
@@ -218,9 +219,9 @@ func average(distances [][]int, m mask.Mask) float64 {
 	return sum / pairs
 }
 
-// byReach stands in for the product where it is long: which intersections the lists so
-// far can reach; preferred are the masks that are preferred in every list. Masks are
-// squeezed to the positions of their nodes, so that they can be indices.
+// byReach replaces the product of all lists if that is large. It computes which intersections the
+// lists so far can reach, and which masks are preferred in every list. Masks are squeezed to the
+// positions of their NUMA nodes, so that they can be used as indexes.
 func byReach(lists [][]hinted, rules Rules) (mask.Mask, bool) {
 	full := 1<<rules.Nodes.Len() - 1
 	reached, agreed := make([]bool, full+1), make([]bool, full+1)

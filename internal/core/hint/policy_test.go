@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// on is a set of the masks of the first nodes that offer the amount.
+// on returns a set of the masks that consist of the first NUMA nodes and offer the amount.
 func on(preferred int, amount int64, offers ...int64) Set {
 	return Set{
 		Kind: Fits, Candidates: (^mask.Mask(0)).First(len(offers)), Preferred: preferred,
@@ -15,7 +15,7 @@ func on(preferred int, amount int64, offers ...int64) Set {
 	}
 }
 
-// TestPolicies shows each rule of R-HINT-50…63 by a case that a reader can check.
+// TestPolicies shows each rule of R-HINT-50…63 with a case that a reader can verify.
 func TestPolicies(t *testing.T) {
 	nearThird := [][]int{{10, 30, 12}, {30, 10, 30}, {12, 30, 10}}
 	oneWay := [][]int{{10, 10, 12}, {30, 10, 30}, {12, 30, 10}}
@@ -70,7 +70,7 @@ func brief(c Choice) string {
 	return text
 }
 
-// TestMachinesThatStopTheKubelet answers what takes the kubelet minutes or for ever.
+// TestMachinesThatStopTheKubelet merges cases for which the kubelet takes minutes or does not end.
 func TestMachinesThatStopTheKubelet(t *testing.T) {
 	beds := testbeds()
 	gb200, server := beds[0], beds[3]
@@ -101,8 +101,8 @@ func TestMachinesThatStopTheKubelet(t *testing.T) {
 }
 
 func ExampleMerge() {
-	// Four free CPUs are wanted, which any one NUMA node of the machine could have; node
-	// 0 has only two left. The GPU hangs on node 1.
+	// The request is for four CPUs, which any one NUMA node of the empty machine has. NUMA node 0
+	// has only two free CPUs. The GPU is attached to NUMA node 1.
 	cpus := Set{
 		Resource: "cpu", Kind: Fits, Candidates: mask.Of(0, 1), Preferred: 1,
 		Needs: []Need{{Amount: 4, Offer: []int64{2, 8}}},

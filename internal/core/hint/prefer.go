@@ -2,8 +2,8 @@ package hint
 
 import "github.com/paddock-project/paddock/internal/core/mask"
 
-// prefer is the first phase: the fittest mask that every set has and prefers becomes m.best. A
-// preferred result demands that all lists choose the same mask (R-HINT-51), so copies do not
+// prefer is the first phase. It sets m.best to the fittest mask that every set has and prefers. A
+// preferred result requires that all lists choose the same mask (R-HINT-51), so copies do not
 // matter here.
 func (m *merger) prefer() {
 	nodes := m.rules.Nodes
@@ -23,7 +23,7 @@ func (m *merger) prefer() {
 		m.onSockets(nodes, size, 0, 0, 0, nil)
 		return
 	}
-	// Only socket rules: any size may be preferred, and the smallest wins.
+	// All sets have socket rules: any size can be preferred, and the smallest wins.
 	for size = 1; size <= nodes.Len() && (m.best == 0 || size <= m.best.Len()); size++ {
 		m.onSockets(nodes, size, 0, 0, 0, nil)
 		if m.best != 0 && m.best.Len() == size {
@@ -36,8 +36,8 @@ func (m *merger) prefer() {
 	}
 }
 
-// preferredSize is the size that all sets without a socket rule agree on, -1 if they do not
-// agree; free if every set has a socket rule.
+// preferredSize returns the size that all sets without a socket rule prefer, or -1 if they prefer
+// different sizes. free is true if every set has a socket rule.
 func (m *merger) preferredSize() (size int, free bool) {
 	free = true
 	for i := range m.sets {
@@ -54,10 +54,10 @@ func (m *merger) preferredSize() (size int, free bool) {
 	return size, free
 }
 
-// onSockets tries the ways to choose the sockets on which masks of this size are preferred,
-// for each set from the given one on whose socket rule matters. socket is the next of that set's
-// sockets to choose or not, chosen how many were chosen. A mask has NUMA nodes of each chosen
-// socket and of no other.
+// onSockets tries the ways to choose the sockets on which masks of this size are preferred, for
+// each set from number set on whose socket rule matters. socket is the next socket of that set to
+// choose or to skip, and chosen is the number of chosen sockets. A mask has NUMA nodes on each
+// chosen socket and on no other.
 func (m *merger) onSockets(nodes mask.Mask, size, set, socket, chosen int, touch []mask.Mask) {
 	if nodes.IsEmpty() || !m.Spend(1) {
 		return
@@ -85,7 +85,7 @@ func (m *merger) onSockets(nodes mask.Mask, size, set, socket, chosen int, touch
 }
 
 // preferAmong considers the fittest mask of this size, out of nodes, that every set has and that
-// has a NUMA node of each of touch.
+// has a NUMA node of each mask in touch.
 func (m *merger) preferAmong(nodes mask.Mask, size int, touch []mask.Mask) {
 	required := mask.Mask(0)
 	for i := range m.sets {

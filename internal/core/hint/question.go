@@ -7,12 +7,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// MinSize is the smallest number of candidates that together meet every need, at least 1, and
-// false where not even all of them do. All needs count at once: if one NUMA node meets one of
-// two needs and another one the other, the size is 2.
+// MinSize returns the smallest number of candidates that together meet every need, at least 1. It
+// returns false if not even all candidates do. All needs count at once: if one NUMA node meets one
+// of two needs and another NUMA node meets the other, the size is 2.
 //
-// It is exact unless DefaultBudget steps are not enough, which takes dozens of NUMA nodes
-// that differ in several resources. Then it is a lower bound.
+// The size is exact unless DefaultBudget steps are not enough, which takes dozens of NUMA nodes
+// that differ in several resources. In that case it is a lower bound.
 func MinSize(candidates mask.Mask, needs []Need) (int, bool) {
 	if oneMeets(candidates, needs) {
 		return 1, true
@@ -24,7 +24,7 @@ func MinSize(candidates mask.Mask, needs []Need) (int, bool) {
 	return size, true
 }
 
-// oneMeets reports whether a candidate meets every need by itself: no size is smaller.
+// oneMeets reports whether some candidate meets every need on its own. No size is smaller than 1.
 func oneMeets(candidates mask.Mask, needs []Need) bool {
 	for id := range candidates.All() {
 		one := mask.Of(id)
@@ -35,8 +35,8 @@ func oneMeets(candidates mask.Mask, needs []Need) bool {
 	return false
 }
 
-// narrowest is the size of the smallest mask of a set, and false if the upward closed part of the
-// set has no mask: the size is then that of the smallest explicit one.
+// narrowest returns the size of the smallest mask of a set. If the upward closed part of the set
+// has no mask, it returns false and the size of the smallest explicit mask.
 func narrowest(in *search.Search, s *Set) (int, bool) {
 	least := mask.MaxNode + 1
 	for _, m := range s.Explicit {
@@ -57,9 +57,9 @@ func narrowest(in *search.Search, s *Set) (int, bool) {
 	return in.Fewest(least), true
 }
 
-// constrain makes the last bin lose no more than the upward closed part of the set can spare,
-// where masks are cut from candidates; s.Required is up to the bin. It returns false if not
-// even all candidates are a mask of the set.
+// constrain limits what the last bin can lose to what the upward closed part of the set can spare,
+// if masks are cut from candidates. s.Required must be enforced by the bin itself. constrain
+// returns false if not even all candidates together are a mask of the set.
 func constrain(p *search.Problem, s *Set, candidates mask.Mask) bool {
 	if !candidates.Contains(s.Required) {
 		return false
@@ -77,8 +77,8 @@ func constrain(p *search.Problem, s *Set, candidates mask.Mask) bool {
 	return true
 }
 
-// keepOneOf forbids that all of nodes are dropped into the last bin. NUMA nodes that are not part
-// of the problem are never dropped.
+// keepOneOf prevents all of nodes from being dropped into the last bin. NUMA nodes that are not
+// part of the problem are never dropped. It returns false if nodes is empty.
 func keepOneOf(p *search.Problem, nodes mask.Mask) bool {
 	if !nodes.IsEmpty() && p.Nodes().Contains(nodes) {
 		p.AddDimension(0)
@@ -87,9 +87,10 @@ func keepOneOf(p *search.Problem, nodes mask.Mask) bool {
 	return !nodes.IsEmpty()
 }
 
-// spare adds a dimension for what the candidates offer beyond the need. Offers are cut to the
-// amount, which changes no answer and keeps the sums far from overflow. Beyond that, sums stop at
-// the largest int64, so that amounts of exabytes may be rejected but are never assigned twice.
+// spare adds a dimension for the amount that the candidates offer beyond the need. Offers are
+// capped at the amount, which changes no answer and keeps the sums far from overflow. Beyond that,
+// sums are capped at the largest int64. Amounts of exabytes may therefore be rejected but are never
+// assigned twice.
 func spare(p *search.Problem, n *Need, candidates mask.Mask) bool {
 	if n.Amount <= 0 {
 		return true

@@ -8,15 +8,15 @@ import (
 
 //go:generate go tool stringer -type=Kind,Policy -linecomment -output=enum_string.go
 
-// Kind is what a hint provider answers for a resource.
+// Kind is the kind of answer that a hint provider gives for a resource.
 type Kind int
 
 const (
 	// Any means that the provider has no preference (R-HINT-11, nil list). It is the kind of the
 	// zero Set.
 	Any Kind = iota // any
-	// None means that no mask satisfies the request (R-HINT-11, empty list): no result is
-	// preferred any more, but the masks of the other sets still count.
+	// None means that no mask satisfies the request (R-HINT-11, empty list). No result can then be
+	// preferred, but the masks of the other sets still count.
 	None // none
 	// Fits means that the request fits on the masks that the Set describes.
 	Fits // fits
@@ -25,44 +25,45 @@ const (
 // Set is a hint set: it describes the masks on which a request for one resource fits, without
 // listing them. A Set of kind Fits has two parts:
 //
-//   - every mask A, ∅ ≠ A ⊆ Candidates, with Required ⊆ A, A ∩ t ≠ ∅ for every t of Touch, and
-//     with enough for each of Needs. A candidate more never takes a mask out of this part: it is
-//     upward closed;
-//   - every mask of Explicit.
+//   - Every mask A, ∅ ≠ A ⊆ Candidates, with Required ⊆ A, A ∩ t ≠ ∅ for every t of Touch, and
+//     enough for each of Needs. This part is upward closed: adding a candidate to a mask never
+//     takes it out of this part.
+//   - Every mask of Explicit.
 //
-// A hint is preferred when its mask has Preferred NUMA nodes, or when Sockets allows it.
+// A hint is preferred if its mask has Preferred NUMA nodes, or if Sockets allows it.
 type Set struct {
-	// Resource is the name for people: "cpu", "hugepages-2Mi".
+	// Resource is the name shown to people, such as "cpu" or "hugepages-2Mi".
 	Resource string
 	Kind     Kind
-	// Why is a sentence about what is missing, for kind None.
+	// Why is a sentence that describes what is missing. It is set for kind None.
 	Why string
 
-	// Candidates are the NUMA nodes that can be in a mask.
+	// Candidates has the NUMA nodes that can be in a mask.
 	Candidates mask.Mask
 	Required   mask.Mask
 	Touch      []mask.Mask
 	Needs      []Need
 	Explicit   []mask.Mask
-	// Copies is the number of hint lists with these masks: the memory manager gives one
-	// for each requested type. 0 counts as 1. The merge chooses one mask for each copy.
+	// Copies is the number of hint lists with these masks, because the memory manager gives one
+	// list for each requested type. Zero counts as 1. The merge chooses one mask for each copy.
 	Copies int
 	// Preferred is the size of a preferred mask (R-HINT-24, R-HINT-32, R-HINT-43).
 	Preferred int
-	// Sockets is the second way to be preferred, that of align-by-socket, or nil.
+	// Sockets is the second way in which a mask can be preferred, for align-by-socket. Nil means
+	// that only the size counts.
 	Sockets *SocketRule
 }
 
-// SocketRule is align-by-socket: a mask whose NUMA nodes are on exactly Count sockets is
-// preferred whatever its size (R-HINT-25).
+// SocketRule is the rule of align-by-socket: a mask whose NUMA nodes are on exactly Count sockets
+// is preferred whatever its size is (R-HINT-25).
 type SocketRule struct {
 	Count int
-	// Sockets are the NUMA nodes of each socket, ascending by socket id.
+	// Sockets lists the NUMA nodes of each socket, ascending by socket id.
 	Sockets []mask.Mask
 }
 
-// Has reports whether m is a mask of the set. A Set of kind Any has every mask that is not
-// empty, one of kind None has none.
+// Has reports whether m is a mask of the set. A Set of kind Any has every mask that is not empty,
+// and a Set of kind None has no mask.
 func (s Set) Has(m mask.Mask) bool {
 	switch s.Kind {
 	case Any:
@@ -74,8 +75,8 @@ func (s Set) Has(m mask.Mask) bool {
 	return s.fits(m) || slices.Contains(s.Explicit, m) && !m.IsEmpty()
 }
 
-// MustTouch leaves only masks in the set that have one of these NUMA nodes: those of a device that
-// is kept.
+// MustTouch restricts the set to masks that have at least one of these NUMA nodes. Callers pass the
+// NUMA nodes of a device that is kept.
 func (s *Set) MustTouch(nodes mask.Mask) {
 	if nodes.Len() == 1 {
 		s.Required |= nodes
@@ -103,7 +104,7 @@ func (s *Set) fits(m mask.Mask) bool {
 		}
 	}
 	for i := range s.Needs {
-		// Most needs are met by a few NUMA nodes.
+		// A few NUMA nodes meet most needs, so try the cheaper sum first.
 		if n := &s.Needs[i]; n.sum(m) < n.Amount && n.Offered(m) < n.Amount {
 			return false
 		}
@@ -111,16 +112,17 @@ func (s *Set) fits(m mask.Mask) bool {
 	return true
 }
 
-// fitsOn reports whether the lowest candidates, with those that are required, are a mask of this
-// size in the upward closed part. Another mask of the size may be in it where they are not.
+// fitsOn reports whether the required candidates together with the lowest others form a mask of
+// this size in the upward closed part. If it returns false, another mask of this size may still be
+// in that part.
 func (s *Set) fitsOn(size int) bool {
 	lowest := s.Required | (s.Candidates &^ s.Required).First(size-s.Required.Len())
 	return lowest.Len() == size && s.fits(lowest)
 }
 
-// within cuts the set to the NUMA nodes of a machine. If its upward closed part is empty, it has
-// no candidates afterwards. Explicit masks are left out if they are in that part or have other
-// NUMA nodes.
+// within cuts the set to the NUMA nodes of a machine. If the upward closed part is empty, the
+// result has no candidates. Explicit masks are dropped if they are in that part or have NUMA nodes
+// outside the machine.
 func (s Set) within(nodes mask.Mask) Set {
 	s.Candidates &= nodes
 	if !s.fits(s.Candidates) {
@@ -150,5 +152,5 @@ func (s Set) Prefers(m mask.Mask) bool {
 	return touched == s.Sockets.Count
 }
 
-// copies is the number of hint lists that the set describes.
+// copies returns the number of hint lists that the set describes.
 func (s Set) copies() int { return max(s.Copies, 1) }

@@ -23,11 +23,11 @@ func TestHas(t *testing.T) {
 		want bool
 	}{
 		{"{0-2}", true},
-		{"{0-1}", true},  // 1+3, and 1 that nodes 1 and 3 offer together
+		{"{0-1}", true},  // 1+3, and 1 that NUMA nodes 1 and 3 offer together
 		{"{1-2}", true},  // the same
-		{"{0,2}", false}, // node 1 is required
-		{"{1}", false},   // touches neither 0 nor 2
-		{"{1,3}", false}, // node 3 is outside the candidates
+		{"{0,2}", false}, // NUMA node 1 is required
+		{"{1}", false},   // has neither NUMA node 0 nor 2
+		{"{1,3}", false}, // NUMA node 3 is not a candidate
 		{"{3}", true},    // explicit
 		{"{}", false},
 	} {
@@ -101,7 +101,7 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestOfferedIsWhatCounts: a need is met by what is offered, and by nothing less.
+// TestOfferedIsWhatCounts checks that a need is met exactly if Offered reaches its amount.
 func TestOfferedIsWhatCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, largest())

@@ -1,25 +1,27 @@
-// Package layout is the arithmetic of a pod's budget: how much of it each container gets.
+// Package layout divides a pod's budget: it computes how much of it each container gets.
 //
-// It knows one resource at a time, as claims in the order in which containers start,
-// and nothing of CPUs, bytes or NUMA nodes: the same walk serves CPUs, memory and huge
-// pages (docs/rules/demand.md, sections 5 and 6).
+// It processes one resource at a time, as claims in the order in which containers start. It knows
+// nothing about CPUs, bytes or NUMA nodes: the same algorithm serves CPUs, memory and huge pages
+// (docs/rules/demand.md, sections 5 and 6).
 package layout
 
 import "github.com/paddock-project/paddock/internal/core/request"
 
-// Claim is what one container wants of one resource.
+// Claim is what one container claims of one resource.
 type Claim struct {
 	Type request.ContainerType
-	// Exclusive containers get Amount to themselves, which may be 0; the others share.
+	// Exclusive is set if the container gets Amount, which may be 0, to itself. Other containers
+	// share.
 	Exclusive bool
 	Amount    int64
-	// Indifferent marks a container that shares but has no use for the resource, so that
-	// an empty pool does not hurt it.
+	// Indifferent is set if the container shares but has no use for the resource, so that an empty
+	// pool does not affect it.
 	Indifferent bool
 }
 
-// Budget is what containers need together if the pod has no budget of its own: init
-// containers run one after the other and are reused, sidecars and apps add up (R-DEM-41).
+// Budget returns what containers need together if the pod has no budget of its own. Init containers
+// run one after the other and their amounts are reused. Amounts of sidecars and apps add up
+// (R-DEM-41).
 func Budget(claims []Claim) int64 {
 	var sidecars, peak, apps int64
 	for _, c := range claims {
@@ -38,56 +40,57 @@ func Budget(claims []Claim) int64 {
 	return max(peak, apps+sidecars)
 }
 
-// Part is what kind of piece of the pool a container gets.
+// Part is the kind of piece of the pool that a container gets.
 type Part int
 
 const (
-	// Slice: Amount for itself alone. Slices of standard init containers are reused by
-	// later containers.
+	// Slice means that the container has Amount to itself. Later containers reuse slices of
+	// standard init containers.
 	Slice Part = iota
-	// WholePool: a standard init container that shares has all of the pool but the slices
-	// of sidecars that started before it.
+	// WholePool means that the container is a standard init container that shares. It has all of
+	// the pool except the slices of sidecars that started before it.
 	WholePool
-	// Rest: it shares what the slices of sidecars and apps leave.
+	// Rest means that the container shares what the slices of sidecars and apps leave.
 	Rest
 )
 
-// Piece is one container's piece.
+// Piece is the piece of the pool that one container gets.
 type Piece struct {
 	Part   Part
 	Amount int64
 }
 
-// Empty reports whether a container that shares would find its pool empty (R-DEM-61, R-DEM-62).
+// Empty describes whether a container that shares would find its pool empty (R-DEM-61, R-DEM-62).
 type Empty int
 
 // The ways a pool can be empty.
 const (
 	NotEmpty Empty = iota
-	// EmptyForInit: sidecars take all before a standard init container that shares.
+	// EmptyForInit means that sidecars take everything before a standard init container that
+	// shares.
 	EmptyForInit
-	// EmptyForShared: exclusive containers take all and an app or sidecar shares.
+	// EmptyForShared means that exclusive containers take everything and an app or sidecar shares.
 	EmptyForShared
 )
 
 // Layout is the division of a budget.
 type Layout struct {
 	Budget int64
-	// Pieces are parallel to the claims.
+	// Pieces is parallel to the claims.
 	Pieces []Piece
-	// Rest is what the sharing sidecars and apps share.
+	// Rest is the amount that the sidecars and apps without a slice share.
 	Rest  int64
 	Empty Empty
-	// Overdrawn reports that an exclusive claim does not fit into what its predecessors left.
-	// The API server rejects such a pod (R-DEM-94); one that comes all the same must be
-	// rejected before anything is taken. Amounts are then not meaningful.
+	// Overdrawn is set if an exclusive claim does not fit into what its predecessors left. The API
+	// server rejects such a pod (R-DEM-94). If one arrives nevertheless, it must be rejected before
+	// anything is taken. The amounts have no meaning then.
 	Overdrawn bool
 }
 
-// Divide lays the claims out in a pool of the given budget (R-CPU-92…94, R-MEM-53, R-MEM-54).
+// Divide divides a pool of the given budget among the claims (R-CPU-92…94, R-MEM-53, R-MEM-54).
 func Divide(budget int64, claims []Claim) Layout {
 	l := Layout{Budget: budget, Pieces: make([]Piece, len(claims))}
-	left := budget // less the slices of containers that run to the pod's end
+	left := budget // without the slices of containers that run until the pod ends
 	shares := false
 	for i, c := range claims {
 		switch {

@@ -18,9 +18,9 @@ import (
 //	divide budget=N   → the pieces of a pool, one a container
 //	budget            → what containers need together
 //
-// A line for each container: its container type, and what it wants exclusively, "shares", or
-// "indifferent" for one that shares and has no use for the resource. After a change: go test
-// -rewrite, and read the diff.
+// The input has a line for each container: its container type, and the amount that it claims
+// exclusively, "shares", or "indifferent" for a container that shares and has no use for the
+// resource. After a change, run go test -rewrite, and read the diff.
 func TestDivisions(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -111,9 +111,9 @@ func drawClaims(t *rapid.T) []layout.Claim {
 	return claims
 }
 
-// tokens is the dumb twin: the pool is a row of things, and everybody takes his in turn.
+// tokens is the dumb twin: the pool is a row of tokens, and each container takes its own in turn.
 type tokens struct {
-	owner []int // 0: nobody for good
+	owner []int // 0: no container permanently
 }
 
 func (p *tokens) free() int64 {
@@ -135,7 +135,7 @@ func (p *tokens) take(n int64) {
 	}
 }
 
-// live divides by living through the pod's life, first to last.
+// live divides by simulating the pod's life from beginning to end.
 func live(budget int64, claims []layout.Claim) layout.Layout {
 	p := &tokens{owner: make([]int, budget)}
 	l := layout.Layout{Budget: budget, Pieces: make([]layout.Piece, len(claims))}
@@ -187,7 +187,7 @@ func TestDivideIsLivingThroughThePod(t *testing.T) {
 	})
 }
 
-// The budget is the least that is never overdrawn.
+// The budget is the smallest one that is never overdrawn.
 func TestBudgetIsTheLeastThatSuffices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		claims := drawClaims(t)

@@ -4,13 +4,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// WithCPUs is m with the CPUs that now has: what m is after CPUs went offline or came online. NUMA
-// nodes, memory, huge pages and distances are those of m. A NUMA node of which no CPU is online
-// stays, without CPUs; one that m does not have is not added, and its CPUs are left out.
+// WithCPUs returns m with the CPUs of now, which is m after CPUs went offline or came online. NUMA
+// nodes, memory, huge pages and distances are those of m. A NUMA node without online CPUs remains,
+// without CPUs. A NUMA node that m does not have is not added, and its CPUs are ignored.
 //
-// A thread that is offline counts in the averages (R-CPU-3) while another thread of its core is
-// online. Otherwise one offline thread on a machine with two threads a core would make the average
-// 1, and full-pcpus-only would give out single threads.
+// An offline thread counts in the averages (R-CPU-3) while another thread of its core is online.
+// Otherwise one offline thread on a machine with two threads per core would make the average 1, and
+// full-pcpus-only would assign single threads.
 func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
 	d := Description{Nodes: make([]NodeDescription, len(m.nodes))}
 	for i, n := range m.nodes {
@@ -31,10 +31,10 @@ func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
 		}
 		uncore := NoUncore
 		if c.Uncore != c.Socket {
-			uncore = c.Uncore // The id of the socket means "not reported" as well, and gives the same unit.
+			uncore = c.Uncore // The id of the socket also means "not reported" and gives the same unit.
 		}
 		d.Nodes[i].Cores = append(d.Nodes[i].Cores, CoreDescription{Socket: c.Socket, Uncore: uncore, Threads: core.CPUs.IDs()})
-		whole := core.CPUs // With the threads of its core on m, online or not.
+		whole := core.CPUs // Includes the threads of its core on m, online or not.
 		for id := range core.CPUs.All() {
 			if c, known := m.CPU(id); known {
 				whole = whole.Union(m.cores[m.places.Places[c.ID].Core].CPUs)
@@ -49,7 +49,8 @@ func (m *Machine) WithCPUs(now *Machine) (*Machine, error) {
 	return n, err
 }
 
-// Without is m without some CPUs, as WithCPUs makes it. The error is ErrInvalid when none is left.
+// Without returns m without some CPUs, as WithCPUs does. The error wraps ErrInvalid if no CPU is
+// left.
 func (m *Machine) Without(cpus cpuset.Set) (*Machine, error) {
 	left := *m
 	left.cores = nil

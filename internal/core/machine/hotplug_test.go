@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// twoByFour are two sockets, a NUMA node each, of four cores with two threads: 0-3,8-11 and
-// 4-7,12-15.
+// twoByFour returns a machine with two sockets. Each has one NUMA node and four cores with two
+// threads: 0-3,8-11 and 4-7,12-15.
 func twoByFour(t testing.TB) *machine.Machine {
 	t.Helper()
 	var d machine.Description
@@ -79,8 +79,8 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestWithoutKeepsPlaces: whatever goes, the CPUs that stay have their core, cache, NUMA node and
-// socket, and with all of them the machine is the one of before.
+// TestWithoutKeepsPlaces checks that the remaining CPUs keep their core, cache, NUMA node and
+// socket whichever CPUs are removed, and that the machine is as before once all CPUs are back.
 func TestWithoutKeepsPlaces(t *testing.T) {
 	m := twoByFour(t)
 	rapid.Check(t, func(t *rapid.T) {

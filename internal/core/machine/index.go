@@ -7,28 +7,30 @@ import (
 	"github.com/paddock-project/paddock/internal/core/cpuset"
 )
 
-// Place is where a CPU is, as positions in Cores, Uncores, CPUNodes and Sockets.
+// Place is the location of a CPU, as positions in Cores, Uncores, CPUNodes and Sockets.
 type Place struct{ Core, Uncore, Node, Socket int32 }
 
-// Part is what one unit has of another: the CPUs of both.
+// Part is the overlap of a unit with another unit: the CPUs that are in both.
 type Part struct {
-	Unit int32 // position in the list of its kind
+	Unit int32 // position of the other unit in the list of its kind
 	CPUs cpuset.Set
 }
 
-// Index is how the units of a machine are nested. It names units by their position in Cores,
-// Uncores, CPUNodes and Sockets. These lists ascend by id, and so do positions. The slices are the
-// machine's own.
+// Index describes how the units of a machine are nested. It identifies units by their position in
+// Cores, Uncores, CPUNodes and Sockets. These lists ascend by id, and so do positions. The caller
+// must not change the slices.
 //
-// A NUMA node may have parts of several sockets, and a socket parts of several NUMA nodes; a core
-// is in one of each.
+// A NUMA node may have parts of several sockets, and a socket may have parts of several NUMA nodes.
+// A core is in exactly one NUMA node and one socket.
 type Index struct {
-	// Places is indexed by CPU id, up to the highest; entries of ids that are no CPU
-	// are -1 four times.
+	// Places is indexed by CPU id, up to the highest id. If there is no CPU with an id, all four
+	// fields are -1.
 	Places []Place
-	// The cores of each socket, NUMA node and uncore cache.
+	// SocketCores, NodeCores and UncoreCores list the cores of each socket, NUMA node and uncore
+	// cache.
 	SocketCores, NodeCores, UncoreCores [][]int32
-	// What each NUMA node has of sockets and uncore caches, and each socket of NUMA nodes.
+	// NodeSockets and NodeUncores list the parts of sockets and uncore caches in each NUMA node.
+	// SocketNodes lists the parts of NUMA nodes in each socket.
 	NodeSockets, NodeUncores, SocketNodes [][]Part
 }
 
@@ -65,7 +67,7 @@ func nodeOf(p Place) int32   { return p.Node }
 func socketOf(p Place) int32 { return p.Socket }
 func uncoreOf(p Place) int32 { return p.Uncore }
 
-// coresIn relies on a core having all its threads in one unit.
+// coresIn returns the cores of each unit. It relies on all threads of a core being in one unit.
 func (x *Index) coresIn(units, cores []Unit, of func(Place) int32) [][]int32 {
 	lists := make([][]int32, len(units))
 	for c, core := range cores {
@@ -75,8 +77,9 @@ func (x *Index) coresIn(units, cores []Unit, of func(Place) int32) [][]int32 {
 	return lists
 }
 
-// partsOf goes through the CPUs once: a description may name as many units as CPUs, and
-// comparing all units with each other would take minutes.
+// partsOf returns the parts of inner units in each unit. It goes through the CPUs once, because a
+// description may have as many units as CPUs, and comparing all units with each other would take
+// minutes.
 func (x *Index) partsOf(units []Unit, inner func(Place) int32) [][]Part {
 	lists := make([][]Part, len(units))
 	for i, u := range units {

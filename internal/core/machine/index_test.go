@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/machine"
 )
 
-// A NUMA node on two sockets, a socket on two NUMA nodes, a cache that spans both, a NUMA
-// node without CPUs, ids with gaps.
+// TestIndexOfUnitsThatOverlap uses a NUMA node on two sockets, a socket on two NUMA nodes, a cache
+// that spans both, a NUMA node without CPUs, and ids with gaps.
 func TestIndexOfUnitsThatOverlap(t *testing.T) {
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{
 		{ID: 0, Cores: []machine.CoreDescription{{Socket: 3, Uncore: 5, Threads: []int{0, 4}}}},

@@ -1,11 +1,10 @@
-// Package machine describes the hardware of a node: sockets, NUMA nodes, uncore
-// caches, cores, threads, distances, memory and huge pages.
+// Package machine describes the hardware of a Kubernetes node: sockets, NUMA nodes, uncore caches,
+// cores, threads, distances, memory and huge pages.
 //
-// A Machine is made once from a Description, by New, which checks it; after that it
-// never changes and may be shared freely. What New accepts the rest of the core need
-// not doubt: ids are in range, every thread belongs to one core of one NUMA node,
-// amounts are not negative, distances, if there are any, cover every pair of NUMA
-// nodes.
+// New checks a Description and returns a Machine, which never changes and may be shared freely. The
+// rest of the core can rely on what New has checked: ids are in range, every thread belongs to one
+// core of one NUMA node, amounts are not negative, and distances, if there are any, cover every
+// pair of NUMA nodes.
 package machine
 
 import (
@@ -17,11 +16,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Description is what discovery found, before it is checked.
+// Description is the result of discovery before it is checked.
 type Description struct {
-	// CPUs and Sockets are the totals that the machine reports. They are the divisors
-	// of the averages "CPUs per core" and "CPUs per socket" (R-CPU-2, R-CPU-3). Zero
-	// means: count what is listed.
+	// CPUs and Sockets are the totals that the machine reports. The averages "CPUs per core" and
+	// "CPUs per socket" are computed from them (R-CPU-2, R-CPU-3). Zero means the number of listed
+	// CPUs or sockets.
 	CPUs, Sockets int
 	Nodes         []NodeDescription
 }
@@ -29,12 +28,12 @@ type Description struct {
 // NodeDescription is one NUMA node of a Description.
 type NodeDescription struct {
 	ID int
-	// Memory is all memory of the NUMA node in bytes, huge pages included.
+	// Memory is the total memory of the NUMA node in bytes, huge pages included.
 	Memory    int64
 	HugePages []HugePages
 	Cores     []CoreDescription
-	// Distances to the NUMA nodes, indexed by node id, or, as the kernel lists them on
-	// machines with sparse ids, by the position of the node. Empty where not reported.
+	// Distances to the NUMA nodes, indexed by NUMA node id or by the position of the NUMA node, as
+	// the kernel lists them on machines with sparse ids. Empty if not reported.
 	Distances []int
 }
 
@@ -52,16 +51,15 @@ type CoreDescription struct {
 	Uncore int
 }
 
-// NoUncore means "no uncore cache reported"; the socket then takes its place
-// (R-CPU-1).
+// NoUncore means that no uncore cache is reported. The socket then takes its place (R-CPU-1).
 const NoUncore = -1
 
-// CPU is one thread with its place in the tree.
+// CPU is one thread and its position in the topology.
 type CPU struct {
 	ID int
-	// Core is the lowest thread id of the core (R-CPU-1), so unique on the machine.
+	// Core is the lowest thread id of the core (R-CPU-1), which is unique on the machine.
 	Core int
-	// Uncore is the id of the shared cache, or of the socket where none is reported.
+	// Uncore is the id of the shared cache, or of the socket if no cache is reported.
 	Uncore int
 	Node   int
 	Socket int
@@ -82,7 +80,7 @@ type Node struct {
 	HugePages []HugePages
 }
 
-// Machine is the checked, immutable hardware.
+// Machine is the hardware of a Kubernetes node, checked and immutable.
 type Machine struct {
 	cpus      []CPU // ascending by id
 	byID      []int32
@@ -93,8 +91,8 @@ type Machine struct {
 	sockets   []Unit
 	uncores   []Unit
 	cores     []Unit
-	distances [][]int // by node id, both; nil where not reported
-	// shortDistances: see ShortDistances.
+	distances [][]int // by both NUMA node ids; nil if not reported
+	// shortDistances is the value of ShortDistances.
 	shortDistances bool
 	types          []string
 	places         Index
@@ -102,10 +100,10 @@ type Machine struct {
 	reportedCPUs, reportedSockets int
 }
 
-// CPUs are all threads, ascending by id. The slice is the machine's own.
+// CPUs returns all threads, ascending by id. The caller must not change the slice.
 func (m *Machine) CPUs() []CPU { return m.cpus }
 
-// AllCPUs is the set of all threads.
+// AllCPUs returns the set of all threads.
 func (m *Machine) AllCPUs() cpuset.Set { return m.all }
 
 // CPU returns the thread with this id.
@@ -116,7 +114,7 @@ func (m *Machine) CPU(id int) (CPU, bool) {
 	return m.cpus[m.byID[id]], true
 }
 
-// Nodes are all NUMA nodes, ascending by id. The slice is the machine's own.
+// Nodes returns all NUMA nodes, ascending by id. The caller must not change the slice.
 func (m *Machine) Nodes() []Node { return m.nodes }
 
 // Node returns the NUMA node with this id.
@@ -128,36 +126,38 @@ func (m *Machine) Node(id int) (Node, bool) {
 	return m.nodes[i], true
 }
 
-// NodeMask is the set of all NUMA nodes: the default mask of R-HINT-50.
+// NodeMask returns the set of all NUMA nodes, which is the default mask of R-HINT-50.
 func (m *Machine) NodeMask() mask.Mask { return m.nodeMask }
 
-// CPUNodes are the NUMA nodes that own CPUs, Sockets, Uncores and Cores the units of
-// their kind, each ascending by id. The slices are the machine's own.
+// CPUNodes returns the NUMA nodes that have CPUs, ascending by id. The caller must not change the
+// slice.
 func (m *Machine) CPUNodes() []Unit { return m.cpuNodes }
 
-// Sockets are the sockets that own CPUs; see CPUNodes.
+// Sockets returns the sockets that have CPUs, ascending by id. The caller must not change the
+// slice.
 func (m *Machine) Sockets() []Unit { return m.sockets }
 
-// Uncores are the uncore caches, or sockets in their place; see CPUNodes.
+// Uncores returns the uncore caches, or the sockets in their place, ascending by id. The caller
+// must not change the slice.
 func (m *Machine) Uncores() []Unit { return m.uncores }
 
-// Cores are the physical cores; see CPUNodes.
+// Cores returns the physical cores, ascending by id. The caller must not change the slice.
 func (m *Machine) Cores() []Unit { return m.cores }
 
-// CPUsPerCore is the average of R-CPU-3, rounded down: on hybrid machines it is no
-// core's own number. 0 on a machine without cores.
+// CPUsPerCore returns the average of R-CPU-3, rounded down. On hybrid machines no core may have
+// this number of CPUs. It returns 0 on a machine without cores.
 func (m *Machine) CPUsPerCore() int { return average(m.reportedCPUs, len(m.cores)) }
 
-// CPUsPerSocket is the average over the reported sockets, rounded down (R-CPU-3).
+// CPUsPerSocket returns the average over the reported sockets, rounded down (R-CPU-3).
 func (m *Machine) CPUsPerSocket() int { return average(m.reportedCPUs, m.reportedSockets) }
 
-// CPUsPerUncore is the average over the uncore caches, rounded down (R-CPU-3).
+// CPUsPerUncore returns the average over the uncore caches, rounded down (R-CPU-3).
 func (m *Machine) CPUsPerUncore() int { return average(m.reportedCPUs, len(m.uncores)) }
 
-// NumCPUs is the number of CPUs that the machine reports (R-CPU-2).
+// NumCPUs returns the number of CPUs that the machine reports (R-CPU-2).
 func (m *Machine) NumCPUs() int { return m.reportedCPUs }
 
-// NumSockets is the number of sockets that the machine reports (R-CPU-2).
+// NumSockets returns the number of sockets that the machine reports (R-CPU-2).
 func (m *Machine) NumSockets() int { return m.reportedSockets }
 
 func average(n, by int) int {
@@ -177,7 +177,7 @@ func (m *Machine) CPUsOf(nodes mask.Mask) cpuset.Set {
 		n := &m.cpuNodes[i]
 		switch {
 		case !nodes.Has(n.ID):
-		case nodes.Len() == 1: // Most pods: no copy.
+		case nodes.Len() == 1: // Avoids a copy in the most common case.
 			return n.CPUs
 		default:
 			b.AddSet(n.CPUs)
@@ -186,7 +186,7 @@ func (m *Machine) CPUsOf(nodes mask.Mask) cpuset.Set {
 	return b.Set()
 }
 
-// NodesOf returns the NUMA nodes that own any of the CPUs.
+// NodesOf returns the NUMA nodes that have any of the CPUs.
 func (m *Machine) NodesOf(cpus cpuset.Set) mask.Mask {
 	var nodes mask.Mask
 	for _, n := range m.cpuNodes {
@@ -200,12 +200,12 @@ func (m *Machine) NodesOf(cpus cpuset.Set) mask.Mask {
 // HasDistances reports whether the distance of every pair of NUMA nodes is known.
 func (m *Machine) HasDistances() bool { return m.distances != nil }
 
-// ShortDistances reports whether the distances were listed by position and an id is beyond the end
-// of the list, as the kernel lists them where ids have gaps. Who looks them up by id fails there
+// ShortDistances reports whether the distances are listed by position and some id is beyond the end
+// of the list, as the kernel lists them if ids have gaps. Looking distances up by id then fails
 //
 func (m *Machine) ShortDistances() bool { return m.shortDistances }
 
-// Distance is the ACPI SLIT distance from NUMA node a to b, by id; 0 where
+// Distance returns the ACPI SLIT distance from NUMA node a to NUMA node b, by id. It returns 0 if
 // distances are unknown.
 func (m *Machine) Distance(a, b int) int {
 	if m.distances == nil || !m.nodeMask.Has(a) || !m.nodeMask.Has(b) {
@@ -217,16 +217,16 @@ func (m *Machine) Distance(a, b int) int {
 // Memory is the resource name of ordinary memory.
 const Memory = request.Memory
 
-// MemoryTypes are "memory" and the huge page types of any NUMA node, such as
-// "hugepages-2Mi", smallest pages first. A type's position in it is its index in
-// memory tables. The slice is the machine's own.
+// MemoryTypes returns "memory" and the huge page types of all NUMA nodes, such as "hugepages-2Mi",
+// smallest pages first. The position of a type is its index in memory tables. The caller must not
+// change the slice.
 func (m *Machine) MemoryTypes() []string { return m.types }
 
 // MemoryType returns the index of a type in MemoryTypes, or -1.
 func (m *Machine) MemoryType(name string) int { return slices.Index(m.types, name) }
 
-// HugePageType is the resource name of a page size, as Kubernetes writes it:
-// "hugepages-2Mi", "hugepages-1Gi", "hugepages-64Ki".
+// HugePageType returns the resource name of a page size, as Kubernetes writes it: "hugepages-2Mi",
+// "hugepages-1Gi", "hugepages-64Ki".
 func HugePageType(sizeKiB int64) string {
 	for _, unit := range []struct {
 		kib  int64

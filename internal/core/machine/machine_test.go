@@ -28,8 +28,8 @@ func core(socket, uncore int, threads ...int) machine.CoreDescription {
 	return machine.CoreDescription{Socket: socket, Uncore: uncore, Threads: threads}
 }
 
-// dual has two sockets with a NUMA node each, two cores with two threads each, and a third NUMA
-// node of memory alone. Nodes are given out of order.
+// dual describes two sockets with one NUMA node each, which has two cores with two threads, and a
+// third NUMA node with only memory. The NUMA nodes are out of order.
 func dual() machine.Description {
 	return machine.Description{Nodes: []machine.NodeDescription{
 		{ID: 2, Memory: 8 * gib},
@@ -99,8 +99,8 @@ func TestUnknownIDsAreNotFound(t *testing.T) {
 	}
 }
 
-// TestAveragesDivideTheReportedTotals: what the machine reports counts, not what is listed, and
-// it is rounded down (R-CPU-2, R-CPU-3, Q-16).
+// TestAveragesDivideTheReportedTotals checks that averages use the totals that the machine reports,
+// not the listed CPUs and sockets, and are rounded down (R-CPU-2, R-CPU-3, Q-16).
 func TestAveragesDivideTheReportedTotals(t *testing.T) {
 	hybrid := machine.Description{CPUs: 7, Sockets: 2, Nodes: []machine.NodeDescription{{Cores: []machine.CoreDescription{
 		core(0, 0, 0, 1), core(0, 0, 2, 3), core(0, 4, 4), core(0, 5, 5),
@@ -156,8 +156,8 @@ func TestHugePageType(t *testing.T) {
 	}
 }
 
-// rejected are the ways in which a description can be wrong, each as a change of dual, and the
-// words by which the error must name the place.
+// rejected lists the ways in which a description can be wrong. Each is a change of dual, with the
+// words by which the error must name the location.
 var rejected = map[string]struct {
 	change func(d *machine.Description)
 	names  string
@@ -212,8 +212,8 @@ func TestRejects(t *testing.T) {
 	}
 }
 
-// TestManyUnits has a socket and a cache for every CPU: what is quadratic in units shows here
-// as a test that does not end.
+// TestManyUnits uses a socket and a cache for every CPU. If the code is quadratic in the number of
+// units, this test does not end.
 func TestManyUnits(t *testing.T) {
 	const n = 1 << 13
 	var d machine.Description
@@ -230,7 +230,7 @@ func TestManyUnits(t *testing.T) {
 	}
 }
 
-// BenchmarkNew is a machine with two sockets of 64 cores in four NUMA nodes each.
+// BenchmarkNew measures New on a machine with two sockets, each with 64 cores in four NUMA nodes.
 func BenchmarkNew(b *testing.B) {
 	var d machine.Description
 	for n := range 8 {

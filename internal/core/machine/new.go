@@ -18,8 +18,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// New checks a description and makes the machine of it. Errors name the NUMA node or
-// thread that is at fault. NUMA nodes may come in any order.
+// New checks a description and returns its machine. Errors name the NUMA node or thread at fault.
+// NUMA nodes may be in any order.
 func New(d Description) (*Machine, error) {
 	if len(d.Nodes) == 0 {
 		return nil, invalid("it has no NUMA node")
@@ -129,7 +129,7 @@ func (m *Machine) addCores(d NodeDescription) (cpuset.Set, error) {
 	return all.Set(), nil
 }
 
-// index derives everything that lookups need.
+// index derives everything that lookups use.
 func (m *Machine) index() {
 	var all cpuset.Builder
 	m.byID = make([]int32, m.cpus[len(m.cpus)-1].ID+1)
@@ -180,9 +180,9 @@ func (m *Machine) units(of func(CPU) int) []Unit {
 	return units
 }
 
-// setDistances reads the rows by node id where they are long enough for that, and
-// else by position, which is how the kernel lists the distances of online nodes. One
-// missing row makes all distances unknown: half a matrix cannot be compared with.
+// setDistances indexes the rows by NUMA node id if they are long enough, and otherwise by position,
+// which is how the kernel lists the distances of online NUMA nodes. One missing row makes all
+// distances unknown, because an incomplete matrix cannot be used for comparisons.
 func (m *Machine) setDistances(described []NodeDescription) error {
 	rows := make([][]int, m.nodeMask.Highest()+1)
 	for _, d := range described {

@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// descriptions are machines that New must accept: sparse node ids in any order, nodes without
-// CPUs or memory, cores of one to three threads, gaps where threads are offline, sockets and
-// caches that cross NUMA nodes, distances by id, by position, or for some nodes only.
+// descriptions draws machines that New must accept: sparse NUMA node ids in any order; NUMA nodes
+// without CPUs or memory; cores with one to three threads; gaps where threads are offline; sockets
+// and caches that span NUMA nodes; and distances by id, by position, or for only some NUMA nodes.
 func descriptions() *rapid.Generator[machine.Description] {
 	return rapid.Custom(func(t *rapid.T) machine.Description {
 		count := rapid.IntRange(1, 6).Draw(t, "nodes")
@@ -59,7 +59,7 @@ func descriptions() *rapid.Generator[machine.Description] {
 	})
 }
 
-// twin answers from the description, by looking at all of it.
+// twin computes answers from the whole description.
 type twin struct{ d machine.Description }
 
 func (w twin) node(id int) (machine.NodeDescription, int) {
@@ -84,7 +84,7 @@ func (w twin) cpus() map[int]machine.CPU {
 	return all
 }
 
-// units are the ids of the CPUs of each unit.
+// units returns the ids of the CPUs of each unit.
 func (w twin) units(of func(machine.CPU) int) map[int][]int {
 	all := map[int][]int{}
 	cpus := w.cpus()
@@ -252,7 +252,7 @@ func checkParts(t *rapid.T, outer, inner []machine.Unit, lists [][]machine.Part)
 	}
 }
 
-// TestDescriptionIsCopied: whoever made the description may go on changing it.
+// TestDescriptionIsCopied checks that later changes to the description do not affect the machine.
 func TestDescriptionIsCopied(t *testing.T) {
 	d := dual()
 	distances(&d, []int{10, 20, 30})
@@ -271,8 +271,8 @@ func TestDescriptionIsCopied(t *testing.T) {
 	}
 }
 
-// FuzzNew builds a description of arbitrary numbers: four bytes a core, so that ids collide
-// and leave their ranges.
+// FuzzNew builds a description from arbitrary numbers, four bytes per core, so that ids collide and
+// exceed their ranges.
 func FuzzNew(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0}, int64(1<<30), int64(2048), int64(3), 0, 0)
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 1, 1, 64, 2, 2, 2}, int64(-1), int64(0), int64(-1), 3, 1)

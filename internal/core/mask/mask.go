@@ -1,8 +1,7 @@
 // Package mask provides sets of NUMA nodes.
 //
-// A Mask is a value of 64 bits: bit n is the NUMA node whose id is n
-// (R-HINT-1). Node ids of 64 and above cannot be represented; machine.New
-// rejects them, so that no other package has to.
+// A Mask is a value of 64 bits: bit n is the NUMA node with id n (R-HINT-1). Ids of 64 and above
+// cannot be represented. machine.New rejects them, so no other package has to.
 package mask
 
 import (
@@ -23,8 +22,8 @@ var ErrSyntax = errors.New("not a set of NUMA nodes")
 // Mask is a set of NUMA node ids 0..63. The zero value is the empty set.
 type Mask uint64
 
-// Of returns the set of the given ids. It panics for ids outside 0..63: ids
-// reach this package only through a machine, which has checked them.
+// Of returns the set of the given ids. It panics for ids outside 0..63, because ids reach this
+// package only through a machine, which has checked them.
 func Of(nodes ...int) Mask {
 	var m Mask
 	for _, n := range nodes {
@@ -33,7 +32,7 @@ func Of(nodes ...int) Mask {
 	return m
 }
 
-// With returns m and n. It panics for n outside 0..63.
+// With returns m with n added. It panics for n outside 0..63.
 func (m Mask) With(n int) Mask {
 	if n < 0 || n > MaxNode {
 		panic("mask: NUMA node " + strconv.Itoa(n) + " is outside 0..63")
@@ -41,22 +40,22 @@ func (m Mask) With(n int) Mask {
 	return m | 1<<uint(n)
 }
 
-// Without returns m less n.
+// Without returns m with n removed.
 func (m Mask) Without(n int) Mask { return m &^ (1 << uint(n)) }
 
-// Has reports whether n is in m; ids outside 0..63 never are.
+// Has reports whether n is in m. It returns false for ids outside 0..63.
 func (m Mask) Has(n int) bool { return n >= 0 && n <= MaxNode && m>>uint(n)&1 == 1 }
 
-// Len is the number of NUMA nodes in m.
+// Len returns the number of NUMA nodes in m.
 func (m Mask) Len() int { return bits.OnesCount64(uint64(m)) }
 
-// IsEmpty reports whether m has no node.
+// IsEmpty reports whether m has no NUMA node.
 func (m Mask) IsEmpty() bool { return m == 0 }
 
-// Contains reports whether every node of sub is in m.
+// Contains reports whether every NUMA node of sub is in m.
 func (m Mask) Contains(sub Mask) bool { return sub&^m == 0 }
 
-// Lowest is the smallest id in m, or -1 for the empty set.
+// Lowest returns the smallest id in m, or -1 for the empty set.
 func (m Mask) Lowest() int {
 	if m == 0 {
 		return -1
@@ -64,10 +63,10 @@ func (m Mask) Lowest() int {
 	return bits.TrailingZeros64(uint64(m))
 }
 
-// Highest is the largest id in m, or -1 for the empty set.
+// Highest returns the largest id in m, or -1 for the empty set.
 func (m Mask) Highest() int { return 63 - bits.LeadingZeros64(uint64(m)) }
 
-// First returns the n lowest ids of m, or m if it has fewer.
+// First returns the n lowest ids of m, or all of m if it has fewer.
 func (m Mask) First(n int) Mask {
 	rest := m
 	for range n {
@@ -96,9 +95,9 @@ func (m Mask) Nodes() []int {
 	return nodes
 }
 
-// NarrowerThan is the order in which hints without distances are compared:
-// fewer nodes first, then the smaller number (R-HINT-2). {1,2} is narrower than
-// {0,3}, although 0 is the lower id.
+// NarrowerThan reports whether m comes before other in the order of hints without distances: fewer
+// NUMA nodes first, then the smaller number (R-HINT-2). {1,2} is narrower than {0,3}, although 0 is
+// the lower id.
 func (m Mask) NarrowerThan(other Mask) bool {
 	if a, b := m.Len(), other.Len(); a != b {
 		return a < b
@@ -106,7 +105,7 @@ func (m Mask) NarrowerThan(other Mask) bool {
 	return m < other
 }
 
-// String is the list form, "{0,2-3}", and "{}" for the empty set. Parse reads it.
+// String returns the list form, such as "{0,2-3}", and "{}" for the empty set. Parse parses it.
 func (m Mask) String() string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -132,7 +131,7 @@ func (m Mask) String() string {
 	return b.String()
 }
 
-// Parse reads the form of String; the braces may be left out.
+// Parse parses the form that String returns. The braces are optional.
 func Parse(text string) (Mask, error) {
 	list := text
 	if strings.HasPrefix(list, "{") && strings.HasSuffix(list, "}") {

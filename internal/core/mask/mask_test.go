@@ -62,8 +62,8 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-// TestNarrowerThan has the pairs in which the count and the number disagree with what one
-// might expect of sorted lists of ids.
+// TestNarrowerThan covers the pairs for which the order by count and number differs from the order
+// of sorted lists of ids.
 func TestNarrowerThan(t *testing.T) {
 	ordered := []mask.Mask{
 		0, mask.Of(0), mask.Of(1), mask.Of(63),
@@ -195,7 +195,7 @@ func TestTextFormReadsBack(t *testing.T) {
 	})
 }
 
-// TestOrderIsTotal: of two masks exactly one is narrower, unless they are equal, and the order
+// TestOrderIsTotal checks that exactly one of two different masks is narrower, and that the order
 // has no cycles.
 func TestOrderIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,33 +12,33 @@ import (
 // ErrReservation is wrapped by the errors of NewCapacity.
 var ErrReservation = errors.New("memory reservation does not fit the machine")
 
-// Capacity is what each NUMA node has for pods. It is immutable.
+// Capacity is the memory that each NUMA node has for pods. It is immutable.
 type Capacity struct {
 	types []string
 	nodes []NodeCapacity // ascending by id
 	all   mask.Mask
-	index []int // of nodes, by id
-	// allocatable is indexed by type, then node id: the offers from which the size of a
-	// preferred mask is found (R-HINT-32, step 2).
+	index []int // positions in nodes, by id
+	// allocatable is indexed by type, then NUMA node id. These are the offers that determine the
+	// size of a preferred mask (R-HINT-32, step 2).
 	allocatable [][]int64
 }
 
-// NodeCapacity is one NUMA node's part. Types is parallel to Capacity.Types.
+// NodeCapacity is the part of one NUMA node. Types is parallel to Capacity.Types.
 type NodeCapacity struct {
 	ID    int
 	Types []TypeCapacity
 }
 
-// TypeCapacity is in bytes. Listed reports whether the NUMA node reports the type at all,
-// if only with zero pages (R-MEM-12); the amounts of others are 0.
+// TypeCapacity has amounts in bytes. Listed reports whether the NUMA node reports the type at all,
+// even if with zero pages (R-MEM-12). If it does not, the amounts are 0.
 type TypeCapacity struct {
 	Listed                             bool
 	Total, SystemReserved, Allocatable int64
 }
 
-// NewCapacity sets the system's reservation, by node id and type, apart (R-MEM-11).
-// A reservation larger than what the NUMA node has is an error: the reference would wrap
-// around.
+// NewCapacity returns the capacity of a machine without the memory reserved for the system.
+// reserved is indexed by NUMA node id and type (R-MEM-11). A reservation larger than the memory of
+// the NUMA node is an error; the reference would wrap around.
 func NewCapacity(m *machine.Machine, reserved map[int]map[string]int64) (*Capacity, error) {
 	c := &Capacity{types: m.MemoryTypes(), all: m.NodeMask()}
 	c.allocatable = make([][]int64, len(c.types))
@@ -95,10 +95,10 @@ func (c *Capacity) nodeCapacity(m *machine.Machine, n machine.Node, reserved map
 	return node, nil
 }
 
-// Types are the machine's memory types; see machine.MemoryTypes.
+// Types returns the machine's memory types; see machine.MemoryTypes.
 func (c *Capacity) Types() []string { return c.types }
 
-// Nodes are the NUMA nodes, ascending by id. The slice is the capacity's own.
+// Nodes returns the NUMA nodes, ascending by id. The caller must not change the slice.
 func (c *Capacity) Nodes() []NodeCapacity { return c.nodes }
 
 func (c *Capacity) typeIndex(name string) int { return slices.Index(c.types, name) }

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// twoNodes has 512Mi on NUMA node 0, 8Mi of them huge pages, and 256Mi without huge pages on node
-// 3.
+// twoNodes returns a machine with 512Mi on NUMA node 0, 8Mi of them huge pages, and 256Mi without
+// huge pages on NUMA node 3.
 func twoNodes(t *testing.T) *machine.Machine {
 	t.Helper()
 	m, err := machine.New(machine.Description{Nodes: []machine.NodeDescription{
@@ -26,7 +26,7 @@ func twoNodes(t *testing.T) *machine.Machine {
 	return m
 }
 
-// R-MEM-11, R-MEM-12.
+// TestCapacitySetsReservationAndHugePagesApart covers R-MEM-11 and R-MEM-12.
 func TestCapacitySetsReservationAndHugePagesApart(t *testing.T) {
 	c, err := memory.NewCapacity(twoNodes(t), map[int]map[string]int64{0: {machine.Memory: 100 * mib, huge: 2 * mib}})
 	if err != nil {
@@ -43,7 +43,8 @@ func TestCapacitySetsReservationAndHugePagesApart(t *testing.T) {
 	}
 }
 
-// a reservation that does not fit is an error, not a number that wraps around.
+// TestReservationsMustFit covers Q-19: a reservation that does not fit is an error instead of a
+// number that wraps around.
 func TestReservationsMustFit(t *testing.T) {
 	for _, c := range []struct {
 		reserved map[int]map[string]int64
@@ -62,8 +63,9 @@ func TestReservationsMustFit(t *testing.T) {
 	}
 }
 
-// huge pages of a size that the machine lacks are unsatisfiable; R-HINT-34: what fits nowhere
-// now is "don't care"; a request for nothing is, too.
+// TestHintsThatSayNothing covers requests without hints. Huge pages of a size that the machine does
+// not have are unsatisfiable. A request that fits nowhere at the moment is "don't care"
+// (R-HINT-34), and so is a request for nothing.
 func TestHintsThatSayNothing(t *testing.T) {
 	c, err := memory.NewCapacity(twoNodes(t), nil)
 	if err != nil {
@@ -104,7 +106,7 @@ func TestPlacementErrorsNameWhatIsShort(t *testing.T) {
 			t.Errorf("%dMi of %s: error %v, want cause %d and %q", x.mib, x.typ, err, x.cause, x.text)
 		}
 	}
-	// On an empty machine it would fit on NUMA node 0, as the alignment promised; the group has
+	// On an empty machine it would fit on NUMA node 0, as the alignment promised. The group has
 	// room.
 	group := memory.NewUsage(c).Charge([]memory.Block{{Type: machine.Memory, Size: 100 * mib, Nodes: mask.Of(0, 3)}}, nil)
 	_, err = group.Place(request.Amounts{{Resource: machine.Memory, Value: 450 * mib}}, hint.Choice{Mask: mask.Of(0), HasMask: true, Preferred: true}, nil)

@@ -1,16 +1,17 @@
-// Package memory decides from which NUMA nodes a container's or pod's memory and huge pages come,
+// Package memory decides which NUMA nodes provide the memory and huge pages of a container or pod,
 // and accounts for them (docs/rules/memory.md).
 //
-// Memory is counters: how much of each type each NUMA node has, how much is reserved for the
-// system, and how much is assigned. There are three values:
+// Memory is represented by counters: how much of each type each NUMA node has, how much of it is
+// reserved for the system, and how much is assigned. There are three values:
 //
-//   - Capacity, made once of a machine and the reserved memory, never changes;
-//   - Usage is what is assigned; Charge and Release return a new one. It depends only on the blocks
-//     that are assigned now, so a restart changes nothing;
-//   - Block is what a container or pod has: a number of bytes of a type on a set of NUMA nodes.
+//   - Capacity is computed once from a machine and the reserved memory. It never changes.
+//   - Usage is the assigned memory. Charge and Release return a new Usage. It depends only on the
+//     blocks that are assigned now, so a restart changes nothing.
+//   - Block is memory of a container or pod: a number of bytes of one type on a set of NUMA nodes.
 //
-// The one rule that is not arithmetic is that of groups: memory on several NUMA nodes makes them a
-// group, and until the last such block is released these NUMA nodes serve no other group and no
-// single NUMA node (R-MEM-20…22). So a hint set of fitting masks is a few explicit masks (single
-// NUMA nodes and groups in use) and all sets of the unused NUMA nodes (hint.Set).
+// Only one rule is more than arithmetic, the rule of groups. Memory on several NUMA nodes turns
+// them into a group. Until the last such block is released, these NUMA nodes serve neither another
+// group nor requests on a single NUMA node (R-MEM-20…22). So the hint set of fitting masks consists
+// of a few explicit masks (single NUMA nodes and groups in use) and all sets of unused NUMA nodes
+// (hint.Set).
 package memory

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Reuse is the memory of a pod's init containers that its later containers may take over,
-// by exact mask and type (R-MEM-40). It lives as long as the planning of one pod.
+// Reuse is the memory of a pod's init containers that its later containers may take over, by exact
+// mask and type (R-MEM-40). It is only used while one pod is planned.
 type Reuse []reusable
 
 type reusable struct {
@@ -28,8 +28,8 @@ func (r Reuse) get(nodes mask.Mask, typ string) int64 {
 	return 0
 }
 
-// After is what can be reused once a container of that container type has its blocks: a standard
-// init container adds them, any other uses them up.
+// After returns what can be reused after a container of the given container type has its blocks. A
+// standard init container adds its blocks. Any other container uses them up.
 func (r Reuse) After(containerType request.ContainerType, blocks []Block) Reuse {
 	r = slices.Clone(r)
 	for _, b := range blocks {
@@ -46,7 +46,8 @@ func (r Reuse) After(containerType request.ContainerType, blocks []Block) Reuse 
 	return r
 }
 
-// Charged is how much of each block is new after reuse; parallel to blocks.
+// Charged returns, for each block, the number of bytes that are not reused. The result is parallel
+// to blocks.
 func (r Reuse) Charged(blocks []Block) []int64 {
 	charged := make([]int64, len(blocks))
 	for i, b := range blocks {
@@ -60,12 +61,12 @@ type want struct {
 	bytes int64
 }
 
-// few is room for the types of a request, so that they need no allocation: memory and three sizes
-// of huge pages. Requests with more types take more.
+// few is a buffer for the types of a request that avoids an allocation. It has room for memory and
+// three sizes of huge pages. Requests with more types allocate.
 type few[T any] [4]T
 
-// wants resolves amounts to type indexes, or names the first type that the machine lacks.
-// They are in room if that is enough.
+// wants resolves amounts to type indexes. If the machine lacks a type, it returns the name of the
+// first such type. The result is in room if it fits.
 func (c *Capacity) wants(amounts request.Amounts, room *few[want]) ([]want, string) {
 	wants := room[:0]
 	for _, a := range amounts {
@@ -78,9 +79,9 @@ func (c *Capacity) wants(amounts request.Amounts, room *few[want]) ([]want, stri
 	return wants, ""
 }
 
-// Hints describes the masks on which the amounts fit (R-HINT-32). A request for nothing,
-// and one that fits nowhere, give no hints (R-HINT-34); Place reports the second.
-// A type that the machine does not have is unsatisfiable.
+// Hints describes the masks on which the amounts fit (R-HINT-32). A request for nothing and a
+// request that fits nowhere give no hints (R-HINT-34); in the second case Place returns an error. A
+// type that the machine does not have is unsatisfiable.
 func (u Usage) Hints(amounts request.Amounts, reuse Reuse) hint.Set {
 	f := hint.Set{Resource: request.Memory}
 	if len(amounts) == 0 {
@@ -141,8 +142,8 @@ func (u Usage) hints(wants []want, reuse Reuse) hint.Set {
 	return f
 }
 
-// width is how many NUMA nodes the request needs without any pod, or all of them if these have too
-// little (R-HINT-32, step 2).
+// width returns how many NUMA nodes the request needs on a machine without pods. If all NUMA nodes
+// together have too little, it returns their number (R-HINT-32, step 2).
 func (c *Capacity) width(wants []want) int {
 	var room few[hint.Need]
 	ever := room[:0]
@@ -155,7 +156,7 @@ func (c *Capacity) width(wants []want) int {
 	return c.all.Len()
 }
 
-// fits is R-HINT-32 read literally for one mask.
+// fits implements R-HINT-32 word for word for one mask.
 func (u Usage) fits(m mask.Mask, wants []want, reuse Reuse) bool {
 	if !u.allowed(m) {
 		return false
@@ -172,7 +173,8 @@ func (u Usage) fits(m mask.Mask, wants []want, reuse Reuse) bool {
 	return true
 }
 
-// allowed is the rule of groups: a NUMA node serves single masks, or one group (R-MEM-22).
+// allowed implements the rule of groups: a NUMA node serves either single masks or one group
+// (R-MEM-22).
 func (u Usage) allowed(m mask.Mask) bool {
 	for i, n := range u.nodes {
 		if !m.Has(u.capacity.nodes[i].ID) {
@@ -188,30 +190,32 @@ func (u Usage) allowed(m mask.Mask) bool {
 	return true
 }
 
-// Cause is why memory could not be placed.
+// Cause is the reason why memory could not be placed.
 type Cause int
 
 // The causes.
 const (
-	// NoSuchType: the machine does not have the type.
+	// NoSuchType means that the machine does not have the type.
 	NoSuchType Cause = iota
-	// NoRoom: no allowed set of NUMA nodes has enough free (R-MEM-32).
+	// NoRoom means that no allowed set of NUMA nodes has enough free memory (R-MEM-32).
 	NoRoom
-	// NoExtension: the aligned NUMA nodes have too little, and no allowed set around them has
-	// enough (R-MEM-33).
+	// NoExtension means that the aligned NUMA nodes have too little free memory, and that no
+	// allowed set that contains them has enough (R-MEM-33).
 	NoExtension
-	// NotPreferred: it would fit, but on more NUMA nodes than the alignment promised
-	// (R-MEM-32, R-MEM-33).
+	// NotPreferred means that the memory would fit, but only on more NUMA nodes than the alignment
+	// promised (R-MEM-32, R-MEM-33).
 	NotPreferred
-	// GroupConflict: the aligned NUMA nodes serve another group or single nodes (R-MEM-35).
+	// GroupConflict means that the aligned NUMA nodes already serve another group or single NUMA
+	// nodes (R-MEM-35).
 	GroupConflict
 )
 
-// PlacementError is why Place rejected.
+// PlacementError describes why Place rejected a request.
 type PlacementError struct {
 	Cause Cause
-	// Type is the first type that is short, Wanted the bytes of it; Nodes the aligned NUMA
-	// nodes and Free what they have of it.
+	// Type is the first type that is short, and Wanted the requested number of bytes of it. Nodes
+	// has the aligned NUMA nodes, and Free is the number of bytes of the type that are free on
+	// them.
 	Type         string
 	Wanted, Free int64
 	Nodes        mask.Mask
@@ -234,9 +238,10 @@ func (e *PlacementError) Error() string {
 
 func (e *PlacementError) wanted() string { return request.Bytes(e.Wanted) + " of " + e.Type }
 
-// Place finds the NUMA nodes for the amounts, given what the Topology Manager aligned: these
-// themselves where there is room, else the narrowest extension; without an alignment the narrowest
-// that fits (R-MEM-32…36). The error is a *PlacementError.
+// Place returns the NUMA nodes for the amounts (R-MEM-32…36). aligned is the choice of the Topology
+// Manager. If the aligned NUMA nodes have room, Place returns them, otherwise their narrowest
+// extension. Without an alignment, it returns the narrowest mask on which the amounts fit. The
+// error is a *PlacementError.
 func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) (mask.Mask, error) {
 	var room few[want]
 	wants, missing := u.capacity.wants(amounts, &room)
@@ -265,22 +270,22 @@ func (u Usage) Place(amounts request.Amounts, aligned hint.Choice, reuse Reuse) 
 		}
 		nodes = best.Mask
 	}
-	// The reference looks at groups alone here (R-MEM-36), so that a NUMA node can be single and in
-	// a group at once, and then does not start again.
+	// At this point the reference checks only groups (R-MEM-36). A NUMA node can then be single and
+	// in a group at once, and the kubelet does not start again.
 	if !u.allowed(nodes) {
 		return 0, u.placementError(GroupConflict, wants, nodes)
 	}
 	return nodes, nil
 }
 
-// short returns the first type of which nodes have too little free, or -1. What init containers
-// leave is not counted here (R-MEM-33).
+// short returns the index of the first type of which nodes have too little free memory, or -1. It
+// does not count the memory that init containers leave (R-MEM-33).
 func (u Usage) short(wants []want, nodes mask.Mask) int {
 	return slices.IndexFunc(wants, func(w want) bool { return u.freeOn(nodes, w.typ) < w.bytes })
 }
 
-// narrowest is the best fitting mask that contains within (R-MEM-38). One set merged alone
-// yields just that: its narrowest mask, preferred or not.
+// narrowest returns the best mask that fits and contains within (R-MEM-38). Merging a single set
+// yields exactly this: its narrowest mask, preferred or not.
 func (u Usage) narrowest(wants []want, reuse Reuse, within mask.Mask) (hint.Choice, bool) {
 	f := u.hints(wants, reuse)
 	f.Copies = 1
@@ -302,15 +307,16 @@ func (u Usage) placementError(cause Cause, wants []want, nodes mask.Mask) error 
 	return e
 }
 
-// Fits reports whether the amounts fit on exactly these NUMA nodes, by the rule of groups too.
+// Fits reports whether the amounts fit on exactly these NUMA nodes, taking the rule of groups into
+// account.
 func (u Usage) Fits(nodes mask.Mask, amounts request.Amounts) bool {
 	var room few[want]
 	wants, missing := u.capacity.wants(amounts, &room)
 	return missing == "" && u.fits(nodes, wants, nil)
 }
 
-// HintsAround is Hints with the masks alone that contain within: the NUMA nodes that a pod has
-// already. If there is none, the request is unsatisfiable (R-RSZ-13).
+// HintsAround is Hints restricted to masks that contain within, the NUMA nodes that a pod already
+// has. If there is no such mask, the request is unsatisfiable (R-RSZ-13).
 func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
 	f := u.Hints(amounts, nil)
 	if f.Kind == hint.Fits {
@@ -323,9 +329,9 @@ func (u Usage) HintsAround(amounts request.Amounts, within mask.Mask) hint.Set {
 	return f
 }
 
-// PlaceAround is Place for a pod that has the NUMA nodes of within and keeps them: on these and the
-// aligned ones where there is room, else on the narrowest extension (R-RSZ-13). The error is a
-// *PlacementError.
+// PlaceAround is Place for a pod that has the NUMA nodes of within and keeps them. It returns these
+// together with the aligned NUMA nodes if the amounts fit there, otherwise the narrowest extension
+// (R-RSZ-13). The error is a *PlacementError.
 func (u Usage) PlaceAround(amounts request.Amounts, aligned hint.Choice, within mask.Mask) (mask.Mask, error) {
 	var room few[want]
 	wants, missing := u.capacity.wants(amounts, &room)

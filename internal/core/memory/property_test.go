@@ -20,14 +20,14 @@ const (
 	huge = "hugepages-2Mi"
 )
 
-// world is a machine of up to six NUMA nodes with what is held on it.
+// world is a machine with up to six NUMA nodes and the memory assigned on it.
 type world struct {
 	t        *rapid.T
 	capacity *memory.Capacity
 	usage    memory.Usage
 	assigned [][]memory.Block
 	reuse    memory.Reuse
-	// left is what reuse must say, kept by hand: by mask and type.
+	// left is the expected reuse, by mask and type, computed by the test.
 	left map[mask.Mask]map[string]int64
 }
 
@@ -100,7 +100,8 @@ func (w *world) drawChoice() hint.Choice {
 	return c
 }
 
-// step places and books something, as an init container's memory or not, or releases something.
+// step places and charges something, as the memory of an init container or of an app container, or
+// releases something.
 func (w *world) step() {
 	if len(w.assigned) > 0 && rapid.IntRange(0, 3).Draw(w.t, "release") == 3 {
 		w.release(rapid.IntRange(0, len(w.assigned)-1).Draw(w.t, "which"))
@@ -124,7 +125,7 @@ func (w *world) step() {
 	w.remember(rapid.SampledFrom([]request.ContainerType{request.Init, request.App}).Draw(w.t, "lane"), blocks)
 }
 
-// remember is R-MEM-40.
+// remember implements R-MEM-40.
 func (w *world) remember(containerType request.ContainerType, blocks []memory.Block) {
 	w.reuse = w.reuse.After(containerType, blocks)
 	for _, b := range blocks {
@@ -145,8 +146,8 @@ func (w *world) release(i int) {
 	w.assigned = slices.Delete(w.assigned, i, i+1)
 }
 
-// literal is R-HINT-32 word for word: the masks on which the amounts fit, and the size of a
-// preferred one.
+// literal implements R-HINT-32 word for word. It returns the masks on which the amounts fit and the
+// size of a preferred one.
 func (w *world) literal(amounts request.Amounts) (masks []mask.Mask, preferred int) {
 	nodes, usage := w.capacity.Nodes(), w.usage.Nodes()
 	preferred = len(nodes)
@@ -183,7 +184,7 @@ func (w *world) enough(amounts request.Amounts, m mask.Mask, of func(node, typ i
 	return true
 }
 
-// allowed are steps 3 and 4.
+// allowed implements steps 3 and 4 of R-HINT-32.
 func allowed(m mask.Mask, usage []memory.NodeUsage) bool {
 	for _, n := range usage {
 		if !m.Has(n.ID) {
@@ -222,8 +223,8 @@ func TestHintsAreTheLiteralEnumeration(t *testing.T) {
 	})
 }
 
-// TestPlaceIsTheNarrowest: what is placed fits, obeys the groups, holds the aligned NUMA nodes
-// where it can, and is no wider than it must be; an error is due.
+// TestPlaceIsTheNarrowest checks that a placement fits, respects the groups, contains the aligned
+// NUMA nodes if possible, and is no wider than necessary. An error must be justified.
 func TestPlaceIsTheNarrowest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -236,8 +237,8 @@ func TestPlaceIsTheNarrowest(t *testing.T) {
 	})
 }
 
-// place is R-MEM-32, 33, 35 and 38 over the literal list, with the rule of groups for single nodes,
-// too.
+// place implements R-MEM-32, 33, 35 and 38 over the literal list, and applies the rule of groups to
+// single NUMA nodes too.
 func (w *world) place(amounts request.Amounts, choice hint.Choice) (mask.Mask, bool) {
 	masks, preferred := w.literal(amounts)
 	best := func(within mask.Mask) (mask.Mask, bool) {
@@ -271,8 +272,8 @@ func (w *world) place(amounts request.Amounts, choice hint.Choice) (mask.Mask, b
 	return nodes, true
 }
 
-// TestReleaseUndoesCharge: whatever the order, the books are empty when nobody is left, and nothing
-// is ever negative or held twice.
+// TestReleaseUndoesCharge checks that, whatever the order is, the usage is empty after everything
+// is released, and that nothing is ever negative or assigned twice.
 func TestReleaseUndoesCharge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -287,9 +288,9 @@ func TestReleaseUndoesCharge(t *testing.T) {
 	})
 }
 
-// TestUsageFollowsFromTheBlocks: whatever came and went, and in whatever order, the same blocks are
-// the same usage, down to how the bytes of a group lie on its NUMA nodes, which is where the
-// reference keeps a history.
+// TestUsageFollowsFromTheBlocks checks that the same blocks give the same usage, whatever was
+// charged and released before and in whatever order. This includes how the bytes of a group are
+// spread over its NUMA nodes, for which the reference keeps a history.
 func TestUsageFollowsFromTheBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -303,8 +304,8 @@ func TestUsageFollowsFromTheBlocks(t *testing.T) {
 	})
 }
 
-// TestExcess: what one usage has beyond another one, added to that, makes it, and the parts of a
-// list make up the list.
+// TestExcess checks that adding the excess of one usage over another to the latter gives the
+// former, and that the parts of a divided list add up to the list.
 func TestExcess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -335,7 +336,8 @@ func TestExcess(t *testing.T) {
 	})
 }
 
-// checkSums holds the books against the blocks, type by type and group by group, and a fresh start.
+// checkSums compares the usage with the blocks, type by type and group by group, and with a usage
+// that is built again from them.
 func (w *world) checkSums() {
 	again := memory.NewUsage(w.capacity)
 	for _, blocks := range w.assigned {
@@ -374,7 +376,7 @@ func (w *world) allocatable(nodes mask.Mask, t int) int64 {
 	return sum
 }
 
-// TestReuseIsByExactMaskAndType is R-MEM-40 against a table kept by hand.
+// TestReuseIsByExactMaskAndType checks R-MEM-40 against the table that the test keeps.
 func TestReuseIsByExactMaskAndType(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

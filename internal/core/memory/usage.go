@@ -14,40 +14,39 @@ type Block struct {
 	Nodes mask.Mask
 }
 
-// Usage is what is assigned of a capacity: a value, every change makes a new one.
+// Usage is the memory of a capacity that is assigned. It is a value: every change makes a new one.
 //
-// It depends on the blocks that are charged and on nothing else: not on their order, and not on
-// blocks that came and went between. What it keeps are sums for each set of NUMA nodes; how the
-// bytes of a set are spread over its NUMA nodes follows from the sums, by one rule (layOut). The
-// reference keeps that split and changes it with every block, so its result depends on the history
-// of the node.
+// A Usage depends only on the charged blocks, not on their order and not on blocks that were
+// released in between. It keeps sums for each set of NUMA nodes. The sums determine how the bytes
+// of a set are spread over its NUMA nodes, by one rule (layOut). The reference keeps that split and
+// changes it with every block, so its result depends on the history of the Kubernetes node.
 type Usage struct {
 	capacity *Capacity
 	sums     []sum       // ascending by width, then by mask: one for each set of NUMA nodes in use
 	nodes    []nodeUsage // parallel to capacity.nodes; follows from sums
 }
 
-// sum is what blocks have on one set of NUMA nodes. It is never changed, only replaced.
+// sum is the total of the blocks on one set of NUMA nodes. It is never changed, only replaced.
 type sum struct {
 	nodes  mask.Mask
-	blocks int     // how many blocks there are
+	blocks int     // number of blocks
 	bytes  []int64 // by type
 }
 
-// compare is the order of sums.
+// compare orders sums by width and then by mask.
 func (s *sum) compare(nodes mask.Mask) int {
 	return cmp.Or(cmp.Compare(s.nodes.Len(), nodes.Len()), cmp.Compare(s.nodes, nodes))
 }
 
 type nodeUsage struct {
-	// assignments counts blocks on the NUMA node; group is the set that they are on, or the
-	// NUMA node itself when there are none (R-MEM-20, R-MEM-21).
+	// assignments is the number of blocks on the NUMA node. group is the set of NUMA nodes that
+	// they are on, or the NUMA node itself if there are none (R-MEM-20, R-MEM-21).
 	assignments int
 	group       mask.Mask
 	reserved    []int64 // by type
 }
 
-// NewUsage is the usage of a node on which nothing is assigned.
+// NewUsage returns the usage of a Kubernetes node on which nothing is assigned.
 func NewUsage(c *Capacity) Usage { return newUsage(c, nil) }
 
 func newUsage(c *Capacity, sums []sum) Usage {
@@ -62,9 +61,10 @@ func newUsage(c *Capacity, sums []sum) Usage {
 	return u
 }
 
-// layOut puts the bytes of one set on its NUMA nodes: the lowest is filled first, as the reference
-// does for every block (R-MEM-39). Bytes for which there is no room, because the machine shrank
-// under running pods, leave the highest NUMA node overdrawn; the reference would drop them.
+// layOut spreads the bytes of one set over its NUMA nodes. It fills the lowest NUMA node first, as
+// the reference does for every block (R-MEM-39). If the machine shrank under running pods, there
+// may not be room for all bytes. The rest then makes the highest NUMA node overdrawn; the reference
+// would drop it.
 func (u *Usage) layOut(s sum) {
 	nodes := s.nodes & u.capacity.all
 	for id := range nodes.All() {
@@ -84,11 +84,12 @@ func (u *Usage) layOut(s sum) {
 	}
 }
 
-// Capacity is what the usage is of.
+// Capacity returns the capacity that the usage refers to.
 func (u Usage) Capacity() *Capacity { return u.capacity }
 
-// Charge adds blocks. charged[i] is how many bytes of blocks[i] are new, the rest is
-// reused from init containers; nil charges the full sizes. Place makes sure that there is room.
+// Charge adds blocks. charged[i] is the number of bytes of blocks[i] that are new; the rest is
+// reused from init containers. If charged is nil, the full sizes are charged. Charge does not check
+// that there is room; Place does.
 func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	if len(blocks) == 0 {
 		return u
@@ -106,7 +107,7 @@ func (u Usage) Charge(blocks []Block, charged []int64) Usage {
 	return newUsage(u.capacity, sums)
 }
 
-// Release takes blocks back that were charged before (R-MEM-62).
+// Release removes blocks that were charged before (R-MEM-62).
 func (u Usage) Release(blocks []Block) Usage {
 	if len(blocks) == 0 {
 		return u
@@ -120,7 +121,7 @@ func (u Usage) Release(blocks []Block) Usage {
 	return newUsage(u.capacity, sums)
 }
 
-// together is how many of the first blocks are on the same set of NUMA nodes.
+// together returns how many of the first blocks are on the same set of NUMA nodes.
 func together(blocks []Block) int {
 	n := 1
 	for n < len(blocks) && blocks[n].Nodes == blocks[0].Nodes {
@@ -129,9 +130,10 @@ func together(blocks []Block) int {
 	return n
 }
 
-// add counts blocks of one set of NUMA nodes in sums, once (times 1) or as taken back (times -1).
-// It changes sums, and returns them. charged is how many bytes of each block count; nil: all. A
-// type that the machine does not have counts as a block without bytes.
+// add adds blocks on one set of NUMA nodes to sums if times is 1, and removes them if times is -1.
+// It changes and returns sums. charged is the number of bytes that count for each block. If nil,
+// all bytes count. A block of a type that the machine does not have counts as a block without
+// bytes.
 func (c *Capacity) add(sums []sum, blocks []Block, times int64, charged []int64) []sum {
 	i, found := slices.BinarySearchFunc(sums, blocks[0].Nodes, func(s sum, nodes mask.Mask) int { return s.compare(nodes) })
 	s := sum{nodes: blocks[0].Nodes, blocks: int(times) * len(blocks)}
@@ -171,12 +173,13 @@ func (u Usage) Equal(v Usage) bool {
 	})
 }
 
-// NodeUsage is the state of one NUMA node for people and interfaces.
+// NodeUsage is the state of one NUMA node, for output.
 type NodeUsage struct {
 	ID          int
 	Assignments int
 	Group       mask.Mask
-	// Reserved and Free are bytes assigned and free, parallel to Capacity.Types.
+	// Reserved is the number of assigned bytes, Free the number of free bytes. Both are parallel to
+	// Capacity.Types.
 	Reserved, Free []int64
 }
 
@@ -192,8 +195,8 @@ func (u Usage) Nodes() []NodeUsage {
 	return out
 }
 
-// Serving returns how the NUMA nodes of m serve memory now: together, in groups that may reach
-// beyond m, or one by one. Neither joins another group (R-MEM-22).
+// Serving returns how the NUMA nodes of m serve memory now: in groups, which may contain NUMA nodes
+// outside m, or as single NUMA nodes. Neither can join another group (R-MEM-22).
 func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 	for i, n := range u.nodes {
 		switch id := u.capacity.nodes[i].ID; {
@@ -207,7 +210,8 @@ func (u Usage) Serving(m mask.Mask) (groups []mask.Mask, single mask.Mask) {
 	return groups, single
 }
 
-// Free is how many bytes of a type the NUMA nodes have free together; 0 if they are overdrawn.
+// Free returns the number of bytes of a type that are free on the NUMA nodes together, or 0 if they
+// are overdrawn.
 func (u Usage) Free(nodes mask.Mask, typ string) int64 {
 	t := u.capacity.typeIndex(typ)
 	if t < 0 {
@@ -216,7 +220,8 @@ func (u Usage) Free(nodes mask.Mask, typ string) int64 {
 	return max(0, u.freeOn(nodes, t))
 }
 
-// Overdrawn is how many more bytes of a type are assigned on the NUMA nodes than they have.
+// Overdrawn returns by how many bytes of a type the assignments on the NUMA nodes exceed what they
+// have.
 func (u Usage) Overdrawn(nodes mask.Mask, typ string) int64 {
 	t := u.capacity.typeIndex(typ)
 	if t < 0 {
@@ -225,7 +230,7 @@ func (u Usage) Overdrawn(nodes mask.Mask, typ string) int64 {
 	return max(0, -u.freeOn(nodes, t))
 }
 
-// free is negative on a NUMA node that is overdrawn.
+// free returns the free bytes, which are negative if the NUMA node is overdrawn.
 func (u Usage) free(node, t int) int64 {
 	return u.capacity.nodes[node].Types[t].Allocatable - u.nodes[node].reserved[t]
 }
@@ -238,8 +243,8 @@ func (u Usage) freeOn(nodes mask.Mask, t int) int64 {
 	return sum
 }
 
-// Excess is by how much a usage differs from another one on a set of NUMA nodes: blocks and bytes,
-// below zero where it has fewer.
+// Excess is the difference between two usages on one set of NUMA nodes, in blocks and bytes.
+// Negative numbers mean that the first usage has fewer.
 type Excess struct {
 	Nodes  mask.Mask
 	Blocks int
@@ -250,8 +255,8 @@ func (e *Excess) isEmpty() bool {
 	return e.Blocks == 0 && !slices.ContainsFunc(e.Bytes, func(n int64) bool { return n != 0 })
 }
 
-// Beyond is what u has beyond v, a usage of the same capacity, ascending by width and mask of the
-// NUMA nodes. Nil: they are equal.
+// Beyond returns the differences of u from v, which must have the same capacity. The list is
+// ascending by width and mask of the NUMA nodes. It is nil if the usages are equal.
 func (u Usage) Beyond(v Usage) []Excess {
 	var list []Excess
 	for i, k := 0, 0; i < len(u.sums) || k < len(v.sums); {
@@ -286,10 +291,10 @@ func (e *Excess) add(s *sum, sign int) {
 	}
 }
 
-// Plus is u with what list has in addition, Less without it.
+// Plus returns u with the excess of list added. Less is the inverse.
 func (u Usage) Plus(list []Excess) Usage { return u.plus(list, 1) }
 
-// Less is the inverse of Plus.
+// Less returns u with the excess of list removed. It is the inverse of Plus.
 func (u Usage) Less(list []Excess) Usage { return u.plus(list, -1) }
 
 func (u Usage) plus(list []Excess, sign int) Usage {
@@ -315,8 +320,8 @@ func (u Usage) plus(list []Excess, sign int) Usage {
 	return newUsage(u.capacity, sums)
 }
 
-// Shared divides now into what old explains and the rest: of each set of NUMA nodes the amounts up
-// to those of old. Both lists are ascending as from Beyond.
+// Shared divides now into the part that old explains and the rest. For each set of NUMA nodes, it
+// shares the amounts up to those of old. Both lists are ordered as by Beyond.
 func Shared(old, now []Excess) (shared, rest []Excess) {
 	for _, e := range now {
 		i := slices.IndexFunc(old, func(o Excess) bool { return o.Nodes == e.Nodes })
@@ -341,7 +346,7 @@ func Shared(old, now []Excess) (shared, rest []Excess) {
 	return shared, rest
 }
 
-// within is n, up to bound in its direction; 0 where the directions differ.
+// within returns n limited to bound, or 0 if their signs differ.
 func within[N int | int64](n, bound N) N {
 	switch {
 	case n > 0 && bound > 0:

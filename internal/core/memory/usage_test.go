@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/memory"
 )
 
-// the reference gives bytes back on the lowest NUMA node first, whoever they belong to, so
-// that b would be left on NUMA node 3.
+// TestWhatIsReleasedLeavesNoTrace covers Q-33: the reference returns bytes on the lowest NUMA node
+// first, whichever block they belong to, so b would be left on NUMA node 3.
 func TestWhatIsReleasedLeavesNoTrace(t *testing.T) {
 	c, err := memory.NewCapacity(twoNodes(t), nil)
 	if err != nil {

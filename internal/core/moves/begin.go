@@ -5,8 +5,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Begin is the state in which the first of some moves has begun, if all of them are possible, one
-// after the other, and if the pod has its place then. Without a pod only the moves count.
+// Begin returns the state in which the first of some moves has begun, if all of them are possible,
+// one after the other, and the pod then gets its place. If pod is nil, only the moves count.
 func Begin(s *node.State, list []Move, pod *request.Pod, place *node.Grant) (*node.State, error) {
 	begun, at := (*node.State)(nil), s
 	for _, m := range list {

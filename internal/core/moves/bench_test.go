@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// searches are for moves among 200 pods of different sizes on 8 NUMA nodes, most of which have 8
-// CPUs free. "one" and "two" are how many moves the pod needs, and nothing cures "none". In
-// "within" all pods consent to moves within their NUMA nodes alone, which does not help. Pods are
+// searches are searches for moves among 200 pods of different sizes on 8 NUMA nodes, most of which
+// have 8 free CPUs. In "one" and "two", the pod needs that many moves. In "none", no moves help. In
+// "within", all pods consent only to moves within their NUMA nodes, which does not help. Pods are
 // aligned as one, or by container.
 var searches = []struct {
 	name    string
@@ -33,8 +33,8 @@ var searches = []struct {
 	{"container/within", 10, request.MoveCPUs, node.ContainerScope},
 }
 
-// TestFindPlansFewSets: what is free on each NUMA node excludes all but a few sets, so that a
-// search takes milliseconds.
+// TestFindPlansFewSets checks that the counts of what is free on each NUMA node exclude all but a
+// few sets, so that a search takes milliseconds.
 func TestFindPlansFewSets(t *testing.T) {
 	for _, c := range searches {
 		found := moves.Find(fragmented(t, c.consent, c.scope), guaranteed("new", c.cpus, request.NoMoves), moves.Terms{Bytes: 1 << 50})
@@ -44,7 +44,7 @@ func TestFindPlansFewSets(t *testing.T) {
 	}
 }
 
-// BenchmarkFind is those searches.
+// BenchmarkFind measures these searches.
 func BenchmarkFind(b *testing.B) {
 	for _, c := range searches {
 		b.Run(c.name, func(b *testing.B) {
@@ -81,8 +81,8 @@ func guaranteed(name string, cpus int, consent request.Consent) request.Pod {
 	}
 }
 
-// fragmented is a node with 8 NUMA nodes of 64 CPUs, under single-numa-node, with 200 pods of 1 to
-// 3 CPUs that may be moved and some that may not. 64 CPUs are free.
+// fragmented returns a node with 8 NUMA nodes of 64 CPUs, under single-numa-node, with 200 pods of
+// 1 to 3 CPUs that may be moved and some that may not. 64 CPUs are free.
 func fragmented(b testing.TB, consent request.Consent, scope node.Scope) *node.State {
 	b.Helper()
 	m := scenario.Machine("sockets=2 numa=4 cores=32 threads=2 memory=64Gi")

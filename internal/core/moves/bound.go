@@ -6,31 +6,32 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// bounds count what is free on each NUMA node: CPUs first, then each type of memory. They are what
-// the core compares with at most, so that what does not fit here does not fit there.
+// bounds counts what is free on each NUMA node: CPUs first, then each type of memory. The counts
+// are upper bounds of what the core compares with, so what does not fit here does not fit there.
 type bounds struct {
 	state *node.State
 	ids   []int // of the NUMA nodes, ascending
 	types []string
-	// free is by NUMA node, then resource. total is the sum.
+	// free is indexed by NUMA node, then by resource. total is the sum over the NUMA nodes.
 	free  [][]int64
 	total []int64
 }
 
-// claim is what a pod wants at the same time, by resource. alone is the part of it that is on one
-// NUMA node if together: all of it or, of a pod whose containers are aligned one by one, what the
-// largest of them wants.
+// claim is what a pod needs at the same time, by resource. If together is set, alone is the part
+// that is on one NUMA node: all of it or, if the containers of the pod are aligned one by one, what
+// the largest one needs.
 type claim struct {
 	wants, alone []int64
 	together     bool
 }
 
-// leaving is what a pod leaves when it moves: how much on each NUMA node, by resource.
+// leaving is what a pod frees when it moves: how much on each NUMA node, by resource.
 type leaving struct {
 	frees [][]int64
 	total []int64
-	// home is the index of the only NUMA node that it has, or -1. bytes is what it costs to leave
-	// it with all containers, least with what is alone, stays that it may not.
+	// home is the index of the only NUMA node that the pod has, or -1. bytes is the cost of leaving
+	// it with all containers, least the cost of leaving it with the claim's alone. stays is set if
+	// the pod may not leave it.
 	home         int
 	bytes, least int64
 	stays        bool
@@ -54,10 +55,10 @@ func newBounds(s *node.State) *bounds {
 	return b
 }
 
-// claimOf is the claim of a pod that is aligned as its policy prefers, or is not. Where containers
-// are aligned one by one, or not at all, only the largest one is counted. What fits on no
-// single NUMA node of the empty machine is counted in total alone: only of the rest is it certain
-// that one is preferred.
+// claimOf returns the claim of a pod. aligned is set if the pod is aligned as its policy prefers.
+// If containers are aligned one by one, or not at all, only the largest one is counted. What fits
+// on no single NUMA node of the empty machine is counted in total only: one NUMA node is certain to
+// be preferred only for the rest.
 func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
 	d := b.state.Demand(pod)
 	ask := &d.Together
@@ -78,8 +79,8 @@ func (b *bounds) claimOf(pod *request.Pod, aligned bool) claim {
 	return c
 }
 
-// largestOf is what the largest container of a pod has, of those that are aligned one by one as the
-// policy prefers. A move leaves it like that.
+// largestOf returns what the largest container of a pod has, among those that are aligned one by
+// one as the policy prefers. A move preserves that.
 func (b *bounds) largestOf(g *node.Grant) (has []int64, together bool) {
 	var largest *node.ContainerGrant
 	for i := range g.Containers {
@@ -106,7 +107,7 @@ func (b *bounds) largestOf(g *node.Grant) (has []int64, together bool) {
 	return has, b.prefersOne(has)
 }
 
-// claimOfGrant is the claim of a pod that is there: without what it gave back since its admission.
+// claimOfGrant returns the claim of an existing pod, without what it gave back since its admission.
 // It is less than or equal to what the pod has at another place, whatever its init containers have
 // there.
 func (b *bounds) claimOfGrant(g *node.Grant) claim {
@@ -144,7 +145,7 @@ func (b *bounds) claimOfGrant(g *node.Grant) claim {
 	return c
 }
 
-// memoryOf is the memory in what is counted by resource.
+// memoryOf returns the bytes of memory in amounts by resource.
 func memoryOf(amounts []int64) (bytes int64) {
 	for _, n := range amounts[1:] {
 		bytes += n
@@ -152,8 +153,8 @@ func memoryOf(amounts []int64) (bytes int64) {
 	return bytes
 }
 
-// prefersOne reports whether one NUMA node is preferred for what is aligned together: the CPUs fit
-// on one of the empty machine, and the memory, and sockets do not count.
+// prefersOne reports whether one NUMA node is preferred for what is aligned together: the CPUs and
+// the memory each fit on one NUMA node of the empty machine, and CPUs are not aligned by socket.
 func (b *bounds) prefersOne(wants []int64) bool {
 	if b.state.Policy().CPU.AlignBySocket {
 		return false
@@ -198,7 +199,7 @@ func (b *bounds) leavingOf(g *node.Grant, consent request.Consent) leaving {
 		for _, block := range g.Charged() {
 			for t, name := range b.types {
 				if block.Type == name && block.Nodes.Has(id) {
-					frees[1+t] += block.Size // How a block is spread over several NUMA nodes does not matter: it is all there at most.
+					frees[1+t] += block.Size // How a block is spread over several NUMA nodes does not matter: at most, all of it is on this one.
 				}
 			}
 		}
@@ -228,8 +229,8 @@ func (b *bounds) leavingOf(g *node.Grant, consent request.Consent) leaving {
 	return l
 }
 
-// least is the least that moving the candidates can cost; false if the pod cannot fit after any
-// such moves.
+// least returns the least that moving the candidates can cost. It returns false if the pod cannot
+// fit after any such moves.
 func (x *search) least(members []int) (int64, bool) {
 	a := &x.pods[members[0]]
 	b := (*candidate)(nil)
@@ -262,7 +263,8 @@ func (x *search) least(members []int) (int64, bool) {
 	return least, ok
 }
 
-// place is the least cost of places for the candidates if the pod is on a NUMA node, by its index.
+// place returns the least cost of places for the candidates if the pod is on a NUMA node, given by
+// its index.
 func (x *search) place(a, b *candidate, pod int) (least int64, ok bool) {
 	for atA := range x.options(a) {
 		costA, may := a.cost(atA)
@@ -283,7 +285,7 @@ func (x *search) place(a, b *candidate, pod int) (least int64, ok bool) {
 	return least, ok
 }
 
-// options is the number of NUMA nodes to look at for a candidate: one if it may be on several.
+// options returns the number of NUMA nodes to try for a candidate: one if it may be on several.
 func (x *search) options(c *candidate) int {
 	if !c.claim.together {
 		return 1
@@ -291,7 +293,8 @@ func (x *search) options(c *candidate) int {
 	return len(x.bounds.ids)
 }
 
-// cost is what a place of a candidate costs, by the index of the NUMA node.
+// cost returns the cost of a place of a candidate, by the index of the NUMA node, and whether the
+// candidate may be there.
 func (c *candidate) cost(at int) (int64, bool) {
 	if !c.claim.together || c.leaves.home < 0 || at == c.leaves.home {
 		return 0, true
@@ -299,7 +302,8 @@ func (c *candidate) cost(at int) (int64, bool) {
 	return c.leaves.least, !c.leaves.stays
 }
 
-// room reports whether a NUMA node has room for all of the three that are on it; -1 is nowhere yet.
+// room reports whether a NUMA node has room for all of the three that are on it. An index of -1
+// means that a candidate has no place yet.
 func (x *search) room(a, b *candidate, at, pod, atA, atB int) bool {
 	for r, free := range x.bounds.free[at] {
 		free += a.leaves.frees[at][r]

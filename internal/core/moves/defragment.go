@@ -11,42 +11,46 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Gain is how much larger a pod can be after moves.
+// Gain describes how much larger a pod can be after moves.
 type Gain struct {
-	// Before and After are the most CPUs that a Guaranteed pod of one container can get on one NUMA
-	// node, which is Node.
+	// Before and After are the largest number of CPUs that a Guaranteed pod of one container can
+	// get on one NUMA node, and that NUMA node.
 	Before, After Room
-	// Moves are in an order in which each place is free. States are the node after each of them.
+	// Moves are in an order in which each place is free when its move begins. States has the node
+	// after each move.
 	Moves  []Move
 	States []*node.State
-	// Bytes is the memory that gets other NUMA nodes.
+	// Bytes is the memory, in bytes, that gets other NUMA nodes.
 	Bytes int64
-	// Plans is how many plans were made. Cut reports that not everything was looked at.
+	// Plans is the number of plans that were made. Cut is set if the search ended before it had
+	// tried everything.
 	Plans int
 	Cut   bool
 }
 
-// Room is how many CPUs a pod can get on a NUMA node.
+// Room is a number of CPUs that a pod can get on a NUMA node.
 type Room struct{ CPUs, Node int }
 
-// probeMemory is what the probe asks for where memory is managed: as little as can be.
+// probeMemory is the memory, in bytes, that the probe asks for if memory is managed: a small
+// amount.
 const probeMemory = 1 << 20
 
-// mostSets bounds the sets that a count does not exclude: 200 pods on 8 NUMA nodes have about
-// 60,000 sets of at most three on a NUMA node.
+// mostSets limits the number of sets that the count does not exclude: 200 pods on 8 NUMA nodes have
+// about 60,000 sets of at most three on a NUMA node.
 const mostSets = 100_000
 
-// Defragment looks for moves, at most so many, after which the largest pod that fits on one NUMA
-// node has the most CPUs. Of equal ones it takes those that move the fewest bytes between NUMA
-// nodes, then the fewest pods. Pods move off a NUMA node, and they must consent to that. The
-// planner chooses every place, and a pod stays as aligned as it is. Under topology policy none,
-// which aligns nothing, no move gains anything, and neither without the static CPU policy.
+// Defragment looks for moves after which the largest pod that fits on one NUMA node has the most
+// CPUs. most is the maximum number of moves. Among equal results, it prefers those that move the
+// fewest bytes between NUMA nodes, then the fewest pods. Pods move off a NUMA node, and they must
+// consent to that. The planner chooses every place, and a pod stays as aligned as it is. No move
+// gains anything under topology policy none, which aligns nothing, or without the static CPU
+// policy.
 //
-// All sets of at most two pods are looked at in all orders, and of three pods on one NUMA node.
-// Larger sets are built step by step, the largest pods first and then the cheapest first, so a
-// better one can be missed. So it can where a pod is on several NUMA nodes, where one moves to the
-// NUMA node that another one leaves, where only some containers of a pod leave, and under
-// best-effort.
+// Defragment tries all sets of at most two pods in all orders, and all sets of three pods on one
+// NUMA node. It builds larger sets step by step, once with the largest pods first and once with the
+// cheapest first, so it can miss a better set. It can also miss one if a pod is on several NUMA
+// nodes, if a pod moves to the NUMA node that another one leaves, if only some containers of a pod
+// leave, and under best-effort.
 func Defragment(s *node.State, most int, terms Terms) Gain {
 	g := newGather(s, most, terms)
 	g.bounds = newBounds(s)
@@ -71,7 +75,8 @@ type gather struct {
 	best       Gain
 }
 
-// Largest is the largest pod that fits on one NUMA node: a Guaranteed pod of one container.
+// Largest returns the size of the largest pod that fits on one NUMA node: a Guaranteed pod of one
+// container.
 func Largest(s *node.State) Room { return newGather(s, 0, Terms{}).largest(s) }
 
 func newGather(s *node.State, most int, terms Terms) *gather {
@@ -82,15 +87,15 @@ func newGather(s *node.State, most int, terms Terms) *gather {
 	return g
 }
 
-// group is a set of pods, by index, that leaves a NUMA node, the CPUs that are free there then, and
-// the least that it costs.
+// group is a set of pods, by index, that leaves a NUMA node, with the number of CPUs that are free
+// there then, and the least cost in bytes.
 type group struct {
 	members []int
 	cpus    int
 	bytes   int64
 }
 
-// largest is the largest pod that fits on one NUMA node.
+// largest returns the size of the largest pod that fits on one NUMA node.
 func (g *gather) largest(s *node.State) Room {
 	if !s.Policy().StaticCPU {
 		return Room{}
@@ -103,7 +108,8 @@ func (g *gather) largest(s *node.State) Room {
 	return Room{}
 }
 
-// mostFree is how many CPUs are free on a NUMA node at most, as many as a pod can ask for.
+// mostFree returns the largest number of CPUs that are free on one NUMA node and that a pod can ask
+// for.
 func (g *gather) mostFree(s *node.State) (most int) {
 	for _, unit := range s.Machine().CPUNodes() {
 		most = max(most, s.AvailableCPUs().IntersectionLen(unit.CPUs))
@@ -111,8 +117,8 @@ func (g *gather) mostFree(s *node.State) (most int) {
 	return most / g.unit * g.unit
 }
 
-// probe plans a pod of so many CPUs, and returns the NUMA node that has all of them. It is nil if
-// there is none.
+// probe plans a pod of that many CPUs, and returns the plan with the NUMA node that has all of
+// them. It returns nil if there is none.
 func (g *gather) probe(s *node.State, cpus int) (*node.Plan, int) {
 	c := request.Container{Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true}
 	if s.Policy().StaticMemory {
@@ -129,20 +135,20 @@ func (g *gather) probe(s *node.State, cpus int) (*node.Plan, int) {
 	return p, nodes[0]
 }
 
-// group is the group of some members that leaves the NUMA node of an index.
+// group returns the group of the members that leaves the NUMA node with the index at.
 func (g *gather) group(at int, members ...int) group {
 	cpus, bytes := g.bounds.free[at][0], int64(0)
 	for _, i := range members {
 		cpus += g.pods[i].leaves.frees[at][0]
-		if g.pods[i].leaves.home == at { // Another one may keep its memory.
+		if g.pods[i].leaves.home == at { // A pod that is not only on this NUMA node may keep its memory.
 			bytes += g.pods[i].leaves.bytes
 		}
 	}
 	return group{slices.Clone(members), int(cpus) / g.unit * g.unit, bytes}
 }
 
-// better reports whether so many CPUs for so many bytes and moves may be better than the best so
-// far.
+// better reports whether that many CPUs, for that many bytes and moves, may be better than the best
+// result so far.
 func (g *gather) better(cpus int, bytes int64, moves int) bool {
 	b := &g.best
 	if cpus != b.After.CPUs || len(b.Moves) == 0 {
@@ -151,8 +157,7 @@ func (g *gather) better(cpus int, bytes int64, moves int) bool {
 	return cmp.Or(cmp.Compare(bytes, b.Bytes), cmp.Compare(moves, len(b.Moves))) < 0
 }
 
-// grow adds one pod after the other to the group that leaves a NUMA node, as long as the group can
-// leave.
+// grow adds pods one by one to the group that leaves a NUMA node, while the group can leave.
 func (g *gather) grow(at int) {
 	var here []int
 	for i := range g.pods {
@@ -184,7 +189,7 @@ func (g *gather) grow(at int) {
 	}
 }
 
-// exact looks at the sets of at most two pods, and of three pods on one NUMA node, the best first.
+// exact tries the sets of at most two pods, and of three pods on one NUMA node, the best first.
 func (g *gather) exact() {
 	type place struct {
 		group
@@ -193,7 +198,7 @@ func (g *gather) exact() {
 	var all []place
 	add := func(at, less int, members ...int) {
 		c := g.group(at, members...)
-		if less > 0 { // One of them may stay, for no bytes.
+		if less > 0 { // One of them may stay, which costs no bytes.
 			c.cpus, c.bytes = (c.cpus-less)/g.unit*g.unit, 0
 		}
 		if len(members) <= g.most && len(all) < mostSets && g.better(c.cpus, c.bytes, len(members)) && g.fits(at, c) {
@@ -243,8 +248,8 @@ func (g *gather) exact() {
 	}
 }
 
-// fits reports whether, by counting CPUs, each of a group that was on one NUMA node has room on
-// another one.
+// fits reports whether, counting CPUs only, each pod of a group that must be on one NUMA node has
+// room on some NUMA node.
 func (g *gather) fits(at int, c group) bool {
 	var elsewhere int64
 	room := make([]int64, len(g.bounds.ids))
@@ -272,15 +277,15 @@ func (g *gather) fits(at int, c group) bool {
 	return elsewhere+room[at]-int64(c.cpus) >= 0
 }
 
-// leave lets a group leave a NUMA node, in every order that is tried, and keeps the result if it is
-// the best so far. It reports whether the group can leave.
+// leave plans a group that leaves a NUMA node, in every order that is tried, and keeps the result
+// if it is the best one so far. It reports whether the group can leave.
 func (g *gather) leave(at int, c group) bool {
 	left := g.state
 	for _, i := range c.members {
 		left = left.Release(g.pods[i].grant.Pod.UID)
 	}
 	probe, on := g.probe(left, c.cpus)
-	if probe != nil && on != g.bounds.ids[at] { // The pods may yet take the place that the planner prefers.
+	if probe != nil && on != g.bounds.ids[at] { // The pods may still take the place that the planner prefers.
 		here := left.Machine().CPUsOf(mask.Of(g.bounds.ids[at]))
 		probe, on = g.probe(keeping(left, &node.Grant{Pool: left.AvailableCPUs().Difference(here)}), c.cpus)
 	}
@@ -314,13 +319,13 @@ func (g *gather) leave(at int, c group) bool {
 	return can
 }
 
-// keeping is the state in which no other pod gets what is free of a grant.
+// keeping returns the state in which no other pod gets what is free of a grant.
 func keeping(s *node.State, g *node.Grant) *node.State {
 	return s.WithReservations(append(slices.Clip(s.Reservations()), node.Reservation{Grant: g}))
 }
 
-// sequences are the orders in which the members of a group are planned: all for three and less,
-// else as they are and the other way round.
+// sequences returns the orders in which the members of a group are planned: all orders for at most
+// three members, otherwise the given order and its reverse.
 func (g *gather) sequences(members []int) [][]int {
 	if len(members) > 3 {
 		reverse := slices.Clone(members)
@@ -340,8 +345,8 @@ func (g *gather) sequences(members []int) [][]int {
 	return all
 }
 
-// carry makes moves one after the other, each as soon as its place is free, and checks every state
-// and what was gained: the proof.
+// carry makes moves one after the other, each as soon as its place is free, and checks what was
+// gained. That is the proof of the gain.
 func (g *gather) carry(gain *Gain, moved []Move) bool {
 	slices.SortFunc(moved, func(a, b Move) int { return strings.Compare(a.From.Pod.UID, b.From.Pod.UID) })
 	s := g.state
@@ -362,7 +367,7 @@ func (g *gather) carry(gain *Gain, moved []Move) bool {
 	if p, on := g.probe(s, gain.After.CPUs); p == nil || on != gain.After.Node {
 		return false
 	}
-	if g.mostFree(s) > gain.After.CPUs { // A part of a pod stayed, and needed less than what was counted.
+	if g.mostFree(s) > gain.After.CPUs { // A part of a pod stayed, and needs less than was counted.
 		gain.After = g.largest(s)
 	}
 	return true

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// probe is a pod of so many CPUs, planned; nil if it is not on one NUMA node.
+// probe returns the plan of a pod of that many CPUs, or nil if the pod is not on one NUMA node.
 func probe(s *node.State, cpus int) *node.Plan {
 	pod := request.Pod{Identity: request.Identity{UID: "probe", Namespace: "default", Name: "probe"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
 		Name: "c", Type: request.App, CPUs: cpus, CPURequest: int64(cpus) * 1000, CPULimit: int64(cpus) * 1000, Equivalent: true,
@@ -40,7 +40,7 @@ func roomiest(s *node.State) int {
 	return 0
 }
 
-// outcome is what moves gain.
+// outcome is the gain of moves.
 type outcome struct {
 	cpus  int
 	bytes int64
@@ -52,7 +52,7 @@ func (a outcome) compare(b outcome) int {
 }
 
 // gains tries every set of at most two pods that consent, in every order, for every probe that
-// takes all that is free on a NUMA node when the set is gone.
+// takes everything that is free on a NUMA node when the set is gone.
 func gains(s *node.State) outcome {
 	best := outcome{cpus: roomiest(s)}
 	var sets [][]*node.Grant
@@ -89,7 +89,7 @@ func gains(s *node.State) outcome {
 	return best
 }
 
-// moved replans a set beside a probe, in its order, and moves it in either order.
+// moved replans a set beside a probe, in the order of the set, and moves it in either order.
 func moved(s, at *node.State, set []*node.Grant) (best outcome, ok bool) {
 	var to []*node.Grant
 	best.pods = len(set)
@@ -125,7 +125,7 @@ func moved(s, at *node.State, set []*node.Grant) (best outcome, ok bool) {
 	return best, best.cpus > 0
 }
 
-// across is the memory of a move that gets other NUMA nodes.
+// across returns the memory of a move that gets other NUMA nodes.
 func across(from, to *node.Grant) (bytes int64) {
 	if len(to.PoolMemory) > 0 && len(from.PoolMemory) > 0 {
 		if from.PoolMemory[0].Nodes != to.PoolMemory[0].Nodes {
@@ -144,7 +144,7 @@ func across(from, to *node.Grant) (bytes int64) {
 }
 
 // simple reports whether the policy rejects pods that are not aligned, and each pod that consents
-// is on one NUMA node, and has as many CPUs elsewhere as it has here.
+// is on one NUMA node, and would have as many CPUs elsewhere as it has here.
 func simple(s *node.State) bool {
 	if policy := s.Policy(); !policy.Strict() {
 		return false
@@ -158,10 +158,11 @@ func simple(s *node.State) bool {
 	return true
 }
 
-// TestDefragment: the moves can be made one after the other, each state is sound, pods that do not
-// consent stay, and the gain is what it claims. Under a policy that rejects pods that are not
-// aligned, it is no less than that of an exhaustive search for two pods that leave a NUMA node, but
-// for pods on several NUMA nodes and those that need less elsewhere.
+// TestDefragment checks that the moves can be made one after the other, that each state is valid,
+// that pods that do not consent stay, and that the gain is what it claims. Under a policy that
+// rejects pods that are not aligned, the gain is no less than that of an exhaustive search for two
+// pods that leave a NUMA node. Pods on several NUMA nodes, and pods that need less elsewhere, are
+// exceptions.
 func TestDefragment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := fragment(t, drawNode(t))
@@ -219,8 +220,8 @@ func TestDefragment(t *testing.T) {
 	})
 }
 
-// TestDefragmentWhenAPartLeaves: in scope container a part of a pod can stay while the rest leaves.
-// What the list promises is what is free then, not what was looked for.
+// TestDefragmentWhenAPartLeaves checks that, in scope container, a part of a pod can stay while the
+// rest leaves. The gain is what is free then, not what the search was for.
 func TestDefragmentWhenAPartLeaves(t *testing.T) {
 	s := cutUp(t)
 	g := moves.Defragment(s, 2, moves.Terms{Bytes: 1 << 50})
@@ -232,12 +233,12 @@ func TestDefragmentWhenAPartLeaves(t *testing.T) {
 	}
 }
 
-// TestDefragmentWhereThePlannerPrefersAnotherNode: two CPUs are to be free on NUMA node 2. While
-// both pods of the set are gone the planner would take them on NUMA node 1, to which one of the two
-// comes back and the other one moves.
+// TestDefragmentWhereThePlannerPrefersAnotherNode frees two CPUs on NUMA node 2. While both pods of
+// the set are gone, the planner would take two CPUs on NUMA node 1, to which one of the pods comes
+// back and the other one moves.
 func TestDefragmentWhereThePlannerPrefersAnotherNode(t *testing.T) {
 	s := emptyOf(t, 3, 2, node.PodScope)
-	short := guaranteed("short", 2, request.MoveMemory) // It has the CPU of its init container, because the other one has ended.
+	short := guaranteed("short", 2, request.MoveMemory) // It has the CPU of its init container, because the other container has ended.
 	first := guaranteed("first", 1, request.MoveMemory).Containers[0]
 	first.Name, first.Type = "init", request.Init
 	short.Containers = append([]request.Container{first}, short.Containers...)
@@ -252,10 +253,10 @@ func TestDefragmentWhereThePlannerPrefersAnotherNode(t *testing.T) {
 	}
 }
 
-// cutUp is a node of two NUMA nodes with 8 CPUs each, under single-numa-node in scope container.
-// CPU 0 is reserved, 2 CPUs are free on the first, 5 on the second. There pod "two" has two
-// containers, of 2 CPUs and of 1, and may go anywhere, as may pod "one" on the first, with two
-// containers of 1 CPU.
+// cutUp returns a node of two NUMA nodes with 8 CPUs each, under single-numa-node in scope
+// container. CPU 0 is reserved. 2 CPUs are free on the first NUMA node, 5 on the second. On the
+// second, pod "two" has two containers, of 2 CPUs and of 1 CPU, and may move anywhere. So may pod
+// "one" on the first, with two containers of 1 CPU.
 func cutUp(t *testing.T) *node.State {
 	t.Helper()
 	s := emptyOf(t, 2, 4, node.ContainerScope)
@@ -268,8 +269,8 @@ func cutUp(t *testing.T) *node.State {
 	return admitAll(t, s, guaranteed("stays", 3, request.NoMoves), pair("one", 1), guaranteed("gone", 2, request.NoMoves), pair("two", 2)).Release("gone")
 }
 
-// emptyOf is a node of so many NUMA nodes with so many cores of two threads each, under
-// single-numa-node.
+// emptyOf returns a node with that many NUMA nodes and that many cores of two threads on each,
+// under single-numa-node.
 func emptyOf(t *testing.T, numa, cores int, scope node.Scope) *node.State {
 	t.Helper()
 	m := scenario.Machine(fmt.Sprintf("numa=%d cores=%d threads=2 numbering=adjacent memory=4Gi", numa, cores))
@@ -292,7 +293,7 @@ func admitAll(t *testing.T, s *node.State, pods ...request.Pod) *node.State {
 	return s
 }
 
-// BenchmarkDefragment has 200 pods on 8 NUMA nodes, of 64 CPUs each.
+// BenchmarkDefragment runs with 200 pods on 8 NUMA nodes of 64 CPUs each.
 func BenchmarkDefragment(b *testing.B) {
 	for _, most := range []int{2, 4, 8, 16} {
 		b.Run(fmt.Sprint(most), func(b *testing.B) {

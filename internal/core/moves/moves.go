@@ -12,24 +12,26 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Terms are what is allowed.
+// Terms limits which moves are allowed.
 type Terms struct {
-	// Bytes is how much memory may move between NUMA nodes in all.
+	// Bytes is the maximum amount of memory, in bytes, that may move between NUMA nodes in total.
 	Bytes int64
-	// Consent is how far a pod may be moved; nil: as its request has it.
+	// Consent returns how far a pod may be moved. If nil, the pod's request decides.
 	Consent func(*node.Grant) request.Consent
-	// Pods is how many pods may move, at most node.MaxMoves; 0: as many.
+	// Pods is the maximum number of pods that may move, at most node.MaxMoves. Zero means
+	// node.MaxMoves.
 	Pods int
-	// BothPlaces allows only moves during which the pod can have both places: those that a node
-	// carries out.
+	// BothPlaces allows only moves during which the pod can have both places, which are the moves
+	// that a node carries out.
 	BothPlaces bool
-	// Plans bounds the search, 0 is 20,000: at about 5 µs a plan, 100 ms.
+	// Plans is the maximum number of plans of the search. Zero means 20,000: at about 5 µs per
+	// plan, 100 ms.
 	Plans int
-	// Stop ends the search when it returns true; nil: it is never ended.
+	// Stop ends the search when it returns true. If nil, nothing stops the search.
 	Stop func() bool
 }
 
-// TermsOf are the terms of a node that carries moves out.
+// TermsOf returns the terms of a node that carries moves out.
 func TermsOf(p node.MovePolicy) Terms {
 	return Terms{Pods: p.Pods, Bytes: p.Bytes, BothPlaces: true, Consent: func(g *node.Grant) request.Consent {
 		consent := g.Pod.Moves
@@ -46,36 +48,38 @@ func TermsOf(p node.MovePolicy) Terms {
 // Move takes a pod to another place.
 type Move struct {
 	From, To *node.Grant
-	// Bytes is the memory that gets other NUMA nodes. Across reports whether CPUs or memory do.
+	// Bytes is the memory, in bytes, that gets other NUMA nodes. Across is set if CPUs or memory
+	// get other NUMA nodes.
 	Bytes  int64
 	Across bool
 }
 
 // Set is a set of moves after which the pod fits.
 type Set struct {
-	// Moves are in the order in which each place is free.
+	// Moves are in an order in which each place is free when its move begins.
 	Moves []Move
 	Bytes int64
-	// After is the node after the moves, Plan that of the pod then.
+	// After is the node after the moves. Plan is the plan of the pod on that node.
 	After *node.State
 	Plan  *node.Plan
 }
 
 // Found is the answer of a search.
 type Found struct {
-	// Set is the cheapest, nil if there is none. The cheapest moves the fewest bytes between NUMA
-	// nodes, and of those with as many, the fewest pods.
+	// Set is the cheapest set, or nil if there is none. The cheapest set moves the fewest bytes
+	// between NUMA nodes and, among equal ones, the fewest pods.
 	Set *Set
-	// Plans is how many plans were made. Cut reports that not everything was looked at.
+	// Plans is the number of plans that were made. Cut is set if the search ended before it had
+	// tried everything.
 	Plans int
 	Cut   bool
 }
 
-// maxPlans is the bound of a search without another one.
+// maxPlans is the default of Terms.Plans.
 const maxPlans = 20_000
 
-// Find looks for the cheapest set of moves with which a pod fits that the state rejects or aligns
-// less than its policy prefers. A pod that is known, or that fits as it should, needs none.
+// Find looks for the cheapest set of moves after which a pod fits that the state rejects, or aligns
+// less than its policy prefers. A pod that is known, or that fits as preferred, needs none.
 func Find(s *node.State, pod request.Pod, terms Terms) Found {
 	x := &search{state: s, pod: pod, terms: terms}
 	now := x.plan(s, pod)
@@ -98,27 +102,27 @@ func Find(s *node.State, pod request.Pod, terms Terms) Found {
 	return Found{Set: x.best, Plans: x.plans, Cut: x.cut}
 }
 
-// Wanted reports whether a pod of that plan could need moves: it is rejected, or not aligned as its
-// policy prefers.
+// Wanted reports whether a pod with that plan could need moves: it is rejected, or not aligned as
+// its policy prefers.
 func Wanted(p *node.Plan) bool {
 	switch p.Trace.Cause {
 	case node.ResourcesOff, node.ContainersAboveBound, node.GivenApart, node.PoolEmpty, node.PoolNotAligned, node.PoolOverdrawn, node.PartialCores, node.NoMemoryType:
-		return false // These depend on the pod and its policy alone.
+		return false // These depend only on the pod and its policy.
 	default:
 		return !p.Known && !isPreferred(p)
 	}
 }
 
-// search is one search.
+// search is the state of one search.
 type search struct {
 	state *node.State
 	pod   request.Pod
 	terms Terms
-	// better: the pod is admitted as it is, and is to be aligned as its policy prefers.
+	// better is set if the pod is admitted without moves, and the search is for a better alignment.
 	better bool
 	pods   []candidate
 	bounds *bounds
-	claim  claim // of the pod that is to fit
+	claim  claim // of the pod that should fit
 	best   *Set
 	plans  int
 	cut    bool
@@ -144,10 +148,10 @@ func (x *search) plan(s *node.State, pod request.Pod) *node.Plan {
 	return s.Plan(pod)
 }
 
-// stopped reports whether the search is to end.
+// stopped reports whether the search has to end.
 func (x *search) stopped() bool { return x.terms.Stop != nil && x.terms.Stop() }
 
-// fits reports whether a plan is what is looked for.
+// fits reports whether a plan is a result of the search.
 func (x *search) fits(p *node.Plan) bool {
 	return p.Rejection == nil && (!x.better || isPreferred(p))
 }
@@ -156,8 +160,9 @@ func isPreferred(p *node.Plan) bool {
 	return p.Rejection == nil && !slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred })
 }
 
-// collect finds the pods that may be moved. A pod that has devices stays with them, and of a pod
-// whose request is estimated it is not known what it would need.
+// collect finds the pods that may be moved. A pod with devices does not move, because its devices
+// do not. A pod whose request is estimated does not move, because it is not known what it would
+// need.
 func (x *search) collect() {
 	for g := range x.state.AllGrants() {
 		consent := g.Pod.Moves
@@ -176,7 +181,7 @@ func (x *search) collect() {
 	}
 }
 
-// sets are those of a size that the bound allows, the cheapest first.
+// sets returns the sets of a size that the bound allows, the cheapest first.
 func (x *search) sets(size int) []set {
 	var all []set
 	add := func(members ...int) {
@@ -197,7 +202,7 @@ func (x *search) sets(size int) []set {
 	return all
 }
 
-// orders are the orders in which the new pod, which is number 0, and one or two others can be
+// orders returns the orders in which the new pod, which is number 0, and one or two others can be
 // planned.
 func orders(others int) [][]int {
 	if others == 1 {
@@ -206,7 +211,7 @@ func orders(others int) [][]int {
 	return [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}}
 }
 
-// try plans a set in every order and keeps the result if it is the best so far.
+// try plans a set in every order, and keeps the result if it is the best one so far.
 func (x *search) try(c set) {
 	left := x.state
 	for _, i := range c.members {
@@ -226,8 +231,8 @@ func (x *search) try(c set) {
 	}
 }
 
-// replan plans the new pod and the members of a set in an order. It returns the moves of those that
-// get another place.
+// replan plans the new pod and the members of a set in an order. It returns the moves of the
+// members that get another place.
 func (x *search) replan(s *node.State, members, order []int) ([]Move, bool) {
 	var moved []Move
 	for _, k := range order {
@@ -251,8 +256,8 @@ func (x *search) replan(s *node.State, members, order []int) ([]Move, bool) {
 	return moved, len(moved) > 0
 }
 
-// another plans a pod that left its place, and adds the move if it gets another one. It may not be
-// aligned less than it is.
+// another plans a pod that left its place, and adds the move if the pod gets another place. The pod
+// must not be aligned less than it is.
 func (x *search) another(s *node.State, c *candidate, moved []Move) (*node.State, []Move, bool) {
 	x.plans++
 	p := s.Replan(c.grant)
@@ -271,7 +276,7 @@ func (x *search) another(s *node.State, c *candidate, moved []Move) (*node.State
 }
 
 // carryOut makes the moves one after the other, in an order in which every place is free, and then
-// plans the pod: the proof. It is nil if there is none.
+// plans the pod. That is the proof of the set. It returns nil if there is none.
 func (x *search) carryOut(moved []Move) *Set {
 	found := &Set{Moves: moved}
 	for _, m := range moved {
@@ -297,7 +302,7 @@ func (x *search) carryOut(moved []Move) *Set {
 	return nil
 }
 
-// move is the state after one move.
+// move returns the state after one move.
 func (x *search) move(s *node.State, to *node.Grant) (*node.State, error) {
 	if !x.terms.BothPlaces {
 		return s.Move(to)
@@ -325,16 +330,16 @@ func samePlace(a, b *node.Grant) bool {
 	})
 }
 
-// Between is the move of a pod to a place that another program asks for. The error is of a place
-// that the rules do not give the pod if it came now, or with less alignment than it has, or that it
-// is at already.
+// Between returns the move of a pod to a place that another program asks for. It returns an error
+// if the rules would not give the pod that place if it came now, if the pod would be aligned less
+// than it is, or if the pod is at that place already.
 func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	if len(to.Containers) != len(from.Containers) {
 		return Move{}, fmt.Errorf("the requested assignment has %d containers: want the pod's %d", len(to.Containers), len(from.Containers))
 	}
 	left, full := s.Release(from.Pod.UID), *to
 	full.Containers = slices.Clone(to.Containers)
-	for i := range full.Containers { // What an init container gave back it has in a plan.
+	for i := range full.Containers { // A plan has what an init container gave back.
 		c, asks := &full.Containers[i], &from.Pod.Containers[i]
 		if len(c.Memory) > 0 || c.MemoryNodes.IsEmpty() || asks.Type != request.Init {
 			continue
@@ -360,7 +365,7 @@ func Between(s *node.State, from, to *node.Grant) (Move, error) {
 	return moveOf(s, from, placed), nil
 }
 
-// moveOf is what a move takes between NUMA nodes.
+// moveOf returns the move, with what it takes between NUMA nodes.
 func moveOf(s *node.State, from, to *node.Grant) Move {
 	m := Move{From: from, To: to, Across: s.Machine().NodesOf(from.CPUs()) != s.Machine().NodesOf(to.CPUs())}
 	if len(from.PoolMemory) > 0 && len(to.PoolMemory) > 0 {

@@ -19,7 +19,7 @@ import (
 
 const mib = int64(1) << 20
 
-// drawNode is an empty node with up to 32 CPUs.
+// drawNode draws an empty node with up to 32 CPUs.
 func drawNode(t *rapid.T) *node.State {
 	numa := rapid.IntRange(1, 4).Draw(t, "numa")
 	cores, threads := rapid.IntRange(2, 4).Draw(t, "cores"), rapid.IntRange(1, 2).Draw(t, "threads")
@@ -114,7 +114,7 @@ func fragment(t *rapid.T, s *node.State) *node.State {
 	return s
 }
 
-// exhaustive tries every set of at most two pods in every order of planning and of moving, and
+// exhaustive tries every set of at most two pods, in every order of planning and of moving, and
 // returns the fewest bytes with which the pod fits, or -1.
 func exhaustive(s *node.State, pod request.Pod, limit int64) int64 {
 	now := s.Plan(pod)
@@ -155,7 +155,7 @@ func preferred(p *node.Plan) bool {
 	return p.Rejection == nil && !slices.ContainsFunc(p.Trace.Alignments, func(a node.Alignment) bool { return !a.Choice.Preferred })
 }
 
-// planned is the cost of one set in one order, or -1.
+// planned returns the cost of one set in one order, or -1.
 func planned(s *node.State, pod request.Pod, members []*node.Grant, first int, fits func(*node.Plan) bool) int64 {
 	at := s
 	for _, g := range members {
@@ -233,8 +233,8 @@ func difference(s *node.State, from, to *node.Grant) (bytes int64, across bool) 
 	return bytes, across
 }
 
-// TestFindAgainstExhaustiveSearch: what moves of at most two pods can cure is found, at the least
-// cost.
+// TestFindAgainstExhaustiveSearch checks that Find finds every result that moves of at most two
+// pods can give, at the least cost.
 func TestFindAgainstExhaustiveSearch(t *testing.T) {
 	cured, none, pairs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,35 +11,36 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// NodeAccount is what one NUMA node has of a resource.
+// NodeAccount shows how much of a resource one NUMA node has, and which pods have it.
 type NodeAccount struct {
 	Node int
-	// Total is what pods could ever have there, Free what they could have now.
+	// Total is the amount that pods could ever have on the NUMA node. Free is the amount that they
+	// could have now.
 	Total, Free int64
 	// Unhealthy devices are neither free nor assigned.
 	Unhealthy int64
-	// Holders have the rest, the largest first, with what no pod has (State.Residue). Bytes of a
-	// group of NUMA nodes count on its lowest NUMA nodes first.
+	// Holders have the rest, the largest first. They include what no pod has (State.Residue). Bytes
+	// of a group of NUMA nodes count on its lowest NUMA nodes first.
 	Holders []Holder
 }
 
-// Holder is a pod that is assigned Amount of a resource on a NUMA node, or for which that is
+// Holder is a pod that has Amount of a resource on a NUMA node, a pod for which that amount is
 // reserved, or a residue.
 type Holder struct {
 	Pod    string // namespace/name; see Reserved and Residue.String
 	Amount int64
-	// Nodes is where the amount is if it is not on this NUMA node alone.
+	// Nodes are the NUMA nodes of the amount, which may be more than this one.
 	Nodes mask.Mask
 }
 
-// reservedFor begins the name of a holder that is a reservation; the pod's name follows.
+// reservedFor is the prefix of the name of a holder that is a reservation. The pod's name follows.
 const reservedFor = "reserved for pod "
 
-// Reserved reports whether the amount is reserved for a pod that does not have it yet. Then Pod
+// Reserved reports whether the amount is reserved for a pod that does not have it yet. If so, Pod
 // reads "reserved for pod namespace/name".
 func (h Holder) Reserved() bool { return strings.HasPrefix(h.Pod, reservedFor) }
 
-// keptNames names the pods for which something is kept.
+// keptNames returns the names of the pods for which something is kept.
 func keptNames(all []kept) string {
 	names := make([]string, len(all))
 	for i, k := range all {
@@ -48,8 +49,8 @@ func keptNames(all []kept) string {
 	return fewOf(names, ", ")
 }
 
-// account lists, for every NUMA node, how much of a resource is free and which pods have the rest,
-// including what the rejected pod itself took before it failed.
+// account returns, for every NUMA node, how much of a resource is free and which pods have the
+// rest, including what the rejected pod itself took before it failed.
 func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 	if resource == request.CPU {
 		return s.accountCPU(d)
@@ -73,8 +74,8 @@ func (s *State) account(resource request.Resource, d *draft) []NodeAccount {
 				if b.Type != resource || !b.Nodes.Has(a.Node) || b.Size <= 0 {
 					continue
 				}
-				// The containers of a pod have a block each: what is on the same NUMA nodes adds
-				// up.
+				// Each container of a pod has its own block. Blocks on the same NUMA nodes are
+				// added up.
 				k := slices.IndexFunc(a.Holders, func(h Holder) bool { return h.Pod == pod && h.Nodes == b.Nodes })
 				if k < 0 {
 					k, a.Holders = len(a.Holders), append(a.Holders, Holder{Pod: pod, Nodes: b.Nodes})

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// begin finds what a kubelet has of the pod: the grant of a pod that is admitted again, also of one
-// that it rejected since, and what init containers of a pod with the same UID left
+// begin finds what a kubelet has of the pod: the grant of a pod that is admitted again, even if the
+// kubelet has rejected it since, and what init containers of a pod with the same UID left
 // (Behavior.KeepsReuse).
 func (d *draft) begin() {
 	uid := d.pod.UID
@@ -39,7 +39,7 @@ func (d *draft) begin() {
 	}
 }
 
-// hadCPUs are the CPUs that container i has, if the pod is admitted again.
+// hadCPUs returns the CPUs that container i already has if the pod is admitted again.
 func (d *draft) hadCPUs(i int) (cpuset.Set, bool) {
 	if d.had == nil || d.had.Containers[i].Removed || d.had.Containers[i].CPUs.IsEmpty() {
 		return cpuset.Set{}, false
@@ -47,8 +47,8 @@ func (d *draft) hadCPUs(i int) (cpuset.Set, bool) {
 	return d.had.Containers[i].CPUs, true
 }
 
-// hadMemory are the blocks that container i has, if the pod is admitted again; of all containers
-// together the blocks of the first one that has any.
+// hadMemory returns the blocks that container i already has if the pod is admitted again. For all
+// containers together, it returns the blocks of the first container that has any.
 func (d *draft) hadMemory(i int) []memory.Block {
 	switch {
 	case d.had == nil:
@@ -64,9 +64,9 @@ func (d *draft) hadMemory(i int) []memory.Block {
 	return nil
 }
 
-// cpuHintsAgain are the hints of a pod that is admitted again: what its containers have must be in
-// the mask. If one has not as many CPUs as it requests, nothing fits: that is so for each container
-// that shares a pool.
+// cpuHintsAgain returns the CPU hints of a pod that is admitted again: the mask must contain what
+// the pod's containers have. If a container does not have as many CPUs as it requests, nothing
+// fits. That is the case for each container that shares a pool.
 func (d *draft) cpuHintsAgain(n, of int) hint.Set {
 	var own cpuset.Set
 	for i := range d.pod.Containers {
@@ -86,8 +86,8 @@ func (d *draft) cpuHintsAgain(n, of int) hint.Set {
 	return cpu.Hints(d.s.machine, d.s.policy.CPU, d.available(), d.reusableCPUs.Union(own), n)
 }
 
-// regenerated are the hints of blocks that are there: their NUMA nodes alone, if the blocks are
-// what is requested; else no preference.
+// regenerated returns the hints of existing blocks: only their NUMA nodes if the blocks match the
+// request, otherwise no preference.
 func regenerated(blocks []memory.Block, want request.Amounts) hint.Set {
 	none := hint.Set{Resource: request.Memory}
 	if len(blocks) != len(want) {
@@ -122,16 +122,16 @@ func (d *draft) keepsMemory(i int) bool {
 	return true
 }
 
-// pinNothing is Behavior.PinsNothing for a container that requests no memory of its own.
+// pinNothing applies Behavior.PinsNothing to a container that requests no memory of its own.
 func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
-	// When a pod that was admitted comes again, there is an entry, if only an empty one, but for
-	// standard init containers: theirs have ended (R-MEM-63).
+	// A container of a pod that is admitted again has an entry, even if an empty one. Standard init
+	// containers have none: theirs have ended (R-MEM-63).
 	entry := d.had != nil && d.had.Sequence > 0 && d.had.Pod.Kind == d.pod.Kind && d.pod.Containers[i].Type != request.Init
 	if d.demand.Containers[i].MemoryBasis != NotEquivalent || entry {
 		return nil
 	}
 	d.trace.Stage = StageMemory
-	// It looks whether a set of several NUMA nodes keeps to the groups (R-MEM-36).
+	// The kubelet checks whether a set of several NUMA nodes keeps to the groups (R-MEM-36).
 	groups, single := d.usage.Serving(choice.Mask)
 	violates := choice.Mask.Len() > 1 && (!single.IsEmpty() || slices.ContainsFunc(groups, func(g mask.Mask) bool { return g != choice.Mask }))
 	if choice.HasMask && !violates {
@@ -146,7 +146,7 @@ func (d *draft) pinNothing(i int, choice hint.Choice) *Rejection {
 	return d.reject(cause, &Rejection{Container: d.pod.Containers[i].Name, Resource: request.Memory, Detail: detail})
 }
 
-// unread reports whether the memory of container i, or of all together, cannot be read
+// unread reports whether the memory of container i, or of all containers together, cannot be read
 // (Behavior.UnreadFractions). A pod-level budget that cannot be read is not in the demand.
 func (d *draft) unread(i int) bool {
 	if !d.s.policy.Behavior.UnreadFractions || d.demand.Path == AsPool {
@@ -173,8 +173,8 @@ func (d *draft) rejectUnread(container string) *Rejection {
 }
 
 // findsEmpty reports whether a pool that can be divided counts as empty: because of huge pages that
-// no container that shares requests (Behavior.UnusedPages), or because the memory of a container
-// cannot be read (Behavior.UnreadFractions).
+// no sharing container requests (Behavior.UnusedPages), or because the memory of a container cannot
+// be read (Behavior.UnreadFractions).
 func (d *draft) findsEmpty(v *Division) bool {
 	b := &d.s.policy.Behavior
 	if b.UnusedPages {
@@ -194,7 +194,7 @@ func (d *draft) findsEmpty(v *Division) bool {
 	return false
 }
 
-// meetHints records what a kubelet makes of hints of memory that fits nowhere.
+// meetHints records how a kubelet treats hints of memory that fits nowhere.
 func (d *draft) meetHints(of int, set *hint.Set) {
 	b := &d.s.policy.Behavior
 	switch {
@@ -222,8 +222,8 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
 	if !b.DistancesByPosition || !d.s.policy.PreferClosest || !d.s.machine.ShortDistances() || d.s.policy.Topology == TopologySingleNUMANode {
 		return nil
 	}
-	// Two masks of a set are compared, one with a NUMA node id for which the list of distances is
-	// too short.
+	// The kubelet compares two masks of a set, one of them with a NUMA node id for which the list
+	// of distances is too short.
 	all := d.s.machine.NodeMask().Len()
 	beyond := func(s hint.Set) bool {
 		return s.Kind == hint.Fits && s.Candidates.Len() > 1 && s.Candidates.Highest() >= all
@@ -235,7 +235,8 @@ func (d *draft) goesDown(container string, hintSets []hint.Set) *Rejection {
 	return d.reject(KubeletPanics, &Rejection{Container: container, Detail: "distances are looked up by NUMA node id, and the ids have gaps"})
 }
 
-// placesAnyway is where a kubelet places memory for which Place returned err.
+// placesAnyway returns the NUMA nodes on which a kubelet places memory for which Place returned
+// err. It reports false if the kubelet does not place it either.
 func (d *draft) placesAnyway(container string, err error) (mask.Mask, bool) {
 	b := &d.s.policy.Behavior
 	var short *memory.PlacementError
@@ -246,8 +247,8 @@ func (d *draft) placesAnyway(container string, err error) (mask.Mask, bool) {
 	return short.Nodes, true
 }
 
-// metCPUs records which points of cpu.Behavior changed the CPUs that were taken: those without
-// which take returns others.
+// metCPUs records which points of cpu.Behavior changed the CPUs that were taken: each point without
+// which take returns a different result.
 func (d *draft) metCPUs(set cpuset.Set, err error, take func(cpu.Options) (cpuset.Set, error)) {
 	points := [...]struct {
 		fault Fault

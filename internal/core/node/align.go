@@ -15,13 +15,13 @@ func (d *draft) alignContainer(i int) (hint.Choice, *Rejection) {
 	return d.merge(d.pod.Containers[i].Name, ask, d.hintSets(ask, i))
 }
 
-// alignSum merges the hints of a pod without a budget of its own: what its containers need
-// together (R-HINT-65, R-DEM-41, R-DEM-50).
+// alignSum merges the hints of a pod without its own budget: those of the sum of its containers'
+// demand (R-HINT-65, R-DEM-41, R-DEM-50).
 //
-// Memory that fits no set of NUMA nodes together has no preference to the reference (R-HINT-34), so
-// that the pod counts as aligned and its containers are wherever each of them fits. Here it
-// is not aligned: restricted and single-numa-node reject it, best-effort serves each container by
-// itself, and the plan has a note.
+// In the reference, memory that fits no set of NUMA nodes together has no preference (R-HINT-34).
+// So the pod counts as aligned, and each container is placed wherever it fits. In Paddock
+// the pod is not aligned: restricted and single-numa-node reject it, best-effort serves each
+// container by itself, and the plan has a note.
 func (d *draft) alignSum() (hint.Choice, *Rejection) {
 	choice, rejection := d.merge("", &d.demand.Together, d.hintSets(&d.demand.Together, together))
 	asked := &d.trace.Alignments[0]
@@ -30,7 +30,7 @@ func (d *draft) alignSum() (hint.Choice, *Rejection) {
 	}
 	choice.Preferred, choice.Admit = false, !d.s.policy.Strict()
 	if !slices.ContainsFunc(asked.HintSets, func(f hint.Set) bool { return f.Kind != hint.Any }) {
-		choice.HasMask = false // Nothing else has a preference: the mask is just all NUMA nodes.
+		choice.HasMask = false // Nothing else has a preference, so the mask is all NUMA nodes.
 	}
 	asked.Choice, asked.Outcome = choice, MemoryApart
 	if !choice.Admit {
@@ -39,9 +39,9 @@ func (d *draft) alignSum() (hint.Choice, *Rejection) {
 	return choice, nil
 }
 
-// hintSets are the hints of what is asked for: one hint set for each resource or driver of given
+// hintSets returns the hints for a demand: one hint set for each resource or driver of given
 // devices (R-DEV-2), one for each device resource (R-HINT-42, R-HINT-43), then one for CPUs and one
-// for memory. of is the container that asks, or together.
+// for memory. of is the index of the container that asks, or together.
 func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 	hintSets := make([]hint.Set, 0, len(ask.Given)+len(ask.Devices)+2)
 	for _, g := range ask.Given {
@@ -56,7 +56,7 @@ func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 	}
 	for _, a := range ask.Devices {
 		if d.had != nil {
-			break // It has them.
+			break // The pod has its devices already.
 		}
 		hintSets = append(hintSets, d.devices.Hints(a.Resource, a.Value, d.reusableDevices.IDs(a.Resource)))
 	}
@@ -69,8 +69,8 @@ func (d *draft) hintSets(ask *Ask, of int) []hint.Set {
 	return hintSets
 }
 
-// together is the place of a container in hintSets that means all containers, or the pod's
-// budget.
+// together takes the place of a container's index in hintSets. It means all containers, or the
+// pod's budget.
 const together = -1
 
 func (d *draft) cpuHints(n, of int) hint.Set {
@@ -95,9 +95,9 @@ func (d *draft) memoryHints(want request.Amounts, of int) hint.Set {
 	return set
 }
 
-// emptyPool is the last division, of those of some resources, that leaves a container that shares
-// nothing: the budget is unsatisfiable for the Topology Manager then (R-DEM-64). It is nil if there
-// is none.
+// emptyPool returns the last division, among those of resources for which of reports true, that
+// leaves nothing to a container that shares. In that case the budget is unsatisfiable for the
+// Topology Manager (R-DEM-64). It returns nil if there is no such division.
 func (d *draft) emptyPool(of func(request.Resource) bool) *Division {
 	for i := len(d.trace.Divisions) - 1; i >= 0; i-- {
 		if v := &d.trace.Divisions[i]; v.Fault == PoolEmpty && of(v.Resource) {

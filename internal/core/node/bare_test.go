@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestBareDecidesAlike: a state without its grants makes the same plan, but for the names in the
-// account of a rejection.
+// TestBareDecidesAlike checks that a state without its grants makes the same plan, except for the
+// names in the account of a rejection.
 func TestBareDecidesAlike(t *testing.T) {
 	s := timingNode(t, 2, node.TopologyRestricted)
 	for i := range 3 {

@@ -7,72 +7,72 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Behavior is where a kubelet decides otherwise than Paddock. The zero value is Paddock's own
-// rules.
+// Behavior describes where a kubelet decides differently from Paddock. The zero value means
+// Paddock's own rules.
 //
-// The planner reads each field at one point, and records in the trace when the field changed its
-// way (Trace.Met). A field that is not set costs one comparison. kubelet/behavior fills the fields
-// for a version of Kubernetes. Each comment names the quirk of docs/rules/quirks.md and the
-// versions that have it, of 1.36.3 and 1.37.2.
+// The planner reads each field at one point, and records in the trace when the field changed a
+// decision (Trace.Met). A field that is not set costs one comparison. Package kubelet/behavior sets
+// the fields for a version of Kubernetes. Each comment names the quirk of docs/rules/quirks.md and
+// which of the versions 1.36.3 and 1.37.2 have it.
 //
-// A node with a Behavior can leave the invariants: it assigns CPUs twice and counts memory twice.
+// A node with a Behavior can break the invariants: it assigns CPUs twice and counts memory twice.
 // What its grants do not explain is its residue (State.Residue).
 type Behavior struct {
-	// AdmitsAgain: Plan decides about a pod that is known as about a new one. A kubelet does so
-	// with every pod after its restart. Containers keep CPUs and memory that they have by
-	// themselves; a pool is taken again, beside the first one. 1.36 and 1.37.
+	// AdmitsAgain makes Plan decide about a known pod as about a new one. A kubelet does so with
+	// every pod after its restart. Containers keep their own CPUs and memory. A pool is taken
+	// again, beside the first one. 1.36 and 1.37.
 	AdmitsAgain bool
-	// CoresWithoutOwn: of a pod that is admitted again, full-pcpus-only counts the free cores
-	// without those that the container has. 1.36.
+	// CoresWithoutOwn makes full-pcpus-only, for a pod that is admitted again, count the free cores
+	// without those that the container already has. 1.36.
 	CoresWithoutOwn bool
-	// EndedInits: of a pod that is admitted again, init containers that have ended get memory again
-	// . 1.36 and 1.37.
+	// EndedInits gives memory again to init containers that have ended, if the pod is admitted
+	// again. 1.36 and 1.37.
 	EndedInits bool
-	// KeepsReuse: what init containers leave to later containers is kept for the pod that was
-	// served last, also after it is gone. A pod with the same UID then takes CPUs that other pods
+	// KeepsReuse keeps what init containers leave to later containers for the pod that was served
+	// last, even after that pod is gone. A pod with the same UID then takes CPUs that other pods
 	// have, and memory that is not charged. 1.36 and 1.37.
 	KeepsReuse bool
-	// KeepsRejected: a pod that is rejected keeps what it was given until the next pod comes or
-	// goes. 1.36 and 1.37.
+	// KeepsRejected makes a rejected pod keep what it was given until the next pod comes or goes
+	// . 1.36 and 1.37.
 	KeepsRejected bool
-	// PinsNothing: a container that shares the memory of its pod asks for NUMA nodes for a request
-	// of nothing, under scope container and topology policy none. 1.36.
+	// PinsNothing makes a container that shares the memory of its pod ask for NUMA nodes for an
+	// empty request, under scope container and topology policy none. 1.36.
 	PinsNothing bool
-	// LateDevices: devices of a pod with a pool are taken when its containers start, so that an
-	// admission does not fail for them. 1.36 and 1.37.
+	// LateDevices takes the devices of a pod with a pool when its containers start, so that they do
+	// not fail an admission. 1.36 and 1.37.
 	LateDevices bool
-	// PanicsAtUnknownPages: huge pages of a size that the machine does not have end the kubelet
-	// . 1.36 and 1.37.
+	// PanicsAtUnknownPages makes the kubelet panic if a pod requests huge pages of a size that the
+	// machine does not have. 1.36 and 1.37.
 	PanicsAtUnknownPages bool
-	// UnusedPages: a pool is empty if huge pages are used up that no container that shares requests
-	// . 1.36 and 1.37.
+	// UnusedPages counts a pool as empty if huge pages are used up, even if no sharing container
+	// requests them. 1.36 and 1.37.
 	UnusedPages bool
-	// MemoryNowhere: memory that fits on no set of NUMA nodes has no preference, so that a pod
+	// MemoryNowhere gives memory that fits on no set of NUMA nodes no preference, so that the pod
 	// counts as aligned. A rejection by the memory manager is an UnexpectedAdmissionError.
 	// 1.36 and 1.37.
 	MemoryNowhere bool
-	// SingleOfGroup: one NUMA node of a group gives memory to a pod that is aligned on it alone
+	// SingleOfGroup lets one NUMA node of a group give memory to a pod that is aligned on it alone
 	// . 1.36 and 1.37.
 	SingleOfGroup bool
-	// UnreadFractions: an amount of memory with a fraction of a byte is not read. 1.36 and
-	// 1.37.
+	// UnreadFractions makes the kubelet not read an amount of memory with a fraction of a byte
+	// . 1.36 and 1.37.
 	UnreadFractions bool
-	// InitMemoryAnywhere: memory that only init containers request can be on more NUMA nodes than
-	// are aligned. 1.36 and 1.37.
+	// InitMemoryAnywhere allows memory that only init containers request to be on more NUMA nodes
+	// than the aligned ones. 1.36 and 1.37.
 	InitMemoryAnywhere bool
-	// DistancesByPosition: prefer-closest-numa-nodes takes a NUMA node id for a position in the
-	// list of distances, and panics where ids have gaps. 1.36 and 1.37.
+	// DistancesByPosition makes prefer-closest-numa-nodes use a NUMA node id as a position in the
+	// list of distances, and panic if the ids have gaps. 1.36 and 1.37.
 	DistancesByPosition bool
-	// GivenUnaligned: CPUs and memory are not aligned with devices of claims. 1.36 and 1.37.
+	// GivenUnaligned does not align CPUs and memory with devices of claims. 1.36 and 1.37.
 	GivenUnaligned bool
-	// CPU are the points in the choice of CPUs.
+	// CPU has the differences in the choice of CPUs.
 	CPU cpu.Behavior
 }
 
-// Fault is a field of Behavior as a cause.
+// Fault identifies a field of Behavior as the cause of a decision.
 type Fault uint8
 
-// The faults, each named after its field; String is in words.
+// The faults, each named after its field. String returns a description in words.
 const (
 	NoFault                   Fault = iota // unknown
 	FaultAdmitsAgain                       // admitted again
@@ -94,24 +94,25 @@ const (
 	FaultEndlessRemainder                  // endless remainder
 )
 
-// Met is a point at which a decision went a kubelet's way.
+// Met is a point at which a decision followed a kubelet instead of Paddock.
 type Met struct {
 	Fault Fault
-	// Container is the container that was served; empty: the pod as a whole.
+	// Container is the name of the container that was served. If empty, the fault concerns the
+	// whole pod.
 	Container string
-	// Nodes are the NUMA nodes of SingleOfGroup.
+	// Nodes are the NUMA nodes, for FaultSingleOfGroup only.
 	Nodes mask.Mask
 }
 
-// As returns the policy of a kubelet with a behavior. The zero Behavior is Paddock's.
+// As returns the policy with another behavior. With the zero Behavior it is Paddock's.
 func (p Policy) As(b Behavior) Policy {
 	p.Behavior, p.CPU.Behavior = b, b.CPU
 	return p
 }
 
-// PlanAs is Plan with another behavior: the answer that a kubelet with the behavior would give on
-// this state, or with the zero value that Paddock would give. The plan is to be read; Apply rejects
-// it where it breaks an invariant of s.
+// PlanAs plans with another behavior. It returns the answer that a kubelet with the behavior would
+// give on this state or, for the zero value, the answer that Paddock would give. The plan is only
+// for reading: Apply rejects it if it breaks an invariant of s.
 func (s *State) PlanAs(b Behavior, pod request.Pod) *Plan {
 	if b == (Behavior{}) {
 		s = s.Swept()
@@ -121,10 +122,10 @@ func (s *State) PlanAs(b Behavior, pod request.Pod) *Plan {
 	return other.Plan(pod)
 }
 
-// Memory is the accounting of the state after the plan. Of a rejected pod it has nothing.
+// Memory returns the memory accounting of the state after the plan. It is empty for a rejected pod.
 func (p *Plan) Memory() memory.Usage { return p.usage }
 
-// met records that the decision went a kubelet's way.
+// met records that the decision followed a kubelet.
 func (d *draft) met(f Fault, container string) {
 	d.trace.Met = append(d.trace.Met, Met{Fault: f, Container: container})
 }

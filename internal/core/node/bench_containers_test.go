@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// BenchmarkAdmitContainers is one admission, planning and applying, of a pod with many containers
-// on a machine with 512 CPUs and 8 NUMA nodes. What it costs should grow with the number of
-// containers and no faster.
+// BenchmarkAdmitContainers measures one admission, planning and applying, of a pod with many
+// containers on a machine with 512 CPUs and 8 NUMA nodes. The cost should be linear in the number
+// of containers.
 func BenchmarkAdmitContainers(b *testing.B) {
 	for _, scope := range []node.Scope{node.PodScope, node.ContainerScope} {
 		for _, kind := range []string{"pool", "plain", "inits", "devices", "claims"} {
@@ -37,7 +37,7 @@ func BenchmarkAdmitContainers(b *testing.B) {
 	}
 }
 
-// BenchmarkCheckContainers proves a state with such a pod, as a start does.
+// BenchmarkCheckContainers checks a state with such a pod, as a start does.
 func BenchmarkCheckContainers(b *testing.B) {
 	for _, kind := range []string{"pool", "plain", "inits", "devices", "claims"} {
 		b.Run("kind="+kind, func(b *testing.B) {
@@ -55,8 +55,9 @@ func BenchmarkCheckContainers(b *testing.B) {
 	}
 }
 
-// BenchmarkQuotasContainers computes the quotas of such a pod. One of kind phases has as many sets
-// of containers that run at the same time as it has init containers, and each has another division.
+// BenchmarkQuotasContainers computes the quotas of such a pod. A pod of kind phases has as many
+// sets of containers that run at the same time as it has init containers, and each has another
+// division.
 func BenchmarkQuotasContainers(b *testing.B) {
 	policy := many(b, node.ContainerScope).Policy()
 	for _, kind := range []string{"pool", "plain", "inits", "shares", "phases"} {
@@ -92,7 +93,7 @@ func containersNode(b *testing.B, scope node.Scope) *node.State {
 	return s
 }
 
-// virtualFunctions are 6,000 devices, spread over the NUMA nodes.
+// virtualFunctions returns 6,000 devices, spread over the NUMA nodes.
 func virtualFunctions(m *machine.Machine) []device.Device {
 	devices := make([]device.Device, 6000)
 	for i := range devices {
@@ -101,7 +102,7 @@ func virtualFunctions(m *machine.Machine) []device.Device {
 	return devices
 }
 
-// podOf is a Guaranteed pod of n containers: 400 of them, or a half, have a CPU of their own.
+// podOf returns a Guaranteed pod of n containers, of which 400, or half, have their own CPU.
 func podOf(kind string, n int) request.Pod {
 	pod := request.Pod{Identity: request.Identity{UID: kind, Namespace: "default", Name: kind}, Ask: request.Ask{QoS: request.Guaranteed}}
 	if kind == "pool" {

@@ -11,8 +11,9 @@ import (
 )
 
 // BenchmarkAdmitGiven is BenchmarkAdmit with a pod that has given devices: four GPUs of a device
-// plugin and four NICs of a claim, out of eight of each on every NUMA node. All are near one NUMA
-// node, or, under best-effort, each near the next one: then the pod cannot be aligned with them.
+// plugin and four NICs of a claim, out of eight of each on every NUMA node. All devices are near
+// one NUMA node or, under best-effort, each is near the next NUMA node, so the pod cannot be
+// aligned with them.
 func BenchmarkAdmitGiven(b *testing.B) {
 	for _, numa := range []int{1, 2, 4, 8} {
 		for _, policy := range []node.TopologyPolicy{node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode} {

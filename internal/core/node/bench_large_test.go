@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// BenchmarkAdmitLarge is one whole admission on machines on which the reference cannot align at
-// all: CPUs, memory, two sizes of huge pages, GPUs and NICs at once. p50-ns and p99-ns are over
+// BenchmarkAdmitLarge measures one whole admission on machines on which the reference cannot align
+// at all: CPUs, memory, two sizes of huge pages, GPUs and NICs at once. p50-ns and p99-ns are over
 // the admissions of a run. No search may reach its limit.
 func BenchmarkAdmitLarge(b *testing.B) {
 	for _, name := range []string{"gb200-34-nodes", "epyc-2s-l3numa-32n", "cxl-64n", "gpu-server-8n"} {
@@ -70,7 +70,7 @@ func benchmarkLarge(b *testing.B, name string, policy node.TopologyPolicy, close
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-// exampleMachine is a machine of examples/machines with huge pages of two sizes on every NUMA
+// exampleMachine returns a machine of examples/machines with huge pages of two sizes on every NUMA
 // node that has memory for them.
 func exampleMachine(b *testing.B, name string) *machine.Machine {
 	b.Helper()
@@ -99,7 +99,7 @@ func exampleMachine(b *testing.B, name string) *machine.Machine {
 	return m
 }
 
-// inventory has two GPUs and one NIC on every NUMA node with CPUs, and a NIC between each two.
+// inventory returns two GPUs and one NIC on every NUMA node with CPUs, and a NIC between each two.
 func inventory(b *testing.B, m *machine.Machine) *device.Inventory {
 	b.Helper()
 	devices := map[string][]device.Device{}
@@ -123,9 +123,10 @@ func inventory(b *testing.B, m *machine.Machine) *device.Inventory {
 	return inv
 }
 
-// residents hold, when half full, half the CPUs and memory of every second NUMA node with CPUs;
-// when fragmented, three tenths of the CPUs of every one and of the memory of every second, so that
-// a pod that needs nearly a whole NUMA node finds none.
+// residents returns the grants of pods that are there already. If fill is half, they have half the
+// CPUs and memory of every second NUMA node with CPUs. If it is fragmented, they have three tenths
+// of the CPUs of every NUMA node and of the memory of every second one, so that a pod that needs
+// nearly a whole NUMA node finds none.
 func residents(m *machine.Machine, fill string) []*node.Grant {
 	var grants []*node.Grant
 	for i, n := range m.CPUNodes() {
@@ -163,7 +164,7 @@ func residents(m *machine.Machine, fill string) []*node.Grant {
 	return grants
 }
 
-// largePods ask for nine tenths of a NUMA node, for two and for four NUMA nodes.
+// largePods returns pods that ask for nine tenths of one NUMA node, of two and of four NUMA nodes.
 func largePods(m *machine.Machine) []request.Pod {
 	n := m.CPUNodes()[0]
 	described, _ := m.Node(n.ID)

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// BenchmarkPods is one admission, deciding and applying, and one release, on nodes with more and
-// more pods. Their cost must not grow with the pods that are there.
+// BenchmarkPods measures one admission, planning and applying, and one release, on nodes with
+// increasing numbers of pods. The cost must not grow with the number of pods.
 func BenchmarkPods(b *testing.B) {
 	for _, pods := range []int{10, 1000, 5000} {
 		state := timingNode(b, 8, node.TopologyBestEffort)
@@ -45,7 +45,8 @@ func admitted(b *testing.B, s *node.State, pod request.Pod) *node.State {
 	return next
 }
 
-// sharing has memory and no CPU of its own: a machine has room for thousands of these pods.
+// sharing returns a pod that has memory and no CPU of its own: a machine has room for thousands of
+// these pods.
 func sharing(i int) request.Pod {
 	pod := resident(i)
 	pod.UID = fmt.Sprintf("resident-%05d", i)

@@ -17,9 +17,9 @@ const (
 	gib = int64(1) << 30
 )
 
-// BenchmarkAdmit is one admission, deciding and applying, on the machine and with the pod of
-// testdata/golden/reference-timing.json. Where the reference was timed in the same case, its
-// fastest run stands beside ours as reference-ns/op.
+// BenchmarkAdmit measures one admission, planning and applying, on the machine and with the pod of
+// testdata/golden/reference-timing.json. If the reference was timed in the same case, its fastest
+// run is reported beside ours as reference-ns/op.
 func BenchmarkAdmit(b *testing.B) {
 	reference := readReference(b)
 	for _, numa := range []int{1, 2, 4, 8} {
@@ -61,7 +61,8 @@ func benchmarkAdmit(b *testing.B, numa int, policy node.TopologyPolicy, huge boo
 	}
 }
 
-// timingNode has 256 cores of 2 threads and 512Gi on each NUMA node, 4Gi of it in huge pages.
+// timingNode returns a node with 256 cores of 2 threads and 512Gi on each NUMA node, 4Gi of it in
+// huge pages.
 func timingNode(b testing.TB, numa int, policy node.TopologyPolicy) *node.State {
 	b.Helper()
 	d := machine.Description{Sockets: min(numa, 2)}
@@ -95,8 +96,8 @@ func timingNode(b testing.TB, numa int, policy node.TopologyPolicy) *node.State 
 
 func abs(n int) int { return max(n, -n) }
 
-// timingPod wants 16 CPUs and 16Gi: an exclusive sidecar of 2, a shared init container, an
-// exclusive app of 8, a shared app.
+// timingPod returns a pod that asks for 16 CPUs and 16Gi, with an exclusive sidecar of 2 CPUs, a
+// shared init container, an exclusive app of 8 CPUs, and a shared app.
 func timingPod(huge bool) request.Pod {
 	memory := func(bytes int64) request.Amounts {
 		amounts := request.Amounts{{Resource: "memory", Value: bytes}}
@@ -123,7 +124,7 @@ func timingPod(huge bool) request.Pod {
 	}
 }
 
-// resident has 1 CPU and 64Mi for its one container, which shares the pod's pool.
+// resident returns a pod with 1 CPU and 64Mi for its one container, which shares the pod's pool.
 func resident(i int) request.Pod {
 	name := fmt.Sprintf("resident-%03d", i)
 	return request.Pod{

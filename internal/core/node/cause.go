@@ -2,7 +2,7 @@ package node
 
 import "github.com/paddock-project/paddock/internal/core/request"
 
-// Reason is the short word that a rejected pod's status shows. Users know most of them from the
+// Reason is the short word in the status of a rejected pod. Users know most reasons from the
 // kubelet.
 type Reason string
 
@@ -13,93 +13,101 @@ const (
 	EmptyPodSharedPoolError       Reason = "EmptyPodSharedPoolError"
 	UnexpectedAdmissionError      Reason = "UnexpectedAdmissionError"
 	PodLevelResourcesNotSupported Reason = "PodLevelResourcesNotSupported"
-	// TooManyContainers is Paddock's own: the pod has more containers than the agent's
+	// TooManyContainers is specific to Paddock: the pod has more containers than the agent's
 	// configuration admits (R-DEM-102).
 	TooManyContainers Reason = "TooManyContainers"
-	// TopologySearchLimit is Paddock's own: the search for NUMA nodes used up its steps
+	// TopologySearchLimit is specific to Paddock: the search for NUMA nodes used up its steps
 	// without finding any answer (docs/rules/hints-search.md, Budget).
 	TopologySearchLimit Reason = "TopologySearchLimit"
-	// Infeasible and Deferred are those of a resize, as in the condition PodResizePending: it is
-	// not possible on this node, or not before other pods are gone (R-RSZ-20).
+	// Infeasible and Deferred are the reasons of a resize, as in the condition PodResizePending.
+	// The resize is not possible on this node, or not before other pods are gone (R-RSZ-20).
 	Infeasible Reason = "Infeasible"
 	Deferred   Reason = "Deferred"
 )
 
-// Cause is why a pod was rejected. What depends on a rejection depends on its cause; the reason and
-// the rule of a rejection follow from it and are for people.
+// Cause is why a pod was rejected. Code that depends on a rejection depends on its cause. The
+// reason and the rule of a rejection follow from the cause and are for people.
 type Cause int
 
 const (
-	// NoCause: the pod was not rejected.
+	// NoCause means that the pod was not rejected.
 	NoCause Cause = iota
-	// ResourcesOff: the pod has pod-level resources, and the gate PodLevelResources is off.
+	// ResourcesOff means that the pod has pod-level resources, and the feature gate
+	// PodLevelResources is off.
 	ResourcesOff
-	// ContainersAboveBound: the pod has more containers than Policy.MaxContainers.
+	// ContainersAboveBound means that the pod has more containers than Policy.MaxContainers.
 	ContainersAboveBound
-	// NotAligned: the Topology Manager policy admits none of the sets of NUMA nodes.
+	// NotAligned means that the Topology Manager policy admits none of the sets of NUMA nodes.
 	NotAligned
-	// GivenApart: the given devices are near more NUMA nodes than the Topology Manager policy
-	// admits.
+	// GivenApart means that the given devices are near more NUMA nodes than the Topology Manager
+	// policy admits.
 	GivenApart
-	// GivenElsewhere: what the pod asks for does not fit on the NUMA nodes of its given devices.
+	// GivenElsewhere means that the pod's demand does not fit on the NUMA nodes of its given
+	// devices.
 	GivenElsewhere
-	// SearchLimit: the search for NUMA nodes used up its steps without finding any answer.
+	// SearchLimit means that the search for NUMA nodes used up its steps without finding any
+	// answer.
 	SearchLimit
-	// PoolEmpty: exclusive containers leave nothing of the pod's pool to a container that shares.
+	// PoolEmpty means that exclusive containers leave nothing of the pod's pool to a container that
+	// shares.
 	PoolEmpty
-	// PoolNotAligned is the same, found by the Topology Manager.
+	// PoolNotAligned is PoolEmpty, found by the Topology Manager.
 	PoolNotAligned
-	// PoolOverdrawn: exclusive containers want more than the pod's pool.
+	// PoolOverdrawn means that exclusive containers request more than the pod's pool.
 	PoolOverdrawn
-	// TooFewCPUs are free.
+	// TooFewCPUs means that too few CPUs are free.
 	TooFewCPUs
-	// PartialCores: the request is no whole number of physical cores, and the policy wants that.
+	// PartialCores means that the request is not a whole number of physical cores, and the policy
+	// requires that.
 	PartialCores
-	// TooFewCores are free, where the policy wants whole physical cores.
+	// TooFewCores means that too few physical cores are free, and the policy requires whole cores.
 	TooFewCores
-	// NoMemoryType: the machine has no huge pages of that size.
+	// NoMemoryType means that the machine has no huge pages of that size.
 	NoMemoryType
-	// NoMemoryRoom: no set of NUMA nodes has enough memory.
+	// NoMemoryRoom means that no set of NUMA nodes has enough memory.
 	NoMemoryRoom
-	// MemoryGroups: the NUMA nodes that have enough serve memory in other groups.
+	// MemoryGroups means that the NUMA nodes that have enough memory serve it in other groups.
 	MemoryGroups
-	// MemoryNotThere: the aligned NUMA nodes have too little memory, and cannot be extended.
+	// MemoryNotThere means that the aligned NUMA nodes have too little memory, and cannot be
+	// extended.
 	MemoryNotThere
-	// MemoryNotTogether: no set of NUMA nodes has enough memory for the containers together.
+	// MemoryNotTogether means that no set of NUMA nodes has enough memory for the containers
+	// together.
 	MemoryNotTogether
-	// MemoryOutside: the memory would be on more than the aligned NUMA nodes.
+	// MemoryOutside means that the memory would be on more than the aligned NUMA nodes.
 	MemoryOutside
-	// TooFewDevices are free.
+	// TooFewDevices means that too few devices are free.
 	TooFewDevices
-	// StateFull: the state would pass the bound of the state file.
+	// StateFull means that the state would exceed the limits of the state file.
 	StateFull
-	// NotHere: the pod to resize has no grant.
+	// NotHere means that the pod to resize has no grant.
 	NotHere
-	// NotResizable: the change is of something that Kubernetes resizes in no pod.
+	// NotResizable means that the change concerns something that Kubernetes never resizes.
 	NotResizable
-	// OtherPolicy: the pod was admitted under a policy that gave it other assignments.
+	// OtherPolicy means that the pod was admitted under a policy that gave it other assignments.
 	OtherPolicy
-	// Crossing: a container or pool would begin or cease to have something of its own.
+	// Crossing means that a container or pool would begin or cease to have something of its own.
 	Crossing
-	// BelowBaseline: the pod would have fewer CPUs than it was admitted with.
+	// BelowBaseline means that the pod would have fewer CPUs than it was admitted with.
 	BelowBaseline
-	// SlicesApart: the pool is large enough, but not without moving slices of containers.
+	// SlicesApart means that the pool is large enough, but only if slices of containers are moved.
 	SlicesApart
-	// BeingMoved: the pod is being moved, and is resized afterwards.
+	// BeingMoved means that the pod is being moved. It is resized afterwards.
 	BeingMoved
-	// KubeletPanics: the admission takes the kubelet down. Only a Behavior has this cause and the
-	// next ones.
+	// KubeletPanics means that the admission makes the kubelet panic. Only a Behavior has this
+	// cause and the next ones.
 	KubeletPanics
-	// KubeletHangs: the admission never ends, and the kubelet answers nothing else.
+	// KubeletHangs means that the admission never ends, and the kubelet serves nothing else.
 	KubeletHangs
-	// MemoryUnread: the amount of memory has a fraction of a byte.
+	// MemoryUnread means that the amount of memory has a fraction of a byte.
 	MemoryUnread
 )
 
 // Down reports whether the admission takes the kubelet down.
 func (c Cause) Down() bool { return c == KubeletPanics || c == KubeletHangs }
 
-// names are what people read of the cause: the reason, and the rule that rejected.
+// names returns what people read about the cause: the reason, and the rule by which the pod was
+// rejected.
 func (c Cause) names(resource request.Resource, t TopologyPolicy) (Reason, string) {
 	alignment := "R-HINT-62"
 	if t == TopologySingleNUMANode {

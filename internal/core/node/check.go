@@ -23,15 +23,15 @@ func broken(format string, args ...any) error {
 //     the node shared pool or reserved;
 //   - the CPUs of containers are within their pool;
 //   - slices of containers that run at the same time are disjoint, and so are their devices;
-//   - what a pod has can follow from what it asks for (checkShape);
+//   - a pod's assignments are possible for its request (checkShape);
 //   - the memory accounting is the sum of the grants, and the assigned devices are those of the
 //     grants;
-//   - what is reserved is free, and reserved for one pod (checkReserved);
+//   - what is reserved is free, and is reserved for one pod only (checkReserved);
 //   - there is no residue.
 //
-// Of a state with a Behavior, it proves that grants, residue and what is free make up the machine:
-// every CPU is in exactly one of them but for those that the residue has as assigned twice, and the
-// bytes of every set of NUMA nodes are those of the grants and of the residue.
+// For a state with a Behavior, Check proves that grants, residue and what is free make up the
+// machine. Every CPU is in exactly one of them, except for CPUs that the residue lists as assigned
+// twice. The bytes of every set of NUMA nodes are those of the grants and of the residue.
 func (s *State) Check() error {
 	if err := s.checkResidue(); err != nil || s.policy.Behavior != (Behavior{}) {
 		return err
@@ -43,7 +43,7 @@ func (s *State) Check() error {
 	if fresh, err = fresh.WithDevices(s.devices.Inventory()); err != nil {
 		return err
 	}
-	free := s.machine.AllCPUs().Union(assigned(s.grants.all())) // Also those that are offline.
+	free := s.machine.AllCPUs().Union(assigned(s.grants.all())) // including CPUs that are offline
 	var last *Grant
 	for g := range s.grants.all() {
 		if last != nil && last.Pod.UID >= g.Pod.UID {
@@ -117,7 +117,7 @@ func (s *State) checkGrant(g *Grant, free cpuset.Set) error {
 	return nil
 }
 
-// brokenCPUs explains why a pod cannot have the CPUs.
+// brokenCPUs returns an error that explains why a pod cannot have the CPUs.
 func (s *State) brokenCPUs(cpus cpuset.Set) error {
 	absent, reserved := cpus.Difference(s.machine.AllCPUs()), cpus.Intersection(s.policy.ReservedCPUs)
 	switch others := assigned(s.grants.all()); {
@@ -147,8 +147,8 @@ func (s *State) checkBlocks(holder string, blocks []memory.Block) error {
 }
 
 // checkSlices proves that no other container of the pod runs on an exclusive container's CPUs at
-// the same time. A standard init container may have CPUs of any container that starts later, and an
-// exclusive one CPUs of a sidecar that shares (R-CPU-92, R-CPU-96).
+// the same time. A standard init container may share CPUs with any container that starts later, and
+// an exclusive init container may have CPUs of a sidecar that shares (R-CPU-92, R-CPU-96).
 func checkSlices(g *Grant) error {
 	var exclusive, shared cpuset.Builder // CPUs of the sidecars and apps so far
 	for i := range g.Containers {
@@ -172,8 +172,8 @@ func checkSlices(g *Grant) error {
 	return nil
 }
 
-// checkDevices proves that no device is given to two containers of the pod that may run at the
-// same time: only what a standard init container had may be a later container's (R-HINT-42).
+// checkDevices proves that no two containers of the pod that may run at the same time have the same
+// device. A later container may only have devices that a standard init container had (R-HINT-42).
 func checkDevices(g *Grant) error {
 	type name struct{ resource, id string }
 	holders := map[name]string{}

@@ -8,52 +8,53 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Path is how a pod goes through an admission: a row of the table in the package comment.
+// Path is the way of a pod through an admission: a row of the table in the package comment.
 type Path int
 
 const (
-	// Unaligned: nothing is aligned, each container is served by itself (R-HINT-60).
+	// Unaligned means that nothing is aligned, and each container is served by itself (R-HINT-60).
 	Unaligned Path = iota
-	// ByContainer: each container is aligned and served by itself (R-HINT-64).
+	// ByContainer means that each container is aligned and served by itself (R-HINT-64).
 	ByContainer
-	// AsOne: the pod is aligned as one, and each container is served by itself (R-HINT-65).
+	// AsOne means that the pod is aligned as one, and each container is served by itself
+	// (R-HINT-65).
 	AsOne
-	// AsPool: the pod gets one pool, which is aligned as one and then divided (R-DEM-40).
+	// AsPool means that the pod gets one pool, which is aligned as one and then divided (R-DEM-40).
 	AsPool
 )
 
 // Demand is what a pod asks of the managers under a policy. The planner computes it before it
-// decides anything, and asks for nothing else; explanations and metrics read it from the trace.
+// decides anything, and asks for nothing else. Explanations and metrics read it from the trace.
 type Demand struct {
 	Path Path
-	// Containers are parallel to the pod's.
+	// Containers are parallel to the pod's containers.
 	Containers []ContainerDemand
-	// Together is what is aligned as one on the paths AsOne and AsPool: what the containers need at
-	// the worst moment, or the pod-level budget.
+	// Together is the demand that is aligned as one on the paths AsOne and AsPool: what the
+	// containers need together at the moment of the highest demand, or the pod-level budget.
 	Together Ask
-	// FractionalCPUs reports that the pod gets no CPUs because its pod-level cpu request is not a
+	// FractionalCPUs is set if the pod gets no CPUs because its pod-level cpu request is not a
 	// whole number (R-DEM-40, Q-9).
 	FractionalCPUs bool
 }
 
-// Ask is an amount of every resource. Devices are those of the node's inventory.
+// Ask has an amount of every resource. Devices has only resources of the node's inventory.
 type Ask struct {
 	CPUs            int
 	Memory, Devices request.Amounts
-	// Given are devices that others chose, by what they are of; CPUs and memory are aligned with
-	// them. They are set in what is aligned: in the containers on path ByContainer, together on the
-	// paths AsOne and AsPool.
+	// Given are the devices that components other than Paddock chose, grouped by resource or
+	// driver. CPUs and memory are aligned with them. Given is set in the demand that is aligned: in
+	// that of each container on path ByContainer, in Together on the paths AsOne and AsPool.
 	Given []GivenDevices
 }
 
 // GivenDevices are the given devices of one extended resource or driver, each once, in the order of
-// request.Given.Compare. They are the request's own.
+// request.Given.Compare. The devices belong to the request.
 type GivenDevices struct {
 	Of      string
 	Devices []*request.Given
 }
 
-// Amount is how much is asked for of one resource.
+// Amount returns how much is asked for of one resource.
 func (a *Ask) Amount(resource request.Resource) int64 {
 	if resource == request.CPU {
 		return int64(a.CPUs)
@@ -70,41 +71,44 @@ func (a *Ask) Amount(resource request.Resource) int64 {
 	return n
 }
 
-// ContainerDemand is what one container asks for, and why: exclusive CPUs, memory that is pinned,
-// and devices.
+// ContainerDemand is what one container asks for, and why: exclusive CPUs, pinned memory, and
+// devices.
 type ContainerDemand struct {
 	Ask
 	CPUBasis, MemoryBasis Basis
-	// Sharing is the request's own reason for basis Shares.
+	// Sharing is the reason that the request gives for basis Shares.
 	Sharing request.Sharing
 }
 
-// Basis is why a container asks for CPUs or memory of its own, or does not.
+// Basis is the reason why a container asks for its own CPUs or memory, or does not.
 type Basis uint8
 
 const (
-	// PolicyNone: the manager's policy is none (R-DEM-28, R-DEM-34).
+	// PolicyNone means that the manager's policy is none (R-DEM-28, R-DEM-34).
 	PolicyNone Basis = iota
-	// Shares: the container does not qualify, see Sharing.
+	// Shares means that the container does not qualify. See Sharing.
 	Shares
-	// NoPool: the pod gets no pool of the resource to take a slice of (R-DEM-40, R-DEM-51).
+	// NoPool means that the pod gets no pool of the resource from which to take a slice (R-DEM-40,
+	// R-DEM-51).
 	NoPool
-	// NotGuaranteed: memory is pinned for Guaranteed pods only (R-DEM-30).
+	// NotGuaranteed means that the pod is not Guaranteed: memory is pinned for Guaranteed pods only
+	// (R-DEM-30).
 	NotGuaranteed
-	// ManagersOff: the gate PodLevelResourceManagers is off (R-DEM-26).
+	// ManagersOff means that the feature gate PodLevelResourceManagers is off (R-DEM-26).
 	ManagersOff
-	// NotEquivalent: the container's requests are not its limits (R-DEM-31).
+	// NotEquivalent means that the container's requests do not equal its limits (R-DEM-31).
 	NotEquivalent
-	// Qualifies: the container of a Guaranteed pod qualifies (R-DEM-23, R-DEM-32).
+	// Qualifies means that the container of a Guaranteed pod qualifies (R-DEM-23, R-DEM-32).
 	Qualifies
-	// QualifiesItself: the container of a pod-level pod qualifies by its own requests (R-DEM-22).
+	// QualifiesItself means that the container of a pod-level pod qualifies by its own requests
+	// (R-DEM-22).
 	QualifiesItself
 )
 
-// WhyShares is the reason why a container has no exclusive CPUs, in words.
+// WhyShares returns, in words, the reason why a container has no exclusive CPUs.
 func WhyShares(s request.Sharing) Why { return Why{s.String(), s.Rule()} }
 
-// WhyCPUs is the basis of the container's CPUs in words.
+// WhyCPUs returns the basis of the container's CPUs in words.
 func (c *ContainerDemand) WhyCPUs() Why {
 	return [...]Why{
 		PolicyNone:      {"the CPU policy is none", "R-DEM-28"},
@@ -115,7 +119,7 @@ func (c *ContainerDemand) WhyCPUs() Why {
 	}[c.CPUBasis]
 }
 
-// WhyMemory is the basis of the container's memory in words.
+// WhyMemory returns the basis of the container's memory in words.
 func (c *ContainerDemand) WhyMemory() Why {
 	return [...]Why{
 		PolicyNone:    {"the memory policy is None", "R-DEM-34"},
@@ -128,7 +132,7 @@ func (c *ContainerDemand) WhyMemory() Why {
 	}[c.MemoryBasis]
 }
 
-// path is the pod's row of the table in the package comment.
+// path returns the pod's row of the table in the package comment.
 func (p *Policy) path(pod *request.Pod) Path {
 	switch {
 	case p.Topology == TopologyNone:
@@ -141,7 +145,7 @@ func (p *Policy) path(pod *request.Pod) Path {
 	return AsOne
 }
 
-// exclusiveCPUs is how many exclusive CPUs the CPU manager gives to a container.
+// exclusiveCPUs returns how many exclusive CPUs the CPU manager gives to a container, and why.
 func (p *Policy) exclusiveCPUs(pod *request.Pod, c *request.Container) (int, Basis) {
 	switch {
 	case !p.StaticCPU:
@@ -156,9 +160,9 @@ func (p *Policy) exclusiveCPUs(pod *request.Pod, c *request.Container) (int, Bas
 	return c.CPUs, Qualifies
 }
 
-// pinnedMemory is the memory that the memory manager pins for a container. A container that shares
-// asks for nothing, under scope container and policy none as well (KEP-5526; the reference rejects
-// it there, Q-3).
+// pinnedMemory returns the memory that the memory manager pins for a container, and why. A
+// container that shares asks for nothing, even under scope container and policy none (KEP-5526).
+// The reference rejects it there.
 func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.Amounts, Basis) {
 	switch {
 	case !p.StaticMemory:
@@ -179,8 +183,8 @@ func (p *Policy) pinnedMemory(pod *request.Pod, c *request.Container) (request.A
 	return nil, Qualifies
 }
 
-// Demand is what a pod asks for on this node. Devices that the inventory does not have are not
-// Paddock's, and neither are those of a resource of which the container has given devices
+// Demand returns what a pod asks for on this node. Paddock does not manage devices that the
+// inventory does not have, nor devices of a resource of which the container has given devices
 // (R-DEV-6).
 func (s *State) Demand(pod *request.Pod) Demand {
 	p, inventory := &s.policy, s.devices.Inventory()
@@ -214,7 +218,7 @@ func (s *State) Demand(pod *request.Pod) Demand {
 	case AsOne:
 		d.Together = Ask{CPUs: int(d.sum(pod, request.CPU)), Devices: d.deviceSum(pod)}
 		for i := range d.Containers {
-			if pod.Containers[i].Type == request.App { // Types that no app container asks for are left out (R-DEM-50).
+			if pod.Containers[i].Type == request.App { // Types that no app container requests are omitted (R-DEM-50).
 				d.Together.Memory = d.add(d.Together.Memory, pod, d.Containers[i].Memory)
 			}
 		}
@@ -226,8 +230,8 @@ func (s *State) Demand(pod *request.Pod) Demand {
 	return d
 }
 
-// givenDevices groups the given devices of containers by what they are of. A device that claims or
-// containers share counts once.
+// givenDevices groups the given devices of containers by resource or driver. A device that claims
+// or containers share counts once.
 func givenDevices(containers []request.Container) []GivenDevices {
 	count := 0
 	for i := range containers {
@@ -244,7 +248,7 @@ func givenDevices(containers []request.Container) []GivenDevices {
 		}
 		lists += min(len(containers[i].Given), 1)
 	}
-	if lists > 1 { // Each list is in order already. Of a device in several the first counts.
+	if lists > 1 { // Each list is sorted already. If several lists have a device, the first one counts.
 		slices.SortStableFunc(all, func(g, h *request.Given) int { return g.CompareDevice(h) })
 	}
 	all = slices.CompactFunc(all, func(g, h *request.Given) bool { return g.CompareDevice(h) == 0 })
@@ -260,7 +264,8 @@ func givenDevices(containers []request.Container) []GivenDevices {
 	return groups
 }
 
-// sum is what the containers need together of a resource at the worst moment (R-DEM-41).
+// sum returns what the containers need together of a resource at the moment of the highest demand
+// (R-DEM-41).
 func (d *Demand) sum(pod *request.Pod, resource request.Resource) int64 {
 	claims := make([]layout.Claim, len(d.Containers))
 	for i := range d.Containers {
@@ -269,8 +274,8 @@ func (d *Demand) sum(pod *request.Pod, resource request.Resource) int64 {
 	return layout.Budget(claims)
 }
 
-// deviceSum is what the containers need together of each device resource, whatever the kind of pod:
-// devices cannot be asked for at pod level (R-HINT-40, R-DEM-80).
+// deviceSum returns what the containers need together of each device resource, for every kind of
+// pod: devices cannot be requested at pod level (R-HINT-40, R-DEM-80).
 func (d *Demand) deviceSum(pod *request.Pod) (sum request.Amounts) {
 	for i := range d.Containers {
 		sum = d.add(sum, pod, d.Containers[i].Devices)
@@ -278,7 +283,7 @@ func (d *Demand) deviceSum(pod *request.Pod) (sum request.Amounts) {
 	return sum
 }
 
-// add sums up the resources that sum does not have yet.
+// add adds to sum the resources of asked that sum does not have yet.
 func (d *Demand) add(sum request.Amounts, pod *request.Pod, asked request.Amounts) request.Amounts {
 	for _, a := range asked {
 		if _, done := sum.Get(a.Resource); !done {
@@ -288,7 +293,7 @@ func (d *Demand) add(sum request.Amounts, pod *request.Pod, asked request.Amount
 	return sum
 }
 
-// PoolClaims are what the containers of a pod-level pod claim of a pool of the resource.
+// PoolClaims returns what the containers of a pod-level pod claim of a pool of the resource.
 func PoolClaims(pod *request.Pod, resource request.Resource) []layout.Claim {
 	return appendPoolClaims(make([]layout.Claim, 0, len(pod.Containers)), pod, resource)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// WithDevices is the state with another inventory. Devices that a grant has and the inventory does
-// not have stay with the grant; they do not count as taken until an inventory has them again. It is
-// an error if two pods have one device.
+// WithDevices returns the state with another inventory. Devices that a grant has and the inventory
+// does not have stay with the grant. They do not count as taken until an inventory has them again.
+// It is an error if two pods have the same device.
 func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 	n := s.next()
 	n.devices = device.NewUsage(inv)
@@ -27,10 +27,10 @@ func (s *State) WithDevices(inv *device.Inventory) (*State, error) {
 	return n, nil
 }
 
-// Devices are the devices that are assigned.
+// Devices returns which devices are assigned.
 func (s *State) Devices() device.Usage { return s.devices }
 
-// takeDevices takes those of assigned that the inventory has.
+// takeDevices takes those assigned devices that the inventory has.
 func takeDevices(u device.Usage, assigned []device.Assigned) (device.Usage, error) {
 	for _, h := range assigned {
 		known := slices.DeleteFunc(slices.Clone(h.IDs), func(id string) bool {
@@ -52,7 +52,7 @@ func returnDevices(u device.Usage, assigned []device.Assigned) device.Usage {
 	return u
 }
 
-// Devices are all devices of the pod, ascending by resource and id.
+// Devices returns all devices of the pod, ascending by resource and id.
 func (g *Grant) Devices() []device.Assigned {
 	var all []device.Assigned
 	for k := range g.Containers {
@@ -71,8 +71,8 @@ func (g *Grant) Devices() []device.Assigned {
 	return all
 }
 
-// noteOtherDevices notes the resources of which no inventory is known, and the given devices with
-// which nothing can be aligned (R-DEV-4).
+// noteOtherDevices adds notes about the resources that no inventory has, and about the given
+// devices with which nothing can be aligned (R-DEV-4).
 func (d *draft) noteOtherDevices() {
 	var others []string
 	for _, c := range d.pod.Containers {
@@ -93,7 +93,7 @@ func (d *draft) noteOtherDevices() {
 	}
 }
 
-// allocateDevices gives container i its devices: reusable ones, then near ones.
+// allocateDevices gives container i its devices: reusable ones first, then near ones.
 func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
 	if d.had != nil {
 		d.containers[i].Devices = d.had.Containers[i].Devices
@@ -127,8 +127,8 @@ func (d *draft) allocateDevices(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
-// accountDevices is the account of a device resource. Devices that report no NUMA node are in the
-// rejection's text only.
+// accountDevices returns the account of a device resource. Devices that report no NUMA node appear
+// only in the text of the rejection.
 func (s *State) accountDevices(resource string, d *draft) []NodeAccount {
 	var accounts []NodeAccount
 	for _, c := range d.devices.Counts(resource) {

@@ -14,7 +14,7 @@ import (
 
 const gpu = "example.com/gpu"
 
-// holder is a grant of devices alone: one container for each container type.
+// holder returns a grant that has only devices, with one container for each container type.
 func holder(name string, containerTypes []request.ContainerType, ids ...[]string) *node.Grant {
 	g := &node.Grant{Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}}}
 	for i, containerType := range containerTypes {
@@ -29,14 +29,15 @@ func holder(name string, containerTypes []request.ContainerType, ids ...[]string
 	return g
 }
 
-// TestNoDeviceHasTwoHolders: what can be shared is what a standard init container leaves behind.
+// TestNoDeviceHasTwoHolders checks that containers can share only devices that a standard init
+// container left.
 func TestNoDeviceHasTwoHolders(t *testing.T) {
 	x, y := []string{"x"}, []string{"y"}
 	apps := []request.ContainerType{request.App, request.App}
 	for _, c := range []struct {
 		name   string
 		grants []*node.Grant
-		want   string // in the error; empty: they stand
+		want   string // in the error; empty if the grants are valid
 	}{
 		{"each its own", []*node.Grant{holder("p", apps, x, y)}, ""},
 		{"one app of another", []*node.Grant{holder("p", apps, x, x)}, `containers a and b both have device "x"`},

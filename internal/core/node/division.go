@@ -6,17 +6,18 @@ import (
 	"sort"
 )
 
-// division divides phases of one rule among a growing number of sidecars; see levels.
+// division divides the phases of one rule among a growing number of sidecars. See levels.
 type division struct {
 	parts []part // of all sidecars
 	n     int    // how many of them take part
 	sum   tally
-	// low and high are the parts in the order in which their lower bounds count as the level falls,
-	// and their upper bounds as it rises; firm is high without those that can be at a lower bound.
+	// low and high order the parts as their lower bounds begin to count while the level falls, and
+	// as their upper bounds do while it rises. firm is high without the parts that can be at a
+	// lower bound.
 	low, high, firm order
 }
 
-// tally is a sum over parts. bound is of the lower or the upper ones.
+// tally is a sum over parts. bound is the sum of either their lower or their upper bounds.
 type tally struct {
 	count               int
 	bound, base, weight Quota
@@ -30,7 +31,7 @@ func (t tally) minus(u tally) tally {
 	return tally{t.count - u.count, t.bound - u.bound, t.base - u.base, t.weight - u.weight}
 }
 
-// tallied is the sum over one part at a bound.
+// tallied returns the sum over one part at a bound.
 func (p *part) tallied(bound Quota) tally { return tally{1, bound, p.base, p.weight} }
 
 func newDivision(r rule, sidecars []part) *division {
@@ -46,7 +47,7 @@ func newDivision(r rule, sidecars []part) *division {
 	return d
 }
 
-// extend lets the first n sidecars take part.
+// extend makes the first n sidecars take part.
 func (d *division) extend(n int) {
 	for ; d.n < n; d.n++ {
 		p := &d.parts[d.n]
@@ -59,7 +60,7 @@ func (d *division) extend(n int) {
 	}
 }
 
-// divide takes the turns of a division of rest among the parts and own, nil for none.
+// divide runs the turns of a division of rest among the parts and own. own may be nil.
 func (d *division) divide(rest Quota, own *part) end {
 	var e end
 	reached := bounds{top: level{0, 1}}
@@ -94,17 +95,17 @@ func (d *division) divide(rest Quota, own *part) end {
 	return e
 }
 
-// bounds are what is done: the parts whose lower bounds count at the level bottom, and those whose
-// upper bounds count at the level top.
+// bounds describe which parts are done: those whose lower bounds count at the level bottom, and
+// those whose upper bounds count at the level top.
 type bounds struct{ bottom, top level }
 
-// ended is the sum over the sidecars that are done.
+// ended returns the sum over the sidecars that are done.
 func (d *division) ended(b bounds) tally {
 	return d.low.sum(b.bottom).plus(d.highs(b).sum(b.top))
 }
 
-// highs are the parts that an upper bound can end: once lower bounds have ended some, only those
-// that cannot be among these.
+// highs returns the parts that an upper bound can end. Once lower bounds have ended some parts,
+// these are only the parts that cannot be among them.
 func (d *division) highs(b bounds) *order {
 	if b.bottom.weights != 0 {
 		return &d.firm
@@ -112,8 +113,8 @@ func (d *division) highs(b bounds) *order {
 	return &d.high
 }
 
-// turn ends parts at their bounds at a level: at the lower ones for a positive surplus, at the
-// upper ones for a negative one, and none for 0.
+// turn ends parts at their bounds at a level: at the lower bounds if the surplus is positive, at
+// the upper bounds if it is negative, and none if it is 0.
 func (d *division) turn(b bounds, now level, own *part) (next bounds, surplus Quota) {
 	falls, rises := bounds{b.bottom.lower(now), b.top}, b
 	if b.top.less(now) {
@@ -149,8 +150,8 @@ func (d *division) turn(b bounds, now level, own *part) (next bounds, surplus Qu
 	return falls, surplus
 }
 
-// order has parts in the order of thresholds, and sums over the first few of those that take part
-// (a Fenwick tree).
+// order sorts parts by threshold, and has sums over the first few of those that take part (a
+// Fenwick tree).
 type order struct {
 	thresholds []level
 	ranks      []int // of the parts
@@ -158,7 +159,8 @@ type order struct {
 	falling    bool
 }
 
-// newOrder orders parts by thresholds: the highest first for one that counts below them.
+// newOrder orders parts by threshold. If falling, bounds count below the thresholds, and the
+// highest threshold comes first.
 func newOrder(thresholds []level, falling bool) order {
 	parts := make([]int, len(thresholds))
 	for i := range parts {
@@ -180,15 +182,15 @@ func newOrder(thresholds []level, falling bool) order {
 	return o
 }
 
-// add lets a part take part.
+// add makes part i take part.
 func (o *order) add(i int, t tally) {
 	for k := o.ranks[i] + 1; k < len(o.sums); k += k & -k {
 		o.sums[k] = o.sums[k].plus(t)
 	}
 }
 
-// sum is over the parts whose bounds count at a level: it is below their thresholds, or in an order
-// that does not fall not below them.
+// sum returns the sum over the parts whose bounds count at a level. In a falling order, the level
+// is below their thresholds. Otherwise it is at or above them.
 func (o *order) sum(at level) (t tally) {
 	k := sort.Search(len(o.thresholds), func(k int) bool {
 		return at.less(o.thresholds[k]) != o.falling

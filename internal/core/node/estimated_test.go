@@ -9,8 +9,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestEstimatedPod: a pod of which only the whole is known has one pool under scope pod and nothing
-// under scope container, keeps its quota, and loses nothing when one of its containers is removed.
+// TestEstimatedPod checks a pod of which only the request as a whole is known. It has one pool
+// under scope pod and nothing under scope container, keeps its quota, and loses nothing when one of
+// its containers is removed.
 func TestEstimatedPod(t *testing.T) {
 	d := machine.NodeDescription{Memory: 1 << 30}
 	for id := range 4 {

@@ -16,9 +16,9 @@ import (
 )
 
 // TestGivenDevicesDecideAsTheTopologyManagerDoes plans random pods with given devices, under each
-// policy and scope, and compares each alignment with the Topology Manager written out: the hints
-// that the device manager regenerates for devices that are allocated, as a list of masks, in every
-// combination with the hints of the other resources. More of them: make prop N=100000
+// policy and scope, and compares each alignment with a literal Topology Manager. That one combines
+// the hints that the device manager regenerates for allocated devices, as a list of masks, in every
+// way with the hints of the other resources. To run more cases: make prop N=100000
 // PKG=./internal/core/node.
 func TestGivenDevicesDecideAsTheTopologyManagerDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,8 +100,8 @@ func drawPlainPod(t *rapid.T, name string, containers int) request.Pod {
 	return p
 }
 
-// drawDevices makes the devices of two resources and a driver, and gives containers some. Claims
-// share devices; two containers may have one device.
+// drawDevices draws the devices of two resources and a driver, and gives some to containers. Claims
+// share devices, and two containers may have the same device.
 func (c *devicesCase) drawDevices(t *rapid.T, nodes mask.Mask) {
 	for _, of := range []string{"example.com/gpu", "example.com/nic", "driver.example.com"} {
 		if rapid.IntRange(0, 3).Draw(t, "without "+of) == 0 {
@@ -121,7 +121,7 @@ func (c *devicesCase) drawDevices(t *rapid.T, nodes mask.Mask) {
 		if rapid.IntRange(0, 4).Draw(t, "stock") > 0 {
 			c.pod.Stock = append(c.pod.Stock, request.StockOf(of, near))
 		} else {
-			c.all[of] = nil // Only the pod's own are known.
+			c.all[of] = nil // Only the pod's own devices are known.
 		}
 		for i := range c.pod.Containers {
 			for k, n := range near {
@@ -152,7 +152,7 @@ func cmpText(a, b string) int {
 	return 0
 }
 
-// given are the devices that an alignment is about, by what they are of, each once.
+// given returns the devices that an alignment is about, by resource or driver, each once.
 func (c *devicesCase) given(container string) map[string]map[string]mask.Mask {
 	found := map[string]map[string]mask.Mask{}
 	for _, k := range c.pod.Containers {
@@ -169,10 +169,10 @@ func (c *devicesCase) given(container string) map[string]map[string]mask.Mask {
 	return found
 }
 
-// compare checks one alignment, and what a rejection names.
+// compare checks one alignment, and what its rejection names.
 func (c *devicesCase) compare(t *rapid.T, plan *node.Plan, a *node.Alignment) {
 	if a.Outcome == node.MemoryApart {
-		return // The Topology Manager does not know of it.
+		return // The Topology Manager does not know about it.
 	}
 	nodes := c.state.Machine().NodeMask()
 	var lists [][]listed
@@ -184,7 +184,7 @@ func (c *devicesCase) compare(t *rapid.T, plan *node.Plan, a *node.Alignment) {
 	}
 	want := merged(lists, nodes, c.state.Policy().Topology)
 	got := a.Choice
-	same := got.Mask == want.Mask && got.HasMask == want.HasMask || !want.Admit // No mask is needed to reject.
+	same := got.Mask == want.Mask && got.HasMask == want.HasMask || !want.Admit // a rejection needs no mask
 	if !same || got.Preferred != want.Preferred || got.Admit != want.Admit {
 		t.Fatalf("pod %s of %v: got %+v, want %+v", c.pod, c.pod.Stock, got, want)
 	}
@@ -199,7 +199,7 @@ func (c *devicesCase) compare(t *rapid.T, plan *node.Plan, a *node.Alignment) {
 	}
 }
 
-// keeps checks that the grant has the devices, also after it was restored and adopted.
+// keeps checks that the grant has the devices, even after it was restored and adopted.
 func (c *devicesCase) keeps(t *rapid.T, s *node.State) {
 	restored, err := node.Restore(s.Machine(), s.Policy(), s.Grants())
 	if err != nil {
@@ -225,15 +225,15 @@ func (c *devicesCase) keeps(t *rapid.T, s *node.State) {
 	}
 }
 
-// listed is one hint of a list; without a mask it has no preference for NUMA nodes.
+// listed is one hint of a list. A hint without a mask has no preference for NUMA nodes.
 type listed struct {
 	nodes     mask.Mask
 	hasMask   bool
 	preferred bool
 }
 
-// regenerated is what the device manager answers for devices that are allocated (R-HINT-41,
-// R-HINT-43, R-DEV-4): it looks at every mask and at every device.
+// regenerated returns the answer of the device manager for allocated devices (R-HINT-41, R-HINT-43,
+// R-DEV-4). It tries every mask and every device.
 func regenerated(devices map[string]mask.Mask, all []request.Given, nodes mask.Mask) []listed {
 	var known []mask.Mask
 	for _, n := range devices {
@@ -282,7 +282,7 @@ func regenerated(devices map[string]mask.Mask, all []request.Given, nodes mask.M
 	return list
 }
 
-// listOf writes the hints of another resource out.
+// listOf returns the hints of another resource as a list.
 func listOf(f hint.Set, nodes mask.Mask) []listed {
 	var list []listed
 	for m := mask.Mask(1); m <= nodes; m++ {
@@ -296,7 +296,7 @@ func listOf(f hint.Set, nodes mask.Mask) []listed {
 	return list
 }
 
-// merged is R-HINT-50 to R-HINT-63 by the letter: every combination of one hint of each list.
+// merged applies R-HINT-50 to R-HINT-63 literally, to every combination of one hint of each list.
 func merged(lists [][]listed, all mask.Mask, policy node.TopologyPolicy) hint.Choice {
 	wanted := 0
 	for i, list := range lists {
@@ -341,7 +341,7 @@ func merged(lists [][]listed, all mask.Mask, policy node.TopologyPolicy) hint.Ch
 	return c
 }
 
-// replaces is R-HINT-52 and R-HINT-53.
+// replaces applies R-HINT-52 and R-HINT-53.
 func replaces(current, candidate listed, wanted int) bool {
 	narrower := candidate.nodes.NarrowerThan(current.nodes)
 	if current.preferred || candidate.preferred {

@@ -11,56 +11,59 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Grant is what one pod is assigned. It is immutable: a removal makes a new one.
+// Grant is what one pod is assigned. It is immutable: a removal creates a new grant.
 type Grant struct {
 	Pod request.Pod
 	// Sequence orders grants by admission.
 	Sequence uint64
-	// Resized is the revision of the last resize or move, 0 before the first one.
+	// Resized is the revision of the state of the last resize or move. Zero means that there was
+	// none.
 	Resized uint64
-	// Pool are the CPUs of a pod-level pod under scope pod, empty for others and for a pod
-	// whose budget has no whole CPUs. PoolMemory is its memory.
+	// Pool has the CPUs of a pod-level pod under scope pod. It is empty for other pods, and for a
+	// pod whose budget has no whole CPUs. PoolMemory is the pool's memory.
 	Pool       cpuset.Set
 	PoolMemory []memory.Block
-	// PoolBaseline is ContainerGrant.Baseline of the pool.
+	// PoolBaseline is the pool's equivalent of ContainerGrant.Baseline.
 	PoolBaseline cpuset.Set
-	// Containers are parallel to Pod.Containers.
+	// Containers is parallel to Pod.Containers.
 	Containers []ContainerGrant
-	// Moving is the place to which the pod is being moved; nil: it is not. The pod has both places
-	// until the move ends. Its Pod, Sequence and Resized are those of this grant
-	// (docs/rules/moves.md).
+	// Moving is the place to which the pod is being moved. It is nil if the pod is not being moved.
+	// The pod has both places until the move ends. Pod, Sequence and Resized of the new place equal
+	// those of this grant (docs/rules/moves.md).
 	Moving *Grant
 }
 
 // ContainerGrant is what one container is assigned.
 type ContainerGrant struct {
-	// CPUs are its own, or its part of the pod's pool, alone or shared; empty: it runs on the
-	// node shared pool. Standard init containers may overlap later ones of their pod.
+	// CPUs are the container's own CPUs, or its part of the pod's pool, alone or shared. If empty,
+	// the container runs on the node shared pool. CPUs of a standard init container may overlap
+	// those of later containers of its pod.
 	CPUs cpuset.Set
-	// Baseline are the CPUs that it was admitted with and that no resize takes away, if it has
-	// more; empty: they are CPUs (R-RSZ-6).
+	// Baseline has the CPUs that the container was admitted with and that no resize takes away, if
+	// the container has more than these. If empty, they are CPUs (R-RSZ-6).
 	Baseline cpuset.Set
-	// Memory are its blocks, ascending by type; nil: not pinned. The blocks of containers that
-	// share a pool's rest show the whole rest each (R-MEM-54). Blocks of a standard init container
-	// end when a later container is created (R-MEM-63).
+	// Memory has the container's blocks, ascending by type. If nil, the container is not pinned.
+	// Each of the containers that share the rest of a pool shows the whole rest (R-MEM-54). Blocks
+	// of a standard init container end when a later container is created (R-MEM-63).
 	Memory []memory.Block
-	// Devices are its devices, ascending by resource. Standard init containers may share them with
-	// later ones of their pod.
+	// Devices has the container's devices, ascending by resource. A standard init container may
+	// share devices with later containers of its pod.
 	Devices []device.Assigned
-	// MemoryNodes is the cpuset.mems of the container, also when its blocks have ended, so that
-	// an init container that runs again runs where it did. Empty: not pinned.
+	// MemoryNodes is the container's cpuset.mems. It remains when the blocks have ended, so that an
+	// init container that runs again uses the same NUMA nodes. If empty, the container is not
+	// pinned.
 	MemoryNodes mask.Mask
-	// Affinity is what the Topology Manager chose.
+	// Affinity is the choice of the Topology Manager.
 	Affinity hint.Choice
-	// Removed containers have nothing any more.
+	// Removed is set if the container was removed. It has nothing any more.
 	Removed bool
 }
 
 // HasPool reports whether the pod has a pool of CPUs or memory.
 func (g *Grant) HasPool() bool { return !g.Pool.IsEmpty() || len(g.PoolMemory) > 0 }
 
-// OwnsAnything reports whether the pod has CPUs, memory or devices of its own. Nothing depends on
-// the grants of others: they are neither handed over nor published.
+// OwnsAnything reports whether the pod has its own CPUs, memory or devices. Nothing depends on the
+// grants of other pods: they are neither handed over nor published.
 func (g *Grant) OwnsAnything() bool {
 	if !g.CPUs().IsEmpty() || g.HasPool() {
 		return true
@@ -73,8 +76,8 @@ func (g *Grant) OwnsAnything() bool {
 	return false
 }
 
-// BaselineOf are the CPUs that container i was admitted with; empty for a container without CPUs of
-// its own.
+// BaselineOf returns the CPUs that container i was admitted with. It is empty for a container
+// without its own CPUs.
 func (g *Grant) BaselineOf(i int) cpuset.Set {
 	c := &g.Containers[i]
 	if c.Baseline.IsEmpty() && g.Isolation(i) == ContainerIsolation {
@@ -83,7 +86,7 @@ func (g *Grant) BaselineOf(i int) cpuset.Set {
 	return c.Baseline
 }
 
-// BaselineOfPool are the CPUs that the pool was admitted with.
+// BaselineOfPool returns the CPUs that the pool was admitted with.
 func (g *Grant) BaselineOfPool() cpuset.Set {
 	if g.PoolBaseline.IsEmpty() {
 		return g.Pool
@@ -91,7 +94,7 @@ func (g *Grant) BaselineOfPool() cpuset.Set {
 	return g.PoolBaseline
 }
 
-// above is the baseline as a grant has it: empty if it is all that is assigned.
+// above returns the baseline as a grant records it: empty if it equals the assigned CPUs.
 func above(baseline, cpus cpuset.Set) cpuset.Set {
 	if baseline.Equal(cpus) {
 		return cpuset.Set{}
@@ -99,8 +102,8 @@ func above(baseline, cpus cpuset.Set) cpuset.Set {
 	return baseline
 }
 
-// CPUs are all CPUs that the pod keeps from the node shared pool, in both places while it is being
-// moved.
+// CPUs returns all CPUs that the pod keeps from the node shared pool. While the pod is being moved,
+// they are the CPUs of both places.
 func (g *Grant) CPUs() cpuset.Set {
 	if g.Moving != nil {
 		return g.cpus().Union(g.Moving.cpus())
@@ -119,8 +122,8 @@ func (g *Grant) cpus() cpuset.Set {
 	return b.Set()
 }
 
-// Charged are the blocks that the pod is charged for: the pool's, or its containers', and those
-// that only the place has to which it is being moved.
+// Charged returns the blocks that the pod is charged for: those of the pool or of the containers,
+// and, during a move, those that only the new place has.
 func (g *Grant) Charged() []memory.Block {
 	if g.Moving != nil {
 		return append(slices.Clone(g.charged()), g.beyond()...)
@@ -128,7 +131,7 @@ func (g *Grant) Charged() []memory.Block {
 	return g.charged()
 }
 
-// MemoryNodes are the NUMA nodes of the memory that the pod is charged for.
+// MemoryNodes returns the NUMA nodes of the memory that the pod is charged for.
 func (g *Grant) MemoryNodes() mask.Mask { return nodesOf(g.Charged()) }
 
 func (g *Grant) charged() []memory.Block {
@@ -142,10 +145,10 @@ func (g *Grant) charged() []memory.Block {
 	return blocks
 }
 
-// Isolation is how far a container's CPUs are its own (R-CPU-120).
+// Isolation describes with whom a container shares its CPUs (R-CPU-120).
 type Isolation int
 
-// The levels: CPUs shared with the Kubernetes node, with the pod, or not at all.
+// The levels: the CPUs are shared with the Kubernetes node, with the pod, or not at all.
 const (
 	HostIsolation      Isolation = iota // host
 	PodIsolation                        // pod

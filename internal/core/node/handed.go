@@ -12,20 +12,20 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Misplaced is in what a grant that was planned elsewhere is against the rules of the state.
+// Misplaced is the kind of rule of the state that a grant from another planner breaks.
 type Misplaced int
 
-// The kinds. Their names are labels of metrics.
+// The kinds. Their names are values of metric labels.
 const (
 	MisplacedShape   Misplaced = iota // shape
 	MisplacedCPUs                     // cpus
 	MisplacedMemory                   // memory
 	MisplacedDevices                  // devices
-	// MisplacedNodes: the policy does not admit the NUMA nodes, or not together.
+	// MisplacedNodes means that the policy does not admit the NUMA nodes, or not together.
 	MisplacedNodes // alignment
 )
 
-// MisplacedError is why PlanGrant makes no plan.
+// MisplacedError explains why PlanGrant makes no plan.
 type MisplacedError struct {
 	Kind   Misplaced
 	Detail string
@@ -35,22 +35,23 @@ func (e *MisplacedError) Error() string {
 	return fmt.Sprintf("the grant is against the rules of this node (%s): %s", e.Kind, e.Detail)
 }
 
-// PlanGrant plans a pod as another planner did: its grant is g, with g's CPUs, NUMA nodes and
-// devices. It is admitted only if every rule of Plan allows it in this state. So g chooses among
-// what the rules allow, and never gives the pod more than it asks for. Of g only the assignments
-// count: pod is the request. A pod that is known keeps its grant, as in Plan. The error is a
+// PlanGrant plans a pod as another planner did: with the CPUs, NUMA nodes and devices of its grant
+// g. The pod is admitted only if every rule of Plan allows it in this state. So g chooses among
+// what the rules allow, and never gives the pod more than it requests. Only the assignments of g
+// count: pod is the request. A known pod keeps its grant, as in Plan. The error is a
 // *MisplacedError.
 //
-// The planner decides, with three differences: the Topology Manager looks at the NUMA nodes of g
-// alone, CPUs and devices are g's, and memory is placed on g's NUMA nodes. What comes out must be
-// g. So a plan of Plan is accepted in every state of the node in which what it takes is free,
-// whatever other pods that state has. There are two exceptions. The aligned NUMA nodes must have
-// enough, also where the pod has CPUs or devices of others: with align-by-socket, and devices near
-// no NUMA node. With full-pcpus-only the allocator splits cores if the aligned NUMA nodes have only
-// siblings of reserved CPUs: such a plan is accepted only in states in which Plan makes it.
+// The planner decides, with three differences: the Topology Manager considers only the NUMA nodes
+// of g, CPUs and devices are those of g, and memory is placed on the NUMA nodes of g. The result
+// must equal g. So a plan of Plan is accepted in every state of the node in which the resources of
+// the plan are free, whatever other pods that state has. There are two exceptions. First, the
+// aligned NUMA nodes must have enough, even if the pod has CPUs or devices of other NUMA nodes:
+// with align-by-socket, and with devices near no NUMA node. Second, with full-pcpus-only the CPU
+// allocator splits cores if the aligned NUMA nodes have only siblings of reserved CPUs. Such a plan
+// is accepted only in states in which Plan makes it.
 //
-// What is reserved for a pod that is on its way (OnItsWay) counts as free: of two pods whose grants
-// were made elsewhere, the one that starts first has its grant.
+// Resources reserved for a pod that is on its way (OnItsWay) count as free: of two pods whose
+// grants were made elsewhere, the one that starts first has its grant.
 func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 	if len(g.Containers) != len(pod.Containers) {
 		return nil, &MisplacedError{MisplacedShape, fmt.Sprintf("it has %d containers, the pod has %d", len(g.Containers), len(pod.Containers))}
@@ -68,7 +69,7 @@ func (s *State) PlanGrant(pod request.Pod, g *Grant) (*Plan, error) {
 	return nil, wrong
 }
 
-// follow plans with the choices of g, besides reservations for purposes up to beside.
+// follow plans with the choices of g. It respects reservations for purposes up to beside.
 func (s *State) follow(pod request.Pod, g *Grant, beside Purpose) (*Plan, *MisplacedError) {
 	h := &handed{grant: g}
 	p := s.draft(pod, h, s.policy.MaxContainers, beside)
@@ -102,8 +103,8 @@ func kindOf(s Stage) Misplaced {
 	return MisplacedShape
 }
 
-// SameAssignments reports whether two grants give the same to the containers of a pod, in both
-// places if it is being moved. Requests and remarks about the search do not count.
+// SameAssignments reports whether two grants give the same resources to the containers of a pod, in
+// both places if the pod is being moved. Requests and remarks about the search do not count.
 func (g *Grant) SameAssignments(h *Grant) bool {
 	if (g.Moving == nil) != (h.Moving == nil) || g.Moving != nil && !g.Moving.SameAssignments(h.Moving) {
 		return false
@@ -111,7 +112,8 @@ func (g *Grant) SameAssignments(h *Grant) bool {
 	return len(g.Containers) == len(h.Containers) && g.misfit(h) == nil
 }
 
-// misfit is the first difference of the assignments of two grants with as many containers.
+// misfit returns the first difference between the assignments of two grants with the same number of
+// containers, or nil.
 func (g *Grant) misfit(h *Grant) *MisplacedError {
 	if !g.Pool.Equal(h.Pool) {
 		return &MisplacedError{MisplacedCPUs, fmt.Sprintf("its pool has CPUs %q, and the rules give %q", h.Pool, g.Pool)}
@@ -148,23 +150,24 @@ type handed struct {
 	wrong *MisplacedError
 }
 
-// reject ends the draft. The rejection is not for people: the error has the reason.
+// reject ends the draft. The returned rejection is not for people: the error in h has the reason.
 func (h *handed) reject(kind Misplaced, format string, args ...any) *Rejection {
 	h.wrong = &MisplacedError{kind, fmt.Sprintf(format, args...)}
 	return &Rejection{Detail: h.wrong.Detail}
 }
 
-// container is the one of that name; a pod's alignment has no name, and is that of all its
-// containers.
+// handedContainer returns the container of that name in the grant. An empty name means the
+// alignment of the pod. All containers have that alignment, so handedContainer returns the first
+// one.
 func (d *draft) handedContainer(name string) *ContainerGrant {
 	_, i := d.pod.Container(name)
 	return &d.handed.grant.Containers[max(0, i)]
 }
 
-// mergeHanded is the choice of the grant, if the policy admits it. Merge prefers a set of NUMA
-// nodes if every hint set has and prefers it (R-HINT-51); which of those it takes depends on what
-// else is free. Under best-effort the grant may have any NUMA nodes, and need not be aligned: where
-// it was planned, other pods may have had what would have aligned it.
+// mergeHanded returns the choice of the grant, if the policy admits it. Merge prefers a set of NUMA
+// nodes if every hint set has and prefers it (R-HINT-51). Which of these sets it takes depends on
+// what else is free. Under best-effort the grant may have any NUMA nodes, and need not be aligned:
+// where it was planned, other pods may have had what would have aligned it.
 func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Rules) (hint.Choice, *Rejection) {
 	want := d.handedContainer(container).Affinity
 	if want.Mask.IsEmpty() || !rules.Nodes.Contains(want.Mask) {
@@ -195,12 +198,12 @@ func (d *draft) mergeHanded(container string, hintSets []hint.Set, rules hint.Ru
 	return choice, nil
 }
 
-// takeHanded takes n CPUs of the grant, for a container or, with an empty name, for the pool. It
-// does not require that the set has as many as possible of the CPUs that init containers leave: the
-// allocator prefers whole cores to those, so that its choice depends on what else is free, and what
-// was planned elsewhere, such as beside pods that have not started here, may leave them. Each set
-// still has exactly the CPUs that its container asks for, as the allocator's have. So a grant has
-// no more CPUs than the planner gives the pod in some other state of the node.
+// takeHanded takes n CPUs of the grant, for a container or, if the name is empty, for the pool. It
+// does not require that the set reuse as many as possible of the CPUs that init containers leave.
+// The CPU allocator prefers whole cores to those CPUs, so its choice depends on what else is free.
+// A set that was planned elsewhere, such as beside pods that have not started here, may leave them.
+// Each set still has exactly as many CPUs as its container requests, like the CPU allocator's sets.
+// So a grant has no more CPUs than the planner gives the pod in some other state of the node.
 func (d *draft) takeHanded(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
 	set, of := d.handed.grant.Pool, "the pool"
 	if container != "" {
@@ -221,7 +224,7 @@ func (d *draft) takeHanded(container string, n int, choice hint.Choice) (cpuset.
 	return set, nil
 }
 
-// takeHandedSlice takes the slice of a container out of what is left of its pod's pool.
+// takeHandedSlice takes the slice of a container from what is left of its pod's pool.
 func (d *draft) takeHandedSlice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
 	set := d.handedContainer(container).CPUs
 	if set.Len() != n || !left.Contains(set) {
@@ -230,8 +233,8 @@ func (d *draft) takeHandedSlice(container string, n int, left cpuset.Set) (cpuse
 	return set, nil
 }
 
-// handedDevices are the devices of the grant for container i: what init containers leave first, as
-// Allocate takes them.
+// handedDevices returns the devices of the grant for container i. Like Allocate, it requires that
+// the devices that init containers leave are used first.
 func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice) ([]string, *Rejection) {
 	var ids []string
 	for _, h := range d.handed.grant.Containers[i].Devices {
@@ -258,8 +261,8 @@ func (d *draft) handedDevices(i int, resource string, n int, choice hint.Choice)
 	return ids, nil
 }
 
-// handedMemory is the alignment for the memory of a container or of the pool: the NUMA nodes of the
-// grant, within those that are aligned.
+// handedMemory returns the alignment for the memory of a container or of the pool: the NUMA nodes
+// of the grant, which must be among the aligned ones.
 func (d *draft) handedMemory(blocks []memory.Block, choice hint.Choice) (hint.Choice, *Rejection) {
 	nodes := nodesOf(blocks)
 	switch {

@@ -14,9 +14,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestPlanGrant hands every grant of a random history to the state before its admission, to the
-// state in which other pods are gone, and to one in which others came. The first accepts it as it
-// is; the others accept it or name what is against the rules, and then a state with it is sound.
+// TestPlanGrant hands every grant of a random history to three states: the one before its
+// admission, one in which other pods are gone, and one in which others came. The first accepts the
+// grant as it is. The others accept it, and the resulting state is then valid, or name the rule
+// that it breaks.
 func TestPlanGrant(t *testing.T) {
 	setChecksTo(t, histories)
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +30,7 @@ func TestPlanGrant(t *testing.T) {
 			without := after.Release(g.Pod.UID)
 			plan := without.Plan(g.Pod)
 			if plan.Grant == nil {
-				continue // It was admitted with other devices, or something of it was removed.
+				continue // It was admitted with other devices, or a part of it was removed.
 			}
 			same, err := without.PlanGrant(g.Pod, plan.Grant)
 			if err != nil || !same.Grant.SameAssignments(plan.Grant) {
@@ -44,9 +45,9 @@ func TestPlanGrant(t *testing.T) {
 	})
 }
 
-// accepted hands a plan over to states in which what it takes is free: some of the other pods are
-// gone, as if they had not started yet, and others came. The planner's own choices are accepted in
-// all of them, but for the exceptions of PlanGrant.
+// accepted hands a plan over to states in which the resources of the plan are free: some of the
+// other pods are gone, as if they had not started yet, and others came. All of them accept the
+// planner's own choices, with the exceptions of PlanGrant.
 func (h *history) accepted(t *rapid.T, s *node.State, plan *node.Plan) {
 	t.Helper()
 	if s.Policy().CPU.FullPCPUsOnly && cpu.SplitsCores(s.Machine(), plan.Grant.CPUs()) {
@@ -81,7 +82,7 @@ func (h *history) accepted(t *rapid.T, s *node.State, plan *node.Plan) {
 	}
 }
 
-// hand hands a grant over that may be against the rules.
+// hand hands over a grant that may break the rules.
 func (h *history) hand(t *rapid.T, s *node.State, g *node.Grant) {
 	t.Helper()
 	wrong := corrupt(t, g, s.Machine().NodeMask())
@@ -106,8 +107,8 @@ func (h *history) hand(t *rapid.T, s *node.State, g *node.Grant) {
 	}
 }
 
-// mostCPUs are the most CPUs that a planner gives a pod: its pool, or each container's own, if no
-// container takes over those of an init container.
+// mostCPUs returns the largest number of CPUs that a planner gives a pod: its pool, or each
+// container's own CPUs if no container reuses those of an init container.
 func mostCPUs(p *node.Plan) int {
 	if d := p.Trace.Demand; d.Path == node.AsPool {
 		return d.Together.CPUs
@@ -152,7 +153,8 @@ func corrupt(t *rapid.T, old *node.Grant, nodes mask.Mask) *node.Grant {
 	return &g
 }
 
-// TestPlanGrantChooses: another place than the planner's is accepted where the rules allow it.
+// TestPlanGrantChooses checks that a place other than the planner's is accepted if the rules allow
+// it.
 func TestPlanGrantChooses(t *testing.T) {
 	for _, topology := range []node.TopologyPolicy{node.TopologyBestEffort, node.TopologyRestricted, node.TopologySingleNUMANode} {
 		t.Run(topology.String(), func(t *testing.T) {
@@ -192,7 +194,8 @@ func TestPlanGrantChooses(t *testing.T) {
 	}
 }
 
-// TestHandedAboveBound: a grant that another planner made is no way around the bound on containers.
+// TestHandedAboveBound checks that a grant of another planner does not circumvent the limit on
+// containers.
 func TestHandedAboveBound(t *testing.T) {
 	s := many(t, node.ContainerScope)
 	pod := podOf("pool", 3)

@@ -14,11 +14,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// The resources that a history knows; nobody has devices of the last.
+// The resources of a history. No pod has devices of the last one.
 var deviceNames = []string{"a.io/gpu", "a.io/nic", "a.io/other"}
 
-// plugIn says which devices there are: fresh ones, or, when pods hold some, perhaps others in
-// their place. What pods hold stays theirs.
+// plugIn sets which devices there are: new ones or, if pods have some, perhaps others in their
+// place. Pods keep the devices that they have.
 func (h *history) plugIn() {
 	ids := h.state().Machine().NodeMask().Nodes()
 	var lines []string
@@ -49,7 +49,7 @@ func (h *history) plugIn() {
 	}
 }
 
-// give says which devices others can choose for pods.
+// give sets which devices others can choose for pods.
 func (h *history) give() {
 	ids := h.state().Machine().NodeMask().Nodes()
 	h.given = map[string]int{"c.io/fpga": h.intn(1, 5, "fpgas"), "driver.c.io": h.intn(1, 5, "devices")}
@@ -67,7 +67,7 @@ func (h *history) give() {
 	h.do("given", lines...)
 }
 
-// givenLines say which devices the containers in the lines of a pod were given.
+// givenLines returns lines with the devices that the containers in the lines of a pod were given.
 func (h *history) givenLines(containers []string) []string {
 	var lines []string
 	for _, line := range containers {
@@ -94,7 +94,7 @@ func (h *history) givenLines(containers []string) []string {
 	return lines
 }
 
-// deviceRequests are words for a container's line.
+// deviceRequests returns words for a container's line.
 func (h *history) deviceRequests() string {
 	var text string
 	for _, name := range deviceNames {
@@ -105,7 +105,8 @@ func (h *history) deviceRequests() string {
 	return text
 }
 
-// checkDevices: a device has one pod at most, and is held by what the books say.
+// checkDevices checks that a device has at most one pod, and that the devices in use are those of
+// the grants.
 func (h *history) checkDevices() {
 	s := h.state()
 	holders := map[string]string{}
@@ -133,8 +134,8 @@ func (h *history) checkDevices() {
 	}
 }
 
-// checkDeviceShape: a fresh grant has the healthy devices that were asked for, and as many together
-// as it takes at the pod's worst moment.
+// checkDeviceShape checks that a new grant has as many healthy devices as were asked for, and in
+// total as many as it needs at the moment of the pod's highest demand.
 func (h *history) checkDeviceShape(g *node.Grant) {
 	inv := h.state().Devices().Inventory()
 	for i, c := range g.Containers {
@@ -160,8 +161,8 @@ func (h *history) checkDeviceShape(g *node.Grant) {
 	}
 }
 
-// devicesTogether is what the containers need at the worst moment, when devices that a standard
-// init container left are taken before others.
+// devicesTogether returns what the containers need at the moment of the highest demand, if devices
+// that a standard init container left are used before others.
 func devicesTogether(p request.Pod, resource string) int {
 	claims := make([]layout.Claim, len(p.Containers))
 	for i, c := range p.Containers {
@@ -171,8 +172,9 @@ func devicesTogether(p request.Pod, resource string) int {
 	return int(layout.Budget(claims))
 }
 
-// checkDevicesAligned: what restricted and single-numa-node admit has its devices on the chosen
-// NUMA nodes, if they report any, and the nodes are as few as could ever have so many.
+// checkDevicesAligned checks that a pod that restricted or single-numa-node admits has its devices
+// on the chosen NUMA nodes, if they report any, and that no fewer NUMA nodes could ever have so
+// many devices.
 func (h *history) checkDevicesAligned(g *node.Grant, i int, choice hint.Choice) {
 	inv := h.state().Devices().Inventory()
 	name := g.Pod.Name + "/" + g.Pod.Containers[i].Name
@@ -193,7 +195,8 @@ func (h *history) checkDevicesAligned(g *node.Grant, i int, choice hint.Choice) 
 	}
 }
 
-// fewestNodesWith tries every set of NUMA nodes; 0: no device reports any.
+// fewestNodesWith tries every set of NUMA nodes, and returns the size of the smallest one that has
+// enough devices. It returns 0 if no device reports any NUMA node.
 func fewestNodesWith(devices []device.Device, wanted int) int {
 	var universe mask.Mask
 	for _, d := range devices {
@@ -214,7 +217,7 @@ func fewestNodesWith(devices []device.Device, wanted int) int {
 	return best
 }
 
-// checkDeviceAccount: devices of a NUMA node are free, held or unhealthy.
+// checkDeviceAccount checks that each device of a NUMA node is free, assigned or unhealthy.
 func (h *history) checkDeviceAccount(r *node.Rejection) {
 	inv := h.state().Devices().Inventory()
 	if !inv.Has(r.Resource) {

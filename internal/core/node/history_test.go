@@ -10,13 +10,14 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// history is a node and everything that was done with it, so that a failure prints as a scenario.
+// history is a node with everything that was done to it, so that a failure prints as a scenario.
 type history struct {
 	t      *rapid.T
 	n      *scenario.Node
 	blocks []scenario.Block
 	pods   int // how many pods were described
-	// tight histories are of small NUMA nodes, memory alone, and pods of several containers.
+	// tight histories have small NUMA nodes, memory as the only managed resource, and pods of
+	// several containers.
 	tight bool
 	// starts is how many restarts were compared.
 	starts int
@@ -24,7 +25,7 @@ type history struct {
 	given map[string]int
 }
 
-// script is the history as a scenario file.
+// script returns the history as a scenario file.
 func (h *history) script() string {
 	parts := make([]string, len(h.blocks))
 	for i, b := range h.blocks {
@@ -38,7 +39,7 @@ func (h *history) fatalf(format string, args ...any) {
 	h.t.Fatalf("%s\n\nas a scenario:\n\n%s", fmt.Sprintf(format, args...), h.script())
 }
 
-// do runs one command. No command that a history makes is wrong, and no invariant may break.
+// do runs one command. Every command of a history is valid, and no invariant may break.
 func (h *history) do(line string, input ...string) string {
 	h.t.Helper()
 	words := strings.Fields(line)
@@ -57,15 +58,15 @@ func (h *history) intn(low, high int, label string) int {
 	return rapid.IntRange(low, high).Draw(h.t, label)
 }
 
-// chance is true in one of n draws; the shrunk value is false.
+// chance is true in one of n draws. The shrunk value is false.
 func (h *history) chance(n int, label string) bool { return h.intn(0, n-1, label) == n-1 }
 
 func (h *history) pick(label string, values ...string) string {
 	return rapid.SampledFrom(values).Draw(h.t, label)
 }
 
-// startTight makes a node on which memory is short and the only thing that is aligned: pods that
-// fit on no NUMA nodes together, and groups of NUMA nodes, are frequent.
+// startTight returns a history of a node on which memory is short and the only resource that is
+// aligned. Pods that fit on no NUMA nodes together, and groups of NUMA nodes, are frequent.
 func startTight(t *rapid.T) *history {
 	h := &history{t: t, n: scenario.New(nil), tight: true}
 	h.do(fmt.Sprintf("machine sockets=%d numa=%d cores=4 memory=1Gi hugepages-2Mi=%d",
@@ -75,7 +76,7 @@ func startTight(t *rapid.T) *history {
 	return h
 }
 
-// start makes a machine and finds settings that are legal on it.
+// start draws a machine and settings that are valid on it.
 func start(t *rapid.T) *history {
 	h := &history{t: t, n: scenario.New(nil)}
 	if h.chance(2, "irregular machine") {
@@ -140,8 +141,8 @@ func (h *history) regularMachine() {
 		h.intn(1, 8, "memory"), h.intn(0, 2, "pages")*128, h.intn(11, 31, "distance")))
 }
 
-// irregularMachine has NUMA nodes with gaps in their ids, of different sizes, some with memory
-// alone, some with fewer threads a core.
+// irregularMachine draws NUMA nodes with gaps in their ids and of different sizes. Some have only
+// memory, some have fewer threads per core.
 func (h *history) irregularMachine() {
 	nodes, next, id := h.intn(1, 8, "nodes"), 0, -1
 	lines := make([]string, nodes)
@@ -171,8 +172,8 @@ func (h *history) irregularMachine() {
 	h.do("machine", lines...)
 }
 
-// describePod describes a pod under a new name or, seldom, a known one anew. It returns the name,
-// or nothing when the API server would reject the pod.
+// describePod describes a pod under a new name or, rarely, a known pod again. It returns the name,
+// or "" if the API server would reject the pod.
 func (h *history) describePod() string {
 	name := fmt.Sprintf("p%d", h.pods)
 	if h.pods > 0 && h.chance(8, "known name") {
@@ -213,7 +214,8 @@ func (h *history) describePod() string {
 	return name
 }
 
-// container is a line for one container. It adds to the sums what the pod level must at least have.
+// container returns a line for one container. It adds to the sums what the pod level must have at
+// least.
 func (h *history) container(containerType, name string, level bool, most int, cpus, mib, pages *int) string {
 	kind := "whole"
 	if level {

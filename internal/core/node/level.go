@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// level is what one unit of weight gets in a division: left/weights. A negative left is nothing;
-// weights of 0 are no level, above all others.
+// level is the share of one unit of weight in a division: left/weights. A negative left counts as
+// 0. If weights is 0, there is no level: it compares as above all others.
 type level struct{ left, weights Quota }
 
 // less reports whether l is a lower level.
@@ -22,7 +22,7 @@ func (l level) less(m level) bool {
 	return lh < mh || lh == mh && ll < ml
 }
 
-// lower is the lower one.
+// lower returns the lower of the two levels.
 func (l level) lower(m level) level {
 	if m.less(l) {
 		return m
@@ -30,7 +30,7 @@ func (l level) lower(m level) level {
 	return l
 }
 
-// times is left·weight/weights, rounded down, or unbounded where that is less.
+// times returns left·weight/weights, rounded down, or unbounded if that is less.
 func (l level) times(weight Quota) Quota {
 	high, low := bits.Mul64(uint64(max(l.left, 0)), uint64(weight))
 	if high >= uint64(l.weights) {
@@ -41,33 +41,36 @@ func (l level) times(weight Quota) Quota {
 }
 
 // levels divides the phases of init containers: each among the first few sidecars of the pod and
-// the init container. A phase costs the logarithm of their number, for each turn of its division.
+// the init container. The cost of a phase is logarithmic in the number of sidecars, for each turn
+// of its division.
 //
-// It takes the same turns as divide, whose state follows from two levels: the one up to which parts
-// are done at their lower bound, and the one up to which they are at their upper bound.
+// It takes the same turns as divide. The state of divide follows from two levels: the level up to
+// which parts are done at their lower bound, and the level up to which they are done at their upper
+// bound.
 //
-//   - At a level l the lower bound counts of the parts with l < (least-base)/weight, and the upper
-//     bound of those with l >= (most-base+1)/weight. In the order of these thresholds both are the
-//     first few parts, and sums over them are all that a turn needs.
-//   - Ending parts at their lower bounds lowers the level of the others, at their upper bounds
-//     raises it. So while only one kind of bound counts, parts that are done would be at their
-//     bound at every later level too.
-//   - Where weights are limits, only one kind counts in a phase: at a level of at most 1 what is
-//     fair is at most the limit, above it at least the limit, and so at least the request. The
-//     level never crosses 1.
-//   - Where weights are requests, too. If they fit, a level below 1 ends every part at its request
-//     at once, and any other only rises. If they do not fit, the level is below 1 and only falls,
-//     and what is fair is at most the request, and so at most the limit.
-//   - In equal parts both can count. The only lower bound is LeastQuota, of the parts without a
+//   - At a level l, the lower bound counts for the parts with l < (least-base)/weight, and the
+//     upper bound counts for those with l >= (most-base+1)/weight. In the order of these
+//     thresholds, both are the first few parts, so a turn needs only sums over the first few parts.
+//   - Ending parts at their lower bounds lowers the level of the others. Ending parts at their
+//     upper bounds raises it. So while only one kind of bound counts, parts that are done would be
+//     at their bound at every later level too.
+//   - If weights are limits, only one kind counts in a phase. At a level of at most 1, the fair
+//     share is at most the limit. Above 1 it is at least the limit, and so at least the request.
+//     The level never crosses 1.
+//   - If weights are requests, only one kind counts too. If the requests fit, a level below 1 ends
+//     every part at its request at once, and any other level only rises. If they do not fit, the
+//     level is below 1 and only falls. The fair share is then at most the request, and so at most
+//     the limit.
+//   - In equal parts, both can count. The only lower bound is LeastQuota, of the parts without a
 //     base, at a level below LeastQuota: of all of them or of none. Before they end there, upper
-//     bounds only raised the level. Ending them takes less than the last turn of upper bounds left
-//     beyond what they need, so the level does not fall below one at which an upper bound ended a
-//     part. Rounding can raise it above LeastQuota afterwards; these parts stay there.
+//     bounds only raised the level. Ending them takes less than what the last turn of upper bounds
+//     left beyond their need, so the level does not fall below one at which an upper bound ended a
+//     part. Rounding can raise it above LeastQuota afterwards. These parts stay at LeastQuota.
 //
-// What a part gets is then part.at of the last level, or, if it can be at its lower bound, of the
-// lowest of the last level and those that ended parts there. Both grow with the level, whatever the
-// phase. So of the phases of a sidecar that have the same rule only the lowest levels count.
-// TestQuotasOneByOne compares the result with that of dividing every phase as a list.
+// So a part gets part.at of the last level or, if it can be at its lower bound, of the lowest of
+// the last level and the levels that ended parts at lower bounds. Both grow with the level,
+// whatever the phase. So of the phases of a sidecar that have the same rule, only the lowest levels
+// count. TestQuotasOneByOne compares the result with that of dividing every phase as a list.
 type levels struct {
 	sidecars  []part
 	sums      []phase // of the first sidecars
@@ -75,8 +78,8 @@ type levels struct {
 	ends      []end
 }
 
-// end is how the division of a phase ended: its rule, how many sidecars it has, and the levels of
-// the parts that can be at their lower bound, and of the others.
+// end is the result of the division of a phase: its rule, its number of sidecars, the level for the
+// parts that can be at their lower bound, and the level for the others.
 type end struct {
 	rule        rule
 	sidecars    int
@@ -91,8 +94,8 @@ func newLevels(sidecars []part) *levels {
 	return l
 }
 
-// phase divides rest among the first n sidecars and own, the init container, nil if it does not
-// share. own gets its quota. Phases are divided in the order of n.
+// phase divides rest among the first n sidecars and own, which is the init container, or nil if it
+// does not share. It sets own's quota. Callers divide phases in the order of n.
 func (l *levels) phase(rest Quota, n int, own *part) {
 	h := l.sums[n]
 	if own != nil {
@@ -115,8 +118,8 @@ func (l *levels) phase(rest Quota, n int, own *part) {
 	}
 }
 
-// least passes on the least share of each sidecar in all phases; a sidecar without a phase is left
-// out.
+// least calls share with the least share of each sidecar in all phases. It omits sidecars without a
+// phase.
 func (l *levels) least(share func(sidecar int, q Quota)) {
 	var lowest []end // one for each rule
 	k := len(l.ends)

@@ -9,12 +9,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// mend corrects a grant that contradicts itself, where the rest of the grant shows what is right,
-// and returns a line for each correction. Otherwise it returns g. It changes no CPUs and no devices
-// of a container that runs, only numbers for the account, and marks.
+// mend corrects a grant that contradicts itself, if the rest of the grant shows what is right, and
+// returns a line for each correction. Otherwise it returns g. It changes no CPUs and no devices of
+// a running container. It changes only numbers for the accounting, and marks.
 //
-// A container that is marked as removed and has assignments is either removed or running. With gone
-// it is removed. Otherwise it counts as running, and no other pod gets its CPUs until the pod ends.
+// A container that is marked as removed and has assignments is either removed or running. If gone
+// is set, it is removed. Otherwise it counts as running, and no other pod gets its CPUs until the
+// pod ends.
 func mend(g *Grant, gone bool) (*Grant, []string) {
 	if len(g.Containers) != len(g.Pod.Containers) || checkShape(g) == nil {
 		return g, nil
@@ -52,7 +53,7 @@ func (m *mender) add(format string, args ...any) {
 	m.lines = append(m.lines, fmt.Sprintf(format, args...))
 }
 
-// mendMemory corrects the numbers that the account has of a container's memory.
+// mendMemory corrects the numbers of a container's memory in the accounting.
 func (m *mender) mendMemory(i int) {
 	asks, c := &m.Pod.Containers[i], &m.Containers[i]
 	c.Memory = slices.Clone(c.Memory)
@@ -71,7 +72,8 @@ func (m *mender) mendMemory(i int) {
 	}
 }
 
-// mendBaseline lets a container that was admitted with other CPUs than it has keep all of these.
+// mendBaseline drops the baseline of a container if it does not fit the container's CPUs. The
+// container then keeps all of its CPUs.
 func (m *mender) mendBaseline(i int) {
 	c := &m.Containers[i]
 	if isBaseline(c.Baseline, c.CPUs) && (c.Baseline.IsEmpty() || m.Isolation(i) == ContainerIsolation) {
@@ -81,7 +83,7 @@ func (m *mender) mendBaseline(i int) {
 	c.Baseline = cpuset.Set{}
 }
 
-// mendBudget takes the budget from the pool: the pod runs on the pool.
+// mendBudget takes the budget from the pool, because the pod runs on the pool.
 func (m *mender) mendBudget() {
 	p := &m.Pod
 	n := m.Pool.Len()

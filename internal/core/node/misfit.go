@@ -12,34 +12,34 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Misfit is why a container or pod cannot be aligned with its given devices. Others chose them, and
-// they stay the same when the pod is tried again.
+// Misfit explains why a container or pod cannot be aligned with its given devices. Paddock did not
+// choose these devices, and they stay the same when the pod is tried again.
 type Misfit struct {
-	// Devices are the given devices with known NUMA nodes, in the order of the request, and Nodes
-	// their NUMA nodes together.
+	// Devices are the given devices with known NUMA nodes, in the order of the request. Nodes are
+	// all their NUMA nodes.
 	Devices []request.Given
 	Nodes   mask.Mask
-	// Short is what does not fit on Nodes; empty: the devices are near more NUMA nodes than the
-	// policy admits.
+	// Short lists what does not fit on Nodes. If empty, the devices are near more NUMA nodes than
+	// the policy admits.
 	Short []Shortage
-	// Final is set if it stays so on this Kubernetes node, whatever other pods return.
+	// Final is set if the reason remains on this Kubernetes node, whatever other pods return.
 	Final bool
 }
 
-// Shortage is what Nodes of a Misfit have of a resource.
+// Shortage describes how much of a resource the Nodes of a Misfit have.
 type Shortage struct {
 	Resource request.Resource
-	// Wanted is how much the container or pod asks for, Free what it could have there now, and
-	// Total what it could have there without any other pod.
+	// Wanted is how much the container or pod asks for. Free is how much it could have there now,
+	// and Total how much it could have there without any other pod.
 	Wanted, Free, Total int64
-	// Preferred is on how many NUMA nodes the resource is preferred. It matters if Free is not less
-	// than Wanted.
+	// Preferred is the number of NUMA nodes on which the resource is preferred. It matters only if
+	// Free is at least Wanted.
 	Preferred int
 }
 
-// Misfit returns why an alignment of a plan with given devices is not preferred; nil if it is, or
-// if the devices are not the reason. s is the state that made the plan. A plan that was rejected
-// for that has it in its Rejection.
+// Misfit returns why an alignment of a plan with given devices is not preferred. It returns nil if
+// the alignment is preferred, or if the devices are not the reason. s is the state that made the
+// plan. If a plan was rejected for that reason, its Rejection has the Misfit.
 func (s *State) Misfit(p *Plan, a *Alignment) *Misfit {
 	return misfit(s, &p.Pod, &p.Trace.Demand, a)
 }
@@ -87,14 +87,14 @@ func misfit(s *State, pod *request.Pod, demand *Demand, a *Alignment) *Misfit {
 	return m
 }
 
-// addShortages adds what the NUMA nodes of the devices lack of a hint set's resources. It returns
+// addShortages adds what the NUMA nodes of the devices lack of a hint set's resources. It reports
 // whether they lack any.
 func (m *Misfit) addShortages(s *State, f *hint.Set, wanted func(request.Resource) int64) bool {
 	before := len(m.Short)
 	for i := range f.Needs {
 		n := &f.Needs[i]
 		short := Shortage{Resource: n.Resource, Wanted: max(n.Amount, wanted(n.Resource)), Preferred: f.Preferred}
-		short.Free = n.Offered(m.Nodes) + short.Wanted - n.Amount // What can be reused is not needed again.
+		short.Free = n.Offered(m.Nodes) + short.Wanted - n.Amount // what can be reused is not needed again
 		if short.Free >= short.Wanted {
 			continue
 		}
@@ -105,8 +105,8 @@ func (m *Misfit) addShortages(s *State, f *hint.Set, wanted func(request.Resourc
 	return len(m.Short) > before
 }
 
-// noteUnaligned notes that a pod is admitted without being aligned with its given devices. Misfit
-// reports what is missing: it costs as much as several alignments.
+// noteUnaligned adds a note that a pod is admitted without being aligned with its given devices.
+// Misfit, which costs as much as several alignments, reports what is missing.
 func (d *draft) noteUnaligned(a *Alignment) {
 	var first *request.Given
 	count := 0
@@ -123,7 +123,7 @@ func (d *draft) noteUnaligned(a *Alignment) {
 	if first == nil {
 		return
 	}
-	text := make([]byte, 0, 128) // One allocation: every pod that is not aligned passes here.
+	text := make([]byte, 0, 128) // One allocation, because every pod that is not aligned comes here.
 	text = append(append(append(text, "not aligned with "...), first.Name...), " on "...)
 	text = appendNUMA(text, first.Nodes)
 	if count > 1 {
@@ -132,7 +132,8 @@ func (d *draft) noteUnaligned(a *Alignment) {
 	d.note(string(text))
 }
 
-// total is how much of a resource pods could have on the NUMA nodes if there were no other pods.
+// total returns how much of a resource pods could have on the NUMA nodes if there were no other
+// pods.
 func (s *State) total(resource request.Resource, nodes mask.Mask) int64 {
 	if resource == request.CPU {
 		return int64(s.AllocatableCPUs().IntersectionLen(s.machine.CPUsOf(nodes)))
@@ -153,14 +154,14 @@ func (s *State) total(resource request.Resource, nodes mask.Mask) int64 {
 	return sum
 }
 
-// maxNamed is of how many sets of NUMA nodes a sentence names devices, and maxDevices how many
-// devices. The others are counted.
+// maxNamed is the number of sets of NUMA nodes, and maxDevices the number of devices, that a
+// sentence names. It counts the others.
 const (
 	maxNamed   = 3
 	maxDevices = 16
 )
 
-// where names the devices with their NUMA nodes.
+// where returns the names of the devices with their NUMA nodes.
 func (m *Misfit) where() string {
 	byNodes := slices.Clone(m.Devices)
 	slices.SortStableFunc(byNodes, func(a, b request.Given) int { return cmp.Compare(a.Nodes, b.Nodes) })
@@ -182,7 +183,7 @@ func (m *Misfit) where() string {
 	return text
 }
 
-// String is one sentence: "gpu0 on NUMA node 1; 12 free CPUs there, 16 wanted".
+// String returns one sentence, e.g. "gpu0 on NUMA node 1; 12 free CPUs there, 16 wanted".
 func (m *Misfit) String() string {
 	text := m.where()
 	if len(m.Short) == 0 {

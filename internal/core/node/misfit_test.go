@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestManyGivenDevices: a sentence names a few devices, and counts the others.
+// TestManyGivenDevices checks that a sentence names a few devices, and counts the others.
 func TestManyGivenDevices(t *testing.T) {
 	const apart = ": more NUMA nodes than the topology policy admits for them; a retry on this node gets the same devices"
 	const sixteen = "d0, d1, d2, d3, d4, d5, d6, d7, d8, d9, d10, d11, d12, d13, d14, d15 on NUMA node 0"

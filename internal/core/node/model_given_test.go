@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// checkGiven proves what a pod is given at its admission; compare proves that it is given to nobody
-// else.
+// checkGiven proves what a pod is given at its admission. compare proves that no other pod is given
+// it.
 func (m *model) checkGiven(p *modelPod) {
 	for i, c := range p.containers {
 		m.checkContainer(p, i, c)
@@ -34,7 +34,7 @@ func (m *model) checkGiven(p *modelPod) {
 	}
 }
 
-// managed tells whether the managers give the pod anything for itself.
+// managed reports whether the managers give the pod its own CPUs or memory.
 func (m *model) managed(p request.Pod) (cpus, memory bool) {
 	policy := m.h.state().Policy()
 	if p.Kind == request.Unmanaged {
@@ -43,13 +43,13 @@ func (m *model) managed(p request.Pod) (cpus, memory bool) {
 	return policy.StaticCPU, policy.StaticMemory && p.QoS == request.Guaranteed
 }
 
-// pooled tells whether the pod gets a pool.
+// pooled reports whether the pod gets a pool.
 func (m *model) pooled(p request.Pod) bool {
 	policy := m.h.state().Policy()
 	return p.Kind == request.PodLevel && policy.Topology != node.TopologyNone && policy.Scope == node.PodScope
 }
 
-// checkContainer: a container that qualifies has as many CPUs as it asks for and its bytes.
+// checkContainer checks that a container that qualifies has as many CPUs and bytes as it asks for.
 func (m *model) checkContainer(p *modelPod, i int, c modelContainer) {
 	asks := p.asks.Containers[i]
 	name := p.asks.Name + "/" + asks.Name
@@ -75,14 +75,14 @@ func (m *model) checkContainer(p *modelPod, i int, c modelContainer) {
 				has += b.bytes
 			}
 		}
-		// A standard init container's bytes may be a later container's already.
+		// The bytes of a standard init container may already be those of a later container.
 		if has != a.Value && (asks.Type != request.Init || has > a.Value) {
 			m.h.fatalf("%s has %d bytes of %s, and asks for %d", name, has, a.Resource, a.Value)
 		}
 	}
 }
 
-// checkPool: a pool is the budget, and containers lie within it.
+// checkPool checks that a pool equals the budget, and that containers are within it.
 func (m *model) checkPool(p *modelPod) {
 	cpus, memory := m.managed(p.asks)
 	if !m.pooled(p.asks) {
@@ -119,8 +119,9 @@ func (m *model) checkPool(p *modelPod) {
 	}
 }
 
-// live lives through the pod's life: its init containers one after the other, beside the sidecars
-// that started before, then everything together. What runs at once has enough, and nothing twice.
+// live simulates the pod's life: its init containers one after the other, beside the sidecars that
+// started before, then all other containers together. The containers that run at the same time must
+// have enough, and no two the same.
 func (m *model) live(p *modelPod) {
 	var sidecars []int
 	for i, c := range p.asks.Containers {
@@ -180,7 +181,8 @@ func (m *model) moment(p *modelPod, running []int) {
 	}
 }
 
-// checkOneNode: CPUs, memory and devices that report a NUMA node are all on one.
+// checkOneNode checks that CPUs, memory and devices that report a NUMA node are all on the same
+// NUMA node.
 func (m *model) checkOneNode(name string, cpus map[int]bool, blocks []modelBlock, devices map[string]bool) {
 	nodes := m.h.state().Machine().NodeMask().Nodes()
 	possible := map[int]bool{}
@@ -210,7 +212,7 @@ func (m *model) checkOneNode(name string, cpus map[int]bool, blocks []modelBlock
 	}
 }
 
-// sum is the memory that the pod needs together, of types that an app container asks for
+// sum returns the memory that the pod needs together, of types that an app container asks for
 // (R-DEM-50).
 func (m *model) sum(p *modelPod) request.Amounts {
 	if p.asks.Kind == request.PodLevel {
@@ -238,7 +240,8 @@ func (m *model) sum(p *modelPod) request.Amounts {
 	return sum
 }
 
-// checkFewestNodes: memory lies together, on as few NUMA nodes as could ever hold it.
+// checkFewestNodes checks that memory is together, on the smallest number of NUMA nodes that could
+// ever have it.
 func (m *model) checkFewestNodes(name string, amounts request.Amounts, blocks []modelBlock) {
 	if len(blocks) == 0 {
 		return
@@ -271,9 +274,9 @@ func (m *model) checkFewestNodes(name string, amounts request.Amounts, blocks []
 	}
 }
 
-// checkRejection: a pod of one container without devices is rejected only where it does not fit, on
-// a node without options: anywhere for policy none, on one NUMA node that its given devices are
-// near for single-numa-node.
+// checkRejection checks that a pod of one container without devices is rejected only if it does not
+// fit, on a node without options: anywhere for policy none, on one NUMA node that its given devices
+// are near for single-numa-node.
 func (m *model) checkRejection(before *node.State, name, answer string) {
 	policy := before.Policy()
 	options := policy.CPU
@@ -309,7 +312,7 @@ func (m *model) checkRejection(before *node.State, name, answer string) {
 	}
 }
 
-// fitsCPUs tells whether so many CPUs of the NUMA nodes are nobody's.
+// fitsCPUs reports whether that many CPUs of the NUMA nodes have no pod.
 func (m *model) fitsCPUs(s *node.State, ids []int, n int) bool {
 	free := 0
 	for _, c := range s.Machine().CPUs() {
@@ -321,8 +324,8 @@ func (m *model) fitsCPUs(s *node.State, ids []int, n int) bool {
 	return free >= n
 }
 
-// fitsMemory tells whether any of the NUMA nodes, or a set of them, may serve the amounts and has
-// enough: one that serves no other set.
+// fitsMemory reports whether one of the NUMA nodes, or a set of them, may serve the amounts and has
+// enough. It may if it serves no other set.
 func (m *model) fitsMemory(s *node.State, ids []int, amounts request.Amounts) bool {
 	for subset := 1; subset < 1<<len(ids); subset++ {
 		var set []int

@@ -14,19 +14,19 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// modelled is how many histories a test run compares with the model; ask for more with
+// modelled is the number of histories that a test run compares with the model. To run more, use
 // -rapid.checks.
 const modelled = "200"
 
-// TestModel runs random histories beside a model of the node that is as dumb as can be: maps of
-// what belongs to whom. It decides nothing. It takes what a pod is given, proves that it may be
-// given, keeps it while containers come and go, and compares at every step. Every step is also a
-// restart.
+// TestModel runs random histories beside a model of the node that is as simple as possible: maps
+// from resources to pods. The model decides nothing. It takes what a pod is given, proves that it
+// may be given, keeps it while containers come and go, and compares it with the state at every
+// step. Every step is also a restart.
 func TestModel(t *testing.T) {
 	modelHistories(t, start)
 }
 
-// TestModelOfMemory is TestModel where memory is short.
+// TestModelOfMemory is TestModel with scarce memory.
 func TestModelOfMemory(t *testing.T) { modelHistories(t, startTight) }
 
 func modelHistories(t *testing.T, start func(*rapid.T) *history) {
@@ -55,21 +55,20 @@ func modelHistories(t *testing.T, start func(*rapid.T) *history) {
 	t.Logf("%d pods rejected, %d proposals proven", rejected, proposed)
 }
 
-// model is who has what, by pod.
+// model records what each pod has.
 type model struct {
 	h    *history
 	pods map[string]*modelPod
 }
 
-// modelPod is what a pod has. A pod with a pool has the pool for as long as a container has a part
-// of it.
+// modelPod is what a pod has. A pod with a pool keeps the pool while a container has a part of it.
 type modelPod struct {
 	cpuPool    map[int]bool
 	memoryPool []modelBlock
 	containers []modelContainer
 	asks       request.Pod
-	// base and poolBase are the CPUs with which the containers and the pool were admitted, admitted
-	// is what was asked for then, under that policy.
+	// base and poolBase are the CPUs with which the containers and the pool were admitted. admitted
+	// is what was asked for then, under policy.
 	policy   node.Policy
 	base     []map[int]bool
 	poolBase map[int]bool
@@ -83,7 +82,7 @@ type modelContainer struct {
 	removed bool
 }
 
-// modelBlock is so many bytes of a type on a set of NUMA nodes.
+// modelBlock is an amount of memory, in bytes, of a type on a set of NUMA nodes.
 type modelBlock struct {
 	typ   string
 	bytes int64
@@ -92,7 +91,7 @@ type modelBlock struct {
 
 func newModel(h *history) *model { return &model{h: h, pods: map[string]*modelPod{}} }
 
-// numbers are the CPUs of a set.
+// numbers returns the CPUs of a set.
 func (m *model) numbers(set cpuset.Set) map[int]bool {
 	out := map[int]bool{}
 	for _, c := range m.h.state().Machine().CPUs() {
@@ -106,7 +105,7 @@ func (m *model) numbers(set cpuset.Set) map[int]bool {
 	return out
 }
 
-// follow does what the commands since block number done did.
+// follow applies the commands since block number done to the model.
 func (m *model) follow(before *node.State, done int) {
 	for _, b := range m.h.blocks[done:] {
 		if b.Command.Name == "config" || len(b.Command.Args) == 0 {
@@ -130,7 +129,7 @@ func (m *model) follow(before *node.State, done int) {
 	}
 }
 
-// admit takes what a pod that is new is given. Releasing it again leaves the node as it was.
+// admit records what a new pod is given. A release of the pod must leave the node as it was.
 func (m *model) admit(before *node.State, name, answer string) {
 	if _, known := m.pods[name]; known || !strings.HasPrefix(answer, "admitted") {
 		m.checkRejection(before, name, answer)
@@ -154,7 +153,7 @@ func (m *model) admit(before *node.State, name, answer string) {
 	}
 }
 
-// pod is what a grant gives.
+// pod returns what a grant gives.
 func (m *model) pod(g *node.Grant) *modelPod {
 	p := &modelPod{asks: g.Pod, cpuPool: m.numbers(g.Pool)}
 	for _, b := range g.PoolMemory {
@@ -182,7 +181,7 @@ func (p *modelPod) index(container string) int {
 	return slices.IndexFunc(p.asks.Containers, func(c request.Container) bool { return c.Name == container })
 }
 
-// remove changes nothing the second time, also if the memory of init containers has ended since.
+// remove changes nothing the second time, even if the memory of init containers has ended since.
 func (p *modelPod) remove(container string) {
 	c := &p.containers[p.index(container)]
 	if c.removed {
@@ -197,7 +196,7 @@ func (p *modelPod) remove(container string) {
 	}
 }
 
-// created is R-MEM-63: the memory of standard init containers ends with the next container.
+// created applies R-MEM-63: the memory of standard init containers ends with the next container.
 func (p *modelPod) created(container string) {
 	for i := range p.index(container) {
 		if p.asks.Containers[i].Type == request.Init {
@@ -206,7 +205,7 @@ func (p *modelPod) created(container string) {
 	}
 }
 
-// cpus are all CPUs that the pod has.
+// cpus returns all CPUs that the pod has.
 func (p *modelPod) cpus() map[int]bool {
 	all := maps.Clone(p.cpuPool)
 	if all == nil {
@@ -218,7 +217,7 @@ func (p *modelPod) cpus() map[int]bool {
 	return all
 }
 
-// blocks are all blocks that the pod has.
+// blocks returns all blocks that the pod has.
 func (p *modelPod) blocks() []modelBlock {
 	if len(p.memoryPool) > 0 {
 		return p.memoryPool
@@ -238,7 +237,7 @@ func (p *modelPod) devices() map[string]bool {
 	return all
 }
 
-// compare finds every CPU, byte and device where the state says that it is.
+// compare checks that every CPU, byte and device is where the state has it.
 func (m *model) compare() {
 	s := m.h.state()
 	if len(s.Grants()) != len(m.pods) {
@@ -254,8 +253,8 @@ func (m *model) compare() {
 	m.compareDevices()
 }
 
-// compareCPUs: a CPU belongs to one pod, or to the shared pool, or, under strict reservation, to
-// the system.
+// compareCPUs checks that a CPU belongs to one pod, to the node shared pool or, under strict
+// reservation, to the system.
 func (m *model) compareCPUs() {
 	s := m.h.state()
 	owner := map[int]string{}
@@ -279,7 +278,7 @@ func (m *model) compareCPUs() {
 	}
 }
 
-// allocatable is what pods can have of a type on a NUMA node.
+// allocatable returns how much of a type pods can have on a NUMA node.
 func (m *model) allocatable(id int, typ string) int64 {
 	n, _ := m.h.state().Machine().Node(id)
 	var huge, own int64
@@ -296,8 +295,8 @@ func (m *model) allocatable(id int, typ string) int64 {
 	return own - m.h.state().Policy().ReservedMemory[id][typ]
 }
 
-// compareMemory: bytes of several NUMA nodes fill the lowest first; sets of NUMA nodes are equal or
-// have none in common; nothing is given out twice.
+// compareMemory checks that bytes of several NUMA nodes fill the lowest one first, that sets of
+// NUMA nodes are equal or disjoint, and that nothing is assigned twice.
 func (m *model) compareMemory() {
 	s := m.h.state()
 	used := map[int]map[string]int64{} // by NUMA node and type
@@ -338,7 +337,7 @@ func (m *model) compareMemory() {
 	}
 }
 
-// compareDevices: a device belongs to one pod. Devices that are gone are nowhere but with their
+// compareDevices checks that a device belongs to one pod. Devices that are gone are only with their
 // pod.
 func (m *model) compareDevices() {
 	want, assigned := map[string]bool{}, map[string]bool{}

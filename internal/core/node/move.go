@@ -10,9 +10,10 @@ import (
 )
 
 // Replan decides where the pod of a grant would be if it came now to a state that it has left
-// (R-MOV-2). What the pod gave back since its admission it does not get again: its grant has what a
-// move takes it to. A container that has grown keeps a baseline of as many CPUs as before. Devices
-// stay: an inventory that came later gives a running pod none.
+// (R-MOV-2). The pod does not get again what it gave back since its admission: the grant of the
+// plan has exactly what a move takes to the new place. A container that has grown keeps a baseline
+// of as many CPUs as before. Devices stay: a running pod gets none from an inventory that came
+// later.
 func (s *State) Replan(g *Grant) *Plan {
 	p := s.plan(g.Pod, 0, OnItsWay)
 	if p.Rejection != nil || p.Known {
@@ -21,7 +22,7 @@ func (s *State) Replan(g *Grant) *Plan {
 	return s.ReplanAt(g, p)
 }
 
-// ReplanAt turns the plan of the pod of a grant, as if it came now, into a Replan.
+// ReplanAt turns a plan of the grant's pod, made as if the pod came now, into a Replan.
 func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	as := &resizing{old: g, was: s.Demand(&g.Pod), draft: draft{s: s, pod: g.Pod, trace: &p.Trace}}
 	if g.Pod.Estimated { // R-MOV-4
@@ -40,7 +41,7 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	for i := range to.Containers {
 		c, was := &to.Containers[i], &g.Containers[i]
 		c.Devices = was.Devices
-		if was.MemoryNodes.IsEmpty() { // It was admitted while no pod got memory of its own.
+		if was.MemoryNodes.IsEmpty() { // it was admitted while no pod got its own memory
 			c.Memory, c.MemoryNodes = nil, 0
 		}
 		switch {
@@ -63,7 +64,7 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	}
 	if n := g.PoolBaseline.Len(); n > 0 && n < to.Pool.Len() {
 		base := sliceBaselines(to)
-		if base.Len() > n { // At its admission the slices of init containers and later ones had CPUs in common.
+		if base.Len() > n { // At the admission, slices of init containers and of later containers had CPUs in common.
 			p.Grant = nil
 			p.Rejection = as.reject(SlicesApart, &Rejection{Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
 				"its pool was admitted with %s, and at another place the slices of its containers would be %d CPUs: it could not be resized back", amountText(request.CPU, int64(n)), base.Len())})
@@ -79,8 +80,8 @@ func (s *State) ReplanAt(g *Grant, p *Plan) *Plan {
 	return p
 }
 
-// sliceBaselines are the CPUs of a pod's slices that no resize takes away: the pool keeps them as
-// well.
+// sliceBaselines returns the CPUs of a pod's slices that no resize takes away. The pool keeps them
+// as well.
 func sliceBaselines(g *Grant) cpuset.Set {
 	var b cpuset.Builder
 	for i := range g.Containers {
@@ -89,8 +90,8 @@ func sliceBaselines(g *Grant) cpuset.Set {
 	return b.Set()
 }
 
-// Move is the state in which a pod that is there has the grant of a Replan. The place must be free
-// now, or the pod's own, and reserved for no other pod. The error wraps ErrInvariant.
+// Move returns the state in which an existing pod has the grant of a Replan. The place must be free
+// now, or the pod's own, and not be reserved for another pod. The error wraps ErrInvariant.
 func (s *State) Move(to *Grant) (*State, error) {
 	old, known := s.Grant(to.Pod.UID)
 	if !known {

@@ -9,25 +9,27 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// MoveStep is how far a move has come.
+// MoveStep is the step that a move has reached.
 type MoveStep int
 
-// The steps (R-MOV-8). The containers have both places assigned in each of them.
+// The steps (R-MOV-8). In each of them, both places are assigned to the containers.
 const (
-	// MoveWidened: the containers run on the CPUs of the old place, with the memory nodes of both.
+	// MoveWidened means that the containers run on the CPUs of the old place, with the memory nodes
+	// of both places.
 	MoveWidened MoveStep = iota // widened
-	// MoveSwitched: the CPUs are those of the new place.
+	// MoveSwitched means that the CPUs are those of the new place.
 	MoveSwitched // switched
-	// MoveNarrowed: the memory nodes are those of the new place, too.
+	// MoveNarrowed means that the memory nodes are those of the new place, too.
 	MoveNarrowed // narrowed
-	// MoveReturned: the move is given up. CPUs and memory nodes are those of the old place.
+	// MoveReturned means that the move is given up. CPUs and memory nodes are those of the old
+	// place.
 	MoveReturned // returned
 )
 
-// BeginMove is the state in which a pod that is there has two places, its own and that of a Replan:
-// no other pod gets any of both until EndMove. The new place must be free now, or the pod's own,
-// beside the old one, and reserved for no other pod. The error wraps ErrInvariant; it also names a
-// pod that has changed since the Replan.
+// BeginMove returns the state in which an existing pod has two places, its own and that of a
+// Replan. No other pod gets any part of either until EndMove. The new place must be free now,
+// beside the old one, or be the pod's own. It must not be reserved for another pod. The error wraps
+// ErrInvariant. BeginMove also rejects a pod that has changed since the Replan.
 func (s *State) BeginMove(to *Grant) (*State, error) {
 	old, known := s.Grant(to.Pod.UID)
 	if !known {
@@ -62,7 +64,8 @@ func (s *State) BeginMove(to *Grant) (*State, error) {
 	return n, nil
 }
 
-// changed describes why a pod cannot be moved to a place that was planned before; empty: it can.
+// changed describes why a pod cannot be moved to a place that was planned before. It returns "" if
+// it can.
 func changed(old, to *Grant) string {
 	switch {
 	case old.Moving != nil:
@@ -78,8 +81,8 @@ func changed(old, to *Grant) string {
 	return ""
 }
 
-// EndMove is the state in which a pod that is being moved has one place again: the new one if it is
-// done, otherwise the old one. A pod that is not being moved changes nothing.
+// EndMove returns the state in which a pod that is being moved has one place again: the new one if
+// done is set, otherwise the old one. A pod that is not being moved changes nothing.
 func (s *State) EndMove(uid string, done bool) *State {
 	old, known := s.Grant(uid)
 	if !known || old.Moving == nil {
@@ -95,9 +98,9 @@ func (s *State) EndMove(uid string, done bool) *State {
 	return n
 }
 
-// During is the state with a pod that is being moved as it is in a step of the move, to compare
-// running containers with. What is assigned is the same in all steps. Another pod changes nothing.
-// The state is not for planning.
+// During returns the state in which a pod that is being moved is in a step of the move. Callers
+// compare running containers with it. The assignments are the same in all steps. A pod that is not
+// being moved changes nothing. The state is not for planning.
 func (s *State) During(uid string, step MoveStep) *State {
 	old, known := s.Grant(uid)
 	if !known || old.Moving == nil || step == MoveWidened {
@@ -108,7 +111,7 @@ func (s *State) During(uid string, step MoveStep) *State {
 		g, other = other, g
 		g.Resized = other.Resized
 	}
-	if step != MoveSwitched { // Only the CPUs of the other place are still the pod's to run on.
+	if step != MoveSwitched { // Of the other place, the pod may use only the CPUs.
 		other.Containers = slices.Clone(other.Containers)
 		for i := range other.Containers {
 			other.Containers[i].MemoryNodes = g.Containers[i].MemoryNodes
@@ -121,15 +124,16 @@ func (s *State) During(uid string, step MoveStep) *State {
 	return &n
 }
 
-// Staying is the grant of a pod that is being moved without the place to which it is moved.
+// Staying returns the grant of a pod that is being moved without the new place.
 func (g *Grant) Staying() *Grant {
 	stays := *g
 	stays.Moving = nil
 	return &stays
 }
 
-// bothMems are the memory nodes of container i in both places of a pod that is being moved. A
-// container that is not pinned in one of them is not pinned.
+// bothMems returns the memory nodes of container i in both places of a pod that is being moved. A
+// container that is not pinned in its present place stays unpinned, and one that is not pinned in
+// the new place keeps its memory nodes.
 func (g *Grant) bothMems(i int) mask.Mask {
 	own, other := g.Containers[i].MemoryNodes, g.Moving.Containers[i].MemoryNodes
 	if own.IsEmpty() || other.IsEmpty() {
@@ -138,7 +142,7 @@ func (g *Grant) bothMems(i int) mask.Mask {
 	return own | other
 }
 
-// beyond are the blocks of the new place that the old one does not have.
+// beyond returns the blocks of the new place that the old one does not have.
 func (g *Grant) beyond() []memory.Block {
 	left := slices.Clone(g.charged())
 	var more []memory.Block
@@ -152,7 +156,7 @@ func (g *Grant) beyond() []memory.Block {
 	return more
 }
 
-// eachPlace returns the grant after f has changed it in all places that it has.
+// eachPlace returns the grant after f has changed each of its places.
 func (g *Grant) eachPlace(f func(*Grant)) *Grant {
 	next := *g
 	f(&next)

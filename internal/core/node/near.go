@@ -8,11 +8,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Distance is how far a device is from the CPUs and the memory of a container that has it.
+// Distance is how far a device is from the CPUs and the memory of its container.
 type Distance int
 
-// The distances. Nothing is known of a device without a known NUMA node, nor of a container without
-// CPUs and memory of its own or its pod's.
+// The distances. The distance is unknown if the device has no known NUMA node, or if the container
+// has no CPUs and memory of its own or its pod's.
 const (
 	DistanceUnknown Distance = iota // unknown
 	Near                            // near
@@ -20,21 +20,22 @@ const (
 	OtherSocket                     // another socket
 )
 
-// Device is a device of a container, with its NUMA nodes that the machine has, and how far it is.
-// Chosen is set for one that the Kubernetes node chose from its inventory; others are given.
+// Device is a device of a container, with its distance and with those of its NUMA nodes that the
+// machine has. Chosen is set if the Kubernetes node chose the device from its inventory. Other
+// devices are given.
 type Device struct {
 	request.Given
 	Chosen   bool
 	Distance Distance
 }
 
-// DevicesOf are the devices of each container of a pod: those that were given, and those from the
-// inventory, each in ascending order; nil if no container has any. Devices that the inventory does
-// not have any more have no known NUMA node.
+// DevicesOf returns the devices of each container of a pod: first the given ones, then those from
+// the inventory, each in ascending order. It returns nil if no container has any. Devices that the
+// inventory does not have any more have no known NUMA node.
 //
-// A container is remote from a device, on another NUMA node or socket, if it has CPUs or memory on
-// a NUMA node that none of its devices is near, under scope pod none of the pod's, or if the device
-// is near none of its NUMA nodes (R-DEV-7).
+// A container is remote from a device, on another NUMA node or socket, in two cases (R-DEV-7): it
+// has CPUs or memory on a NUMA node that none of its devices is near (under scope pod, none of the
+// pod's devices), or the device is near none of its NUMA nodes.
 func (s *State) DevicesOf(g *Grant) [][]Device {
 	var all [][]Device
 	add := func(i int, d Device) {
@@ -83,13 +84,13 @@ func nearAny(devices []Device) mask.Mask {
 	return near
 }
 
-// nodesOf are the NUMA nodes of a container's CPUs and memory.
+// nodesOf returns the NUMA nodes of a container's CPUs and memory.
 func (s *State) nodesOf(c *ContainerGrant) mask.Mask {
 	return s.machine.NodesOf(c.CPUs) | c.MemoryNodes
 }
 
-// distance is that of a device on these NUMA nodes from a container at others; near are those of
-// all devices that the container is aligned with.
+// distance returns the distance between a device on the NUMA nodes nodes and a container on the
+// NUMA nodes at. near has the NUMA nodes of all devices with which the container is aligned.
 func (s *State) distance(at, near, nodes mask.Mask) Distance {
 	switch {
 	case nodes.IsEmpty() || at.IsEmpty():
@@ -103,8 +104,9 @@ func (s *State) distance(at, near, nodes mask.Mask) Distance {
 }
 
 // onOtherSocket reports whether a container on the NUMA nodes at has CPUs or memory on a socket
-// that no device is on, near being the NUMA nodes of all its devices, or a device on nodes is on
-// none of its sockets. NUMA nodes without CPUs are on no socket.
+// that has none of its devices, or whether the device on nodes is on none of the container's
+// sockets. near has the NUMA nodes of all devices of the container. NUMA nodes without CPUs are on
+// no socket.
 func (s *State) onOtherSocket(at, near, nodes mask.Mask) bool {
 	of, devices, device := s.machine.CPUsOf(at), s.machine.CPUsOf(near), s.machine.CPUsOf(nodes)
 	common := false
@@ -118,8 +120,8 @@ func (s *State) onOtherSocket(at, near, nodes mask.Mask) bool {
 	return !common && !of.IsEmpty() && !device.IsEmpty()
 }
 
-// Farthest is the largest distance of a device of the pod from the container that has it, at least
-// Near.
+// Farthest returns the largest distance between a device of the pod and its container. It is at
+// least Near.
 func (s *State) Farthest(g *Grant) Distance {
 	worst := Near
 	for _, devices := range s.DevicesOf(g) {
@@ -130,8 +132,8 @@ func (s *State) Farthest(g *Grant) Distance {
 	return worst
 }
 
-// UnknownDevices are the sentences of the function of that name about a pod that was admitted, if
-// the policy aligns it.
+// UnknownDevices returns the sentences of the function UnknownDevices about an admitted pod, if the
+// policy aligns it.
 func (s *State) UnknownDevices(g *Grant) []string {
 	if s.policy.path(&g.Pod) == Unaligned {
 		return nil
@@ -139,9 +141,9 @@ func (s *State) UnknownDevices(g *Grant) []string {
 	return UnknownDevices(&g.Pod, s.machine.NodeMask())
 }
 
-// UnknownDevices are sentences about the devices of a pod of which too little is known to align
-// CPUs and memory with them: which they are, what is not known, and what to do (R-DEV-4). nodes are
-// the NUMA nodes of the machine.
+// UnknownDevices returns sentences about the devices of a pod about which too little is known to
+// align CPUs and memory with them: which devices they are, what is not known, and what to do
+// (R-DEV-4). nodes are the NUMA nodes of the machine.
 func UnknownDevices(pod *request.Pod, nodes mask.Mask) []string {
 	var all []string
 	if pod.DevicesUnknown != "" {
@@ -150,7 +152,7 @@ func UnknownDevices(pod *request.Pod, nodes mask.Mask) []string {
 	}
 	type group struct{ of, container, claim string }
 	var groups []group
-	var names map[group][]string // Made when there is one: every admission comes here.
+	var names map[group][]string // allocated only if needed, because every admission comes here
 	var far map[group]mask.Mask
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
@@ -190,7 +192,7 @@ func UnknownDevices(pod *request.Pod, nodes mask.Mask) []string {
 	return all
 }
 
-// asksForDevices names the extended resources and the claims of a pod, with their containers.
+// asksForDevices lists the extended resources and the claims of a pod, with their containers.
 func asksForDevices(pod *request.Pod) string {
 	var parts []string
 	for _, c := range pod.Containers {

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// twoSockets is a node with NUMA nodes 0 and 1 on socket 0, and 2 and 3 on socket 1, each with two
-// CPUs, and NUMA node 4 without CPUs. An inventory has a disk on NUMA node 2.
+// twoSockets returns a node with NUMA nodes 0 and 1 on socket 0, and 2 and 3 on socket 1, each with
+// two CPUs, and NUMA node 4 without CPUs. Its inventory has a disk on NUMA node 2.
 func twoSockets(t *testing.T) *node.State {
 	t.Helper()
 	d := machine.Description{Nodes: []machine.NodeDescription{{ID: 4, Memory: 1 << 30}}}
@@ -41,7 +41,7 @@ func twoSockets(t *testing.T) *node.State {
 	return s
 }
 
-// TestDevicesOf: how far devices are, from a container on some CPUs and memory.
+// TestDevicesOf checks how far devices are from a container on some CPUs and memory.
 func TestDevicesOf(t *testing.T) {
 	s := twoSockets(t)
 	at := func(nodes ...int) request.Given {
@@ -90,7 +90,8 @@ func TestDevicesOf(t *testing.T) {
 	}
 }
 
-// TestUnknownDevices: which device, what is not known of it, and what to do.
+// TestUnknownDevices checks that the sentences have the device, what is not known about it, and
+// what to do.
 func TestUnknownDevices(t *testing.T) {
 	pod := request.Pod{Identity: request.Identity{UID: "u", Namespace: "n", Name: "p"}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{
 		{Name: "worker", Type: request.App, CPUs: 2, CPURequest: 2000, Given: []request.Given{

@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// OnMachine is the state after CPUs of the machine went offline or came online; m is the machine
-// as it is now. Grants do not change; see Adopt. The same CPUs make no new state. The error names
-// a pod that cannot stay, as when a whole NUMA node with its memory is gone; the old state is valid
-// still.
+// OnMachine returns the state after CPUs of the machine went offline or came online. m is the
+// machine as it is now. Grants do not change. See Adopt. If m is the machine of s, OnMachine
+// returns s. The error names a pod that cannot stay, e.g. because a whole NUMA node with its memory
+// is gone. The old state is still valid then.
 func (s *State) OnMachine(m *machine.Machine) (*State, error) {
 	if m == s.machine {
 		return s, nil
@@ -29,7 +29,7 @@ func (s *State) OnMachine(m *machine.Machine) (*State, error) {
 	return n.Resume(s.generation + 1).WithReservations(s.Reservations()), nil
 }
 
-// Offline are the CPUs that pods are assigned and that are not online: the machine does not have
+// Offline returns the CPUs that are assigned to pods and are not online: the machine does not have
 // them now. No other pod gets them.
 func (s *State) Offline() cpuset.Set {
 	var b cpuset.Builder
@@ -39,20 +39,21 @@ func (s *State) Offline() cpuset.Set {
 	return b.Set()
 }
 
-// OfflineOf are the CPUs of a grant that are not online.
+// OfflineOf returns the CPUs of a grant that are not online.
 func (s *State) OfflineOf(g *Grant) cpuset.Set { return g.CPUs().Difference(s.machine.AllCPUs()) }
 
-// Degraded pods have less than they were assigned, because CPUs of theirs are offline.
+// Degraded is a pod that has less than it was assigned, because some of its CPUs are offline.
 type Degraded struct {
 	Grant *Grant
 	// Offline CPUs are assigned to the pod and are not online.
 	Offline cpuset.Set
-	// Displaced are the positions of containers that have no CPU of their own or their pod's left
-	// and run elsewhere; see Cgroup.
+	// Displaced has the indexes of the containers that have no online CPU of their own or of their
+	// pod's, and run elsewhere. See Cgroup.
 	Displaced []int
 }
 
-// Degraded are the pods with CPUs that are offline, ascending by UID. Nil while there are none.
+// Degraded returns the pods with CPUs that are offline, ascending by UID. It returns nil if there
+// are none.
 func (s *State) Degraded() []Degraded {
 	var all []Degraded
 	for g := range s.grants.all() {
@@ -78,53 +79,54 @@ func (s *State) Displaced(g *Grant, i int) bool {
 	return !own.IsEmpty() && !own.Intersects(s.machine.AllCPUs())
 }
 
-// RunsAlone reports whether container i runs on CPUs that no other container runs on: it was
-// assigned some for itself, and at least one is online. Only such a container may run without CFS
-// quota; one that is displaced shares CPUs, and its quota applies again.
+// RunsAlone reports whether container i runs on CPUs on which no other container runs: it was
+// assigned its own CPUs, and at least one is online. Only such a container may run without CFS
+// quota. A container that is displaced shares CPUs, and its quota applies again.
 func (s *State) RunsAlone(g *Grant, i int) bool {
 	return g.Isolation(i) == ContainerIsolation && !s.Displaced(g, i)
 }
 
-// Cgroup is what container i's cgroup is created with and updated to; see Cgroups, which is for
+// Cgroup returns the cpuset with which container i's cgroup is created and updated. Use Cgroups for
 // more than one container of a pod.
 func (s *State) Cgroup(g *Grant, i int) (cpus cpuset.Set, mems mask.Mask) { return s.Cgroups(g).Of(i) }
 
-// Cgroups is what the cgroups of a pod's containers are created with and updated to in one state.
-// It computes what containers have in common once, and not before it is needed. It is not for
-// concurrent use.
+// Cgroups computes the cpusets with which the cgroups of a pod's containers are created and updated
+// in one state. It computes what containers have in common once, and only when it is needed. It is
+// not safe for concurrent use.
 type Cgroups struct {
 	s *State
 	g *Grant
-	// lostPool: the node shared pool is empty, as can be only because reserved CPUs are offline.
+	// lostPool is set if the node shared pool is empty, which happens only when reserved CPUs are
+	// offline.
 	lostPool bool
-	// before are, for each container, the CPUs that sidecars and apps before it have alone, and
-	// after those that containers of any type after it have alone. Nil until a container needs
-	// them.
+	// before has, for each container, the CPUs that sidecars and apps before it have alone. after
+	// has the CPUs that containers of any type after it have alone. Both are nil until a container
+	// needs them.
 	before, after []cpuset.Set
-	// anyone are the CPUs that no container of the node has alone.
+	// anyone has the CPUs that no container of the node has alone. It is nil until it is needed.
 	anyone *cpuset.Set
 }
 
-// Cgroups is what the containers of a grant run on.
+// Cgroups returns the cpusets of the containers of a grant.
 func (s *State) Cgroups(g *Grant) *Cgroups {
 	lost := s.policy.StaticCPU && !s.policy.CPU.StrictReservation && s.shared.IsEmpty() && !s.machine.AllCPUs().Contains(s.policy.ReservedCPUs)
 	return &Cgroups{s: s, g: g, lostPool: lost}
 }
 
-// Of is cpuset.cpus of container i, empty where CPUs are not managed, and cpuset.mems, empty where
-// not pinned (R-ST-65, R-MEM-80). CPUs are those that are online of what the container was
-// assigned. A container of which none is online runs
+// Of returns cpuset.cpus of container i, which is empty if CPUs are not managed, and cpuset.mems,
+// which is empty if the container is not pinned (R-ST-65, R-MEM-80). The CPUs are the online ones
+// of those that the container was assigned. If none of them is online, the container runs
 //
-//  1. on what is online of its pod's pool and belongs to no other container of the pod alone;
+//  1. on the online CPUs of its pod's pool that no other container of the pod has alone;
 //  2. on the node shared pool;
-//  3. on whatever is online of its pod's pool;
-//  4. on whatever no container has alone, and at last on every CPU that is online.
+//  3. on all online CPUs of its pod's pool;
+//  4. on the online CPUs that no container has alone, and finally on every online CPU.
 //
-// The kernel would do the last at once, for every cpuset without an online CPU
+// For every cpuset without an online CPU, the kernel would use every online CPU at once
 // (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.effective), and so disturb every pod of the
-// node. 3 comes after 2 because a slice is a promise to the container that has it; 3 and 4 are for
-// a node shared pool that is empty. It does not become empty by CPUs going offline while an online
-// CPU is reserved and reservation is not strict.
+// node. Step 3 comes after step 2 because a slice is a promise to its container. Steps 3 and 4 are
+// for an empty node shared pool. The pool does not become empty by CPUs going offline while an
+// online CPU is reserved and reservation is not strict.
 func (c *Cgroups) Of(i int) (cpus cpuset.Set, mems mask.Mask) {
 	s, g := c.s, c.g
 	own, mems := g.Containers[i].CPUs, g.Containers[i].MemoryNodes
@@ -151,9 +153,9 @@ func (c *Cgroups) Of(i int) (cpus cpuset.Set, mems mask.Mask) {
 	return online, mems
 }
 
-// poolBeside is the pool without the CPUs that other containers of the pod have alone while
-// container i runs, and without its own, of which none is online. Before the containers after it
-// start, a standard init container has ended.
+// poolBeside returns the pool without the CPUs that other containers of the pod have alone while
+// container i runs. The container's own CPUs need no exclusion: none of them is online. A standard
+// init container has ended before the containers after it start.
 func (c *Cgroups) poolBeside(i int) cpuset.Set {
 	if c.g.Pool.IsEmpty() {
 		return cpuset.Set{}
@@ -168,7 +170,8 @@ func (c *Cgroups) poolBeside(i int) cpuset.Set {
 	return left.Difference(c.after[i])
 }
 
-// slices computes before and after. Containers between two that have CPUs alone share their sets.
+// slices computes before and after. Adjacent containers share a set if no container between them
+// has CPUs alone.
 func (c *Cgroups) slices() {
 	g, n := c.g, len(c.g.Containers)
 	c.before, c.after = make([]cpuset.Set, n), make([]cpuset.Set, n)
@@ -184,7 +187,7 @@ func (c *Cgroups) slices() {
 	}
 }
 
-// sharedByAnyone are the CPUs that no container has alone.
+// sharedByAnyone returns the CPUs that no container has alone.
 func (c *Cgroups) sharedByAnyone() cpuset.Set {
 	if c.anyone == nil {
 		var alone cpuset.Builder
@@ -201,7 +204,7 @@ func (c *Cgroups) sharedByAnyone() cpuset.Set {
 	return *c.anyone
 }
 
-// assigned are the CPUs of all grants.
+// assigned returns the CPUs of all grants.
 func assigned(grants iter.Seq[*Grant]) cpuset.Set {
 	var b cpuset.Builder
 	for g := range grants {

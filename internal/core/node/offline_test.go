@@ -17,8 +17,8 @@ import (
 )
 
 // TestHotplugHistories runs random histories in which CPUs go offline and come back, with restarts
-// in between. Whatever happens grants stay, no CPU has two pods, and with all CPUs back the state
-// is the one that never missed any.
+// in between. In all of them, grants stay, no CPU has two pods, and when all CPUs are back, the
+// state equals one that never missed any.
 func TestHotplugHistories(t *testing.T) {
 	setChecksTo(t, "100")
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,7 +48,7 @@ func TestHotplugHistories(t *testing.T) {
 	})
 }
 
-// live is a step of pods: one comes, or something of one goes.
+// live runs a step of pods: a pod comes, or a pod or a part of it goes.
 func (h *history) live() {
 	grants := h.state().Grants()
 	what := h.intn(0, 6, "step")
@@ -84,8 +84,8 @@ func (h *history) plug(direction string, cpus cpuset.Set) {
 	}
 }
 
-// adoptStored is a start of the agent: it reads the file and adopts. The grants are the same, byte
-// for byte.
+// adoptStored starts the agent: it reads the file and adopts its grants. The grants are the same,
+// byte for byte.
 func (h *history) adoptStored() {
 	s := h.state()
 	data, err := statefile.Encode(s)
@@ -113,16 +113,16 @@ func (h *history) adoptStored() {
 	h.do("restart")
 }
 
-// grantsIn are the lines of a state file that are about grants.
+// grantsIn returns the lines of a state file that are about grants.
 func grantsIn(data []byte) []byte {
 	_, grants, _ := bytes.Cut(data, []byte("\n\"grants\":"))
 	grants, _, _ = bytes.Cut(grants, []byte("\n\"checksum\":"))
 	return grants
 }
 
-// checkOnline: pods and the shared pool are disjoint; every container runs on online CPUs, on its
-// own ones if any is online; one that has none does not run on CPUs that another container has
-// alone while there is a node shared pool.
+// checkOnline checks that pods and the node shared pool are disjoint, and that every container runs
+// on online CPUs: on its own ones if any is online. A container without one does not run on CPUs
+// that another container has alone while there is a node shared pool.
 func (h *history) checkOnline() {
 	s := h.state()
 	if !s.Policy().StaticCPU {
@@ -170,7 +170,8 @@ func (h *history) checkOnline() {
 	}
 }
 
-// TestRunsAlone: a container with a CPU of its own that is online has no quota; without one it has.
+// TestRunsAlone checks that a container that has its own online CPU has no quota, and that it has
+// one otherwise.
 func TestRunsAlone(t *testing.T) {
 	n := scenario.New(nil)
 	for _, c := range []scenario.Command{
@@ -206,7 +207,7 @@ func TestRunsAlone(t *testing.T) {
 	}
 }
 
-// play runs commands and fails on a wrong one.
+// play runs commands and fails if one of them is wrong.
 func play(t *testing.T, commands ...scenario.Command) *scenario.Node {
 	t.Helper()
 	n := scenario.New(nil)
@@ -223,8 +224,8 @@ func command(line string, input ...string) scenario.Command {
 	return scenario.Command{Name: words[0], Args: words[1:], Input: input}
 }
 
-// TestNodeSharedPoolThatIsOffline: a container without CPUs of its own runs on CPUs that nobody has
-// alone when the node shared pool has only reserved CPUs and these are offline.
+// TestNodeSharedPoolThatIsOffline checks that a container without its own CPUs runs on CPUs that no
+// container has alone, if the node shared pool has only reserved CPUs and these are offline.
 func TestNodeSharedPoolThatIsOffline(t *testing.T) {
 	n := play(t,
 		command("machine cores=6"), command("config topology=restricted scope=pod cpu=static reserved-cpus=1"),
@@ -240,8 +241,9 @@ func TestNodeSharedPoolThatIsOffline(t *testing.T) {
 	}
 }
 
-// TestDisplacedBesideInitContainers: a standard init container has ended before the others start,
-// so its CPUs are not its own any more for them, and theirs not yet for it.
+// TestDisplacedBesideInitContainers checks that a standard init container has ended before the
+// others start: its CPUs do not count as its own for them any more, and theirs do not count for it
+// yet.
 func TestDisplacedBesideInitContainers(t *testing.T) {
 	n := play(t,
 		command("machine cores=6"), command("config topology=restricted scope=pod cpu=static reserved-cpus=0"),
@@ -271,7 +273,8 @@ func TestDisplacedBesideInitContainers(t *testing.T) {
 	}
 }
 
-// TestOnMachine: another machine is another state, and the same one is not.
+// TestOnMachine checks that another machine gives another state, and that the same machine gives
+// the same state.
 func TestOnMachine(t *testing.T) {
 	s := play(t, command("machine cores=4"), command("config cpu=static"), command("pod p", "app c cpu=1 memory=1Gi"), command("admit p"), command("remove p")).State()
 	m, err := s.Machine().Without(cpuset.Of(3))

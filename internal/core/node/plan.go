@@ -15,33 +15,33 @@ import (
 
 // Plan is the answer to one pod: exactly one of Grant and Rejection is set.
 type Plan struct {
-	// Base is the generation of the state that was asked.
+	// Base is the generation of the state that made the plan.
 	Base uint64
 	Pod  request.Pod
-	// Grant is what the pod gets, or, when Known, already has.
+	// Grant is what the pod gets or, if Known is set, already has.
 	Grant *Grant
 	Known bool
-	// Before is the grant that Grant replaces, in the plan of a resize; nil: the pod is new.
+	// Before is the grant that Grant replaces, in the plan of a resize. It is nil for a new pod.
 	Before *Grant
-	// Rejection is why the pod gets nothing.
+	// Rejection explains why the pod gets nothing.
 	Rejection *Rejection
 	Delta     Delta
 	Trace     Trace
 
 	usage   memory.Usage
 	devices device.Usage
-	// left is what the admission leaves in a kubelet; nil where Paddock decides.
+	// left is what the admission leaves in a kubelet. It is nil where Paddock decides.
 	left *left
 }
 
-// Delta is what an admission changes for others.
+// Delta is the effect of an admission on other pods.
 type Delta struct {
-	// SharedBefore and SharedAfter are the node shared pool.
+	// SharedBefore and SharedAfter are the node shared pool before and after the admission.
 	SharedBefore, SharedAfter cpuset.Set
 }
 
-// Plan decides about a pod. Nothing changes: Apply does that. A pod that is known keeps its
-// grant, whatever it asks for now, but for Behavior.AdmitsAgain. No pod gets what is reserved for
+// Plan decides about a pod. It changes nothing: Apply does that. A known pod keeps its grant,
+// whatever it asks for now, unless Behavior.AdmitsAgain is set. No pod gets what is reserved for
 // another one.
 func (s *State) Plan(pod request.Pod) *Plan {
 	if place := s.room(pod.UID); place != nil && len(place.Containers) == len(pod.Containers) {
@@ -54,8 +54,8 @@ func (s *State) Plan(pod request.Pod) *Plan {
 	return s.plan(pod, s.policy.MaxContainers, OnItsWay)
 }
 
-// plan is Plan with another bound on the number of containers, 0 for none, and besides reservations
-// for purposes up to beside.
+// plan is Plan with another limit on the number of containers (0 means no limit). It respects
+// reservations for purposes up to beside.
 func (s *State) plan(pod request.Pod, most int, beside Purpose) *Plan {
 	if g, known := s.Grant(pod.UID); known && !s.policy.Behavior.AdmitsAgain {
 		p := s.planOf(pod)
@@ -76,9 +76,9 @@ func (s *State) planOf(pod request.Pod) *Plan {
 	return p
 }
 
-// draft plans a pod that is not known, by itself or, with h, as another planner did. most is how
-// many containers it may have, 0 for any number; beside are the purposes of reservations that
-// count.
+// draft plans a pod that is not known: by itself or, if h is not nil, as another planner did. most
+// is the maximum number of containers, 0 for no limit. beside is the last purpose of reservations
+// that count.
 func (s *State) draft(pod request.Pod, h *handed, most int, beside Purpose) *Plan {
 	p := s.planOf(pod)
 	d := &draft{s: s, pod: pod, offer: s.offerTo(pod.UID, beside), trace: &p.Trace, handed: h}
@@ -116,34 +116,37 @@ type draft struct {
 	pod    request.Pod
 	demand *Demand
 	trace  *Trace
-	// resizing: what the pod must keep are its own assignments, not those of init containers.
+	// resizing is set if the pod must keep its own assignments, not those of init containers.
 	resizing bool
 
-	// offer is what the pod can get still.
+	// offer is what the pod can still get.
 	offer
-	// What can be reused is left by the pod's standard init containers (R-CPU-80, R-MEM-40,
-	// R-HINT-42).
+	// The reusable resources are those that the pod's standard init containers leave (R-CPU-80,
+	// R-MEM-40, R-HINT-42).
 	reusableCPUs    cpuset.Set
 	reusableMemory  memory.Reuse
 	reusableDevices device.Reuse
-	// lenders are the standard init containers that still have memory for later containers.
+	// lenders has the indexes of the standard init containers that still have memory for later
+	// containers.
 	lenders []int
 
 	pool       cpuset.Set
 	poolMemory []memory.Block
 	containers []ContainerGrant
 
-	// handed is the grant that the draft follows, made by another planner; nil: it plans by itself.
+	// handed has the grant of another planner that the draft follows. If nil, the draft plans by
+	// itself.
 	handed *handed
 
-	// had is what the pod has, if a kubelet admits it again (Behavior.AdmitsAgain); nil: it is new.
+	// had is what the pod already has if a kubelet admits it again (Behavior.AdmitsAgain). It is
+	// nil for a new pod.
 	had *Grant
-	// served and pinned report that a container was given CPUs and memory, so that a kubelet keeps
+	// served and pinned are set if a container was given CPUs and memory, so that a kubelet keeps
 	// what is left for this pod (Behavior.KeepsReuse).
 	served, pinned bool
 }
 
-// checkContainers rejects a pod of more containers than are admitted (R-DEM-102).
+// checkContainers rejects a pod that has more containers than the limit (R-DEM-102).
 func (d *draft) checkContainers(most int) *Rejection {
 	n := len(d.pod.Containers)
 	if most <= 0 || n <= most {
@@ -211,10 +214,10 @@ func (d *draft) planEach(align func(i int) (hint.Choice, *Rejection)) *Rejection
 	return nil
 }
 
-// available are the CPUs that are not exclusive to any container and not reserved.
+// available returns the CPUs that are neither exclusive to a container nor reserved.
 func (d *draft) available() cpuset.Set { return d.shared.Difference(d.s.policy.ReservedCPUs) }
 
-// takeCPUs is R-CPU-80…82 for one container.
+// takeCPUs applies R-CPU-80…82 to one container.
 func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 	n := d.demand.Containers[i].CPUs
 	if n == 0 {
@@ -244,8 +247,8 @@ func (d *draft) takeCPUs(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
-// checkCores applies full-pcpus-only to n CPUs of a container or, with an empty name, of the pod's
-// pool.
+// checkCores applies full-pcpus-only to n CPUs of a container or, if the name is empty, of the
+// pod's pool.
 func (d *draft) checkCores(container string, n int) *Rejection {
 	s := d.s
 	if !s.policy.CPU.FullPCPUsOnly {
@@ -253,7 +256,7 @@ func (d *draft) checkCores(container string, n int) *Rejection {
 	}
 	physical := d.shared.Difference(s.reservedPhysical).Len()
 	if d.handed != nil {
-		physical = n // takeHanded looks at the cores themselves, with those that init containers leave.
+		physical = n // takeHanded checks the cores itself, including those that init containers leave.
 	}
 	if err := cpu.CheckFullCores(s.machine, s.policy.CPU, physical, n); err != nil {
 		if d.had != nil && container != "" {
@@ -264,8 +267,8 @@ func (d *draft) checkCores(container string, n int) *Rejection {
 	return nil
 }
 
-// allocateCPUs takes n CPUs out of the shared pool, for a container or, with an empty name, for
-// the pod's pool.
+// allocateCPUs takes n CPUs from the node shared pool, for a container or, if the name is empty,
+// for the pod's pool.
 func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuset.Set, *Rejection) {
 	s := d.s
 	from := d.available().Union(d.reusableCPUs)
@@ -290,7 +293,7 @@ func (d *draft) allocateCPUs(container string, n int, choice hint.Choice) (cpuse
 	return set, nil
 }
 
-// takeMemory is R-MEM-30…41 for one container.
+// takeMemory applies R-MEM-30…41 to one container.
 func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	want := d.demand.Containers[i].Memory
 	if len(want) == 0 {
@@ -336,7 +339,7 @@ func (d *draft) takeMemory(i int, choice hint.Choice) *Rejection {
 	return nil
 }
 
-// place finds the NUMA nodes for the memory of a container or, with an empty name, of the pod's
+// place finds the NUMA nodes for the memory of a container or, if the name is empty, of the pod's
 // pool.
 func (d *draft) place(container string, want request.Amounts, choice hint.Choice) (mask.Mask, *Rejection) {
 	nodes, err := d.usage.Place(want, choice, d.reusableMemory)
@@ -351,8 +354,8 @@ func (d *draft) place(container string, want request.Amounts, choice hint.Choice
 
 // shrinkInits moves memory of earlier standard init containers to container i, so that the blocks
 // of a pod add up to what it is charged for (R-MEM-41). Init containers without memory leave the
-// list of lenders, so that the cost does not grow with their number. The blocks are the draft's
-// own: takeMemory made them.
+// list of lenders, so the cost does not grow with their number. The draft owns the blocks:
+// takeMemory allocated them.
 func (d *draft) shrinkInits(i int, blocks []memory.Block) {
 	for _, b := range blocks {
 		left := b.Size

@@ -20,7 +20,7 @@ const (
 	TopologySingleNUMANode                       // single-numa-node
 )
 
-// hintPolicy is the policy for the merge; "none" never asks for one.
+// hintPolicy returns the policy for the merge of hints. TopologyNone never merges.
 func (p TopologyPolicy) hintPolicy() hint.Policy {
 	switch p {
 	case TopologyRestricted:
@@ -32,7 +32,7 @@ func (p TopologyPolicy) hintPolicy() hint.Policy {
 	return hint.BestEffort
 }
 
-// Scope is what the Topology Manager aligns: each container, or the pod as a whole.
+// Scope is the unit that the Topology Manager aligns: each container, or the pod as a whole.
 type Scope int
 
 // The scopes (R-HINT-64, R-HINT-65).
@@ -41,65 +41,69 @@ const (
 	PodScope                    // pod
 )
 
-// Policy is how a node decides: a KubeletConfiguration with its feature gates,
-// resolved for one machine by kubeletcfg. It has no text to parse and no gate to read.
+// Policy is the set of rules by which a node decides: a KubeletConfiguration with its feature
+// gates, resolved for one machine by kubeletcfg. It contains no text to parse and no gate to read.
 type Policy struct {
 	Topology TopologyPolicy
 	Scope    Scope
-	// PreferClosest is prefer-closest-numa-nodes (R-HINT-53).
+	// PreferClosest is the option prefer-closest-numa-nodes (R-HINT-53).
 	PreferClosest bool
 
-	// StaticCPU is cpuManagerPolicy static; otherwise no container gets exclusive CPUs.
+	// StaticCPU is set if cpuManagerPolicy is static. If not set, no container gets exclusive CPUs.
 	StaticCPU bool
 	CPU       cpu.Options
-	// ReservedCPUs are never exclusive to a container (R-CPU-22, R-CPU-23), also while they are
-	// offline and the machine does not have them. Empty unless StaticCPU.
+	// ReservedCPUs are never exclusive to a container (R-CPU-22, R-CPU-23), even while they are
+	// offline and the machine does not have them. Empty unless StaticCPU is set.
 	ReservedCPUs cpuset.Set
 
-	// StaticMemory is memoryManagerPolicy Static; otherwise memory is not managed.
+	// StaticMemory is set if memoryManagerPolicy is Static. If not set, memory is not managed.
 	StaticMemory bool
-	// ReservedMemory is the system's part of each NUMA node in bytes, by node id and type
-	// (R-MEM-3, R-MEM-4). Nil unless StaticMemory.
+	// ReservedMemory is the system's part of each NUMA node in bytes, by NUMA node id and type
+	// (R-MEM-3, R-MEM-4). Nil unless StaticMemory is set.
 	ReservedMemory map[int]map[string]int64
 
 	// PodLevelResources and PodLevelManagers are the feature gates PodLevelResources and
-	// PodLevelResourceManagers; the second is never on without the first.
+	// PodLevelResourceManagers. The second is never on without the first.
 	PodLevelResources, PodLevelManagers bool
-	// LiftQuota is the gate DisableCPUQuotaWithExclusiveCPUs: containers with CPUs of their
-	// own run without CFS quota (R-ST-80).
+	// LiftQuota is the feature gate DisableCPUQuotaWithExclusiveCPUs: containers with their own
+	// CPUs run without CFS quota (R-ST-80).
 	LiftQuota bool
 	// Quota determines which CFS quotas are removed, and what replaces them. No grant depends on
 	// it.
 	Quota QuotaPolicy
-	// MaxContainers is how many containers a pod may have to be admitted; 0: there is no bound, as
-	// in the kubelet (R-DEM-102). No grant depends on it: a pod that is admitted keeps what it has.
+	// MaxContainers is the maximum number of containers of a pod that is admitted. Zero means no
+	// limit, as in the kubelet (R-DEM-102). No grant depends on it: a pod that is admitted keeps
+	// what it has.
 	MaxContainers int
-	// Moves are the moves of running pods that the node makes for a pod that would not fit
+	// Moves limits the moves of running pods that the node makes for a pod that would not fit
 	// otherwise.
 	Moves MovePolicy
-	// Behavior is where a kubelet decides otherwise; the zero value is Paddock's own rules. As sets
-	// it.
+	// Behavior describes where a kubelet decides differently. The zero value means Paddock's own
+	// rules. As sets it.
 	Behavior Behavior
 }
 
-// MovePolicy is how far a node moves running pods (docs/rules/moves.md). The zero value moves none.
-// No plan depends on it.
+// MovePolicy limits how a node moves running pods (docs/rules/moves.md). The zero value allows no
+// moves. No plan depends on it.
 type MovePolicy struct {
-	// Pods is how many pods are moved for one pod at most, 0 to 2; 0: the policy is not dynamic.
+	// Pods is the maximum number of pods that are moved for one pod, 0 to 2. Zero means that the
+	// policy is not dynamic.
 	Pods int
-	// All moves CPUs within their NUMA nodes also of pods without consent. A pod can opt out.
+	// All allows moves of CPUs within their NUMA nodes also for pods without consent. A pod can opt
+	// out.
 	All bool
-	// Bytes is how much memory is moved between NUMA nodes for one pod at most.
+	// Bytes is the maximum amount of memory, in bytes, that is moved between NUMA nodes for one
+	// pod.
 	Bytes int64
-	// AnyKernel moves memory also on kernels before 6.18, on which a move can stall the creation of
-	// containers.
+	// AnyKernel allows moves of memory also on kernels before 6.18, on which a move can stall the
+	// creation of containers.
 	AnyKernel bool
 }
 
 // MaxMoves is the largest MovePolicy.Pods: the planner looks for sets of at most two.
 const MaxMoves = 2
 
-// Strict reports whether the Topology Manager policy rejects what is not aligned.
+// Strict reports whether the Topology Manager policy rejects pods that are not aligned.
 func (p *Policy) Strict() bool {
 	return p.Topology == TopologyRestricted || p.Topology == TopologySingleNUMANode
 }
@@ -113,15 +117,16 @@ const (
 	AcrossNUMAAcrossCores
 	UncoreAcrossCores
 	UncoreAcrossNUMA
-	// SocketsSingleNUMANode: align-by-socket widens what single-numa-node never allows.
+	// SocketsSingleNUMANode means that align-by-socket would widen what single-numa-node never
+	// allows to be wider.
 	SocketsSingleNUMANode
-	// SocketsAboveNodes: align-by-socket on a machine with more sockets than NUMA nodes.
+	// SocketsAboveNodes means align-by-socket on a machine with more sockets than NUMA nodes.
 	SocketsAboveNodes
-	// OptionsWithoutStatic: the CPU policy none takes no options.
+	// OptionsWithoutStatic means that options are set, and the CPU policy none takes no options.
 	OptionsWithoutStatic
 )
 
-// Conflicts are all conflicts of the policy on a machine.
+// Conflicts returns all conflicts of the policy on a machine.
 func (p *Policy) Conflicts(m *machine.Machine) []Conflict {
 	o, found := p.CPU, []Conflict(nil)
 	o.Behavior = cpu.Behavior{}

@@ -47,7 +47,7 @@ func (d *draft) planPool() *Rejection {
 	return d.takePoolMemory(choice)
 }
 
-// divide does the arithmetic of the pool for one resource.
+// divide computes the division of the pool for one resource.
 func (d *draft) divide(resource request.Resource, budget int64) {
 	var room [16]layout.Claim // Most pods have fewer containers.
 	v := Division{Resource: resource, Layout: layout.Divide(budget, appendPoolClaims(room[:0], &d.pod, resource))}
@@ -79,7 +79,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 		return rejection
 	}
 	d.pool = pool
-	left := pool // less the slices of the sidecars and apps so far, in the order in which they start
+	left := pool // without the slices of the sidecars and apps so far, in start order
 	for i, piece := range v.Pieces {
 		switch piece.Part {
 		case layout.WholePool:
@@ -105,7 +105,7 @@ func (d *draft) takePoolCPUs(choice hint.Choice) *Rejection {
 	return nil
 }
 
-// slice takes the slice of a container out of what is left of the pool.
+// slice takes the slice of a container from what is left of the pool.
 func (d *draft) slice(container string, n int, left cpuset.Set) (cpuset.Set, *Rejection) {
 	if d.handed != nil {
 		return d.takeHandedSlice(container, n, left)
@@ -161,8 +161,8 @@ func (d *draft) takePoolMemory(choice hint.Choice) *Rejection {
 	return nil
 }
 
-// showParts shows every container its part of the pool's memory. The blocks of all containers are
-// one piece of memory.
+// showParts shows every container its part of the pool's memory. The blocks of all containers share
+// one backing array.
 func (d *draft) showParts(divisions []Division, nodes mask.Mask) {
 	count := 0
 	for k := range divisions {

@@ -18,10 +18,10 @@ import (
 	"github.com/paddock-project/paddock/internal/testing/scenario"
 )
 
-// histories is how many histories a test run makes; ask for more with -rapid.checks.
+// histories is the number of histories that a test run makes. To run more, use -rapid.checks.
 const histories = "1000"
 
-// setChecksTo makes n rapid's default, unless the command line says something else.
+// setChecksTo makes n rapid's default, unless the command line sets another number.
 func setChecksTo(t *testing.T, n string) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
@@ -41,8 +41,8 @@ func setChecksTo(t *testing.T, n string) {
 	})
 }
 
-// TestHistories runs random histories on random machines and holds every step against what must be
-// true whatever happens.
+// TestHistories runs random histories on random machines, and checks at every step what must always
+// be true.
 func TestHistories(t *testing.T) {
 	setChecksTo(t, histories)
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,8 +91,8 @@ func (h *history) step() {
 	}
 }
 
-// admit plans twice and admits: a plan changes nothing and is always the same, and so does a
-// rejection.
+// admit plans twice and then admits. A plan changes nothing and is always the same. A rejection
+// changes nothing either.
 func (h *history) admit(name string) {
 	before := h.state()
 	_, known := before.Grant(name)
@@ -120,8 +120,8 @@ func (h *history) admit(name string) {
 	h.checkAligned(g)
 }
 
-// checkAccount: the account that a rejection gives of the CPUs or devices of a NUMA node adds up:
-// free, and held by somebody.
+// checkAccount checks that the account of the CPUs or devices of a NUMA node in a rejection adds
+// up: each is free, or assigned to a pod.
 func (h *history) checkAccount(name string) {
 	asked, err := h.n.Request(name)
 	if err != nil {
@@ -153,7 +153,7 @@ func (h *history) admitAgain(g *node.Grant) {
 	}
 }
 
-// restart builds the state anew, perhaps under other settings; what pods hold stays.
+// restart builds the state again, perhaps under other settings. Pods keep what they have.
 func (h *history) restart() {
 	before := h.state()
 	change := h.pick("change", "", "", " scope=pod", " scope=container", " topology=restricted", " topology=best-effort",
@@ -184,8 +184,9 @@ func (h *history) sameBooks(a, b *node.State) {
 	}
 }
 
-// checkCPUs: the shared pool, what pods hold, and, under strict reservation, the reserved CPUs are
-// disjoint and cover the machine; nobody holds a reserved CPU; containers lie within their pod.
+// checkCPUs checks that the node shared pool, the CPUs of pods and, under strict reservation, the
+// reserved CPUs are disjoint and cover the machine, that no pod has a reserved CPU, and that
+// containers are within their pod.
 func (h *history) checkCPUs() {
 	s := h.state()
 	if !s.Policy().StaticCPU {
@@ -222,7 +223,7 @@ func (h *history) checkCPUs() {
 	}
 }
 
-// checkShape: a fresh grant has the numbers that were asked for.
+// checkShape checks that a new grant has the amounts that were asked for.
 func (h *history) checkShape(g *node.Grant) {
 	pool := g.Pod.Kind == request.PodLevel && h.state().Policy().Topology != node.TopologyNone && h.state().Policy().Scope == node.PodScope
 	if want := g.Pod.BudgetCPUs; pool && h.state().Policy().StaticCPU && g.Pool.Len() != want {
@@ -242,9 +243,9 @@ func (h *history) checkShape(g *node.Grant) {
 	}
 }
 
-// checkAligned: what restricted and single-numa-node admit is aligned in truth: CPUs lie on the
-// chosen NUMA nodes, devices that report a NUMA node as well, memory on just these, and they are as
-// few as could ever hold the CPUs, or have the devices.
+// checkAligned checks that what restricted and single-numa-node admit is really aligned. CPUs are
+// on the chosen NUMA nodes, and so are devices that report a NUMA node. Memory is on exactly these
+// NUMA nodes. No fewer NUMA nodes could ever have the CPUs, or the devices.
 func (h *history) checkAligned(g *node.Grant) {
 	p, m := h.state().Policy(), h.state().Machine()
 	if p.Topology != node.TopologyRestricted && p.Topology != node.TopologySingleNUMANode {
@@ -287,7 +288,8 @@ func (h *history) checkFewest(g *node.Grant, i int, choice hint.Choice) {
 	}
 }
 
-// together is what the containers need at the worst moment, found by living through the pod's life.
+// together returns what the containers need at the moment of the highest demand, found by
+// simulating the pod's life.
 func together(p request.Pod) int {
 	worst, running := 0, 0
 	for _, c := range p.Containers {
@@ -317,8 +319,8 @@ func fewestNodes(m *machine.Machine, cpus int) int {
 	return best
 }
 
-// checkRestore: grants in any order, and the devices, make the same state, whether they must hold
-// or are adopted.
+// checkRestore checks that grants in any order, and the devices, make the same state, whether they
+// are restored or adopted.
 func (h *history) checkRestore() {
 	grants := slices.Clone(h.state().Grants())
 	shuffle := rand.New(rand.NewPCG(uint64(len(h.blocks)), 1))
@@ -342,7 +344,7 @@ func (h *history) checkRestore() {
 	}
 }
 
-// releaseAll removes every pod in a random order; the node is then as it was made.
+// releaseAll removes every pod in a random order. The node is then as it was at the beginning.
 func (h *history) releaseAll() {
 	for len(h.state().Grants()) > 0 {
 		grants := h.state().Grants()
@@ -364,7 +366,8 @@ func (h *history) releaseAll() {
 	}
 }
 
-// A history must be able to fail, and what it prints must be a scenario that plays.
+// TestAFailingHistoryPrintsAsAScenario checks that a history can fail, and that it prints a
+// scenario that plays.
 func TestAFailingHistoryPrintsAsAScenario(t *testing.T) {
 	h := &history{n: scenario.New(nil)}
 	for _, line := range []string{"machine sockets=2 cores=4", "config topology=restricted scope=pod cpu=static", "pod a cpu=2 memory=1Gi", "admit a"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// rejected is the pod that the commands since block number done had rejected, or nothing.
+// rejected returns the pod that the commands since block number done had rejected, or "".
 func (h *history) rejected(done int) string {
 	for _, b := range h.blocks[done:] {
 		if b.Command.Name == "admit" && strings.HasPrefix(b.Answer[0], "rejected") {
@@ -17,9 +17,9 @@ func (h *history) rejected(done int) string {
 	return ""
 }
 
-// checkProposals proves what is proposed for a pod that is rejected: each proposal, applied, is
-// admitted, by a state that contradicts nothing, and a change of settings or the absence of pods
-// takes nothing from the pods that stay. It returns how many there are.
+// checkProposals proves what is proposed for a rejected pod: after each proposal is applied, the
+// pod is admitted, the state has no contradictions, and neither a change of settings nor the
+// absence of pods takes anything from the pods that stay. It returns the number of proposals.
 func (h *history) checkProposals(name string) int {
 	pod, err := h.n.Request(name)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestEqualKeysGetEqualPlans plans two pods with one key in random states: they differ in all that
-// the key leaves out. A planner that reads a note decides otherwise about them.
+// TestEqualKeysGetEqualPlans plans two pods with the same key in random states. They differ in
+// everything that is not in the key. A planner that reads a note decides differently about them.
 func TestEqualKeysGetEqualPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawGiven(t)
@@ -30,8 +30,8 @@ func TestEqualKeysGetEqualPlans(t *testing.T) {
 	})
 }
 
-// otherwise is the pod with other values in everything that is not in its key: a field that is new
-// there gets one too.
+// otherwise returns the pod with other values in everything that is not in its key, including
+// fields that are added later.
 func otherwise(t *rapid.T, p request.Pod) request.Pod {
 	p.Containers = append([]request.Container(nil), p.Containers...)
 	p.Identity, p.Notes = request.Identity{}, request.Notes{}
@@ -46,7 +46,7 @@ func otherwise(t *rapid.T, p request.Pod) request.Pod {
 	return p
 }
 
-// drawInto fills a value with others than zero.
+// drawInto sets a value to non-zero values.
 func drawInto(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -65,7 +65,8 @@ func drawInto(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// decided is a plan without the names of pods. Its remarks name reasons and claims, for people.
+// decided returns a plan without the names of pods. Its remarks name reasons and claims, for
+// people.
 func decided(p *node.Plan) node.Plan {
 	out := node.Plan{Base: p.Base, Grant: p.Grant, Known: p.Known, Rejection: p.Rejection, Delta: p.Delta, Trace: p.Trace}
 	out.Trace.Notes = nil
@@ -73,7 +74,7 @@ func decided(p *node.Plan) node.Plan {
 		g := *out.Grant
 		out.Grant, g.Pod = &g, request.Pod{}
 	}
-	if out.Rejection != nil { // Holders are in the order of their names.
+	if out.Rejection != nil { // Holders are sorted by their names.
 		for i := range out.Rejection.Nodes {
 			out.Rejection.Nodes[i].Holders = nil
 		}

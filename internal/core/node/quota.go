@@ -7,14 +7,15 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Quota is a CFS quota: the microseconds of CPU time that a cgroup may use in each period of
+// Quota is a CFS quota: the CPU time, in microseconds, that a cgroup may use in each period of
 // QuotaPeriod. 150000 is one and a half CPUs.
 type Quota int64
 
 const (
-	// KeepQuota leaves the quota as the kubelet wrote it. Of an observed cgroup: not known.
+	// KeepQuota leaves the quota as the kubelet wrote it. For an observed cgroup, it means that the
+	// quota is not known.
 	KeepQuota Quota = 0
-	// NoQuota is no quota: "max" in cpu.max, -1 in cpu.cfs_quota_us.
+	// NoQuota means no CFS quota: "max" in cpu.max, -1 in cpu.cfs_quota_us.
 	NoQuota Quota = -1
 	// QuotaPeriod is the kubelet's period, in microseconds.
 	QuotaPeriod = 100_000
@@ -22,12 +23,12 @@ const (
 	LeastQuota = 1000
 	// mostQuota is below the largest quota that the kernel accepts, 2^44 microseconds.
 	mostQuota = 1 << 43
-	// microsPerMilli is a thousandth of a CPU in microseconds a period.
+	// microsPerMilli is the quota of a thousandth of a CPU, in microseconds per period.
 	microsPerMilli = QuotaPeriod / 1000
 )
 
-// QuotaOf is the quota that the kubelet writes for a limit in thousandths of a CPU; KeepQuota
-// where there is no limit.
+// QuotaOf returns the quota that the kubelet writes for a limit in thousandths of a CPU. It returns
+// KeepQuota if there is no limit.
 func QuotaOf(milli int64) Quota {
 	switch {
 	case milli <= 0:
@@ -38,8 +39,9 @@ func QuotaOf(milli int64) Quota {
 	return max(Quota(milli)*microsPerMilli, LeastQuota)
 }
 
-// QuotaIn is a quota of a period, both in microseconds as the kernel has them, as one of
-// QuotaPeriod: NoQuota for a negative one, KeepQuota for 0. The period is positive.
+// QuotaIn converts a quota of a period, both in microseconds as in the kernel's files, to a quota
+// of QuotaPeriod. It returns NoQuota for a negative quota and KeepQuota for 0. The period must be
+// positive.
 func QuotaIn(quota, period int64) Quota {
 	switch {
 	case quota < 0:
@@ -55,10 +57,11 @@ func QuotaIn(quota, period int64) Quota {
 	return Quota(min(max(q, 1), uint64(mostQuota)))
 }
 
-// Milli is the quota in thousandths of a CPU, rounded down; 0 for KeepQuota and NoQuota.
+// Milli returns the quota in thousandths of a CPU, rounded down. It returns 0 for KeepQuota and
+// NoQuota.
 func (q Quota) Milli() int64 { return max(int64(q), 0) / microsPerMilli }
 
-// String is "keep", "none", or the microseconds a period.
+// String returns "keep", "none", or the microseconds per period.
 func (q Quota) String() string {
 	switch q {
 	case KeepQuota:
@@ -70,19 +73,19 @@ func (q Quota) String() string {
 }
 
 // QuotaPolicy determines which CFS quotas apply to pods with exclusive CPUs or with a pool. The
-// zero value is the reference's rule (R-ST-80 to R-ST-83).
+// zero value means the reference's rules (R-ST-80 to R-ST-83).
 type QuotaPolicy struct {
-	// Isolated takes the quota from every cgroup above exclusive containers, so that no sibling
-	// and no debug container can throttle them, and bounds the others one by one: by the cpuset
-	// of the pod's pool, or by a quota of their own. It has no effect without Policy.LiftQuota.
+	// Isolated removes the quota from every cgroup above exclusive containers, so that no sibling
+	// and no debug container can throttle them. It bounds the other containers one by one: by the
+	// cpuset of the pod's pool, or by their own quota. It has no effect without Policy.LiftQuota.
 	Isolated bool
 	// EphemeralMilli is the limit of an ephemeral container of a pod without quota, in thousandths
-	// of a CPU, where Isolated is set; 0: none.
+	// of a CPU, if Isolated is set. Zero means no limit.
 	EphemeralMilli int64
 }
 
-// DefaultEphemeralMilli is the limit of an ephemeral container where nothing else is set: enough
-// for a debugger, and one CPU at most that the node shared pool loses to it.
+// DefaultEphemeralMilli is the default limit of an ephemeral container: enough for a debugger, and
+// the node shared pool loses at most one CPU to it.
 const DefaultEphemeralMilli = 1000
 
 // LiftsQuota reports whether container i runs without CFS quota under the policy (R-ST-80).
@@ -90,10 +93,11 @@ func (g *Grant) LiftsQuota(p Policy, i int) bool {
 	return p.LiftQuota && g.Isolation(i) == ContainerIsolation
 }
 
-// LiftsPodQuota reports whether the pod's cgroup has no CFS quota. As the reference has it, a
-// pod-level pod needs every container to be exclusive, any other a single one (R-ST-81).
-// With isolated quotas a single one is enough for both, and so is a pool: its cpuset is the
-// limit. A pod whose request is estimated keeps its quota: its containers are not known.
+// LiftsPodQuota reports whether the pod's cgroup has no CFS quota. In the reference, every
+// container of a pod-level pod must be exclusive, and any other pod needs one exclusive container
+// (R-ST-81). With isolated quotas, one is enough for both kinds of pod, and so is a pool: its
+// cpuset is the limit. A pod whose request is estimated keeps its quota, because its containers are
+// not known.
 func (g *Grant) LiftsPodQuota(p Policy) bool {
 	some, all := false, true
 	for i := range g.Containers {
@@ -111,9 +115,9 @@ func (g *Grant) LiftsPodQuota(p Policy) bool {
 	return some
 }
 
-// PodQuota is the CFS quota that the pod's cgroup should have. A pod-level pod that has lost
-// exclusive CPUs gets back what the kubelet wrote, as soon as none of its containers needs the
-// cgroup without.
+// PodQuota returns the CFS quota that the pod's cgroup should have. A pod-level pod that has lost
+// exclusive CPUs gets back the quota that the kubelet wrote as soon as none of its containers needs
+// a pod cgroup without quota.
 func (g *Grant) PodQuota(p Policy) Quota {
 	if g.LiftsPodQuota(p) {
 		return NoQuota
@@ -126,26 +130,26 @@ func (g *Grant) PodQuota(p Policy) Quota {
 	return KeepQuota
 }
 
-// Quotas are the CFS quotas that the cgroups of one pod should have. KeepQuota: what the kubelet
-// wrote is right.
+// Quotas are the CFS quotas that the cgroups of one pod should have. KeepQuota means that the quota
+// that the kubelet wrote is right.
 type Quotas struct {
-	// Pod is that of the pod's cgroup; see Grant.PodQuota.
+	// Pod is the quota of the pod's cgroup. See Grant.PodQuota.
 	Pod Quota
-	// Containers are parallel to the pod's.
+	// Containers are the quotas of the containers, parallel to the pod's.
 	Containers []Quota
-	// Ephemeral is that of a container that the pod did not have when it was admitted. It has a
-	// limit of its own where the pod's cgroup has no quota that bounds it.
+	// Ephemeral is the quota of a container that the pod did not have when it was admitted. It has
+	// its own limit if the pod's cgroup has no quota that bounds it.
 	Ephemeral Quota
 }
 
-// Quotas are the CFS quotas under a policy, whatever CPUs are online. What containers have in
-// common is computed once, so the cost of all is little more than that of one.
+// Quotas returns the CFS quotas under a policy, regardless of which CPUs are online. It computes
+// what containers have in common once, so all quotas cost little more than one.
 //
-// Containers inside their pod's pool keep theirs, as in KEP-5526: the cpuset bounds them all
-// together, and a quota of as many CPUs as the pod's limit, which the kubelet writes where a
-// container has no limit (R-ST-82), is never less than their cpuset. A pod-level limit is divided
-// among the containers on the node shared pool. The limits of a plain pod's containers are the
-// pod's: there is nothing to divide.
+// Containers inside their pod's pool keep their quota, as in KEP-5526: the cpuset bounds them all
+// together. If a container has no limit, the kubelet writes a quota of as many CPUs as the pod's
+// limit (R-ST-82), which is never less than the cpuset. A pod-level limit is divided among the
+// containers on the node shared pool. In a plain pod, the limits of the containers are the pod's
+// limit, so there is nothing to divide.
 func (g *Grant) Quotas(p Policy) Quotas {
 	q := Quotas{Pod: g.PodQuota(p), Containers: make([]Quota, len(g.Containers))}
 	isolated := p.Quota.Isolated && g.LiftsPodQuota(p)
@@ -177,8 +181,8 @@ func (g *Grant) Quotas(p Policy) Quotas {
 	return q
 }
 
-// Quotas are the CFS quotas that the cgroups of a pod should have now: an exclusive container of
-// which no CPU is online shares CPUs, with the quota that the kubelet wrote.
+// Quotas returns the CFS quotas that the cgroups of a pod should have now. An exclusive container
+// without an online CPU shares CPUs, and has the quota that the kubelet wrote.
 func (s *State) Quotas(g *Grant) Quotas {
 	q := g.Quotas(s.policy)
 	for i := range q.Containers {
@@ -189,13 +193,14 @@ func (s *State) Quotas(g *Grant) Quotas {
 	return q
 }
 
-// Limit is what bounds the CPU time of a container, in thousandths of a CPU, 0 where nothing does.
+// Limit is the limit of the CPU time of a container, in thousandths of a CPU. Milli is 0 if there
+// is none.
 type Limit struct {
 	Milli  int64
 	Source LimitSource
 }
 
-// LimitSource is where a limit comes from.
+// LimitSource is the origin of a limit.
 type LimitSource int
 
 // The sources.
@@ -207,7 +212,8 @@ const (
 	NoCFSQuota                    // its CPUs are its own (R-ST-80)
 )
 
-// Limits are what bounds the CPU time of the containers of a grant now, parallel to the pod's.
+// Limits returns the current limits of the CPU time of the containers of a grant, parallel to the
+// pod's containers.
 func (s *State) Limits(g *Grant) []Limit {
 	quotas := s.Quotas(g).Containers
 	limits := make([]Limit, len(quotas))
@@ -227,8 +233,8 @@ func (s *State) Limits(g *Grant) []Limit {
 	return limits
 }
 
-// kubeletQuota is what the kubelet writes for container i: its own limit or, in a pod-level pod,
-// the pod's (R-ST-82).
+// kubeletQuota returns the quota that the kubelet writes for container i: that of its own limit or,
+// in a pod-level pod, of the pod's limit (R-ST-82).
 func (g *Grant) kubeletQuota(i int) Quota {
 	if own := QuotaOf(g.Pod.Containers[i].CPULimit); own != KeepQuota {
 		return own
@@ -236,8 +242,8 @@ func (g *Grant) kubeletQuota(i int) Quota {
 	return QuotaOf(g.Pod.CPULimit)
 }
 
-// KubeletQuotas are what the kubelet wrote for the containers, as far as their pod's request shows:
-// KeepQuota where the policy leaves it as it is.
+// KubeletQuotas returns the quotas that the kubelet wrote for the containers, computed from their
+// pod's request. An entry is KeepQuota if the policy leaves the quota as it is.
 func (g *Grant) KubeletQuotas(p Policy) []Quota {
 	quotas := g.Quotas(p).Containers
 	for i := range quotas {
@@ -248,10 +254,10 @@ func (g *Grant) KubeletQuotas(p Policy) []Quota {
 	return quotas
 }
 
-// KubeletPodQuota is what the kubelet wrote for the pod's cgroup, as far as its request shows: its
-// limit or, of a pod without one, the sum of the limits of the containers that run at the same
-// time, the most at any time. KeepQuota where the policy leaves it as it is, or not every container
-// has a limit.
+// KubeletPodQuota returns the quota that the kubelet wrote for the pod's cgroup, computed from the
+// pod's request: its limit or, for a pod without one, the highest sum of the limits of containers
+// that run at the same time. It returns KeepQuota if the policy leaves the quota as it is, or if
+// not every container has a limit.
 func (g *Grant) KubeletPodQuota(p Policy) Quota {
 	if !g.LiftsPodQuota(p) {
 		return KeepQuota
@@ -278,8 +284,8 @@ func (g *Grant) KubeletPodQuota(p Policy) Quota {
 	return QuotaOf(max(most, last))
 }
 
-// demoted reports whether container i was to have exclusive CPUs and has none, as after CPUs went
-// offline: a quota that was taken away must come back.
+// demoted reports whether container i should have exclusive CPUs and has none, e.g. after CPUs went
+// offline. A quota that was removed must then come back.
 func (g *Grant) demoted(p Policy, i int) bool {
 	asks, _ := p.exclusiveCPUs(&g.Pod, &g.Pod.Containers[i])
 	return p.LiftQuota && asks > 0 && !g.Containers[i].Removed && g.Containers[i].CPUs.IsEmpty()

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// many is a machine of 64 CPUs, CPU 0 reserved, with isolated quotas.
+// many returns a node with 64 CPUs, of which CPU 0 is reserved, with isolated quotas.
 func many(t testing.TB, scope node.Scope) *node.State {
 	t.Helper()
 	d := machine.NodeDescription{Memory: 1 << 30}
@@ -69,8 +69,8 @@ func mixed(t *rapid.T) request.Pod {
 	return pod
 }
 
-// running lists what may run at the same time: each standard init container with the sidecars
-// before it, and in the end the sidecars and apps.
+// running returns the containers that may run at the same time: each standard init container with
+// the sidecars before it, and finally the sidecars and apps.
 func running(pod request.Pod) [][]int {
 	var phases [][]int
 	for i := range len(pod.Containers) + 1 {
@@ -95,7 +95,8 @@ func running(pod request.Pod) [][]int {
 	return phases
 }
 
-// allowed is what a container may use in a period, in microseconds: a quota, or its CPUs.
+// allowed returns how much CPU time a container may use in a period, in microseconds: its quota, or
+// its CPUs.
 func allowed(s *node.State, g *node.Grant, i int) int64 {
 	c := g.Pod.Containers[i]
 	switch q := g.Quotas(s.Policy()).Containers[i]; {
@@ -109,10 +110,10 @@ func allowed(s *node.State, g *node.Grant, i int) int64 {
 	return int64(node.QuotaOf(g.Pod.CPULimit))
 }
 
-// TestQuotasNeverExceedTheLimit: what runs at the same time never gets more than the pod's limit,
-// but for the kernel's least; nobody gets less than its request or more than its limit, exclusive
-// containers and the pod have no quota, and little of the limit is lost where somebody could use
-// it.
+// TestQuotasNeverExceedTheLimit checks that containers that run at the same time never get more
+// than the pod's limit, except for the kernel's smallest quota. No container gets less than its
+// request or more than its limit, exclusive containers and the pod have no quota, and little of the
+// limit is lost if a container could use it.
 func TestQuotasNeverExceedTheLimit(t *testing.T) {
 	empty := many(t, node.ContainerScope)
 	rapid.Check(t, func(t *rapid.T) {
@@ -132,7 +133,7 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 			t.Fatalf("the pod's quota is no CFS quota: %v", !exclusive)
 		}
 		if !exclusive {
-			return // The pod's own quota bounds all.
+			return // The pod's own quota bounds all containers.
 		}
 		phases := running(g.Pod)
 		for _, phase := range phases {
@@ -144,7 +145,7 @@ func TestQuotasNeverExceedTheLimit(t *testing.T) {
 	})
 }
 
-// checkPhase proves one phase of TestQuotasNeverExceedTheLimit.
+// checkPhase checks one phase of TestQuotasNeverExceedTheLimit.
 func checkPhase(t *rapid.T, s *node.State, g *node.Grant, phase []int) {
 	var sum, small int64
 	for _, i := range phase {
@@ -163,8 +164,9 @@ func checkPhase(t *rapid.T, s *node.State, g *node.Grant, phase []int) {
 	}
 }
 
-// checkUsed proves of a pod whose containers all run at the same time that its limit is given out
-// where a container without a limit could use it, but for less than a millisecond each.
+// checkUsed checks a pod whose containers all run at the same time: if a container without a limit
+// could use the pod's limit, all of it is given out, except for less than a millisecond per
+// container.
 func checkUsed(t *rapid.T, s *node.State, g *node.Grant) {
 	sum, unlimited := int64(0), false
 	for i, c := range g.Pod.Containers {
@@ -176,8 +178,8 @@ func checkUsed(t *rapid.T, s *node.State, g *node.Grant) {
 	}
 }
 
-// TestQuotaInThePool: in its pool nobody but an exclusive container is touched, and the pod has no
-// quota.
+// TestQuotaInThePool checks that, in a pod's pool, only quotas of exclusive containers change, and
+// that the pod has no quota.
 func TestQuotaInThePool(t *testing.T) {
 	empty := many(t, node.PodScope)
 	rapid.Check(t, func(t *rapid.T) {
@@ -204,8 +206,8 @@ func TestQuotaInThePool(t *testing.T) {
 	})
 }
 
-// TestQuotaOfWhoLostItsCPUs: a container whose CPUs are all offline gets its quota back, and so
-// does a pod-level pod when none of its containers has CPUs of its own any more.
+// TestQuotaOfWhoLostItsCPUs checks that a container whose CPUs are all offline gets its quota back,
+// and so does a pod-level pod when none of its containers has its own CPUs any more.
 func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 	s := many(t, node.ContainerScope)
 	p := s.Policy()
@@ -224,7 +226,7 @@ func TestQuotaOfWhoLostItsCPUs(t *testing.T) {
 	}
 	for _, step := range []struct{ loses, want string }{
 		{"", "none none 200000 pod none ephemeral 100000"},
-		// a may use its 2 CPUs of the node shared pool, 2 of 6 are left to log.
+		// a may use its 2 CPUs on the node shared pool, and 2 of 6 are left to log.
 		{"a", "200000 none 200000 pod none ephemeral 100000"},
 		{"b", "200000 200000 keep pod 600000 ephemeral keep"},
 	} {

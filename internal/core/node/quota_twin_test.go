@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestQuotasOneByOne compares the quotas of a pod, computed at once, with those of each container
-// by itself.
+// TestQuotasOneByOne compares the quotas of a pod, computed together, with those of each container
+// computed alone.
 func TestQuotasOneByOne(t *testing.T) {
 	p := many(t, node.ContainerScope).Policy()
 	rapid.Check(t, func(t *rapid.T) {
@@ -28,8 +28,9 @@ func TestQuotasOneByOne(t *testing.T) {
 	})
 }
 
-// wideGrant draws the grant of a pod-level pod with a limit. In one pod the sizes of requests and
-// limits are alike, and whether containers have them: so all ways to divide a limit occur.
+// wideGrant draws the grant of a pod-level pod with a limit. Within one pod, the sizes of requests
+// and limits are similar, and so is whether containers have them. So all ways to divide a limit
+// occur.
 func wideGrant(t *rapid.T) *node.Grant {
 	sizes := rapid.SampledFrom([]int{3, 15, 60, 400, 5000}).Draw(t, "sizes")
 	room := rapid.SampledFrom([]int{0, 2, 12, sizes}).Draw(t, "room")
@@ -66,7 +67,7 @@ func wideGrant(t *rapid.T) *node.Grant {
 		}
 		g.Pod.Containers, g.Containers = append(g.Pod.Containers, c), append(g.Containers, has)
 	}
-	// One container has CPUs, so that the pod has no quota of its own.
+	// One container has its own CPUs, so that the pod has no quota.
 	g.Pod.Containers = append(g.Pod.Containers, request.Container{Name: "exclusive", Type: request.App, CPUs: 1, CPURequest: 1000, CPULimit: 1000})
 	g.Containers = append(g.Containers, node.ContainerGrant{CPUs: cpuset.Of(0)})
 	g.Pod.CPULimit = tight(t, g, sizes)
@@ -77,7 +78,7 @@ func wideGrant(t *rapid.T) *node.Grant {
 }
 
 // tight draws the limit of a pod: what the containers of one phase request, or a part of it, and a
-// little for each.
+// little for each container.
 func tight(t *rapid.T, g *node.Grant, sizes int) int64 {
 	phase := rapid.SampledFrom(running(g.Pod)).Draw(t, "phase")
 	var sum int64
@@ -96,7 +97,7 @@ func tight(t *rapid.T, g *node.Grant, sizes int) int64 {
 	return max(1, sum)
 }
 
-// shown are the containers of a grant: type, request, limit, CPUs.
+// shown returns the containers of a grant: type, request, limit, CPUs.
 func shown(g *node.Grant) (text string) {
 	for i, c := range g.Pod.Containers {
 		text += fmt.Sprintf("%s %d/%d", c.Type, c.CPURequest, c.CPULimit)
@@ -111,7 +112,7 @@ func shown(g *node.Grant) (text string) {
 	return text
 }
 
-// kubeletAlone is the quota that the kubelet writes for a container.
+// kubeletAlone returns the quota that the kubelet writes for a container.
 func kubeletAlone(g *node.Grant, i int) node.Quota {
 	if own := node.QuotaOf(g.Pod.Containers[i].CPULimit); own != node.KeepQuota {
 		return own
@@ -119,7 +120,7 @@ func kubeletAlone(g *node.Grant, i int) node.Quota {
 	return node.QuotaOf(g.Pod.CPULimit)
 }
 
-// quotaAlone is the quota of one container: every phase is listed and divided again for it.
+// quotaAlone returns the quota of one container: it lists and divides every phase again for it.
 func quotaAlone(g *node.Grant, p node.Policy, i int) node.Quota {
 	if g.LiftsQuota(p, i) {
 		return node.NoQuota
@@ -130,8 +131,8 @@ func quotaAlone(g *node.Grant, p node.Policy, i int) node.Quota {
 	c := g.Pod.Containers[i]
 	kubelet := kubeletAlone(g, i)
 	want := kubelet
-	// A pod-level limit is divided among the containers on the node shared pool. The limits of a
-	// plain pod's containers are the pod's: there is nothing to divide.
+	// A pod-level limit is divided among the containers on the node shared pool. In a plain pod,
+	// the limits of the containers are the pod's limit, so there is nothing to divide.
 	bounded := g.Pod.Kind == request.PodLevel && g.Pod.CPULimit > 0 && g.Containers[i].CPUs.IsEmpty()
 	if p.Quota.Isolated && g.LiftsPodQuota(p) && bounded {
 		want = shareAlone(g, i)
@@ -142,10 +143,11 @@ func quotaAlone(g *node.Grant, p node.Policy, i int) node.Quota {
 	return want
 }
 
-// share is what container i may use of what the pod's limit leaves to those on the node shared
-// pool. Containers that run at the same time form a phase: a standard init container with the
-// sidecars before it, and in the end all sidecars and apps. Each phase is divided by itself, and
-// a container gets the least of its phases, so that the limit is kept in all of them.
+// shareAlone returns how much container i may use of what the pod's limit leaves to the containers
+// on the node shared pool. Containers that run at the same time form a phase: each standard init
+// container forms one with the sidecars before it, and finally all sidecars and apps form one. Each
+// phase is divided by itself, and a container gets the least of its shares in all phases, so that
+// the limit is kept in each of them.
 func shareAlone(g *node.Grant, i int) node.Quota {
 	least := node.QuotaOf(1 << 62)
 	for _, phase := range running(g.Pod) {
@@ -163,8 +165,8 @@ func shareAlone(g *node.Grant, i int) node.Quota {
 	return least
 }
 
-// rest is what the pod's limit leaves to the containers of a phase that run on the node shared
-// pool, these containers, and where i is among them.
+// restOf returns what the pod's limit leaves to the containers of a phase that run on the node
+// shared pool, these containers, and the position of i among them.
 func restOf(g *node.Grant, phase []int, i int) (rest node.Quota, parts []part, at int) {
 	rest, at = node.QuotaOf(g.Pod.CPULimit)-node.Quota(g.Pool.Len())*node.QuotaPeriod, -1
 	for _, k := range phase {
@@ -189,17 +191,17 @@ type part struct {
 	limit, request node.Quota
 	// quota is the result.
 	quota node.Quota
-	// base and weight make what is fair: base, and weight parts of what all bases leave. least and
-	// most bound it.
+	// base and weight determine the fair share: base, plus weight parts of what all bases leave.
+	// least and most bound it.
 	base, weight, least, most node.Quota
 	done                      bool
 }
 
-// divide splits rest in proportion to the limits where all have one, else to the requests where all
-// have one. Else each gets its request, and an equal part of what the requests leave. Every
-// container gets its request, which the API server has checked to fit, and at most its limit; what
-// that moves goes to or comes from the others. The sum is at most rest, but for what
-// node.LeastQuota adds.
+// divide splits rest in proportion to the limits if all containers have one, otherwise in
+// proportion to the requests if all have one. Otherwise each gets its request, and an equal part of
+// what the requests leave. Every container gets at least its request, which the API server has
+// checked to fit, and at most its limit. The difference to the fair share goes to or comes from the
+// others. The sum is at most rest, except for what node.LeastQuota adds.
 func divide(rest node.Quota, parts []part) {
 	weigh(rest, parts)
 	for {
@@ -227,8 +229,8 @@ func divide(rest node.Quota, parts []part) {
 	}
 }
 
-// settle ends the turn of the parts whose bounds count: the lower ones where the bounds give out
-// more than there is, the upper ones where they leave some, and all where they do neither.
+// settle finishes the parts whose bounds count: those at a lower bound if the bounds give out more
+// than there is, those at an upper bound if they leave some, and all parts if they do neither.
 func settle(parts []part, left, weights, surplus node.Quota) {
 	for i := range parts {
 		p := &parts[i]
@@ -237,8 +239,8 @@ func settle(parts []part, left, weights, surplus node.Quota) {
 		}
 		switch fair := p.base + proportion(left, p.weight, weights); {
 		case surplus == 0:
-			// A whole millisecond, which systemd does not round up. A bound is exact: the kubelet
-			// would write the same.
+			// It is a whole number of milliseconds, which systemd does not round up. A bound is
+			// exact, like the quota that the kubelet would write.
 			if p.quota == fair {
 				p.quota = max(fair/node.LeastQuota*node.LeastQuota, p.least)
 			}
@@ -251,7 +253,7 @@ func settle(parts []part, left, weights, surplus node.Quota) {
 	}
 }
 
-// weigh sets what is fair, and the bounds.
+// weigh sets the fair shares, and the bounds.
 func weigh(rest node.Quota, parts []part) {
 	limits, requests := true, true
 	var sum node.Quota
@@ -281,7 +283,7 @@ func weigh(rest node.Quota, parts []part) {
 	}
 }
 
-// proportion is left·weight/weights, rounded down; left may be negative, which is nothing.
+// proportion returns left·weight/weights, rounded down. A negative left counts as 0.
 func proportion(left, weight, weights node.Quota) node.Quota {
 	high, low := bits.Mul64(uint64(max(left, 0)), uint64(weight))
 	quotient, _ := bits.Div64(high, low, uint64(weights))

@@ -1,7 +1,7 @@
 package node
 
-// Rejected is the plan with a rejection in place of its grant, for a reason that is not the node's:
-// what would be decided cannot be kept. A plan without a new grant stays as it is.
+// Rejected returns the plan with a rejection in place of its grant, for a reason outside the node:
+// the decision cannot be stored. A plan without a new grant stays as it is.
 func (p *Plan) Rejected(cause Cause, detail string) *Plan {
 	if p.Grant == nil || p.Known {
 		return p

@@ -12,26 +12,27 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Rejection is why a pod was not admitted, and the account of what was there.
+// Rejection explains why a pod was not admitted, with an account of the resources at that time.
 type Rejection struct {
 	Reason Reason
-	// Rule is the rule that rejected, as in docs/rules.
+	// Rule is the id of the rule that rejected the pod, as in docs/rules.
 	Rule string
-	// Container is who could not be served; empty: the pod as a whole.
+	// Container is the container that could not be served. If empty, the rejection is about the pod
+	// as a whole.
 	Container string
-	// Resource is what was short, Wanted how much was asked for, in CPUs or bytes; empty and
-	// 0 where the rejection is not about an amount.
+	// Resource is the resource that was short, and Wanted how much was asked for, in CPUs or bytes.
+	// They are empty and 0 if the rejection is not about an amount.
 	Resource request.Resource
 	Wanted   int64
-	// Detail is a sentence: what is wrong, and what would help.
+	// Detail is a sentence about what is wrong, and what would help.
 	Detail string
 	// Nodes is the account of Resource, one entry for each NUMA node, ascending by id.
 	Nodes []NodeAccount
-	// Misfit is set if the pod cannot be aligned with devices that others chose for it.
+	// Misfit is set if the pod cannot be aligned with its given devices.
 	Misfit *Misfit
 }
 
-// Error is the one-line form: reason, who, what.
+// Error returns one line: the reason, the container, and the detail.
 func (r *Rejection) Error() string {
 	var b strings.Builder
 	b.WriteString(string(r.Reason))
@@ -45,7 +46,7 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// reject records the cause and gives the rejection its names.
+// reject records the cause, and sets the reason and the rule of the rejection.
 func (d *draft) reject(c Cause, r *Rejection) *Rejection {
 	d.trace.Cause = c
 	r.Reason, r.Rule = c.names(r.Resource, d.s.policy.Topology)
@@ -64,7 +65,7 @@ func (d *draft) rejectDivision(v *Division, cause Cause) *Rejection {
 	return d.reject(cause, &Rejection{Resource: v.Resource, Wanted: v.Budget, Detail: v.Wrong() + help})
 }
 
-// rejectCPU makes a rejection of an error of package cpu.
+// rejectCPU returns a rejection for an error of package cpu.
 func (d *draft) rejectCPU(container string, n int, err error) *Rejection {
 	cause := TooFewCPUs
 	var smt *cpu.SMTAlignmentError
@@ -82,8 +83,8 @@ func (d *draft) rejectCPU(container string, n int, err error) *Rejection {
 	})
 }
 
-// rejectMemory makes a rejection of a *memory.PlacementError. The reference calls it
-// UnexpectedAdmissionError; it is a matter of alignment like any other.
+// rejectMemory returns a rejection for a *memory.PlacementError. The reference reports
+// UnexpectedAdmissionError. Paddock treats it as a failed alignment like any other.
 func (d *draft) rejectMemory(container string, err error) *Rejection {
 	cause, r := MemoryNotThere, &Rejection{Container: container, Detail: err.Error()}
 	var short *memory.PlacementError
@@ -107,8 +108,8 @@ func (d *draft) rejectMemory(container string, err error) *Rejection {
 	return d.reject(cause, r)
 }
 
-// rejectApart rejects a pod whose containers want memory that fits no set of NUMA nodes together
-// . It names the type that fits nowhere by itself, or all of them.
+// rejectApart rejects a pod whose containers request memory that fits no set of NUMA nodes together
+// . It names the first type that fits nowhere by itself, or all types.
 func (d *draft) rejectApart(want request.Amounts) *Rejection {
 	short := want
 	for _, a := range want {
@@ -143,7 +144,7 @@ func (d *draft) rejectOutside(container string, want request.Amounts, aligned, n
 			break
 		}
 	}
-	d.trace.Stage = StageTopology // The memory manager would take it.
+	d.trace.Stage = StageTopology // The memory manager would accept it.
 	return d.reject(MemoryOutside, &Rejection{
 		Container: container, Resource: short.Resource, Wanted: short.Value,
 		Detail: fmt.Sprintf("%s wanted, NUMA nodes %s, which are aligned, have %s free; it would fit on NUMA nodes %s",
@@ -152,8 +153,8 @@ func (d *draft) rejectOutside(container string, want request.Amounts, aligned, n
 	})
 }
 
-// rejectAlignment names the resource that cannot be aligned: the first one without a preferred mask
-// of its own or, if each has one, that they have none in common.
+// rejectAlignment rejects a pod that cannot be aligned. It names the first resource without a
+// preferred mask or, if each resource has one, explains that they have none in common.
 func (d *draft) rejectAlignment(a *Alignment) *Rejection {
 	r := &Rejection{Container: a.Container}
 	if a.Outcome == OutOfSteps {
@@ -245,8 +246,8 @@ func (d *draft) rejectUnaligned(r *Rejection, f hint.Set) *Rejection {
 	return d.reject(NotAligned, r)
 }
 
-// groupsText names the NUMA nodes that the rule of groups keeps from a request for size NUMA nodes
-// (R-MEM-22).
+// groupsText names the NUMA nodes that the rule of groups excludes from a request for size NUMA
+// nodes (R-MEM-22).
 func (d *draft) groupsText(size int) string {
 	groups, single := d.usage.Serving(d.s.machine.NodeMask())
 	var text string
@@ -263,7 +264,7 @@ func (d *draft) groupsText(size int) string {
 	return text
 }
 
-// wanted is how much of a resource the container, or for an empty name the pod, asks for.
+// wanted returns how much of a resource the container or, if the name is empty, the pod asks for.
 func (d *draft) wanted(container string, resource request.Resource) int64 {
 	return d.demand.wanted(&d.pod, container, resource)
 }

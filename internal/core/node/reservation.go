@@ -9,42 +9,44 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Purpose is why a place is reserved. It decides when the reservation is in force, and for whom.
+// Purpose is why a place is reserved. It decides when the reservation is in force, and which pods
+// respect it.
 type Purpose int
 
 // The purposes.
 const (
-	// RoomForPod: running pods are moved so that the pod fits there. The reservation is in force
-	// until the pod has a grant, for what is free of the place: the rest becomes free as the others
-	// leave. State.Plan plans the pod there if every rule allows that.
+	// RoomForPod means that running pods are moved so that the pod fits in the place. The
+	// reservation is in force until the pod has a grant. It covers what is free of the place: the
+	// rest becomes free as the other pods leave. State.Plan plans the pod there if every rule
+	// allows that.
 	RoomForPod Purpose = iota
-	// MovedTo: a running pod is about to be moved there. The reservation is in force until the move
-	// begins, for what is free of the place.
+	// MovedTo means that a running pod is about to be moved to the place. The reservation is in
+	// force until the move begins. It covers what is free of the place.
 	MovedTo
-	// OnItsWay: the grant was made elsewhere for a pod that is bound to the Kubernetes node and has
-	// not started. The reservation is in force until the pod has a grant, and while all of the
-	// place is free: otherwise the pod cannot get it. It does not count for pods whose own grant
-	// was made elsewhere as well (PlanGrant).
+	// OnItsWay means that the grant was made elsewhere for a pod that is bound to the Kubernetes
+	// node and has not started. The reservation is in force until the pod has a grant, and only
+	// while all of the place is free: otherwise the pod cannot get it. It does not count for pods
+	// whose own grant was made elsewhere as well (PlanGrant).
 	OnItsWay
 )
 
 // Reservation keeps a place for one pod: no other pod gets what is free of it. It takes nothing
-// from a grant, and whoever reserves decides how long.
+// from a grant. The caller that reserves decides for how long.
 type Reservation struct {
-	// Grant is the place. Its pod is the one that it is kept for; a place without a pod's UID is
-	// kept from every pod.
+	// Grant is the place, for the pod of the grant. A place without a pod UID is kept from every
+	// pod.
 	Grant *Grant
 	Why   Purpose
 }
 
-// reserved is what a state has reserved; it is never changed.
+// reserved has the reservations of a state. It never changes.
 type reserved struct {
 	list []Reservation
-	// all is what is left for pods without a reservation; nil: it is computed for each plan.
+	// all is the offer to pods without a reservation. If nil, each plan computes it.
 	all *offer
 }
 
-// offer is what a pod can get in a state: what is free of the Kubernetes node, but for what is kept
+// offer is what a pod can get in a state: what is free on the Kubernetes node, without what is kept
 // for other pods.
 type offer struct {
 	shared  cpuset.Set
@@ -53,7 +55,7 @@ type offer struct {
 	kept    []kept
 }
 
-// kept is what is free of a reservation that is in force.
+// kept is the free part of a reservation that is in force.
 type kept struct {
 	pod     string // namespace/name
 	why     Purpose
@@ -62,10 +64,10 @@ type kept struct {
 	devices []device.Assigned
 }
 
-// WithReservations is the state with these reservations in place of those that it has. Where two of
-// them are about the same, the first one has it. The generation stays, and nothing is assigned:
-// reservations are not a part of what a Kubernetes node keeps over a restart. The same
-// reservations make no new state.
+// WithReservations returns the state with these reservations instead of its present ones. If two of
+// them overlap, the first one has the common part. The generation stays, and nothing is assigned: a
+// Kubernetes node does not keep reservations over a restart. If the reservations are the same, it
+// returns s.
 func (s *State) WithReservations(list []Reservation) *State {
 	if s.reserved == nil && len(list) == 0 || s.reserved != nil && s.reserved.all != nil && slices.Equal(s.reserved.list, list) {
 		return s
@@ -79,7 +81,8 @@ func (s *State) WithReservations(list []Reservation) *State {
 	return &n
 }
 
-// Reservations are those of WithReservations. The slice is the state's own.
+// Reservations returns the reservations as passed to WithReservations. The slice belongs to the
+// state.
 func (s *State) Reservations() []Reservation {
 	if s.reserved == nil {
 		return nil
@@ -87,7 +90,7 @@ func (s *State) Reservations() []Reservation {
 	return s.reserved.list
 }
 
-// Reserved is how many reservations for a purpose are in force.
+// Reserved returns how many reservations for a purpose are in force.
 func (s *State) Reserved(why Purpose) int {
 	n := 0
 	for _, k := range s.offerTo("", OnItsWay).kept {
@@ -98,7 +101,8 @@ func (s *State) Reserved(why Purpose) int {
 	return n
 }
 
-// offerTo is what a pod can get, besides what is reserved for others for purposes up to most.
+// offerTo returns what a pod can get, without what is reserved for other pods for purposes up to
+// most.
 func (s *State) offerTo(uid string, most Purpose) offer {
 	o := offer{shared: s.shared, usage: s.usage, devices: s.devices}
 	if s.reserved == nil {
@@ -128,7 +132,7 @@ func (s *State) inForce(r Reservation) bool {
 	return !there
 }
 
-// keep takes what is free of a reservation out of the offer.
+// keep removes the free part of a reservation from the offer.
 func (o *offer) keep(r Reservation) {
 	g, next := r.Grant, *o
 	k := kept{pod: g.Pod.ID(), why: r.Why, cpus: g.CPUs().Intersection(o.shared)}
@@ -161,8 +165,8 @@ func (o *offer) keep(r Reservation) {
 	*o = next
 }
 
-// without is what is left of the Kubernetes node when an admission has taken its part of an offer:
-// what is kept for others is free again.
+// without returns what is free on the Kubernetes node after an admission has taken its part of an
+// offer: the arguments, plus what is kept for other pods.
 func (o *offer) without(shared cpuset.Set, usage memory.Usage, devices device.Usage) (cpuset.Set, memory.Usage, device.Usage) {
 	for _, k := range o.kept {
 		shared, usage, devices = shared.Union(k.cpus), usage.Release(k.blocks), returnDevices(devices, k.devices)
@@ -170,7 +174,7 @@ func (o *offer) without(shared cpuset.Set, usage memory.Usage, devices device.Us
 	return shared, usage, devices
 }
 
-// room is the place that is reserved for a pod for which others are moved; nil: none is.
+// room returns the place that is reserved for a pod for which others are moved, or nil.
 func (s *State) room(uid string) *Grant {
 	if s.reserved != nil {
 		for _, r := range s.reserved.list {
@@ -182,15 +186,16 @@ func (s *State) room(uid string) *Grant {
 	return nil
 }
 
-// aboutToMove reports whether the pod of a grant is to be moved and has not begun to.
+// aboutToMove reports whether the pod is about to be moved and the move has not begun.
 func (s *State) aboutToMove(uid string) bool {
 	return s.reserved != nil && slices.ContainsFunc(s.reserved.list, func(r Reservation) bool {
 		return r.Why == MovedTo && r.Grant.Pod.UID == uid && s.inForce(r)
 	})
 }
 
-// forMove is what the pod of a grant can be moved to. The place of a move that has a reservation is
-// the pod's own: then nothing else counts, since the moves of a set make room for each other.
+// forMove returns what the pod can be moved to. If a reservation exists for the move, the place
+// belongs to the pod. Then no other reservation counts, because the moves of a set make room for
+// each other.
 func (s *State) forMove(uid string) offer {
 	if s.aboutToMove(uid) {
 		return offer{shared: s.shared, usage: s.usage, devices: s.devices}
@@ -198,7 +203,7 @@ func (s *State) forMove(uid string) offer {
 	return s.offerTo(uid, OnItsWay)
 }
 
-// keptFrom is why a pod cannot have CPUs: they are reserved for another one.
+// keptFrom returns an error if any of the CPUs is reserved for another pod.
 func (o *offer) keptFrom(cpus cpuset.Set) error {
 	for _, k := range o.kept {
 		if both := k.cpus.Intersection(cpus); !both.IsEmpty() {
@@ -208,7 +213,8 @@ func (o *offer) keptFrom(cpus cpuset.Set) error {
 	return nil
 }
 
-// checkReserved proves that nothing is kept that a grant has, and nothing twice.
+// checkReserved proves that nothing that is kept belongs to a grant, and that nothing is kept
+// twice.
 func (s *State) checkReserved() error {
 	if s.reserved == nil {
 		return nil

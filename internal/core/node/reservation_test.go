@@ -9,8 +9,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestReservations: beside grants that are on their way, a pod comes and grows as if their pods had
-// started. What is reserved stays so, each of the pods can have it, and a restart knows none of it.
+// TestReservations checks that, beside grants that are on their way, a pod comes and grows as if
+// their pods had started. What is reserved stays reserved, each of the pods can have it, and a
+// restart has none of the reservations.
 func TestReservations(t *testing.T) {
 	setChecksTo(t, histories)
 	decided, grown := 0, 0
@@ -59,7 +60,7 @@ func TestReservations(t *testing.T) {
 	t.Logf("%d pods planned, %d resized beside reservations", decided, grown)
 }
 
-// another describes a pod that is new.
+// another describes a new pod.
 func (h *history) another(s *node.State) (request.Pod, bool) {
 	name := h.describePod()
 	if _, known := s.Grant(name); known || name == "" {
@@ -80,7 +81,7 @@ func (h *history) apply(s *node.State, plan *node.Plan) *node.State {
 	return next
 }
 
-// sound checks a state in which so many reservations are in force, and that it is the same state
+// sound checks a state in which that many reservations are in force, and that it is the same state
 // without them.
 func (h *history) sound(s *node.State, inForce int) {
 	again := s.WithReservations(s.Reservations())
@@ -106,8 +107,9 @@ func (h *history) sameDecision(a, b *node.Plan) {
 	}
 }
 
-// TestReservationYields: a grant that was made elsewhere takes what is reserved for another pod on
-// its way, and that has no place then. When the grant ends, it has.
+// TestReservationYields checks that a grant that was made elsewhere takes what is reserved for
+// another pod on its way, which then has no place. When the grant ends, that pod has its place
+// again.
 func TestReservationYields(t *testing.T) {
 	s := timingNode(t, 2, node.TopologyRestricted)
 	waits, comes := timingPod(false), timingPod(false)

@@ -10,24 +10,24 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Residue is a part of what a kubelet has assigned and no grant explains. What is free of a state
-// is free with its residue: grants, residue and what is free make up the machine, for CPUs by id
-// and for bytes by NUMA node and size (Check). It is empty where Paddock decides.
+// Residue is a part of what a kubelet has assigned and no grant explains. What is free in a state
+// is computed with its residue: grants, residue and what is free make up the machine, for CPUs by
+// id and for bytes by NUMA node and size (Check). There is no residue where Paddock decides.
 type Residue struct {
-	// Cause is the fault that left it, Pod the pod at which that happened, as "namespace/name";
-	// NoFault and empty where that is not known.
+	// Cause is the fault that left the residue. Pod is the pod at which that happened, as
+	// "namespace/name". They are NoFault and empty if that is not known.
 	Cause Fault
 	Pod   string
-	// CPUs are assigned to no pod and not free.
+	// CPUs are neither assigned to a pod nor free.
 	CPUs cpuset.Set
-	// Twice are CPUs that a pod has and that are also another pod's, reserved or free.
+	// Twice has the CPUs of a pod that are also another pod's, reserved or free.
 	Twice cpuset.Set
-	// Memory is what the accounting has beyond the grants; bytes below zero are assigned and not
+	// Memory is what the accounting has beyond the grants. Negative bytes are assigned and not
 	// accounted for.
 	Memory []memory.Excess
 }
 
-// String is how an account names the entry.
+// String returns the name of the entry in an account.
 func (r Residue) String() string {
 	if r.Pod == "" {
 		return "left of no pod that is known"
@@ -39,22 +39,22 @@ func (r *Residue) isEmpty() bool {
 	return r.CPUs.IsEmpty() && r.Twice.IsEmpty() && len(r.Memory) == 0
 }
 
-// past is what a kubelet keeps between admissions beside its assignments. It ends with the
-// kubelet's restart, but for stale.
+// past is what a kubelet keeps between admissions beside its assignments. Everything except stale
+// ends with the kubelet's restart.
 type past struct {
-	// cpus and memory are what init containers left, of the pods that were served last
-	// (Behavior.KeepsReuse).
+	// cpus and memory are what the init containers of the pods that were served last left
+	// (Behavior.KeepsReuse). cpusOf and memoryOf are the UIDs of these pods.
 	cpusOf, memoryOf string
 	cpus             cpuset.Set
 	memory           memory.Reuse
-	// stale is what a pod has that was rejected, until the next one comes or goes
-	// (Behavior.KeepsRejected); nil: nothing.
+	// stale is what a rejected pod has until the next pod comes or goes (Behavior.KeepsRejected).
+	// It is nil if there is nothing.
 	stale *Grant
 }
 
 // left is what an admission leaves in a kubelet.
 type left struct {
-	// on is the state that the pod was planned on: the base after the kubelet's sweep.
+	// on is the state for which the pod was planned: the base after the kubelet's sweep.
 	on      *State
 	past    past
 	shared  cpuset.Set
@@ -62,8 +62,9 @@ type left struct {
 	devices device.Usage
 }
 
-// swept is the state after a kubelet released what is left of a rejected pod: it does so when the
-// next pod comes or goes. A pod that is admitted again finds what it has.
+// swept returns the state after a kubelet released what is left of a rejected pod, which it does
+// when the next pod comes or goes. comes is the UID of the pod that comes. If that is the rejected
+// pod, it finds what it has.
 func (s *State) swept(comes string) *State {
 	if s.past == nil || s.past.stale == nil || s.past.stale.Pod.UID == comes && comes != "" {
 		return s
@@ -79,10 +80,10 @@ func (s *State) swept(comes string) *State {
 	return &n
 }
 
-// Swept is the state after a kubelet's sweep: nothing is left of a rejected pod.
+// Swept returns the state after a kubelet's sweep: nothing is left of a rejected pod.
 func (s *State) Swept() *State { return s.swept("") }
 
-// leaves is what the kubelet has after the draft, which is not used for anything else.
+// leaves returns what the kubelet has after the draft. The draft must not be used afterwards.
 func (d *draft) leaves(rejected bool) *left {
 	l := &left{on: d.s}
 	l.shared, l.usage, l.devices = d.without(d.shared, d.usage, d.devices)
@@ -103,9 +104,9 @@ func (d *draft) leaves(rejected bool) *left {
 	return l
 }
 
-// stale is what the pod of a draft that ended with a rejection has in the kubelet: what it was
-// given, and else what it had. Its sequence is 0 if it was never admitted. It is nil if that is
-// nothing.
+// stale returns what the pod of a draft that ended with a rejection has in the kubelet: what it was
+// given, and otherwise what it had. Its sequence is 0 if it was never admitted. stale returns nil
+// if the pod has nothing.
 func (d *draft) stale() *Grant {
 	g := &Grant{Pod: d.pod, Pool: d.pool, PoolMemory: d.poolMemory, Containers: slices.Clone(d.containers)}
 	if d.had != nil {
@@ -118,8 +119,8 @@ func (d *draft) stale() *Grant {
 	return g
 }
 
-// keep adds what the pod had and was not given again: a kubelet changes no entry then, also if the
-// pod goes another path than when it was admitted.
+// keep adds what the pod had and was not given again. A kubelet does not change such an entry, even
+// if the pod takes another path than when it was admitted.
 func (g *Grant) keep(had *Grant) {
 	if g.Pool.IsEmpty() {
 		g.Pool = had.Pool
@@ -139,7 +140,7 @@ func (g *Grant) keep(had *Grant) {
 	}
 }
 
-// applyAs is Apply for a plan that was made with a Behavior.
+// applyAs implements Apply for a plan that was made with a Behavior.
 func (s *State) applyAs(p *Plan) (*State, error) {
 	l := p.left
 	if p.Grant == nil && l.past.stale == nil {
@@ -163,7 +164,7 @@ func (s *State) applyAs(p *Plan) (*State, error) {
 	return n, nil
 }
 
-// Residue is what the grants do not explain, with what is left of a rejected pod at the end.
+// Residue returns what the grants do not explain. What is left of a rejected pod comes last.
 func (s *State) Residue() []Residue {
 	if s.past == nil || s.past.stale == nil {
 		return s.residue
@@ -175,8 +176,8 @@ func (s *State) Residue() []Residue {
 	})
 }
 
-// Stale is what is left of a rejected pod in a kubelet until the next pod comes or goes; nil:
-// nothing.
+// Stale returns what is left of a rejected pod in a kubelet until the next pod comes or goes. It
+// returns nil if there is nothing.
 func (s *State) Stale() *Grant {
 	if s.past == nil {
 		return nil
@@ -184,8 +185,8 @@ func (s *State) Stale() *Grant {
 	return s.past.stale
 }
 
-// As is Paddock's state as that of a kubelet with the behavior. It never returns to Paddock, whose
-// states have no residue; PlanAs is Paddock's answer there.
+// As returns Paddock's state as the state of a kubelet with the behavior. There is no way back to a
+// state of Paddock, which has no residue. PlanAs gives Paddock's answer on such a state.
 func (s *State) As(b Behavior) *State {
 	n := *s
 	n.policy = s.policy.As(b)
@@ -193,8 +194,8 @@ func (s *State) As(b Behavior) *State {
 	return &n
 }
 
-// Restarted is the state after the restart of a kubelet with the same configuration: what it kept
-// for its pods beside their assignments is gone.
+// Restarted returns the state after the restart of a kubelet with the same configuration: what it
+// kept for its pods beside their assignments is gone.
 func (s *State) Restarted() *State {
 	if s.past == nil {
 		return s
@@ -207,9 +208,9 @@ func (s *State) Restarted() *State {
 	return &n
 }
 
-// RestartedWith is Restarted with another policy. The error is that of Restore for a grant that is
-// not valid under the policy. A state with a residue keeps it; a kubelet that checks its files does
-// not start on it.
+// RestartedWith is Restarted with another policy. It returns the error of Restore for a grant that
+// is not valid under the policy. A state with a residue keeps it. A kubelet that checks its files
+// does not start on such a state.
 func (s *State) RestartedWith(p Policy) (*State, error) {
 	n := s.Restarted()
 	if len(n.residue) > 0 {
@@ -231,8 +232,8 @@ func (s *State) RestartedWith(p Policy) (*State, error) {
 	return restored, nil
 }
 
-// unexplained is what the state has beyond its grants and what is left of a rejected pod, as one
-// entry.
+// unexplained returns, as one entry, what the state has beyond its grants and what is left of a
+// rejected pod.
 func (s *State) unexplained() Residue {
 	var once, twice cpuset.Builder
 	fresh := memory.NewUsage(s.capacity)
@@ -262,8 +263,8 @@ func (s *State) unexplained() Residue {
 	return r
 }
 
-// everything are all CPUs of the pod. A kubelet can cut slices out of a pool that are not in it
-//
+// everything returns all CPUs of the pod. A kubelet can cut slices out of a pool that are not in
+// the pool.
 func (g *Grant) everything() cpuset.Set {
 	set := g.CPUs()
 	for i := range g.Containers {
@@ -272,8 +273,8 @@ func (g *Grant) everything() cpuset.Set {
 	return set
 }
 
-// settle makes the residue that of the state, after a change at a pod and with the faults of its
-// decision. What is not explained any more by earlier entries is the pod's.
+// settle updates the residue of the state after a change at a pod. met has the faults of the
+// decision. What earlier entries do not explain becomes a new entry for the pod.
 func (s *State) settle(pod *request.Pod, met []Met) {
 	if s.policy.Behavior == (Behavior{}) {
 		return
@@ -298,7 +299,7 @@ func (s *State) settle(pod *request.Pod, met []Met) {
 	s.residue = entries
 }
 
-// causeOf is the fault, of those that a decision met, that leaves a residue.
+// causeOf returns the first fault in met that leaves a residue.
 func causeOf(met []Met) Fault {
 	for _, m := range met {
 		switch m.Fault {

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// resizable rejects what no node resizes: changes that Kubernetes does not take (R-RSZ-2), pods
-// that have assignments of another policy (R-RSZ-3), and what would begin or cease to be exclusive
-// (R-RSZ-4).
+// resizable rejects what no node resizes: changes that Kubernetes does not allow (R-RSZ-2), pods
+// that have assignments of another policy (R-RSZ-3), and containers or pools that would begin or
+// cease to be exclusive (R-RSZ-4).
 func (r *resizing) resizable() *Rejection {
 	if what := fixed(&r.old.Pod, &r.pod); what != "" {
 		return r.reject(NotResizable, &Rejection{Detail: what + ": Kubernetes resizes cpu and memory of a pod's containers and of the pod, and nothing else; create the pod again"})
@@ -30,7 +30,8 @@ func (r *resizing) resizable() *Rejection {
 	return r.crossing()
 }
 
-// fixed describes the first difference between two requests that no resize makes; empty: none.
+// fixed describes the first difference between two requests that no resize makes. It returns "" if
+// there is none.
 func fixed(old, pod *request.Pod) string {
 	huge := func(a request.Amounts) request.Amounts {
 		return slices.DeleteFunc(slices.Clone(a), func(x request.Amount) bool { return x.Resource == machine.Memory || x.Value == 0 })
@@ -61,8 +62,8 @@ func fixed(old, pod *request.Pod) string {
 	return ""
 }
 
-// admittedOtherwise describes an assignment that the pod would not have got under the policy of
-// now; empty: none.
+// admittedOtherwise describes an assignment that the pod would not get under the present policy. It
+// returns "" if there is none.
 func (r *resizing) admittedOtherwise() string {
 	g := r.old
 	pooled := r.was.Path == AsPool
@@ -94,8 +95,7 @@ func (r *resizing) admittedOtherwise() string {
 	return ""
 }
 
-// crossing rejects a container or a pool that would begin or cease to have CPUs or memory of its
-// own.
+// crossing rejects a container or a pool that would begin or cease to have its own CPUs or memory.
 func (r *resizing) crossing() *Rejection {
 	reject := func(who string, resource request.Resource, now bool) *Rejection {
 		from, to := "exclusive", "shared"
@@ -124,13 +124,14 @@ func (r *resizing) crossing() *Rejection {
 	return nil
 }
 
-// rejectBelow rejects fewer CPUs than a container or the pool was admitted with.
+// rejectBelow rejects a resize to fewer CPUs than a container or the pool was admitted with.
 func (r *resizing) rejectBelow(container string, n int, base cpuset.Set) *Rejection {
 	return r.reject(BelowBaseline, &Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: fmt.Sprintf(
 		"%s wanted, and it was admitted with %d, CPUs %s: no resize goes below; create the pod again", amountText(request.CPU, int64(n)), base.Len(), base)})
 }
 
-// rejectSlices rejects sizes that fit into the pool, but not with the CPUs that each container has.
+// rejectSlices rejects sizes that fit into the pool, but not with the CPUs that the containers
+// keep.
 func (r *resizing) rejectSlices(container string, n int) *Rejection {
 	what := fmt.Sprintf("the pool cannot have %s with the CPUs that its exclusive containers keep", amountText(request.CPU, int64(n)))
 	if container != "" {
@@ -139,8 +140,8 @@ func (r *resizing) rejectSlices(container string, n int) *Rejection {
 	return r.reject(SlicesApart, &Rejection{Container: container, Resource: request.CPU, Wanted: int64(n), Detail: what + ": resize exclusive containers to the sizes of their admission first"})
 }
 
-// explain completes a rejection: what was to be resized, and whether it would be possible without
-// the other pods, and without what is reserved for them (R-RSZ-20).
+// explain completes a rejection: it adds what was to be resized, and whether that would be possible
+// without the other pods, or without what is reserved for them (R-RSZ-20).
 func (r *resizing) explain(rejection *Rejection) {
 	if rejection.Reason == Infeasible || r.trace.Cause == BeingMoved {
 		return
@@ -166,8 +167,8 @@ func (r *resizing) explain(rejection *Rejection) {
 	}
 }
 
-// changes describes what was asked to change: "CPUs of container app from 2 to 4", without the name
-// of the container that the reader knows.
+// changes describes the requested changes, e.g. "CPUs of container app from 2 to 4". It omits the
+// name of the container that the reader knows.
 func (r *resizing) changes(known string) string {
 	var parts []string
 	differ := func(what string, from, to int64, text func(int64) string) {

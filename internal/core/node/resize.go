@@ -11,11 +11,12 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Resize decides about another request of a pod that has a grant (docs/rules/resize.md). Nothing
-// changes: Apply does that. The plan has the whole next grant, or a rejection, and then the pod
-// keeps what it has. A pod takes nothing that is reserved for another one. The request that the pod
-// has already is Known. Containers that grow keep every CPU, those that shrink get no other one and
-// keep their baseline. Given devices are those of the grant.
+// Resize decides about another request of a pod that has a grant (docs/rules/resize.md). It changes
+// nothing: Apply does that. The plan has the complete next grant, or a rejection. After a
+// rejection, the pod keeps what it has. A pod takes nothing that is reserved for another one. A
+// request that equals the pod's present one is Known. Containers that grow keep every CPU.
+// Containers that shrink get no other CPU and keep their baseline. Given devices are those of the
+// grant.
 func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	p := &Plan{Base: s.generation, Pod: pod, Delta: Delta{SharedBefore: s.shared, SharedAfter: s.shared}}
 	p.Trace.Method, p.Trace.BySocket = s.policy.CPU.Method(), s.policy.CPU.AlignBySocket
@@ -52,8 +53,8 @@ func (s *State) Resize(uid string, pod request.Pod) *Plan {
 	return p
 }
 
-// sameBut returns pod with what no resize changes: the devices that others chose for it, and notes
-// but for the consent to moves.
+// sameBut returns pod with the fields of old that no resize changes: the devices that others chose
+// for it, and its notes, except for the consent to moves.
 func sameBut(pod request.Pod, old *request.Pod) request.Pod {
 	pod.Stock, pod.DevicesUnknown = old.Stock, old.DevicesUnknown
 	pod.Priority, pod.Created, pod.ResourceClaims = old.Priority, old.Created, old.ResourceClaims
@@ -64,14 +65,14 @@ func sameBut(pod request.Pod, old *request.Pod) request.Pod {
 	return pod
 }
 
-// resizing is a draft of a resize. The state of the embedded draft does not change, so that a
-// rejection has the account of the node as it is.
+// resizing is a draft of a resize. The state of the embedded draft does not change, so the account
+// of a rejection shows the node as it is.
 type resizing struct {
 	draft
 	old *Grant
 	was Demand // of the old request
-	// next is the grant so far: containers that were not looked at have what they had. memory is
-	// what is assigned of the memory with it.
+	// next is the grant so far: containers that were not processed yet have what they had. memory
+	// is the memory accounting with next.
 	next   Grant
 	memory memory.Usage
 }
@@ -101,7 +102,8 @@ func (r *resizing) decide() *Rejection {
 	return nil
 }
 
-// shrink takes from the containers what they need no more, first of all: others may grow into it.
+// shrink takes from the containers what they do not need any more. It runs first, because other
+// containers may grow into it.
 func (r *resizing) shrink() *Rejection {
 	for i := range r.next.Containers {
 		c := &r.next.Containers[i]
@@ -124,7 +126,7 @@ func (r *resizing) shrink() *Rejection {
 	return nil
 }
 
-// checkSize rejects a number of CPUs that a container or, with an empty name, a pool cannot have.
+// checkSize rejects a number of CPUs that a container or, if the name is empty, a pool cannot have.
 func (r *resizing) checkSize(container string, n int, base cpuset.Set) *Rejection {
 	r.trace.Stage = StageCPU
 	if n < base.Len() {
@@ -136,8 +138,9 @@ func (r *resizing) checkSize(container string, n int, base cpuset.Set) *Rejectio
 	return nil
 }
 
-// sizes are the bytes that container i has after the resize, and whether they are more of a type. A
-// standard init container that has left memory to later ones has that much less (R-MEM-41).
+// sizes returns the bytes that container i has after the resize, and whether they grow for any
+// type. If a standard init container has left memory to later ones, its own is reduced by that
+// amount (R-MEM-41).
 func (r *resizing) sizes(i int) (sizes request.Amounts, grows bool) {
 	for _, b := range r.old.Containers[i].Memory {
 		now, _ := r.demand.Containers[i].Memory.Get(b.Type)
@@ -156,8 +159,9 @@ func blocksOn(sizes request.Amounts, nodes mask.Mask) []memory.Block {
 	return blocks
 }
 
-// grow gives containers that are aligned together what they want more: on the NUMA nodes that they
-// have, if there is room for all of it, else where the policy allows (R-RSZ-11, R-RSZ-13).
+// grow gives containers that are aligned together what they additionally ask for. It uses the NUMA
+// nodes that they have if those have room for all of it. Otherwise it uses those that the policy
+// allows (R-RSZ-11, R-RSZ-13).
 func (r *resizing) grow(who string, unit []int, ask *Ask) *Rejection {
 	grows := false
 	var kept cpuset.Set
@@ -197,8 +201,8 @@ func (r *resizing) growsCPUs(i int) bool {
 	return !has.IsEmpty() && r.demand.Containers[i].CPUs > has.Len()
 }
 
-// here are the NUMA nodes that container i has: those of its CPUs and memory, and those that the
-// Topology Manager chose for it.
+// here returns the NUMA nodes that container i has: those of its CPUs and memory, and those that
+// the Topology Manager chose for it.
 func (r *resizing) here(i int) hint.Choice {
 	c := &r.next.Containers[i]
 	nodes := r.s.machine.NodesOf(c.CPUs) | nodesOf(c.Memory)
@@ -209,7 +213,7 @@ func (r *resizing) here(i int) hint.Choice {
 }
 
 // align asks the Topology Manager about sets of NUMA nodes that contain what the containers have
-// already. usage is without their memory.
+// already. usage is the memory accounting without their memory.
 func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set, usage memory.Usage) (hint.Choice, *Rejection) {
 	hintSets := r.hintSets(&Ask{Given: ask.Given}, together)
 	var has Grant
@@ -231,8 +235,8 @@ func (r *resizing) align(who string, unit []int, ask *Ask, free, kept cpuset.Set
 	return r.merge(who, ask, hintSets)
 }
 
-// take gives the containers what they want more. With stay it is on the NUMA nodes that each has or
-// not at all, and Affinity and the places of memory do not change.
+// take gives the containers what they additionally ask for. If stay is set, take uses only the NUMA
+// nodes that each container has, and does not change Affinity and the NUMA nodes of memory.
 func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *Rejection {
 	if !stay {
 		for _, i := range unit {
@@ -266,7 +270,8 @@ func (r *resizing) take(unit []int, choice hint.Choice, stay bool) *Rejection {
 	return nil
 }
 
-// takeMemory places the memory of container i. Without stay it is not charged before.
+// takeMemory places the memory of container i. Unless stay is set, that memory must not be charged
+// yet.
 func (r *resizing) takeMemory(i int, choice hint.Choice, stay bool) *Rejection {
 	c := &r.next.Containers[i]
 	sizes, grows := r.sizes(i)
@@ -287,8 +292,8 @@ func (r *resizing) takeMemory(i int, choice hint.Choice, stay bool) *Rejection {
 	return nil
 }
 
-// elsewhere is the answer where the NUMA nodes that a pod has do not do: it is asked again without
-// that limit.
+// elsewhere means that the NUMA nodes that a pod has are not enough. The caller then tries again
+// without that limit.
 var elsewhere = &Rejection{} //nolint:gochecknoglobals // a sentinel; nothing reads or changes it
 
 func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *Rejection {
@@ -298,7 +303,7 @@ func (r *resizing) rejectGrowth(container string, n int, err error, stay bool) *
 	return r.rejectCPU(container, n, err)
 }
 
-// place finds the NUMA nodes for memory of a container or, with an empty name, of the pool.
+// place finds the NUMA nodes for memory of a container or, if the name is empty, of the pool.
 func (r *resizing) place(container string, sizes request.Amounts, choice hint.Choice, within mask.Mask, stay bool) (mask.Mask, *Rejection) {
 	if stay && r.memory.Fits(within, sizes) {
 		return within, nil
@@ -316,8 +321,9 @@ func (r *resizing) place(container string, sizes request.Amounts, choice hint.Ch
 	return nodes, nil
 }
 
-// extend is the set of n CPUs that a container or pool has after it has grown into free: near those
-// that it has, then on the NUMA nodes of the choice, and, if the policy is not strict, anywhere.
+// extend returns the set of n CPUs that a container or pool has after it has grown into free: first
+// CPUs near those that it has, then on the NUMA nodes of the choice, and, if the policy is not
+// strict, anywhere.
 func (r *resizing) extend(have, free cpuset.Set, n int, choice hint.Choice, stay bool) (cpuset.Set, error) {
 	m, o := r.s.machine, r.s.policy.CPU
 	r.trace.Stage = StageCPU
@@ -349,8 +355,8 @@ func (r *resizing) extend(have, free cpuset.Set, n int, choice hint.Choice, stay
 	return cpuset.Set{}, &cpu.NotEnoughError{Requested: n - have.Len(), Available: set.Len() - have.Len()}
 }
 
-// free are the CPUs that container i could have: those that are free, and those of the pod that no
-// container has which runs at the same time. Its own are among them.
+// free returns the CPUs that container i could have: the free ones, and those of the pod that no
+// container that runs at the same time has. The container's own CPUs are among them.
 func (r *resizing) free(i int) cpuset.Set {
 	free := r.available().Union(r.released())
 	var b cpuset.Builder
@@ -361,13 +367,13 @@ func (r *resizing) free(i int) cpuset.Set {
 	return b.Set().Difference(r.taken(i)).Difference(r.s.policy.ReservedCPUs)
 }
 
-// released are the CPUs that the pod had and no container of it has now.
+// released returns the CPUs that the pod had and that none of its containers has now.
 func (r *resizing) released() cpuset.Set {
 	return r.old.CPUs().Difference(r.next.CPUs()).Difference(r.s.policy.ReservedCPUs)
 }
 
-// taken are the CPUs that other exclusive containers have which run at the same time as container
-// i: a standard init container has ended before the containers after it start.
+// taken returns the CPUs of other exclusive containers that run at the same time as container i. A
+// standard init container has ended before the containers after it start.
 func (r *resizing) taken(i int) cpuset.Set {
 	var b cpuset.Builder
 	for k := range r.next.Containers {

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// TestModelOfResizes is TestModel where most steps are resizes, and some are moves.
+// TestModelOfResizes is TestModel with mostly resizes, and some moves.
 func TestModelOfResizes(t *testing.T) {
 	setChecksTo(t, modelled)
 	resized, moved, rejected := 0, 0, map[node.Cause]int{}
@@ -51,7 +51,8 @@ func TestModelOfResizes(t *testing.T) {
 	t.Logf("%d resizes, rejected by cause: %v; %d moves", resized, rejected, moved)
 }
 
-// resize describes a pod with other amounts and resizes it. It returns why that was rejected.
+// resize describes a pod with other amounts and resizes it. It returns the cause of the rejection,
+// if any.
 func (h *history) resize(g *node.Grant) node.Cause {
 	name := g.Pod.Name
 	if !h.describeResized(name) {
@@ -94,7 +95,7 @@ func (h *history) resize(g *node.Grant) node.Cause {
 }
 
 // describeResized describes a pod again, with other amounts. It reports whether the API server
-// takes it.
+// accepts it.
 func (h *history) describeResized(name string) bool {
 	at := len(h.blocks) - 1
 	for ; at >= 0; at-- {
@@ -116,7 +117,7 @@ func (h *history) describeResized(name string) bool {
 	}
 	words := slices.Clone(old.Args)
 	for k, w := range words {
-		// A pool follows its slices, or changes by itself.
+		// A pool changes with its slices, or by itself.
 		var n int
 		if _, err := fmt.Sscanf(w, "cpu=%d", &n); err == nil && k > 0 && w == fmt.Sprintf("cpu=%d", n) {
 			words[k] = fmt.Sprintf("cpu=%d", max(1, n+pool+h.intn(-2, 2, "more for the pool")))
@@ -125,7 +126,7 @@ func (h *history) describeResized(name string) bool {
 	return !strings.HasPrefix(h.do("pod "+strings.Join(words, " "), lines...), "invalid")
 }
 
-// changeAmounts changes the amounts of a container, and returns by how many CPUs.
+// changeAmounts changes the amounts of a container, and returns the change of its number of CPUs.
 func (h *history) changeAmounts(words []string) (cpus int) {
 	for k, w := range words {
 		var n int
@@ -149,7 +150,8 @@ func (h *history) changeAmounts(words []string) (cpus int) {
 	return cpus
 }
 
-// checkResized: one that grows has all that it had, one that shrinks nothing else.
+// checkResized checks that a container that grows keeps all that it had, and that one that shrinks
+// gets nothing else.
 func (h *history) checkResized(old, now *node.Grant, i int) {
 	a, b, c := &old.Containers[i], &now.Containers[i], &now.Pod.Containers[i]
 	name := now.Pod.Name + "/" + c.Name
@@ -179,8 +181,8 @@ func (h *history) checkResized(old, now *node.Grant, i int) {
 	}
 }
 
-// checkResizeRejection: a rejection has all words, and it is deferred if the pods beside it are
-// why.
+// checkResizeRejection checks that a rejection has all texts, and that it is deferred if other pods
+// are the cause.
 func (h *history) checkResizeRejection(g *node.Grant, asked request.Pod, p *node.Plan) {
 	r := p.Rejection
 	if r.Detail == "" || r.Rule == "" || p.Trace.Cause == node.NoCause || r.Reason != node.Infeasible && r.Reason != node.Deferred {
@@ -208,8 +210,8 @@ func (h *history) checkResizeRejection(g *node.Grant, asked request.Pod, p *node
 	}
 }
 
-// checkResizeTwin compares the answer with a literal reading of the rules, for what is aligned as
-// one and has CPUs alone: a single container, or a pool without exclusive containers.
+// checkResizeTwin compares the answer with a literal reading of the rules, for a pod that is
+// aligned as one and has only CPUs: a single container, or a pool without exclusive containers.
 func (h *history) checkResizeTwin(g *node.Grant, asked request.Pod, p *node.Plan) {
 	s := h.state()
 	policy, m := s.Policy(), s.Machine()
@@ -293,7 +295,7 @@ func (h *history) resizeTwin(g *node.Grant, has cpuset.Set, n int, free map[int]
 	return false
 }
 
-// resize takes what a pod has after a resize. Baselines stay.
+// resize records what a pod has after a resize. Baselines stay.
 func (m *model) resize(name string) {
 	g, there := m.h.state().Grant(name)
 	p := m.pods[name]
@@ -305,7 +307,7 @@ func (m *model) resize(name string) {
 	m.pods[name] = next
 }
 
-// move takes what a pod has after a move: a baseline of as many CPUs as before, in its new place.
+// move records what a pod has after a move: a baseline of as many CPUs as before, in its new place.
 func (m *model) move(name string) {
 	g, there := m.h.state().Grant(name)
 	p := m.pods[name]
@@ -323,8 +325,8 @@ func (m *model) move(name string) {
 	m.pods[name] = next
 }
 
-// compareBaselines: every container and pool has the CPUs that it was admitted with, and can go
-// back to them.
+// compareBaselines checks that every container and pool has the CPUs that it was admitted with, and
+// can go back to them.
 func (m *model) compareBaselines() {
 	for name, p := range m.pods {
 		g, _ := m.h.state().Grant(name)
@@ -341,8 +343,8 @@ func (m *model) compareBaselines() {
 	}
 }
 
-// checkWayBack: the sizes of the admission are always possible under its policy, with the memory of
-// now.
+// checkWayBack checks that a resize to the sizes of the admission is always possible under its
+// policy, with the present memory.
 func (m *model) checkWayBack(g *node.Grant, p *modelPod) {
 	back := p.admitted
 	back.BudgetMemory, back.Containers = g.Pod.BudgetMemory, slices.Clone(back.Containers)

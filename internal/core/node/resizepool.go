@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// resizePool resizes a pool with its slices, and lets the containers that share it follow (R-RSZ-16
-// to R-RSZ-18).
+// resizePool resizes a pool with its slices, and updates the containers that share it (R-RSZ-16 to
+// R-RSZ-18).
 func (r *resizing) resizePool() *Rejection {
 	if r.demand.Together.CPUs > 0 {
 		r.divide(request.CPU, int64(r.demand.Together.CPUs))
@@ -57,8 +57,8 @@ func (r *resizing) resizePool() *Rejection {
 	return nil
 }
 
-// growPool gives the pool what it wants more, on the NUMA nodes that it has if there is room for
-// all of it.
+// growPool gives the pool what it additionally asks for. It uses the NUMA nodes that the pool has
+// if those have room for all of it.
 func (r *resizing) growPool() *Rejection {
 	cpus := !r.next.Pool.IsEmpty() && r.demand.Together.CPUs > r.next.Pool.Len()
 	bytes := false
@@ -94,8 +94,8 @@ func (r *resizing) growPool() *Rejection {
 	return nil
 }
 
-// takePool takes the pool's CPUs, if they are more, and its memory. usage is without the pool's.
-// Nothing changes if it is rejected.
+// takePool takes the pool's CPUs, if they grow, and its memory. usage is the memory accounting
+// without the pool's memory. Nothing changes if takePool returns a rejection.
 func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, stay bool) *Rejection {
 	pool, blocks := r.next.Pool, r.next.PoolMemory
 	if cpus {
@@ -119,8 +119,8 @@ func (r *resizing) takePool(cpus bool, usage memory.Usage, choice hint.Choice, s
 	return nil
 }
 
-// nextPoolMemory gives the pool its blocks, and every container its part of them; nil are those of
-// the new budget on the NUMA nodes of the old one.
+// nextPoolMemory gives the pool its blocks, and every container its part of them. If blocks is nil,
+// the blocks are those of the new budget on the NUMA nodes of the old one.
 func (r *resizing) nextPoolMemory(blocks []memory.Block) {
 	if len(r.old.PoolMemory) == 0 {
 		return
@@ -146,8 +146,8 @@ func (r *resizing) nextPoolMemory(blocks []memory.Block) {
 }
 
 // resizeSlices cuts the slices in the pool as it is, those that shrink first. CPUs of the pool's
-// baseline are the last that leave a slice and the first that join one, so that the pool can shrink
-// again.
+// baseline are the last ones to leave a slice and the first ones to join one, so that the pool can
+// shrink again.
 func (r *resizing) resizeSlices(poolBase cpuset.Set) *Rejection {
 	m, o := r.s.machine, r.s.policy.CPU
 	pieces := r.trace.Divisions[0].Pieces
@@ -191,9 +191,9 @@ func (r *resizing) resizeSlices(poolBase cpuset.Set) *Rejection {
 	return nil
 }
 
-// shareRest gives the containers that share what the slices leave, as takePoolCPUs does.
+// shareRest gives what the slices leave to the containers that share, like takePoolCPUs.
 func (r *resizing) shareRest() {
-	left := r.next.Pool // less the slices of the sidecars and apps so far
+	left := r.next.Pool // without the slices of the sidecars and apps so far
 	pieces := r.trace.Divisions[0].Pieces
 	for i, piece := range pieces {
 		c := &r.next.Containers[i]

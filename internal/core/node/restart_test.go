@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-project/paddock/internal/explain"
 )
 
-// restarted is the state that a start makes of what is on disk: of the bytes of the state file and
-// of the machine, the policy and the devices that are there. Every other one takes all grants by
-// all rules, the others as the agent does, for running pods.
+// restarted returns the state that a start makes from what is stored: the state file, the machine,
+// the policy and the devices. Every second start restores all grants by all rules. The others adopt
+// them, as the agent does for running pods.
 func (h *history) restarted() *node.State {
 	now := h.state()
 	data, err := statefile.Encode(now)
@@ -41,8 +41,8 @@ func (h *history) restarted() *node.State {
 	return adopted.Resume(file.Generation)
 }
 
-// checkRestart: a start changes nothing. Every pod that was described has the same answer, with the
-// same account and the same way to it, and every number that a gauge or a report is made of is the
+// checkRestart checks that a start changes nothing. Every pod that was described has the same
+// answer, with the same account and the same trace, and all numbers in gauges and reports are the
 // same.
 func (h *history) checkRestart() {
 	now, again := h.state(), h.restarted()
@@ -50,7 +50,7 @@ func (h *history) checkRestart() {
 	for i := range h.pods {
 		pod, err := h.n.Request(fmt.Sprintf("p%d", i))
 		if err != nil {
-			continue // The API server rejects it.
+			continue // The API server rejects the pod.
 		}
 		plan := now.Plan(pod)
 		h.checkTrace(now, plan)
@@ -112,12 +112,12 @@ func (h *history) planText(p *node.Plan) string {
 	}
 	g := *p.Grant
 	if !p.Known {
-		g.Sequence = 0 // It follows from the generation, which a start may count up.
+		g.Sequence = 0 // It depends on the generation, which a start may increase.
 	}
 	return text + " " + h.grantText(&g)
 }
 
-// grantText is everything of a grant that a state file has.
+// grantText returns everything of a grant that a state file contains.
 func (h *history) grantText(g *node.Grant) string {
 	text, err := statefile.AppendGrant(nil, g)
 	if err != nil {

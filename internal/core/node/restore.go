@@ -13,10 +13,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Restore makes the state in which the pods have exactly these grants, by all rules. Grants may
-// come in any order. The error names the pod whose grant is not valid here: CPUs that do not exist,
-// are reserved or are assigned twice, memory that does not exist, or something that the pod asks
-// for and does not have.
+// Restore returns the state in which the pods have exactly these grants, by all rules. Grants may
+// come in any order. The error names the pod whose grant is not valid here: it has CPUs that do not
+// exist, are reserved or are assigned twice, has memory that does not exist, or lacks something
+// that the pod asks for.
 func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	s, err := New(m, p)
 	if err != nil {
@@ -47,16 +47,17 @@ func Restore(m *machine.Machine, p Policy, grants []*Grant) (*State, error) {
 	return s, s.Check()
 }
 
-// Finding is what a change of the machine, of the policy or of the devices means for one pod.
+// Finding describes the effect of a change of the machine, of the policy or of the devices on one
+// pod.
 type Finding struct {
 	Pod, UID string
-	// Kept pods keep their grants; the others are not in the state any more.
+	// Kept is set if the pod keeps its grant. Otherwise the pod is not in the state any more.
 	Kept bool
-	// What is no longer valid, and what a person can do about it.
+	// What describes what is no longer valid. Do describes what a person can do about it.
 	What, Do string
 }
 
-// String is one line.
+// String returns the finding in one line.
 func (f Finding) String() string {
 	verdict := "keeps what it has"
 	if !f.Kept {
@@ -65,12 +66,13 @@ func (f Finding) String() string {
 	return fmt.Sprintf("pod %s %s: %s: %s", f.Pod, verdict, f.What, f.Do)
 }
 
-// Adopt is Restore for running pods after any change: it keeps what is still valid, and returns a
-// finding for everything else. A pod keeps CPUs that are reserved now, or that no policy assigns
-// any more, until it ends. It keeps CPUs that are offline, and no other pod gets them: when all
-// CPUs are back, the state is the same as before. Memory that no longer exists leaves its NUMA
-// nodes overdrawn. A grant that contradicts itself is corrected if that moves no running container.
-// The error is about the machine, the policy and the inventory, never about a pod.
+// Adopt restores the state of running pods after any change. Unlike Restore, it keeps what is still
+// valid, and returns a finding for everything else. A pod keeps CPUs that are reserved now, or that
+// no policy assigns any more, until it ends. It keeps CPUs that are offline, and no other pod gets
+// them: when all CPUs are back, the state is the same as before. Memory that no longer exists
+// leaves its NUMA nodes overdrawn. A grant that contradicts itself is corrected if that moves no
+// running container. The error is about the machine, the policy and the inventory, never about a
+// pod.
 func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant) (*State, []Finding, error) {
 	s, err := New(m, p)
 	if err != nil {
@@ -103,7 +105,7 @@ func Adopt(m *machine.Machine, p Policy, inv *device.Inventory, grants []*Grant)
 	return s, findings, s.Check()
 }
 
-// byAdmission orders grants as they were admitted.
+// byAdmission returns the grants in the order of their admission.
 func byAdmission(grants []*Grant) []*Grant {
 	ordered := slices.Clone(grants)
 	slices.SortFunc(ordered, func(a, b *Grant) int {
@@ -112,7 +114,7 @@ func byAdmission(grants []*Grant) []*Grant {
 	return ordered
 }
 
-// adopt adds a grant to a state that is still being made.
+// adopt adds a grant to a state that is still under construction.
 func (s *State) adopt(g *Grant) error {
 	if _, known := s.Grant(g.Pod.UID); known {
 		return broken("UID %s occurs twice", g.Pod.UID)

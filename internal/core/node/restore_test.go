@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// world is what a node starts on: one NUMA node of cpus cores with 8Gi less missing bytes.
+// world is the environment in which a node starts: one NUMA node of cpus cores, with 8Gi minus
+// missing bytes.
 type world struct {
 	cpus     int
-	offline  int // a CPU that is gone; 0: none
+	offline  int // a CPU that is gone; 0 if none is
 	missing  int64
 	reserved cpuset.Set
 	static   bool
@@ -43,13 +44,13 @@ func (w world) policy() node.Policy {
 }
 
 // TestAdopt restarts a node whose pods "one" (CPU 1, 2Gi) and "pool" (CPUs 2-5, 6Gi, of which 2-3
-// are its app's) run on, in a world that changed.
+// are its app's) run, in a world that changed.
 func TestAdopt(t *testing.T) {
 	was := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	for _, c := range []struct {
 		name     string
 		now      world
-		want     string // the pods that are kept, with their CPUs, and the shared pool
+		want     string // the pods that are kept, with their CPUs, and the node shared pool
 		findings []string
 	}{
 		{name: "nothing changed", now: was, want: "one 1, pool 2-5, shared 0,6-7"},

@@ -2,19 +2,19 @@ package node
 
 import "errors"
 
-// MaxGeneration is the last generation. With two states of one generation, a plan for the first
-// could apply to the second, so a state never counts beyond it. A thousand changes a second reach
-// it in 285,000 years, so a file with a higher one was not written by counting. It is 2^53-1, which
-// every reader of JSON keeps exact, browsers among them.
+// MaxGeneration is the last generation. If two states had the same generation, a plan for the first
+// one could apply to the second one, so a state never counts beyond it. A thousand changes per
+// second reach it in 285,000 years, so a file with a higher generation was not written by counting.
+// It is 2^53-1, which every JSON reader, including browsers, represents exactly.
 const MaxGeneration = 1<<53 - 1
 
 // ErrExhausted is returned by Apply at MaxGeneration. Pods can still be released.
 var ErrExhausted = errors.New("the state has counted all its revisions")
 
-// Resume returns the state at a generation that it had before: a restored state goes on counting
-// where the one that was written stopped, also when the newest grant is older than that, so that no
-// two states have one generation. A generation that s has passed changes nothing, and one above
-// MaxGeneration is MaxGeneration.
+// Resume returns the state at a generation that it had before. A restored state continues to count
+// where the written one stopped, even if its newest grant is older, so that no two states have the
+// same generation. A generation below that of s changes nothing. One above MaxGeneration becomes
+// MaxGeneration.
 func (s *State) Resume(generation uint64) *State {
 	generation = min(generation, MaxGeneration)
 	if generation <= s.generation {
@@ -25,9 +25,9 @@ func (s *State) Resume(generation uint64) *State {
 	return &n
 }
 
-// next is a copy to be changed, one generation later. At MaxGeneration it has the same one:
-// Apply rejects every plan there, so that none can meet a state that it was not made for. The
-// reservations stay; what is free of them is found again.
+// next returns a copy to be changed, one generation later. At MaxGeneration, the copy has the same
+// generation: Apply rejects every plan there, so none can apply to a state for which it was not
+// made. The reservations stay, and what is free of them is computed again.
 func (s *State) next() *State {
 	n := *s
 	if s.reserved != nil {

@@ -34,8 +34,8 @@ func TestResumeNeverCountsBack(t *testing.T) {
 	}
 }
 
-// TestLastGeneration: at the end of the count pods still leave, and no plan applies any more,
-// whatever state it was made for.
+// TestLastGeneration checks that, at MaxGeneration, pods can still be released, and no plan applies
+// any more, whatever state it was made for.
 func TestLastGeneration(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	s, err := node.Restore(w.machine(t), w.policy(), grants(t, w))
@@ -73,7 +73,8 @@ func TestLastGeneration(t *testing.T) {
 	}
 }
 
-// TestAbsurdSequence: a grant that was admitted after the last generation is rejected, and named.
+// TestAbsurdSequence checks that a grant that was admitted after the last generation is rejected,
+// with its pod's name.
 func TestAbsurdSequence(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	list := slices.Clone(grants(t, w))

@@ -7,24 +7,24 @@ import (
 )
 
 // roster has the grants of a state, ascending by UID. It is a value: with and without return
-// another roster, and nothing that a roster refers to ever changes. So any number of rosters can
-// follow from one.
+// another roster, and nothing to which a roster refers ever changes. So any number of rosters can
+// be derived from one.
 //
-// It is a B+ tree. A new roster shares all pages with the old one but those on the way to the
-// grant, and of these there are few: the cost of a change grows with the logarithm of the number of
-// pods.
-// All leaves are equally deep. Two pages side by side have more than half a page together, so that
-// the depth follows the number of pods also when it falls.
+// It is a B+ tree. A new roster shares all pages with the old one, except for the few pages on the
+// path to the grant, so the cost of a change is logarithmic in the number of pods. All leaves have
+// the same depth. Two adjacent pages together have more than half a page, so that the depth follows
+// the number of pods also when it falls.
 type roster struct {
-	root *page // nil: there are no grants
+	root *page // nil if there are no grants
 	len  int
 }
 
-// pageSize is the most that a page has. A change copies a page on each level, and two levels have
-// room for the pods of most nodes.
+// pageSize is the maximum number of entries of a page. A change copies a page on each level, and
+// two levels have room for the pods of most nodes.
 const pageSize = 32
 
-// page is a leaf, which has grants, or has pages. It never changes, and is never empty.
+// page is either a leaf with grants or an inner node with pages. It never changes, and is never
+// empty.
 type page struct {
 	grants []*Grant
 	pages  []*page
@@ -45,7 +45,7 @@ func (r roster) get(uid string) (*Grant, bool) {
 	return nil, false
 }
 
-// with has g, in place of an earlier grant of its pod.
+// with returns the roster with g, in place of an earlier grant of its pod.
 func (r roster) with(g *Grant) roster {
 	if r.root == nil {
 		return roster{&page{grants: []*Grant{g}}, 1}
@@ -60,7 +60,7 @@ func (r roster) with(g *Grant) roster {
 	return roster{p, r.len}
 }
 
-// without does not have the grant of a pod. The pod must be there.
+// without returns the roster without the grant of a pod. The pod must have one.
 func (r roster) without(uid string) roster {
 	p := r.root.without(uid)
 	for p != nil && len(p.pages) == 1 {
@@ -92,12 +92,12 @@ func (p *page) walk(yield func(*Grant) bool) bool {
 	return true
 }
 
-// find returns where the grant of a pod is in a leaf, or would be.
+// find returns the position in a leaf at which the grant of a pod is, or would be.
 func (p *page) find(uid string) (int, bool) {
 	return slices.BinarySearchFunc(p.grants, uid, func(g *Grant, uid string) int { return strings.Compare(g.Pod.UID, uid) })
 }
 
-// way returns which of its pages the pod is in, or would be.
+// way returns the position of the child page in which the pod is, or would be.
 func (p *page) way(uid string) int {
 	i, found := slices.BinarySearchFunc(p.pages, uid, func(below *page, uid string) int { return strings.Compare(below.first(), uid) })
 	if found {
@@ -106,7 +106,7 @@ func (p *page) way(uid string) int {
 	return max(0, i-1)
 }
 
-// first is the lowest UID.
+// first returns the lowest UID.
 func (p *page) first() string {
 	for p.pages != nil {
 		p = p.pages[0]
@@ -116,8 +116,8 @@ func (p *page) first() string {
 
 func (p *page) size() int { return len(p.grants) + len(p.pages) }
 
-// with is p with g. more follows p if one page has not enough room; nil: it has. added is false if
-// g replaces a grant.
+// with returns p with g. If one page does not have enough room, more is the page after changed.
+// Otherwise more is nil. added is false if g replaces a grant.
 func (p *page) with(g *Grant) (changed, more *page, added bool) {
 	if p.pages == nil {
 		i, found := p.find(g.Pod.UID)
@@ -136,7 +136,7 @@ func (p *page) with(g *Grant) (changed, more *page, added bool) {
 	return changed, more, added
 }
 
-// split returns p, or two halves of it if it has more than a page may have.
+// split returns p, or its two halves if it exceeds pageSize.
 func (p *page) split() (*page, *page) {
 	half := p.size() / 2
 	switch {
@@ -148,7 +148,7 @@ func (p *page) split() (*page, *page) {
 	return &page{pages: p.pages[:half:half]}, &page{pages: p.pages[half:]}
 }
 
-// without is p without the grant of a pod; nil: nothing is left.
+// without returns p without the grant of a pod, or nil if nothing is left.
 func (p *page) without(uid string) *page {
 	if p.pages == nil {
 		if len(p.grants) == 1 {
@@ -174,7 +174,7 @@ func (p *page) without(uid string) *page {
 	return &page{pages: spliced(p.pages, i, i+1, below)}
 }
 
-// joined is one page of two pages side by side.
+// joined returns one page with the entries of two adjacent pages.
 func joined(p, q *page) *page {
 	if p.pages == nil {
 		return &page{grants: slices.Concat(p.grants, q.grants)}
@@ -182,7 +182,7 @@ func joined(p, q *page) *page {
 	return &page{pages: slices.Concat(p.pages, q.pages)}
 }
 
-// spliced is a copy of list with put in place of the part from i up to j.
+// spliced returns a copy of list with put in place of the part from i up to j.
 func spliced[T any](list []T, i, j int, put ...T) []T {
 	copied := make([]T, 0, len(list)-(j-i)+len(put))
 	copied = append(copied, list[:i]...)

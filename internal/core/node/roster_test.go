@@ -12,13 +12,13 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// future is a roster with what it should have.
+// future is a roster with its expected contents.
 type future struct {
 	roster roster
 	twin   map[string]*Grant
 }
 
-// TestRosterFutures makes several futures of the same rosters, in any order, and compares all of
+// TestRosterFutures derives several rosters from the same ones, in any order, and compares all of
 // them with maps at the end: a page that two of them share must not change.
 func TestRosterFutures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -59,7 +59,8 @@ func (f *future) remove(uid string) {
 	}
 }
 
-// wrong describes how the roster differs from its twin or is not balanced; empty: neither.
+// wrong describes how the roster differs from its twin or is not balanced. It returns "" if it is
+// right.
 func (f *future) wrong() string {
 	uids := slices.Sorted(maps.Keys(f.twin))
 	if f.roster.len != len(uids) {
@@ -85,7 +86,7 @@ func (f *future) wrong() string {
 	return wrong
 }
 
-// unbalanced returns the depth of a page and what is wrong with its balance; empty: nothing.
+// unbalanced returns the depth of a page and what is wrong with its balance, or "".
 func (p *page) unbalanced() (depth int, wrong string) {
 	if size := p.size(); size == 0 || size > pageSize || p.grants != nil && p.pages != nil {
 		return 0, fmt.Sprintf("a page has %d grants and %d pages", len(p.grants), len(p.pages))
@@ -121,8 +122,8 @@ func TestRosterIterationStops(t *testing.T) {
 	}
 }
 
-// TestStateFutures lets admissions and releases of many pods follow from the same states, and looks
-// at all states at the end: each has the grants of its own history, and passes Check.
+// TestStateFutures derives many states from the same ones, by admissions and releases of many pods,
+// and checks all states at the end: each has the grants of its own history, and passes Check.
 func TestStateFutures(t *testing.T) {
 	empty := futuresNode(t)
 	type line struct {
@@ -163,7 +164,8 @@ func TestStateFutures(t *testing.T) {
 	})
 }
 
-// futuresNode has 48 cores on two NUMA nodes: fewer than the pods of TestStateFutures ask for.
+// futuresNode returns a node with 48 cores on two NUMA nodes, which is fewer than the pods of
+// TestStateFutures ask for.
 func futuresNode(t *testing.T) *State {
 	t.Helper()
 	d := machine.Description{Sockets: 2}
@@ -185,7 +187,7 @@ func futuresNode(t *testing.T) *State {
 	return s
 }
 
-// futuresPod has a pool of one CPU.
+// futuresPod returns a pod with a pool of one CPU.
 func futuresPod(uid string) request.Pod {
 	return request.Pod{
 		Identity: request.Identity{UID: uid, Namespace: "default", Name: uid}, Ask: request.Ask{

@@ -14,7 +14,7 @@ import (
 )
 
 // TestScenarios plays the files in testdata, in the language of internal/testing/scenario. Their
-// names are the list of behaviours. After a change of behaviour: go test -rewrite, and read the
+// names are the list of behaviours. After a change of behaviour, run go test -rewrite, and read the
 // diff.
 func TestScenarios(t *testing.T) {
 	golden.Scenarios(t, "testdata/*.txt", func(_ *testing.T, script golden.Script) {
@@ -23,7 +23,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// recorded reads a machine that the golden cases use, or an example.
+// recorded reads a machine of the golden cases, or an example.
 func recorded(name string) (*machine.Machine, error) {
 	path := filepath.Join("../../../testdata/golden/machines", name+".json")
 	data, err := os.ReadFile(path)

@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// maxPool is more CPUs than a set of CPUs can have.
+	// maxPool is above the number of CPUs that a CPU set can have.
 	maxPool = cpuset.MaxID + 1
-	// maxBytes bounds what one pod has, so that sums over all pods and NUMA nodes stay exact: 32
-	// PiB.
+	// maxBytes limits the memory of one pod to 32 PiB, so that sums over all pods and NUMA nodes
+	// stay exact.
 	maxBytes = 1 << 55
 )
 
-// checkShape proves that what a pod has can follow from what it asks for. It does not depend on the
-// policy: a pod keeps its grant when the policy changes, so only what no policy does is an error.
+// checkShape proves that a pod's assignments are possible for its request. It does not depend on
+// the policy: a pod keeps its grant when the policy changes, so an assignment is an error only if
+// no policy makes it.
 func checkShape(g *Grant) error {
 	if err := checkPool(g); err != nil {
 		return err
@@ -46,14 +47,14 @@ func checkShape(g *Grant) error {
 	return nil
 }
 
-// isBaseline reports whether a grant can have the baseline of these CPUs: less than all of them, or
-// nothing.
+// isBaseline reports whether a grant can have this baseline for these CPUs: it must be empty, or a
+// proper subset of the CPUs.
 func isBaseline(baseline, cpus cpuset.Set) bool {
 	return baseline.IsEmpty() || cpus.Contains(baseline) && !cpus.Equal(baseline)
 }
 
-// checkPool proves that a pool is that of a pod-level pod, as large as its budget at most, and in
-// use (R-DEM-40, R-DEM-51).
+// checkPool proves that only a pod-level pod has a pool, and that the pool is at most as large as
+// the budget, and in use (R-DEM-40, R-DEM-51).
 func checkPool(g *Grant) error {
 	p := &g.Pod
 	budget := p.BudgetCPUs != 0 || len(p.BudgetMemory) > 0
@@ -76,13 +77,13 @@ func checkPool(g *Grant) error {
 	return nil
 }
 
-// evenBudget reports whether a budget of whole CPUs is the same number in thousandths.
+// evenBudget reports whether a budget of whole CPUs equals the budget in thousandths.
 func evenBudget(p *request.Pod) bool {
 	return p.BudgetCPUs == 0 || p.BudgetCPUMilli%1000 == 0 && p.BudgetCPUMilli/1000 == int64(p.BudgetCPUs)
 }
 
 // checkContainer proves that container i has what it asks for, its part of the pod's pool, or
-// nothing. serves reports that the pod has CPUs: then every container has those that it asks for.
+// nothing. If serves is set, the pod has CPUs: then every container has those that it asks for.
 func checkContainer(g *Grant, i int, serves bool) error {
 	asks, has := &g.Pod.Containers[i], &g.Containers[i]
 	nothing := has.CPUs.IsEmpty() && len(has.Memory) == 0 && len(has.Devices) == 0 && has.MemoryNodes.IsEmpty()
@@ -109,8 +110,8 @@ func checkContainer(g *Grant, i int, serves bool) error {
 	return nil
 }
 
-// checkMemory proves that container i has its part of the pool, or what it asks for; a standard
-// init container may have left some of it to a later one (R-MEM-41), or all (R-MEM-63).
+// checkMemory proves that container i has its part of the pool, or what it asks for. A standard
+// init container may have left some of it to a later container (R-MEM-41), or all of it (R-MEM-63).
 func checkMemory(g *Grant, i int) error {
 	asks, has := &g.Pod.Containers[i], &g.Containers[i]
 	for k, b := range has.Memory {
@@ -142,9 +143,9 @@ func nodesOf(blocks []memory.Block) mask.Mask {
 	return nodes
 }
 
-// lacks describes the CPUs that a pod asks for and does not have; nothing under CPU policy none.
-// They are no contradiction: the pod was admitted under policy none, or CPUs were missing when it
-// was adopted.
+// lacks describes the CPUs that a pod asks for and does not have. It returns nothing under CPU
+// policy none. A lack is no contradiction: the pod was admitted under policy none, or CPUs were
+// missing when it was adopted.
 func (s *State) lacks(g *Grant) []string {
 	p := &g.Pod
 	if !s.policy.StaticCPU || p.Kind == request.Unmanaged || g.CPUs().IsEmpty() && p.Kind == request.PodLevel && p.BudgetCPUs == 0 {

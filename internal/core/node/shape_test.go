@@ -20,9 +20,9 @@ type lie struct {
 	name string
 	uid  string
 	tell func(g *node.Grant)
-	// restore is in the error of Restore.
+	// restore is a part of the error of Restore.
 	restore string
-	// finding begins what Adopt says of the pod, and want is what pods have then.
+	// finding is the beginning of Adopt's finding about the pod. want is what pods have then.
 	finding, want string
 }
 
@@ -137,8 +137,8 @@ func blocks(size int64) []memory.Block {
 	return []memory.Block{{Type: machine.Memory, Size: size, Nodes: mask.Of(0)}}
 }
 
-// TestLies: a state in which one grant contradicts itself is rejected by Restore, and Adopt names
-// the pod and mends what can be mended.
+// TestLies checks that Restore rejects a state in which one grant contradicts itself, and that
+// Adopt names the pod and corrects what can be corrected.
 func TestLies(t *testing.T) {
 	w := world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	for _, c := range lies {
@@ -158,8 +158,8 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestAdmittedUnderPolicyNone: a pod that was admitted before CPUs were managed is named, and keeps
-// running where it runs.
+// TestAdmittedUnderPolicyNone checks that a pod that was admitted before CPUs were managed is
+// reported, and continues to run where it runs.
 func TestAdmittedUnderPolicyNone(t *testing.T) {
 	none, static := world{cpus: 8}, world{cpus: 8, reserved: cpuset.Of(0), static: true}
 	list := grants(t, none)

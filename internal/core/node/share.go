@@ -2,16 +2,17 @@ package node
 
 import "github.com/paddock-project/paddock/internal/core/request"
 
-// shares are what the containers that run on the node shared pool may use of what the pod's limit
-// leaves to them; what they are of other containers means nothing. Containers that run at the same
-// time form a phase: a standard init container with the sidecars before it, and in the end all
-// sidecars and apps. Each phase is divided by itself, and a container gets the least of its phases,
-// so that the limit is kept in all of them.
+// shares returns the quotas of the containers that run on the node shared pool: their shares of
+// what the pod's limit leaves to them. The entries of other containers mean nothing. Containers
+// that run at the same time form a phase: each standard init container forms one with the sidecars
+// before it, and finally all sidecars and apps form one. Each phase is divided by itself, and a
+// container gets the least of its shares in all phases, so that the limit is kept in each of them.
 //
-// Listed one by one, the phases of a pod have as many members as the square of its containers. So
-// only the last one is divided as a list. Of the phase of an init container only its level is
-// computed, with sums over the sidecars so far (see levels): the share of a sidecar follows from
-// the level alone, and grows with it, so the least level of its phases gives the least share.
+// If each phase were a list, the number of their members would be quadratic in the number of
+// containers. So only the last phase is divided as a list. For the phase of an init container, only
+// its level is computed, with sums over the sidecars so far (see levels). The share of a sidecar
+// follows from the level alone, and grows with it, so the lowest level of its phases gives the
+// least share.
 func (g *Grant) shares() []Quota {
 	shares := make([]Quota, len(g.Containers))
 	rest := QuotaOf(g.Pod.CPULimit) - Quota(g.Pool.Len())*QuotaPeriod
@@ -21,7 +22,7 @@ func (g *Grant) shares() []Quota {
 		of[k] = parts[at]
 	}
 	l, n := newLevels(of), 0
-	last := rest // what is left in the last phase
+	last := rest // the part of the limit that is left in the last phase
 	for i := range g.Pod.Containers {
 		c := &g.Pod.Containers[i]
 		taken, shared := g.takes(i)
@@ -53,7 +54,7 @@ func (g *Grant) shares() []Quota {
 	return shares
 }
 
-// members are the containers that share in the last phase, as positions in the pod and as parts,
+// members returns the containers that share in the last phase, as indexes in the pod and as parts,
 // and the positions of the sidecars among them.
 func (g *Grant) members() (members []int, parts []part, sidecars []int) {
 	for i := range g.Pod.Containers {
@@ -69,8 +70,8 @@ func (g *Grant) members() (members []int, parts []part, sidecars []int) {
 	return members, parts, sidecars
 }
 
-// takes is how much container i takes of the pod's limit for CPUs that it has, or had, alone. One
-// that has none shares in what the others leave.
+// takes returns how much of the pod's limit container i takes for CPUs that it has, or had, alone.
+// A container without such CPUs shares in what the others leave.
 func (g *Grant) takes(i int) (taken Quota, shared bool) {
 	c, has := &g.Pod.Containers[i], &g.Containers[i]
 	switch {
@@ -82,14 +83,14 @@ func (g *Grant) takes(i int) (taken Quota, shared bool) {
 	return 0, false
 }
 
-// part is a container that shares in a division. A limit or request of KeepQuota is not set; a
-// request is at most the limit, as the API server has it.
+// part is a container that shares in a division. A limit or request of KeepQuota is not set. A
+// request is at most the limit, which the API server enforces.
 type part struct {
 	limit, request Quota
 	// quota is the result.
 	quota Quota
-	// base and weight make what is fair: base, and weight parts of what all bases leave. least and
-	// most bound it.
+	// base and weight determine the fair share: base, plus weight parts of what all bases leave.
+	// least and most bound it.
 	base, weight, least, most Quota
 	done                      bool
 }
@@ -102,28 +103,28 @@ func partOf(c *request.Container) part {
 	return p
 }
 
-// rule is by what a phase is divided.
+// rule is the rule by which a phase is divided.
 type rule struct {
 	by weighing
-	// fit: the requests fit into what there is, so that each container gets its own.
+	// fit is set if the requests fit into the rest, so that each container gets its own.
 	fit bool
 }
 
 type weighing int
 
 const (
-	evenly weighing = iota // beside the requests, if they fit
+	evenly weighing = iota // in addition to the requests, if they fit
 	byLimits
 	byRequests
 )
 
-// phase is what the rule of a phase depends on.
+// phase has the inputs of the rule of a phase.
 type phase struct {
 	unlimited, unrequested bool  // a part has no limit, or no request
 	requests               Quota // their sum
 }
 
-// with is the phase with another part.
+// with returns the phase with another part.
 func (h phase) with(p *part) phase {
 	h.unlimited, h.unrequested = h.unlimited || p.limit <= 0, h.unrequested || p.request <= 0
 	if p.request > LeastQuota {
@@ -132,8 +133,8 @@ func (h phase) with(p *part) phase {
 	return h
 }
 
-// rule is how the rest is divided: in proportion to the limits where all have one, else to the
-// requests where all have one, else in equal parts.
+// rule returns how the rest is divided: in proportion to the limits if all parts have one,
+// otherwise in proportion to the requests if all parts have one, otherwise in equal parts.
 func (h phase) rule(rest Quota) rule {
 	switch fit := h.requests <= rest; {
 	case !h.unlimited:
@@ -145,11 +146,11 @@ func (h phase) rule(rest Quota) rule {
 	}
 }
 
-// unbounded is above every quota. A part without a limit needs no bound: what is fair is never more
-// than all there is, or its request.
+// unbounded is above every quota. A part without a limit needs no bound: its fair share is never
+// more than the rest, or its request.
 const unbounded = 2 * mostQuota
 
-// weigh sets what is fair for a part, and its bounds.
+// weigh sets the fair share of a part, and its bounds.
 func (p *part) weigh(r rule) {
 	p.base, p.weight, p.least, p.most = 0, 1, LeastQuota, unbounded
 	if r.fit {
@@ -168,13 +169,13 @@ func (p *part) weigh(r rule) {
 	}
 }
 
-// divide splits rest by the rule of the phase. Every container gets its request, which the API
-// server has checked to fit, and at most its limit; what that moves goes to or comes from the
-// others. The sum is at most rest, but for what LeastQuota adds.
+// divide splits rest by the rule of the phase. Every container gets at least its request, which the
+// API server has checked to fit, and at most its limit. The difference to the fair share goes to or
+// comes from the others. The sum is at most rest, except for what LeastQuota adds.
 //
-// Each turn ends with the bounds of some parts. How many turns there are depends on the sizes of
-// the quotas and hardly on the number of parts: what a turn moves is shared by all that are left,
-// so after a few dozen turns it is less than a microsecond, or no part is left.
+// Each turn ends with the bounds of some parts. The number of turns depends on the sizes of the
+// quotas and hardly on the number of parts: all remaining parts share what a turn moves, so after a
+// few dozen turns it is less than a microsecond, or no part is left.
 func divide(rest Quota, parts []part) {
 	var h phase
 	for i := range parts {
@@ -208,8 +209,8 @@ func divide(rest Quota, parts []part) {
 	}
 }
 
-// settle ends the turn of the parts whose bounds count: the lower ones where the bounds give out
-// more than there is, the upper ones where they leave some, and all where they do neither.
+// settle finishes the parts whose bounds count: those at a lower bound if the bounds give out more
+// than there is, those at an upper bound if they leave some, and all parts if they do neither.
 func settle(parts []part, l level, surplus Quota) {
 	for i := range parts {
 		p := &parts[i]
@@ -227,11 +228,12 @@ func settle(parts []part, l level, surplus Quota) {
 	}
 }
 
-// fair is what the part gets at a level, rounded down, without its bounds.
+// fair returns the share of the part at a level, rounded down, without its bounds.
 func (p *part) fair(l level) Quota { return p.base + l.times(p.weight) }
 
-// at is the share of the part at the level at which a division ends. It is a whole millisecond,
-// which systemd does not round up. A bound is exact: the kubelet would write the same.
+// at returns the share of the part at the level at which a division ends. It is a whole number of
+// milliseconds, which systemd does not round up. A bound is exact, like the quota that the kubelet
+// would write.
 func (p *part) at(l level) Quota {
 	switch fair := p.fair(l); {
 	case fair < p.least:

@@ -35,8 +35,8 @@ func TestSlicesPairwise(t *testing.T) {
 	})
 }
 
-// firstPair is the first container, and the first before it, that have a CPU in common and must
-// not.
+// firstPair returns the first container, and the first one before it, that have a CPU in common and
+// must not.
 func firstPair(g *node.Grant) string {
 	for i := range g.Containers {
 		for k := range i {

@@ -18,32 +18,33 @@ import (
 var ErrStale = errors.New("plan was made for another state")
 
 // State is a Kubernetes node with everything that is assigned to its pods. It is immutable: methods
-// that change something return the next state, which shares what did not change.
+// that change something return the next state, which shares the unchanged parts with the old one.
 type State struct {
 	machine    *machine.Machine
 	policy     Policy
 	generation uint64
 	capacity   *memory.Capacity
-	// reservedPhysical are all threads of cores with a reserved CPU (R-CPU-24).
+	// reservedPhysical has all threads of the cores that have a reserved CPU (R-CPU-24).
 	reservedPhysical cpuset.Set
 	// distances is set for prefer-closest-numa-nodes only.
 	distances [][]int
 
 	shared  cpuset.Set   // the node shared pool (R-CPU-30)
-	usage   memory.Usage // what is assigned of the memory
+	usage   memory.Usage // the memory that is assigned
 	devices device.Usage // which devices are assigned
 	grants  roster
-	// reserved is what is kept for pods that do not have it yet; nil: nothing is.
+	// reserved has the resources kept for pods that do not have them yet. It is nil if nothing is
+	// reserved.
 	reserved *reserved
 
-	// residue is what the grants do not explain, and past what a kubelet keeps beside it; nil where
-	// Paddock decides.
+	// residue is what the grants do not explain, and past is what a kubelet keeps beside it. Both
+	// are nil where Paddock decides.
 	residue []Residue
 	past    *past
 }
 
-// New is a node without pods. Reserved CPUs that the machine does not have are offline: they stay
-// reserved, and matter when they come back.
+// New returns the state of a node without pods. Reserved CPUs that the machine does not have are
+// offline: they stay reserved, which matters when they come back online.
 func New(m *machine.Machine, p Policy) (*State, error) {
 	capacity, err := memory.NewCapacity(m, p.ReservedMemory)
 	if err != nil {
@@ -63,7 +64,7 @@ func New(m *machine.Machine, p Policy) (*State, error) {
 	return s, nil
 }
 
-// sharable is the shared pool of a node without pods (R-CPU-30).
+// sharable returns the node shared pool of a node without pods (R-CPU-30).
 func (s *State) sharable() cpuset.Set {
 	switch {
 	case !s.policy.StaticCPU:
@@ -86,20 +87,20 @@ func distances(m *machine.Machine) [][]int {
 	return rows
 }
 
-// Machine is the hardware that the state is of.
+// Machine returns the hardware of the node.
 func (s *State) Machine() *machine.Machine { return s.machine }
 
-// Policy is how the node decides.
+// Policy returns the rules by which the node decides.
 func (s *State) Policy() Policy { return s.policy }
 
-// Generation grows with every change, up to MaxGeneration.
+// Generation returns the revision of the state. It grows with every change, up to MaxGeneration.
 func (s *State) Generation() uint64 { return s.generation }
 
-// SharedCPUs is the node shared pool: where every container runs that has no CPUs of its
-// own. Empty under CPU policy none, where no CPU is managed.
+// SharedCPUs returns the node shared pool, on which every container without CPUs of its own runs.
+// It is empty under CPU policy none, which manages no CPUs.
 func (s *State) SharedCPUs() cpuset.Set { return s.shared }
 
-// AllocatableCPUs are the CPUs that could ever be exclusive (R-CPU-31).
+// AllocatableCPUs returns the CPUs that can ever become exclusive (R-CPU-31).
 func (s *State) AllocatableCPUs() cpuset.Set {
 	if !s.policy.StaticCPU {
 		return cpuset.Set{}
@@ -107,14 +108,14 @@ func (s *State) AllocatableCPUs() cpuset.Set {
 	return s.machine.AllCPUs().Difference(s.policy.ReservedCPUs)
 }
 
-// AvailableCPUs are the CPUs that could become exclusive now (R-CPU-31).
+// AvailableCPUs returns the CPUs that can become exclusive now (R-CPU-31).
 func (s *State) AvailableCPUs() cpuset.Set { return s.shared.Difference(s.policy.ReservedCPUs) }
 
-// Memory is what is assigned of the memory.
+// Memory returns the memory accounting: the memory that is assigned.
 func (s *State) Memory() memory.Usage { return s.usage }
 
-// Grants lists all grants, ascending by UID. The slice is the caller's. AllGrants and NumGrants
-// make none.
+// Grants returns all grants, ascending by UID. The caller owns the slice. AllGrants and NumGrants
+// allocate none.
 func (s *State) Grants() []*Grant {
 	return slices.AppendSeq(make([]*Grant, 0, s.grants.len), s.grants.all())
 }
@@ -128,10 +129,10 @@ func (s *State) NumGrants() int { return s.grants.len }
 // Grant returns the grant of the pod with that UID.
 func (s *State) Grant(uid string) (*Grant, bool) { return s.grants.get(uid) }
 
-// Apply makes the next state of a plan. A plan that was rejected or that found the pod known
-// changes nothing and returns the same state, but for what a rejection leaves in a kubelet
-// (Behavior.KeepsRejected). The error wraps ErrStale or ErrExhausted, or names
-// the invariant that the plan would break.
+// Apply returns the next state for a plan. A plan that was rejected, or that found the pod known,
+// changes nothing: Apply returns the same state, except for what a rejection leaves in a kubelet
+// (Behavior.KeepsRejected). The error wraps ErrStale or ErrExhausted, or names the invariant that
+// the plan would break.
 func (s *State) Apply(p *Plan) (*State, error) {
 	switch {
 	case p.Base != s.generation:
@@ -156,7 +157,8 @@ func (s *State) Apply(p *Plan) (*State, error) {
 	return n, nil
 }
 
-// Release takes back everything that the pod has. An unknown pod changes nothing.
+// Release returns the state without the pod: everything that the pod has is free again. An unknown
+// pod changes nothing.
 func (s *State) Release(uid string) *State {
 	s = s.swept("")
 	g, found := s.Grant(uid)
@@ -172,10 +174,10 @@ func (s *State) Release(uid string) *State {
 	return n
 }
 
-// RemoveContainer takes back what one container has and the pod's other containers do not need:
-// CPUs of its own, or, with the last container of a pool, the pool (R-CPU-100, R-MEM-60, R-MEM-61).
-// Containers and pods that are unknown change nothing, and so does one of a pod whose request is
-// estimated: it may not be the last.
+// RemoveContainer takes back what only this container of the pod needs: its own CPUs or, with the
+// last container of a pool, the pool (R-CPU-100, R-MEM-60, R-MEM-61). An unknown container or pod
+// changes nothing. Neither does a container of a pod whose request is estimated, because it may not
+// be the last one.
 func (s *State) RemoveContainer(uid, name string) *State {
 	old, found := s.Grant(uid)
 	if !found {
@@ -197,8 +199,8 @@ func (s *State) RemoveContainer(uid, name string) *State {
 	}))
 }
 
-// ContainerCreated reports that the runtime made a container: the memory of the standard init
-// containers before it is not needed any more (R-MEM-63).
+// ContainerCreated returns the state after the runtime created a container: the memory of the
+// standard init containers before it is not needed any more (R-MEM-63).
 func (s *State) ContainerCreated(uid, name string) *State {
 	old, found := s.Grant(uid)
 	if !found {
@@ -214,7 +216,7 @@ func (s *State) ContainerCreated(uid, name string) *State {
 		if !done(k) {
 			continue
 		}
-		if !changed { // Of most containers nothing changes, and a pod may have thousands.
+		if !changed { // Most containers change nothing, and a pod may have thousands.
 			g.Containers, changed = slices.Clone(old.Containers), true
 		}
 		g.Containers[k].Memory = nil
@@ -235,8 +237,8 @@ func (s *State) ContainerCreated(uid, name string) *State {
 	return s.replace(old, &g)
 }
 
-// WithClaims keeps what is known now of the ResourceClaims of a pod, to be reported. A pod that is
-// not known, or claims that are kept already, change nothing.
+// WithClaims records what is known now about the ResourceClaims of a pod, for reports. A pod that
+// is not known, or claims that are recorded already, change nothing.
 func (s *State) WithClaims(uid string, claims []request.Claim) *State {
 	old, found := s.Grant(uid)
 	if !found || request.SameClaims(old.Pod.ResourceClaims, claims) {
@@ -245,11 +247,12 @@ func (s *State) WithClaims(uid string, claims []request.Claim) *State {
 	return s.replace(old, old.eachPlace(func(g *Grant) { g.Pod.ResourceClaims = claims }))
 }
 
-// replace puts g in the place of the grant old, and takes back what g does not have any more.
+// replace returns the state with g in place of the grant old, and frees what g does not have any
+// more.
 func (s *State) replace(old, g *Grant) *State {
 	n := s.next()
 	n.shared = s.shared.Union(old.CPUs().Difference(g.CPUs())).Intersection(s.sharable())
-	var blocks []memory.Block // that old is charged for and g is not
+	var blocks []memory.Block // charged to old and not to g
 	switch {
 	case old.Moving != nil:
 		blocks = old.Charged()
@@ -272,7 +275,7 @@ func (s *State) replace(old, g *Grant) *State {
 	return n
 }
 
-// endedDevices are the devices that old has and g does not.
+// endedDevices returns the devices that old has and g does not.
 func endedDevices(old, g *Grant) []device.Assigned {
 	kept := g.Devices()
 	var gone []device.Assigned

@@ -7,39 +7,41 @@ import (
 	"github.com/paddock-project/paddock/internal/core/request"
 )
 
-// Trace is how a decision was made, in the order of the flow.
+// Trace records how a decision was made, in the order of the flow.
 type Trace struct {
-	// Demand is what was asked for; of a pod that is known, what its grant is for.
+	// Demand is what the pod asked for. For a known pod, it is the demand for which it has its
+	// grant.
 	Demand Demand
-	// Divisions are those of a pod-level pool: CPUs, then every type of the pod's BudgetMemory.
-	// Empty for other pods.
+	// Divisions are the divisions of a pod-level pool: CPUs, then every type of the pod's
+	// BudgetMemory. They are empty for other pods.
 	Divisions  []Division
 	Alignments []Alignment
-	// Method is how exclusive CPUs are picked. BySocket: the sockets of the aligned NUMA nodes are
-	// aligned as a whole (R-CPU-82).
+	// Method is how exclusive CPUs are picked. BySocket is set if the sockets of the aligned NUMA
+	// nodes are aligned as a whole (R-CPU-82).
 	Method   cpu.Method
 	BySocket bool
-	// Stage is how far the admission came, Requests what the managers were asked until then. Of a
-	// pod that is known they are those of its admission.
+	// Stage is the last stage that the admission reached, and Requests counts the requests to the
+	// managers until then. For a known pod, they are those of its admission.
 	Stage    Stage
 	Requests Requests
 	// Cause is why the pod was rejected.
 	Cause Cause
-	// Taken is what the containers of a rejected pod had been given before one of them could not
-	// be served; parallel to the pod's containers, nil for others. The pod has nothing of it.
+	// Taken is what the containers of a rejected pod had been given before one of them could not be
+	// served. It is parallel to the pod's containers, and nil for other pods. The pod does not keep
+	// any of it.
 	Taken []ContainerGrant
-	// Met are the points at which the decision went the way of a kubelet (Policy.Behavior), in the
-	// order of the flow; nil where Paddock decides.
+	// Met are the points at which the decision followed a kubelet (Policy.Behavior), in the order
+	// of the flow. It is nil where Paddock decides.
 	Met []Met
 	// Notes are remarks that people should see although the pod is admitted.
 	Notes []string
 }
 
-// Stage is how far an admission came: who was asked last.
+// Stage is the last stage that an admission reached: the manager that was asked last.
 type Stage int
 
-// The stages, in the order of the flow; a pod whose containers are served one by one passes through
-// them again for each.
+// The stages, in the order of the flow. If the containers of a pod are served one by one, it passes
+// through the stages again for each container.
 const (
 	StageBegin    Stage = iota // none
 	StageTopology              // the Topology Manager
@@ -53,11 +55,11 @@ const (
 type Division struct {
 	Resource request.Resource
 	layout.Layout
-	// Fault is why the pool cannot be divided; NoCause: it can.
+	// Fault is why the pool cannot be divided. NoCause means that it can.
 	Fault Cause
 }
 
-// Wrong is the fault of a division in words; empty where there is none.
+// Wrong describes the fault of a division in words. It returns "" if there is none.
 func (v *Division) Wrong() string {
 	switch {
 	case v.Fault == PoolOverdrawn:
@@ -70,50 +72,50 @@ func (v *Division) Wrong() string {
 	return "exclusive containers take all of the pod's " + v.Resource + ", none is left for the containers that share"
 }
 
-// Rule is the rule behind a division's fault, as in docs/rules.
+// Rule returns the id of the rule behind a division's fault, as in docs/rules.
 func (v *Division) Rule() string {
 	_, rule := v.Fault.names(v.Resource, TopologyNone)
 	return rule
 }
 
-// Alignment is one question to the Topology Manager.
+// Alignment is one request to the Topology Manager.
 type Alignment struct {
-	// Container is who was aligned; empty for the pod as a whole.
+	// Container is the container that was aligned. If empty, the pod was aligned as a whole.
 	Container string
-	// Given are the given devices. The first of HintSets are theirs, one each.
+	// Given are the given devices. The first of HintSets belong to them, one to each.
 	Given    []GivenDevices
 	HintSets []hint.Set
 	Choice   hint.Choice
 	Outcome  Outcome
 }
 
-// Outcome is what came of an alignment. Whether the policy admits it is the choice's.
+// Outcome is the outcome of an alignment. Choice has whether the policy admits it.
 type Outcome int
 
 const (
-	// NotPreferred: no set of NUMA nodes is preferred by every resource.
+	// NotPreferred means that no set of NUMA nodes is preferred by every resource.
 	NotPreferred Outcome = iota
-	// Preferred by every resource.
+	// Preferred means that every resource prefers the chosen NUMA nodes.
 	Preferred
-	// Indifferent: nothing has a preference.
+	// Indifferent means that nothing has a preference.
 	Indifferent
-	// Unsatisfiable: a resource fits nowhere (R-HINT-11).
+	// Unsatisfiable means that a resource fits nowhere (R-HINT-11).
 	Unsatisfiable
-	// MemoryNowhere: no set of NUMA nodes has enough memory. The merge knows nothing of it
-	// (R-HINT-34); the pod is rejected when memory is placed.
+	// MemoryNowhere means that no set of NUMA nodes has enough memory. The merge does not know that
+	// (R-HINT-34). The pod is rejected when memory is placed.
 	MemoryNowhere
-	// MemoryApart: the same for the containers together, so that the pod is not aligned: the policy
-	// rejects it, or each container is placed by itself.
+	// MemoryApart means that no set of NUMA nodes has enough memory for the containers together, so
+	// the pod is not aligned: the policy rejects it, or each container is placed by itself.
 	MemoryApart
-	// OutOfSteps: the search reached its limit without an answer.
+	// OutOfSteps means that the search reached its limit without an answer.
 	OutOfSteps
 )
 
-// Requests counts questions to the CPU manager and to the memory manager: for a pool, and for
+// Requests counts the requests to the CPU manager and to the memory manager, for a pool and for
 // containers.
 type Requests struct{ CPU, Memory int }
 
-// requests are those of an admission that no manager rejects.
+// requests returns the number of requests of an admission that no manager rejects.
 func (d *Demand) requests() Requests {
 	var r Requests
 	count := func(a *Ask) {
@@ -129,7 +131,7 @@ func (d *Demand) requests() Requests {
 	return r
 }
 
-// outcomeOf is what came of a merge.
+// outcomeOf returns the outcome of a merge.
 func outcomeOf(hintSets []hint.Set, choice hint.Choice) Outcome {
 	var nowhere, memory, asked bool
 	for i := range hintSets {

@@ -32,8 +32,8 @@ func (h *history) checkTrace(s *node.State, p *node.Plan) {
 	}
 }
 
-// checkRequests counts what was given, the pool included: nobody is given anything who did not ask,
-// and the manager that rejected was asked once more.
+// checkRequests counts what was given, including the pool: no container is given anything without a
+// request, and the manager that rejected was asked once more.
 func (h *history) checkRequests(p *node.Plan) {
 	given, taken := node.Requests{}, p.Trace.Taken
 	if g := p.Grant; g != nil {
@@ -52,7 +52,7 @@ func (h *history) checkRequests(p *node.Plan) {
 	switch p.Trace.Stage {
 	case node.StageCPU:
 		given.CPU++
-		if pool && p.Rejection.Container != "" { // The pool was there, and is dropped.
+		if pool && p.Rejection.Container != "" { // The pool had been taken, and is dropped.
 			given.CPU++
 		}
 	case node.StageMemory:

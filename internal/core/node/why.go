@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Why is a reason for people: a sentence, and the ids of the rules behind it, as docs/rules has
-// them: "R-MEM-32, R-MEM-33". Who prints it decides whether people see the ids.
+// Why is a reason for people: a sentence, and the ids of the rules behind it as in docs/rules, e.g.
+// "R-MEM-32, R-MEM-33". The code that prints it decides whether people see the ids.
 type Why struct{ Text, Rule string }
 
-// And is both reasons in one sentence, with each rule once. A reason without text adds nothing.
+// And returns both reasons in one sentence, with each rule once. A reason without text adds
+// nothing.
 func (w Why) And(also Why) Why {
 	switch "" {
 	case w.Text:
@@ -26,7 +27,7 @@ func (w Why) And(also Why) Why {
 	return Why{w.Text + "; " + also.Text, strings.Join(rules, ", ")}
 }
 
-// WithRule is the sentence with the ids in brackets, where there are any.
+// WithRule returns the sentence, followed by the ids in brackets if there are any.
 func (w Why) WithRule() string {
 	if w.Rule == "" {
 		return w.Text

@@ -6,7 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/node"
 )
 
-// TestWhy: a sentence of several reasons has each rule once, in the order of the reasons.
+// TestWhy checks that a sentence of several reasons has each rule once, in the order of the
+// reasons.
 func TestWhy(t *testing.T) {
 	for _, c := range []struct {
 		reasons []node.Why

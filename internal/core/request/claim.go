@@ -7,21 +7,22 @@ import (
 )
 
 // Claim is a ResourceClaim that containers of a pod use, with its devices as the scheduler
-// allocated them and the kubelet prepared them. It is kept to be reported. What the node decides
-// about is in Container.Given.
+// allocated them and the kubelet prepared them. It is kept for reports only. The devices by which
+// the node decides are in Container.Given.
 type Claim struct {
 	// Name is the name of the ResourceClaim, in the namespace of the pod.
 	Name string
 	// Uses are the containers that use it, ascending by ClaimUse.Compare, each once.
 	Uses []ClaimUse
-	// Devices are ascending by ClaimDevice.Compare, each once; nil: not known yet.
+	// Devices are ascending by ClaimDevice.Compare, each once. If nil, they are not known yet.
 	Devices []ClaimDevice
 }
 
 // ClaimUse is a container that uses a claim.
 type ClaimUse struct {
 	Container string
-	// Request is the request of the claim whose devices it gets; empty: all devices.
+	// Request is the request of the claim whose devices the container gets. If empty, it gets all
+	// devices.
 	Request string
 }
 
@@ -30,13 +31,13 @@ func (u ClaimUse) Compare(v ClaimUse) int {
 	return cmp.Or(strings.Compare(u.Container, v.Container), strings.Compare(u.Request, v.Request))
 }
 
-// ClaimDevice is a device of a claim. A value and its lists do not change.
+// ClaimDevice is a device of a claim. A value and its lists never change.
 type ClaimDevice struct {
 	Driver, Pool, Name string
-	// ShareID is the share of the device that the claim has; empty: the device is not shared.
+	// ShareID is the share of the device that the claim has. If empty, the device is not shared.
 	ShareID string
-	// Requests are the requests of the claim that the device is for, ascending: "gpu", or
-	// "gpu/large" for an alternative of a request; nil: not known.
+	// Requests are the requests of the claim for which the device was allocated, ascending: "gpu",
+	// or "gpu/large" for an alternative of a request. If nil, they are not known.
 	Requests []string
 	// CDI are the names of its CDI devices, in their order.
 	CDI []string
@@ -49,7 +50,7 @@ func (d *ClaimDevice) Compare(e *ClaimDevice) int {
 }
 
 // For reports whether a container that names the request gets the device. A device whose requests
-// are not known is for every request.
+// are not known matches every request.
 func (d *ClaimDevice) For(request string) bool {
 	return request == "" || d.Requests == nil || slices.ContainsFunc(d.Requests, func(r string) bool {
 		main, _, _ := strings.Cut(r, "/")
@@ -67,15 +68,15 @@ func (c *Claim) Has(container string, d *ClaimDevice) bool {
 	return slices.ContainsFunc(c.Uses, func(u ClaimUse) bool { return u.Container == container && d.For(u.Request) })
 }
 
-// Complete reports whether nothing is missing that other sources could add: the devices are known,
-// and, if a container names a request, the requests of each.
+// Complete reports whether other sources could add nothing: the devices are known and, if a
+// container names a request, so are the requests of each device.
 func (c *Claim) Complete() bool {
 	named := slices.ContainsFunc(c.Uses, func(u ClaimUse) bool { return u.Request != "" })
 	return c.Devices != nil && !(named && slices.ContainsFunc(c.Devices, func(d ClaimDevice) bool { return d.Requests == nil }))
 }
 
-// Ordered returns claims in their order, with the uses of a name that is there several times
-// together. Devices are those of the last one that has any.
+// Ordered returns claims ascending by name. If a name occurs several times, its uses are merged,
+// and its devices are those of the last entry that has any.
 func Ordered(claims []Claim) []Claim {
 	var out []Claim
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return strings.Compare(a.Name, b.Name) })
@@ -97,7 +98,7 @@ func Ordered(claims []Claim) []Claim {
 	return out
 }
 
-// SameClaims reports whether the same is known of claims.
+// SameClaims reports whether the same is known about both lists of claims.
 func SameClaims(a, b []Claim) bool {
 	sameDevice := func(d, e ClaimDevice) bool {
 		return d.Compare(&e) == 0 && slices.Equal(d.Requests, e.Requests) && (d.Requests == nil) == (e.Requests == nil) && slices.Equal(d.CDI, e.CDI)

@@ -6,20 +6,20 @@ import (
 	"strconv"
 )
 
-// Key is a text that two asks share exactly if all fields are equal that a node decides by: it
-// decides the same about both in the same state. It is made from the fields in every call. Empty
-// and nil lists are the same.
+// Key returns a text that two asks share exactly if all fields by which a node decides are equal:
+// the node decides the same about both in the same state. Every call computes it from the fields.
+// Empty and nil lists are the same.
 func (a *Ask) Key() string { return string(a.AppendKey(a.room())) }
 
-// room is an empty list with room for most keys.
+// room returns an empty slice with capacity for most keys.
 func (a *Ask) room() []byte { return make([]byte, 0, 64+128*len(a.Containers)) }
 
-// AppendKey appends the key to b. It has all fields in their order, a mark at the end of each
-// number, and the length before each text and list: so no key is the beginning of another one.
+// AppendKey appends the key to b. The key has all fields in their order, a mark at the end of each
+// number, and the length before each text and list. So no key is a prefix of another one.
 func (a *Ask) AppendKey(b []byte) []byte { return a.appendGiven(a.appendOwn(b)) }
 
-// Own is the ask without what others know or chose: given devices, their stock, and the notes of
-// containers.
+// Own returns the ask without what others know or chose: given devices, their stock, and the notes
+// of containers.
 func (a *Ask) Own() Ask {
 	own := *a
 	own.Stock, own.DevicesUnknown, own.Containers = nil, "", slices.Clone(a.Containers)
@@ -29,19 +29,19 @@ func (a *Ask) Own() Ask {
 	return own
 }
 
-// Equal reports whether p and q are one pod, and ask for the same themselves: the keys of Own are
-// equal.
+// Equal reports whether p and q are the same pod and ask for the same themselves: the keys of Own
+// are equal.
 func (p Pod) Equal(q Pod) bool {
 	return p.Identity == q.Identity && bytes.Equal(p.appendOwn(p.room()), q.appendOwn(q.room()))
 }
 
-// SameQuestion reports whether p and q are one pod, and the keys are equal: they are Equal, and
-// what is known of the devices that others chose is the same.
+// SameQuestion reports whether p and q are the same pod, and the keys are equal: they are Equal,
+// and what is known about the devices that others chose is the same.
 func (p Pod) SameQuestion(q Pod) bool {
 	return p.Identity == q.Identity && bytes.Equal(p.AppendKey(p.room()), q.AppendKey(q.room()))
 }
 
-// appendOwn is the part of the key that Own has.
+// appendOwn appends the part of the key that covers Own.
 func (a *Ask) appendOwn(b []byte) []byte {
 	b = appendInt(appendInt(b, a.QoS), a.Kind)
 	b = a.BudgetMemory.AppendKey(appendInt(b, a.BudgetCPUs))
@@ -65,7 +65,7 @@ func (c *Container) appendOwn(b []byte) []byte {
 	return appendBool(appendInt(appendInt(b, c.CPURequest), c.CPULimit), c.FractionalMemory)
 }
 
-// appendGiven is the part of the key that is about what others know or chose. The part before has
+// appendGiven appends the part of the key about what others know or chose. The part before it has
 // the number of containers.
 func (a *Ask) appendGiven(b []byte) []byte {
 	for i := range a.Containers {
@@ -96,8 +96,8 @@ func (s *Stock) appendKey(b []byte) []byte {
 	return b
 }
 
-// AppendKey appends a text to b that is the beginning of no other one: two lists share it exactly
-// if they are equal. Empty and nil are.
+// AppendKey appends to b a text that is no prefix of another one. Two lists share it exactly if
+// they are equal. Empty and nil lists are equal.
 func (a Amounts) AppendKey(b []byte) []byte {
 	b = appendInt(b, len(a))
 	for _, x := range a {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// full is a pod with a value in every field, and in every list.
+// full returns a pod with a value in every field, and in every list.
 func full() Pod {
 	return Pod{
 		Identity: Identity{UID: "u", Namespace: "n", Name: "p"},
@@ -48,7 +48,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 	}
 }
 
-// change makes another value of a field: one more, or a list with an element more.
+// change sets a field to another value: one more, or a list with one more element.
 func change(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -64,8 +64,8 @@ func change(v reflect.Value) {
 	}
 }
 
-// TestKeySeesEveryField changes the fields of a full pod one by one. What is in the Ask changes the
-// key, and nothing else does: a new field has to be in the key, or among notes.
+// TestKeySeesEveryField changes the fields of a full pod one by one. Only fields in the Ask change
+// the key: a new field has to be in the key, or among the notes.
 func TestKeySeesEveryField(t *testing.T) {
 	of, paths := full(), []string(nil)
 	walk(reflect.ValueOf(&of).Elem(), "", func(path string, v reflect.Value) {
@@ -88,13 +88,13 @@ func TestKeySeesEveryField(t *testing.T) {
 	}
 }
 
-// checkChange compares a pod that differs from the full one in a field.
+// checkChange compares a pod that differs from the full pod in one field.
 func checkChange(t *testing.T, path string, p Pod) {
 	t.Helper()
 	was := full()
 	identity, notes := strings.HasPrefix(path, ".Identity"), strings.HasPrefix(path, ".Notes") || strings.Contains(path, ".ContainerNotes")
 	given := strings.HasPrefix(path, ".Ask.Stock") || strings.HasPrefix(path, ".Ask.Containers[].Given") || path == ".Ask.DevicesUnknown"
-	reason := given && p.DevicesUnknown != "" && p.DevicesUnknown != was.DevicesUnknown // Another reason, for people.
+	reason := given && p.DevicesUnknown != "" && p.DevicesUnknown != was.DevicesUnknown // Only the reason, which is for people, is another one.
 	key, own := identity || notes || reason, identity || notes || given
 	wasOwn, isOwn := was.Own(), p.Own()
 	for what, c := range map[string]struct{ got, want bool }{
@@ -110,7 +110,7 @@ func checkChange(t *testing.T, path string, p Pod) {
 }
 
 // TestKeyIsOfOneAsk draws asks of few different parts, so that texts and lists can be confused at
-// their ends, and compares their keys with their fields.
+// their ends. It compares their keys with their fields.
 func TestKeyIsOfOneAsk(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "1", "1 ", "1:1", "0 ", "2:1 "})
 	number := rapid.SampledFrom([]int{0, 1, 10, 11})
@@ -143,7 +143,7 @@ func TestKeyIsOfOneAsk(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := ask.Draw(t, "a"), ask.Draw(t, "b")
-		if rapid.Bool().Draw(t, "near") { // Two that differ in a container or in nothing.
+		if rapid.Bool().Draw(t, "near") { // two asks that differ in a container or in nothing
 			b = a
 			if b.Containers = nil; rapid.Bool().Draw(t, "with containers") {
 				b.Containers = append(b.Containers, a.Containers...)
@@ -158,7 +158,7 @@ func TestKeyIsOfOneAsk(t *testing.T) {
 	})
 }
 
-// TestNothingAndEmptyAreTheSame: nil and empty lists mean the same.
+// TestNothingAndEmptyAreTheSame checks that nil and empty lists mean the same.
 func TestNothingAndEmptyAreTheSame(t *testing.T) {
 	a := Pod{Ask: Ask{Containers: []Container{{}}}}
 	b := Pod{Ask: Ask{BudgetMemory: Amounts{}, Stock: []Stock{}, Containers: []Container{{Memory: Amounts{}, HugePages: []Resource{}, Given: []Given{}}}}}
@@ -167,7 +167,8 @@ func TestNothingAndEmptyAreTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkKey is the key of a pod of so many containers, and a comparison with an equal pod.
+// BenchmarkKey measures the key of a pod of that many containers, and a comparison with an equal
+// pod.
 func BenchmarkKey(b *testing.B) {
 	for _, n := range []int{1, 8, 400} {
 		p := Pod{Identity: Identity{UID: "4cdf0f4e-0000-4000-8000-000000000000"}, Ask: Ask{QoS: Guaranteed}}

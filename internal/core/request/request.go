@@ -1,26 +1,27 @@
-// Package request is what a pod asks of the node, in numbers.
+// Package request represents, in numbers, what a pod asks of the Kubernetes node.
 //
-// A Pod is made by podspec from a v1.Pod and the feature gates: quantities, QoS and
-// the question which container qualifies for exclusive CPUs or memory are settled
-// there (docs/rules/demand.md), so that nothing behind this package asks a gate or
-// parses a quantity. A Pod is immutable once made.
+// Package podspec makes a Pod from a v1.Pod and the feature gates. It converts quantities, and
+// decides the QoS class and which containers qualify for exclusive CPUs or memory
+// (docs/rules/demand.md), so that no package that uses this one reads a gate or parses a quantity.
+// A Pod never changes once it is made.
 //
 // # The same request
 //
-// A Pod has three parts: its Identity, its Ask, which a node decides by, and Notes, which it does
-// not decide by. Ask.Key is the only definition of "the same request". Its uses differ in whether
-// the devices count that others chose, and whether it has to be the same pod:
+// A Pod has three parts: its Identity, its Ask, by which a node decides, and Notes, by which it
+// does not decide. Ask.Key is the only definition of "the same request". Its uses differ in whether
+// the devices that others chose count, and whether it must be the same pod:
 //
-//	Ask.Key            every node answers the same: the classes of a fleet, the questions that a
-//	                   scheduler keeps the answers to, the signature of a pod
+//	Ask.Key            every node answers the same: the classes of a fleet, the pods for which a
+//	                   scheduler keeps answers, the signature of a pod
 //	Ask.Own            the ask without the devices that others chose
 //	Pod.Equal          Identity and the key of Own: a pod asks for what it has a grant for. So a
-//	                   resize, a move that was planned before, and a grant that is handed over see
-//	                   whether the request changed; devices do not change while a pod runs
+//	                   resize, a move that was planned before, and a grant that is handed over can
+//	                   detect a changed request; devices do not change while a pod runs
 //	Pod.SameQuestion   Identity and Key: a pod that was rejected asks again
 //
-// A digest of Identity and Own is published with a grant (codec/handover). It has a form of its
-// own, which other versions read. A key is for comparing in one process, and its form may change.
+// A digest of Identity and Own is published with a grant (codec/handover). It has its own form,
+// which other versions read. A key is only for comparisons within one process, and its form may
+// change.
 package request
 
 import (
@@ -28,21 +29,22 @@ import (
 	"strings"
 )
 
-// Resource names a managed resource: CPU, "memory", or "hugepages-<size>". Device
-// resources have their extended resource name.
+// Resource is the name of a managed resource: CPU, "memory", or "hugepages-<size>". A device
+// resource has the name of its extended resource.
 type Resource = string
 
 // CPU is the resource whose amounts are whole CPUs. All memory resources are in bytes.
 const CPU Resource = "cpu"
 
-// Memory is ordinary memory. The names of huge pages are HugePagesPrefix and the size of a page:
-// "hugepages-2Mi".
+// Memory is ordinary memory. The name of a huge page resource is HugePagesPrefix followed by the
+// page size, e.g. "hugepages-2Mi".
 const (
 	Memory          Resource = "memory"
 	HugePagesPrefix string   = "hugepages-"
 )
 
-// IsMemory separates memory and huge pages, whose amounts are bytes, from CPUs and devices.
+// IsMemory reports whether r is memory or huge pages, whose amounts are in bytes. It is false for
+// CPUs and devices.
 func IsMemory(r Resource) bool { return r == Memory || strings.HasPrefix(r, HugePagesPrefix) }
 
 // Amount is a quantity of one resource.
@@ -54,7 +56,7 @@ type Amount struct {
 // Amounts is a list of amounts, ascending by resource name, each name once.
 type Amounts []Amount
 
-// Get returns the amount of r and whether r is named at all.
+// Get returns the amount of r, and whether a contains r at all.
 func (a Amounts) Get(r Resource) (int64, bool) {
 	for _, x := range a {
 		if x.Resource == r {
@@ -95,25 +97,25 @@ const (
 	Guaranteed
 )
 
-// Kind decides by which rules a pod is treated (R-DEM-1, R-DEM-26).
+// Kind decides which rules apply to a pod (R-DEM-1, R-DEM-26).
 type Kind int
 
 const (
 	// Plain pods have no pod-level resources: each container counts by itself.
 	Plain Kind = iota // plain
-	// PodLevel pods have pod-level resources and the gate PodLevelResourceManagers is
-	// on: under scope pod they get one pool.
+	// PodLevel pods have pod-level resources, and the feature gate PodLevelResourceManagers is on.
+	// Under scope pod they get one pool.
 	PodLevel // pod-level
-	// Unmanaged pods have pod-level resources and the gate is off: the managers leave
-	// them alone (R-DEM-26).
+	// Unmanaged pods have pod-level resources, and the feature gate is off. The managers do not
+	// manage them (R-DEM-26).
 	Unmanaged // unmanaged
 )
 
-// ContainerType is when a container runs, which decides with whom it can share.
+// ContainerType describes when a container runs, which decides with which containers it can share.
 type ContainerType int
 
 const (
-	// Init containers run one after the other and end before the next starts.
+	// Init containers run one after the other. Each ends before the next one starts.
 	Init ContainerType = iota // init
 	// Sidecar is an init container with restartPolicy Always: it runs until the pod ends.
 	Sidecar // sidecar
@@ -121,26 +123,28 @@ const (
 	App // app
 )
 
-// Consent is how far a running pod may be moved (R-MOV-3). A higher one includes the lower ones.
+// Consent describes how far a running pod may be moved (R-MOV-3). A higher value includes the lower
+// ones.
 type Consent int
 
 const (
-	// NeverMoves: its CPUs and memory stay where they are under every policy.
+	// NeverMoves means that the pod's CPUs and memory stay where they are under every policy.
 	NeverMoves Consent = iota - 1 // none
-	// NoMoves: the pod consents to nothing. A policy that moves all pods moves its CPUs.
+	// NoMoves means that the pod consents to no move. A policy that moves all pods still moves its
+	// CPUs.
 	NoMoves // no consent
-	// MoveCPUs to others of the same NUMA nodes.
+	// MoveCPUs allows moves to other CPUs of the same NUMA nodes.
 	MoveCPUs // within-numa
-	// MoveMemory with the CPUs to other NUMA nodes.
+	// MoveMemory allows moves of the CPUs and the memory to other NUMA nodes.
 	MoveMemory // anywhere
 )
 
-// Sharing is why a container has no exclusive CPUs, for the account given to people.
+// Sharing is the reason, for people, why a container has no exclusive CPUs.
 type Sharing int
 
-// The reasons; see Rule.
+// The reasons. See Rule.
 const (
-	// NotShared: it qualifies for exclusive CPUs.
+	// NotShared means that the container qualifies for exclusive CPUs.
 	NotShared        Sharing = iota // it has exclusive CPUs
 	QoSNotGuaranteed                // the pod is not Guaranteed
 	NotEquivalent                   // its own cpu and memory requests and limits are not all set and equal
@@ -150,7 +154,7 @@ const (
 	Estimated                       // what it asks for is not known: its pod is estimated from cgroup numbers
 )
 
-// Rule is the rule behind the reason, as in docs/rules; empty: none.
+// Rule returns the id of the rule behind the reason, as in docs/rules, or "" if there is none.
 func (s Sharing) Rule() string {
 	return [...]string{
 		NotShared: "", QoSNotGuaranteed: "R-DEM-20", NotEquivalent: "R-DEM-22", FractionalCPU: "R-DEM-23", NoCPURequest: "R-DEM-23",
@@ -159,120 +163,124 @@ func (s Sharing) Rule() string {
 }
 
 // Container is what one container asks for, with the devices that others chose for it, and notes.
-// All that is not in its notes is in the key of the pod (Ask.Key).
+// Everything except the notes is in the key of the pod (Ask.Key).
 type Container struct {
 	Name string
 	Type ContainerType
-	// CPUs is the number of exclusive CPUs that it qualifies for; 0: it shares
-	// (R-DEM-20…25). For an Unmanaged pod the number may be positive: it is not acted on.
+	// CPUs is the number of exclusive CPUs for which the container qualifies. If 0, it shares CPUs
+	// (R-DEM-20…25). In an Unmanaged pod, the number may be positive, but has no effect.
 	CPUs int
 	// Sharing is why CPUs is 0.
 	Sharing Sharing
-	// Memory is what it qualifies to have pinned: "memory" and huge pages in bytes,
-	// zero values kept; nil or empty: it shares (R-DEM-30…33).
+	// Memory is the memory that is pinned for the container: "memory" and huge pages in bytes,
+	// including amounts of zero. If empty, it shares memory (R-DEM-30…33).
 	Memory Amounts
-	// Equivalent reports that its own cpu and memory requests are set and equal to the
+	// Equivalent is set if the container's own cpu and memory requests are set and equal to the
 	// limits (R-DEM-22).
 	Equivalent bool
-	// HugePages names the huge page resources that it requests or limits at all, zero
-	// amounts excluded: who of the shared containers could use a pool's huge pages.
+	// HugePages has the names of the huge page resources that the container requests or limits,
+	// except those with an amount of zero. It shows which of the containers that share can use a
+	// pool's huge pages.
 	HugePages []Resource
-	// Devices are the extended resources of its limits, positive counts only, whether a device
-	// inventory knows them or not (R-HINT-40).
+	// Devices are the extended resources in the container's limits, positive counts only, whether
+	// or not a device inventory has them (R-HINT-40).
 	Devices Amounts
-	// CPURequest and CPULimit are in thousandths of a CPU, 0 where not set. The quota depends on
+	// CPURequest and CPULimit are in thousandths of a CPU. Zero means not set. The quota depends on
 	// them, the placement does not.
 	CPURequest, CPULimit int64
-	// FractionalMemory: an amount of memory that a kubelet reads has a fraction of a byte, and is
-	// rounded up here. No rule of Paddock looks at it: it is set for a kubelet alone, and is
-	// not kept with a grant.
+	// FractionalMemory is set if an amount of memory that a kubelet reads has a fraction of a byte.
+	// Paddock rounds it up. No rule of Paddock depends on the field: it is set for a kubelet
+	// alone, and is not kept with a grant.
 	FractionalMemory bool
 	// Given are the devices that others chose for the container, ascending by Given.Compare, each
-	// once. It does not ask for them itself.
+	// once. The container does not ask for them itself.
 	Given []Given
 	ContainerNotes
 }
 
-// ContainerNotes are what is only reported of a container. No decision of a node depends on them.
+// ContainerNotes is information about a container that is only reported. No decision of a node
+// depends on it.
 type ContainerNotes struct {
 	// Claims are the ResourceClaims that the container uses, by their names in the pod, ascending,
-	// each once. What they ask for is not known here.
+	// each once. This package does not know what they ask for.
 	Claims []string
-	// MemoryRequest and MemoryLimit are memory and huge pages in bytes as a container of a
-	// PodLevel pod states them, pinned or not, positive values only. The API compares them with the
-	// pod-level budget (R-DEM-94 to R-DEM-96), which is all that they are for. They are not kept
-	// with a grant.
+	// MemoryRequest and MemoryLimit are the requests and limits of memory and huge pages, in bytes,
+	// of a container of a PodLevel pod, pinned or not, positive values only. Their only use is a
+	// comparison with the pod-level budget, as the API makes it (R-DEM-94 to R-DEM-96). They are
+	// not kept with a grant.
 	MemoryRequest, MemoryLimit Amounts
 }
 
-// Exclusive reports whether the container qualifies for CPUs of its own.
+// Exclusive reports whether the container qualifies for its own CPUs.
 func (c Container) Exclusive() bool { return c.CPUs > 0 }
 
-// Pod is who a pod is, what it asks for, and what is only reported of it.
+// Pod is the identity of a pod, what it asks for, and what is only reported about it.
 type Pod struct {
 	Identity
 	Ask
 	Notes
 }
 
-// Identity is who a pod is. Each pod has another one.
+// Identity identifies a pod. It is unique to each pod.
 type Identity struct{ UID, Namespace, Name string }
 
-// Ask is what a node decides by: what the pod asks for, and what is known of the devices that
+// Ask is what a node decides by: what the pod asks for, and what is known about the devices that
 // others chose for it. See Key and Own.
 type Ask struct {
 	QoS  QoS
 	Kind Kind
-	// BudgetCPUs and BudgetMemory are the pod-level budget of a PodLevel pod (R-DEM-40,
-	// R-DEM-51): whole CPUs, 0 where the pod-level cpu request is missing or fractional
-	// or the pod is not Guaranteed; bytes per type, positive values only. Zero and nil for
-	// other kinds: their budget follows from the containers (layout).
+	// BudgetCPUs and BudgetMemory are the pod-level budget of a PodLevel pod (R-DEM-40, R-DEM-51).
+	// BudgetCPUs is in whole CPUs. It is 0 if the pod-level cpu request is missing or fractional,
+	// or if the pod is not Guaranteed. BudgetMemory is in bytes per type, positive values only.
+	// They are zero and nil for other kinds, whose budget follows from the containers (layout).
 	BudgetCPUs   int
 	BudgetMemory Amounts
-	// BudgetCPUMilli is the pod-level cpu request in thousandths, to tell a fractional
-	// budget from a missing one.
+	// BudgetCPUMilli is the pod-level cpu request in thousandths of a CPU. It distinguishes a
+	// fractional budget from a missing one.
 	BudgetCPUMilli int64
-	// CPULimit is the pod-level cpu limit in thousandths of a CPU, 0 where not set.
+	// CPULimit is the pod-level cpu limit in thousandths of a CPU. Zero means not set.
 	CPULimit int64
-	// Estimated: the pod's specification was not available; what it asks for as a whole was read
-	// from the numbers of its cgroup, and its containers are not known. The only one in Containers
-	// is AnyContainer, which represents all of them and has nothing of its own.
+	// Estimated is set if the pod's specification was not available. Its request as a whole was
+	// then read from the numbers of its cgroup, and its containers are not known. The only entry of
+	// Containers is AnyContainer, which represents all containers and has nothing of its own.
 	Estimated bool
-	// FractionalMemory is Container.FractionalMemory of the pod-level budget.
+	// FractionalMemory is the equivalent of Container.FractionalMemory for the pod-level budget.
 	FractionalMemory bool
-	// Containers are the init containers (standard and sidecars) in spec order, then the
-	// app containers in spec order. Ephemeral containers take no part.
+	// Containers are the init containers (standard and sidecars) in spec order, then the app
+	// containers in spec order. Ephemeral containers are not included.
 	Containers []Container
-	// Stock is what the node has of the resources and drivers of given devices, ascending by name.
-	// Without an entry only the pod's own devices count (R-DEV-3).
+	// Stock is the devices that the node has of the resources and drivers of given devices,
+	// ascending by name. For a resource or driver without an entry, only the pod's own devices
+	// count (R-DEV-3).
 	Stock []Stock
-	// DevicesUnknown is why it is not known which devices others chose for the containers; empty:
-	// Given has them all. The reason is for people: only whether there is one decides.
+	// DevicesUnknown is the reason why the devices that others chose for the containers are not
+	// known. If empty, Given has them all. The text is for people: decisions depend only on whether
+	// it is empty.
 	DevicesUnknown string
 }
 
-// Notes are what is only reported of a pod, or decides about other pods. What the node decides
-// about the pod itself does not depend on them.
+// Notes is information about a pod that is only reported, or on which decisions about other pods
+// depend. Decisions about the pod itself do not depend on it.
 type Notes struct {
-	// Priority and Created, in seconds since 1970 and 0 where not known, tell whom to spare
-	// first when room is wanted.
+	// Priority and Created show which pods to spare first if room is needed. Created is in seconds
+	// since 1970, 0 if not known.
 	Priority int32
 	Created  int64
-	// Moves is how far the pod's owner lets its containers be moved while they run.
+	// Moves is how far the pod's owner allows its containers to be moved while they run.
 	Moves Consent
 	// ResourceClaims are the claims that the containers use, ascending by name.
 	ResourceClaims []Claim
 }
 
-// ID is "namespace/name", how people know the pod.
+// ID returns "namespace/name", the name by which people know the pod.
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// AnyContainer is the name of the container that represents all those of a pod whose request is
-// estimated. No container of Kubernetes can have it.
+// AnyContainer is the name of the container that represents all containers of a pod whose request
+// is estimated. No container in Kubernetes can have this name.
 const AnyContainer = "*"
 
-// Container returns the container of that name and its position. Of a pod whose request is
-// estimated it is AnyContainer whatever the name.
+// Container returns the container of that name and its index, or -1. For a pod whose request is
+// estimated, it returns AnyContainer for every name.
 func (p Pod) Container(name string) (Container, int) {
 	if p.Estimated && name != "" {
 		name = AnyContainer

@@ -38,7 +38,7 @@ func TestAmountsAgainstMap(t *testing.T) {
 	})
 }
 
-// TestAmountsFork: two lists that come of one do not write into each other.
+// TestAmountsFork checks that two lists that come from the same list do not write into each other.
 func TestAmountsFork(t *testing.T) {
 	base := make(Amounts, 0, 8).With("b", 1)
 	x, y := base.With("c", 2), base.With("d", 3)
@@ -65,7 +65,8 @@ func TestContainerIsFoundByName(t *testing.T) {
 	}
 }
 
-// TestAnyContainerStandsForAll: of a pod whose request is estimated nobody knows the names.
+// TestAnyContainerStandsForAll checks a pod whose request is estimated, so that the names of its
+// containers are not known.
 func TestAnyContainerStandsForAll(t *testing.T) {
 	p := Pod{Ask: Ask{Estimated: true, Containers: []Container{{Name: AnyContainer, Sharing: Estimated}}}}
 	for _, name := range []string{"app", "debugger", AnyContainer} {

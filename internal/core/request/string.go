@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// String is the list in one line, bytes in the largest unit that is exact:
-// "hugepages-2Mi=4Mi memory=1Gi", or "none".
+// String returns the list in one line, bytes in the largest unit that is exact: "hugepages-2Mi=4Mi
+// memory=1Gi", or "none".
 func (a Amounts) String() string {
 	if len(a) == 0 {
 		return "none"
@@ -19,7 +19,7 @@ func (a Amounts) String() string {
 	return strings.Join(parts, " ")
 }
 
-// String is the amount with its name: "memory=1Gi", "cpu=3".
+// String returns the amount with its name: "memory=1Gi", "cpu=3".
 func (a Amount) String() string {
 	if IsMemory(a.Resource) {
 		return a.Resource + "=" + Bytes(a.Value)
@@ -27,7 +27,7 @@ func (a Amount) String() string {
 	return a.Resource + "=" + strconv.FormatInt(a.Value, 10)
 }
 
-// Bytes is n bytes as a manifest has them, in the largest unit that is exact: "1536Mi".
+// Bytes returns n bytes as in a manifest, in the largest unit that is exact: "1536Mi".
 func Bytes[N int64 | uint64](n N) string {
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
 	unit := 0
@@ -37,8 +37,8 @@ func Bytes[N int64 | uint64](n N) string {
 	return fmt.Sprint(n) + units[unit]
 }
 
-// RoundedBytes is n bytes in the largest unit that leaves at least 1, with one decimal where that
-// is not whole: "256 GiB", "7.6 GiB", "0 B". It is for reading alone.
+// RoundedBytes returns n bytes in the largest unit in which the number is at least 1, with one
+// decimal if it is not whole: "256 GiB", "7.6 GiB", "0 B". It is for people only.
 func RoundedBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	amount, unit := float64(n), 0
@@ -48,8 +48,8 @@ func RoundedBytes(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(amount, 'f', 1, 64), ".0") + " " + units[unit]
 }
 
-// String is the container in one line. "cpu 1500m/2000m" are request and limit; what
-// it is to have for itself, or why it has none, is before and after it.
+// String returns the container in one line. "cpu 1500m/2000m" are request and limit. Its exclusive
+// CPUs and pinned memory come before them, and the reason why it has none comes last.
 func (c Container) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: cpus=%d, pinned %s, cpu %dm/%dm", c.Type, c.Name, c.CPUs, c.Memory, c.CPURequest, c.CPULimit)
@@ -77,7 +77,7 @@ func (c Container) String() string {
 	return b.String()
 }
 
-// String is the pod in one line, its containers last, each after a semicolon.
+// String returns the pod in one line. Its containers come last, each after a semicolon.
 func (p Pod) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s) %s %s: budget cpus=%d %s, cpu %dm/%dm",

@@ -14,7 +14,8 @@ import (
 
 const gib = 1 << 30
 
-// empty is a node of NUMA nodes of so many CPUs, two threads a core, under single-numa-node.
+// empty returns a node under single-numa-node with two threads per core and one NUMA node for each
+// size, which is its number of CPUs.
 func empty(t testing.TB, sizes ...int) *Node {
 	t.Helper()
 	var d machine.Description
@@ -38,7 +39,7 @@ func empty(t testing.TB, sizes ...int) *Node {
 	return Of(fleet.NewRanking(fleet.LeastStranded, nil).View(fleet.Node{Name: "n", State: s}))
 }
 
-// guaranteed is a pod of one container.
+// guaranteed returns a pod with one container.
 func guaranteed(name string, cpus int, memory int64) fleet.Pod {
 	milli := int64(cpus) * 1000
 	return fleet.Pod{Pod: request.Pod{Identity: request.Identity{UID: name, Namespace: "default", Name: name}, Ask: request.Ask{QoS: request.Guaranteed, Containers: []request.Container{{
@@ -46,8 +47,8 @@ func guaranteed(name string, cpus int, memory int64) fleet.Pod {
 	}}}}, Asks: fleet.Amounts{Milli: milli, Memory: memory, Pods: 1}}
 }
 
-// TestAnswersAreThoseOfThePlanner asks a node from several goroutines, more questions than it keeps
-// answers to, and compares every answer with a plan.
+// TestAnswersAreThoseOfThePlanner asks a node from several goroutines, with more questions than the
+// node keeps answers for, and compares every answer with a plan.
 func TestAnswersAreThoseOfThePlanner(t *testing.T) {
 	n := empty(t, 8, 8)
 	var questions Questions
@@ -70,8 +71,8 @@ func TestAnswersAreThoseOfThePlanner(t *testing.T) {
 	}
 }
 
-// TestQuestions: names make no other question, amounts do, and an answer is kept until the node
-// changes.
+// TestQuestions checks that names do not change the question but amounts do, and that an answer is
+// kept until the node changes.
 func TestQuestions(t *testing.T) {
 	var questions Questions
 	a, b := guaranteed("a", 4, gib), guaranteed("b", 4, gib)
@@ -111,8 +112,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// BenchmarkAnswer is what a filter of one node costs: hit, the answer is kept; miss, the node has
-// to plan.
+// BenchmarkAnswer measures the cost of filtering one node. With hit, the answer is cached. With
+// miss, the node has to plan.
 func BenchmarkAnswer(b *testing.B) {
 	n := empty(b, 32, 32)
 	for i := range 10 {

@@ -6,10 +6,10 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// branch answers the question by branch and bound. Where the relaxation leaves it open, it takes
-// the NUMA node that pays most, and tries to keep it, then to drop it into one bin after the
-// other. Before that, reprice corrects the prices by what the relaxation overloaded, so that they
-// become better with every step.
+// branch answers the question by branch and bound. If the relaxation leaves it open, branch takes
+// the NUMA node that pays most. It tries to keep this NUMA node, and then to drop it into each bin
+// in turn. Before that, reprice adjusts the prices according to what the relaxation overloaded, so
+// that prices improve with every step.
 func (s *Search) branch() bool {
 	if v := s.relax(); v != unclear || s.Over() {
 		return v == possible
@@ -33,7 +33,7 @@ func (s *Search) branch() bool {
 	return false
 }
 
-// keep decides to keep x, and answers the rest of the question.
+// keep keeps x and answers the rest of the question.
 func (s *Search) keep(x int) bool {
 	room := &s.left
 	if len(s.room) > 0 {
@@ -51,8 +51,8 @@ func (s *Search) keep(x int) bool {
 	return found
 }
 
-// drop decides to drop x into bin b, and answers the rest of the question. Of bins that are
-// copies it uses the first ones first.
+// drop drops x into bin b and answers the rest of the question. Of bins that are copies of each
+// other, it uses the first ones first.
 func (s *Search) drop(x, b int) bool {
 	bin := &s.Problem.bins[b]
 	if s.Over() || !bin.open.Has(x) || bin.copied && s.in[b-1] == 0 {
@@ -69,8 +69,8 @@ func (s *Search) drop(x, b int) bool {
 	return found
 }
 
-// take subtracts what bin b loses with x from what is spare, or gives it back where sign is -1.
-// It returns whether there was enough.
+// take subtracts the loads of x in bin b from what is spare. If sign is -1, it adds them back. It
+// returns whether there was enough.
 func (s *Search) take(b, x int, sign int64) bool {
 	p := &s.Problem
 	ok := true

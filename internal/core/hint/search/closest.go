@@ -6,49 +6,50 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// nearest is the search for the closest answer: a branch and bound over how many NUMA nodes of
-// each class are kept.
+// nearest searches for the closest answer. It is a branch and bound over the number of NUMA nodes
+// of each class to keep.
 type nearest struct {
 	search    *Search
 	distances Distances
 	size      int
-	// best is the mask to beat: the smallest sum of distances, and then the smallest number.
+	// best is the mask to beat: the one with the smallest sum of distances and, of these, the
+	// smallest number.
 	best    mask.Mask
 	bestSum int64
 
-	// out are NUMA nodes that no answer has, must those that every answer has.
+	// out has the NUMA nodes that no answer has, must those that every answer has.
 	out, must mask.Mask
 	classes   []class
-	// classOf is the class of each NUMA node that is not out. ways is the distance between NUMA
-	// nodes of two classes, there and back; near has, for each class, all classes by rising
-	// distance.
+	// classOf is the class of each NUMA node that is not in out. ways is the distance between NUMA
+	// nodes of two classes, in both directions together. near lists, for each class, all classes by
+	// rising distance.
 	classOf [mask.MaxNode + 1]uint8
 	ways    []int64
 	near    []uint8
 
-	// The counts decided so far: sum is their sum of distances, left NUMA nodes are still to
-	// choose, of the undecided classes, which are bits.
+	// The state of the counts decided so far: sum is their sum of distances, left is the number of
+	// NUMA nodes still to choose, and undecided is a bit mask of the classes without a count.
 	left      int
 	sum       int64
 	undecided uint64
 
-	// paying are the NUMA nodes that the relaxation lets choose between being kept and paying, by
-	// falling pay, pays what each pays, and worth what is left for them to pay.
+	// paying lists the NUMA nodes that the relaxation can either keep or let pay, by falling pay.
+	// pays is what each of them pays, and worth is the amount that is left for them to pay.
 	paying []uint8
 	pays   [mask.MaxNode + 1]int64
 	worth  int64
 
-	// Memory that is used again: the quotas of the last query, the counts that affordable has not
-	// used up, by class, and the undecided classes by what a NUMA node of them adds.
+	// Reused memory: the quotas of the last query; by class, the counts that affordable has not
+	// used up; and the undecided classes, sorted by what one of their NUMA nodes adds.
 	quotas  []quota
 	room    []int
 	byTwice []uint8
 }
 
-// Closest returns, of the masks of size NUMA nodes that answer the problem, the one with the
-// smallest sum of distances, and of those the smallest number. beat is 0 or a mask of this size:
-// it is returned unless an answer is better. If the budget ends on the way, the result may not be
-// the closest one.
+// Closest returns the mask of size NUMA nodes that answers the problem with the smallest sum of
+// distances. Of equal masks, it returns the one with the smallest number. beat is 0 or a mask of
+// this size, which Closest returns unless an answer is better. If the budget ends during the
+// search, the result may not be the closest mask.
 func (s *Search) Closest(size int, d Distances, beat mask.Mask) mask.Mask {
 	found, ok := s.Any(size)
 	if !ok {
@@ -67,18 +68,18 @@ func (s *Search) Closest(size int, d Distances, beat mask.Mask) mask.Mask {
 	return n.best
 }
 
-// offer makes m, whose sum of distances is known, the best mask if it is better.
+// offer makes m the best mask if it is better. sum is the sum of its distances.
 func (n *nearest) offer(m mask.Mask, sum int64) {
 	if n.best == 0 || sum < n.bestSum || sum == n.bestSum && m < n.best {
 		n.best, n.bestSum = m, sum
 	}
 }
 
-// weigh asks the relaxation, at the prices that the search for any answer has left, what NUMA
-// nodes pay and what there is to spare. From that it finds NUMA nodes that no answer has: to keep
-// one means to drop one that pays more, and if what is spare does not cover the difference,
-// nothing does. Those that every answer has are found in the same way. Integer programming calls
-// this reduced cost fixing.
+// weigh uses the relaxation, at the prices that the search for any answer has left, to find what
+// NUMA nodes pay and what there is to spare. From that, it finds NUMA nodes that no answer has:
+// keeping one of them means dropping one that pays more, and what is spare does not cover the
+// difference. It finds the NUMA nodes that every answer has in the same way. Integer programming
+// calls this reduced cost fixing.
 func (n *nearest) weigh() {
 	s := n.search
 	n.out, n.must = 0, s.Problem.pinned
@@ -106,9 +107,10 @@ func (n *nearest) weigh() {
 	}
 }
 
-// choose decides the class whose next NUMA node adds least, with high counts first.
+// choose decides the count of the class whose next NUMA node adds least, and tries high counts
+// first.
 func (n *nearest) choose() {
-	// One step more for every 4 classes keeps steps about as long as those of relax.
+	// One additional step for every 4 classes keeps a step about as long as one of relax.
 	if !n.search.Spend(1 + len(n.classes)/4) {
 		return
 	}
@@ -130,7 +132,7 @@ func (n *nearest) choose() {
 	n.undecided = undecided
 }
 
-// split tries the counts of the class that is decided next.
+// split tries the counts of the class to decide next.
 func (n *nearest) split() {
 	next, room := -1, 0
 	for rest := n.undecided; rest != 0; rest &= rest - 1 {
@@ -152,7 +154,7 @@ func (n *nearest) split() {
 	c.count = 0
 }
 
-// count adds k NUMA nodes of class i to the choice, or takes them away where sign is -1.
+// count adds k NUMA nodes of class i to the choice. If sign is -1, it removes them.
 func (n *nearest) count(i, k int, sign int64) {
 	c := &n.classes[i]
 	q, nodes := len(n.classes), int64(k)
@@ -166,17 +168,16 @@ func (n *nearest) count(i, k int, sign int64) {
 	}
 }
 
-// promising reports whether the counts so far may still lead to a better mask. On the way it
-// excludes classes of which no better mask has a NUMA node: with one, the bound would be too
-// high.
+// promising reports whether the counts so far may still lead to a better mask. It also excludes
+// classes of which no better mask has a NUMA node, because with one the bound would be too high.
 func (n *nearest) promising() bool {
 	for {
 		twice, highest, ok := n.bound()
 		if !ok || twice > 2*n.bestSum {
 			return false
 		}
-		// Sums are whole: a bound above 2*bestSum-2 leaves only masks with an equal sum, which
-		// must be smaller as numbers.
+		// Sums are whole numbers, so a bound above 2*bestSum-2 leaves only masks with an equal sum.
+		// These are better only if they are smaller as numbers.
 		if twice >= 2*n.bestSum-1 && n.lowestMask() >= n.best {
 			return false
 		}
@@ -193,12 +194,13 @@ func (n *nearest) promising() bool {
 	}
 }
 
-// bound is twice a sum of distances that no mask with the decided counts is below; false when
-// there are not enough NUMA nodes left. highest is the most that one NUMA node adds to it.
+// bound returns twice a lower bound for the sum of distances of all masks with the decided counts.
+// It returns false if there are not enough NUMA nodes left. highest is the most that one NUMA node
+// adds to the bound.
 //
-// A further NUMA node adds its distance to itself, those to the decided NUMA nodes, and half of
-// those to the left-1 nearest undecided ones, because these count the other half. Twice that is
-// whole.
+// A further NUMA node adds its distance to itself, its distances to the decided NUMA nodes, and
+// half of its distances to the left-1 nearest undecided ones. Those count the other half. Twice the
+// bound is therefore a whole number.
 func (n *nearest) bound() (twice, highest int64, ok bool) {
 	q := len(n.classes)
 	n.byTwice = n.byTwice[:0]
@@ -243,7 +245,7 @@ func (n *nearest) bound() (twice, highest int64, ok bool) {
 	return twice, highest, left == 0
 }
 
-// lowestMask is the smallest number that a mask with the decided counts can be.
+// lowestMask returns the smallest number that a mask with the decided counts can have.
 func (n *nearest) lowestMask() mask.Mask {
 	var low, rest mask.Mask
 	for i := range n.classes {
@@ -256,10 +258,10 @@ func (n *nearest) lowestMask() mask.Mask {
 	return low | rest.First(n.left)
 }
 
-// affordable reports whether the relaxation allows the decided counts: a decided class keeps those
-// of its NUMA nodes that pay most, the undecided classes together keep those that pay most for
-// them, and the others pay. A decided class has to use up its count. To allow it less would make
-// the test pass tens of thousands of counts that have no answer.
+// affordable reports whether the relaxation allows the decided counts. A decided class keeps those
+// of its NUMA nodes that pay most. The undecided classes together keep those of their NUMA nodes
+// that pay most. All other NUMA nodes pay. A decided class must use up its count; if it could keep
+// fewer, the test would pass tens of thousands of counts that have no answer.
 func (n *nearest) affordable() bool {
 	n.room = n.room[:0]
 	left := n.left

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Distances are indexed by the id of a NUMA node twice. Pairs that it does not have count 0.
+// Distances has the distance between two NUMA nodes, indexed by both ids. Missing pairs count as 0.
 type Distances [][]int
 
 func (d Distances) between(a, b int) int64 {
@@ -17,10 +17,11 @@ func (d Distances) between(a, b int) int64 {
 	return int64(d[a][b])
 }
 
-// bothWays is the distance there and back.
+// bothWays returns the sum of the distances from a to b and from b to a.
 func (d Distances) bothWays(a, b int) int64 { return d.between(a, b) + d.between(b, a) }
 
-// alike reports whether x and y are as far from themselves, and from all other NUMA nodes of nodes.
+// alike reports whether x and y have the same distance to themselves and the same distances, in
+// both directions together, to all other NUMA nodes of nodes.
 func (d Distances) alike(x, y int, nodes mask.Mask) bool {
 	if d.between(x, x) != d.between(y, y) {
 		return false
@@ -33,9 +34,9 @@ func (d Distances) alike(x, y int, nodes mask.Mask) bool {
 	return true
 }
 
-// Sum is the sum of the distances between all ordered pairs of NUMA nodes of m, a NUMA node with
-// itself included. Of masks of one size, the one with the smaller sum has the smaller
-// average (R-HINT-54).
+// Sum returns the sum of the distances between all ordered pairs of NUMA nodes of m, including each
+// NUMA node with itself. Of masks of one size, the one with the smaller sum has the smaller average
+// (R-HINT-54).
 func (d Distances) Sum(m mask.Mask) int64 {
 	var sum int64
 	for a := range m.All() {
@@ -46,20 +47,21 @@ func (d Distances) Sum(m mask.Mask) int64 {
 	return sum
 }
 
-// class is NUMA nodes that are interchangeable as far as distances go: each is as far from
-// itself, and, there and back, from any other NUMA node. The sum of distances of a mask depends
-// only on how many NUMA nodes of each class it has.
+// class is a set of NUMA nodes that are interchangeable with respect to distances. They have the
+// same distance to themselves and, in both directions together, to any other NUMA node. The sum of
+// distances of a mask depends only on the number of NUMA nodes that it has of each class.
 type class struct {
 	nodes mask.Mask
 	size  int
 	// self is the distance of a NUMA node to itself.
 	self int64
-	// least is how many of them every answer has, pinned how many of these are pinned.
+	// least is the number of NUMA nodes of the class that every answer has. pinned is the number of
+	// these that are pinned.
 	least, pinned int
-	// count is how many are kept, once that is decided.
+	// count is the number of NUMA nodes to keep, once it is decided.
 	count int
 	// toDecided is what one more NUMA node adds by its distances to those of the other decided
-	// classes; twice is the bound's estimate of all that it adds, doubled.
+	// classes. twice is the doubled estimate of all that it adds, which bound uses.
 	toDecided, twice int64
 }
 
@@ -81,8 +83,9 @@ func (n *nearest) classify(nodes mask.Mask) {
 		c.least = (c.nodes & n.must).Len()
 		c.pinned = (c.nodes & n.search.Problem.pinned).Len()
 	}
-	// The distances between classes, there and back, and for each class all classes sorted by them.
-	// Inside a class it is the distance between any two of its NUMA nodes.
+	// Compute the distances between classes, in both directions together, and sort all classes by
+	// distance for each class. Within a class, it is the distance between any two of its NUMA
+	// nodes.
 	q := len(n.classes)
 	n.ways, n.near = n.ways[:0], n.near[:0]
 	for a := range n.classes {

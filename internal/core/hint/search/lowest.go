@@ -2,18 +2,19 @@ package search
 
 import "github.com/paddock-project/paddock/internal/core/mask"
 
-// Lowest returns the numerically smallest mask of size NUMA nodes that answers the problem, or 0.
-// If the budget ends on the way, it is a mask that answers it, and 0 only if none was found.
+// Lowest returns the numerically smallest mask of size NUMA nodes that answers the problem, or 0 if
+// there is none. If the budget ends during the search, the result may be any mask that answers the
+// problem, and is 0 only if none was found.
 func (s *Search) Lowest(size int) mask.Mask {
 	s.startPrices()
 	return s.lowest(query{size: size})
 }
 
-// lowest is Lowest for a query that keeps nothing.
+// lowest implements Lowest for a query whose keep is empty.
 //
-// From the highest id down, it drops a NUMA node if an answer without it exists, and keeps
-// it otherwise. A decision stays, because answer is exact. A mask in hand saves the question
-// for every NUMA node that it does not have.
+// From the highest id down, it drops a NUMA node if an answer without it exists, and keeps it
+// otherwise. A decision is final, because answer is exact. A known mask makes the question
+// unnecessary for every NUMA node that the mask does not have.
 func (s *Search) lowest(q query) mask.Mask {
 	p := &s.Problem
 	s.query = q

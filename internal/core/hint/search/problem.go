@@ -8,25 +8,27 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Problem is a set of NUMA nodes, and the bins that the NUMA nodes which are not kept go into. To
-// state one, call Reset, then AddBin for each bin, AddDimension for each of the bin's
-// dimensions, AddLoad for each load that several NUMA nodes have together, and Finish.
+// Problem is a set of NUMA nodes, and bins for the NUMA nodes that are not kept. To state a
+// problem, call Reset, then AddBin for each bin, AddDimension for each of the bin's dimensions,
+// AddLoad for each load that several NUMA nodes have together, and Finish.
 type Problem struct {
 	nodes mask.Mask
 	bins  []bin
-	// capacity is indexed by dimension. load is what a NUMA node takes of it: of dimension t,
-	// NUMA node x at t*stride+x. parts is the same as parts of the capacity (see part).
+	// capacity is indexed by dimension. load is what a NUMA node takes of the capacity:
+	// load[t*stride+x] is for dimension t and NUMA node x. parts is the same as load, in parts of
+	// the capacity (see part).
 	capacity []int64
 	load     []int64
 	parts    []uint32
 	stride   int
 	joints   []joint
-	// pinned NUMA nodes fit into no bin: every answer keeps them. free ones take nothing from
-	// one of the bins: they never prevent an answer.
+	// pinned NUMA nodes fit into no bin, so every answer keeps them. free NUMA nodes take nothing
+	// from one of the bins, so they never prevent an answer.
 	pinned, free mask.Mask
 }
 
-// bin has the dimensions first to end. open are the NUMA nodes that may be dropped into it.
+// bin has the dimensions from first to end, without end. open has the NUMA nodes that may be
+// dropped into it.
 type bin struct {
 	open       mask.Mask
 	first, end int
@@ -34,16 +36,16 @@ type bin struct {
 	copied bool
 }
 
-// joint is a load that is taken once all of nodes are in the bin: two NUMA nodes that offer a
-// device together lose it together. With capacity 0, one of nodes must be kept or go into
-// another bin.
+// joint is a load that counts once all of nodes are in the bin. For example, two NUMA nodes that
+// offer a device together lose it together. With capacity 0, at least one of nodes must be kept or
+// go into another bin.
 type joint struct {
 	nodes       mask.Mask
 	bin, dim    int
 	load, parts int64
 }
 
-// Reset starts a problem about nodes. It keeps the memory of the problem before.
+// Reset starts a problem with the given NUMA nodes. It reuses the memory of the previous problem.
 func (p *Problem) Reset(nodes mask.Mask) {
 	p.nodes, p.stride = nodes, nodes.Highest()+1
 	p.bins, p.capacity, p.joints = p.bins[:0], p.capacity[:0], p.joints[:0]
@@ -53,16 +55,16 @@ func (p *Problem) Reset(nodes mask.Mask) {
 // Nodes returns the NUMA nodes of the problem.
 func (p *Problem) Nodes() mask.Mask { return p.nodes }
 
-// AddBin adds a bin which takes the NUMA nodes of open only. copied reports that the caller
-// gives it the same dimensions and loads as the bin before it.
+// AddBin adds a bin that takes only the NUMA nodes of open. If copied is true, the caller gives it
+// the same dimensions and loads as the bin before it.
 func (p *Problem) AddBin(open mask.Mask, copied bool) {
 	t := len(p.capacity)
 	p.bins = append(p.bins, bin{open: open & p.nodes, first: t, end: t, copied: copied})
 }
 
-// AddDimension adds a dimension to the last bin. The capacity is not negative. It returns the loads
-// of single NUMA nodes by id, all 0: the caller sets them, before it adds another dimension. They
-// are not negative either.
+// AddDimension adds a dimension to the last bin. The capacity must not be negative. It returns the
+// loads of single NUMA nodes by id, which are all 0. The caller sets them before it adds another
+// dimension; they must not be negative either.
 func (p *Problem) AddDimension(capacity int64) []int64 {
 	p.capacity = append(p.capacity, capacity)
 	p.bins[len(p.bins)-1].end = len(p.capacity)
@@ -72,8 +74,8 @@ func (p *Problem) AddDimension(capacity int64) []int64 {
 	return p.load[size:]
 }
 
-// AddLoad makes the last dimension lose load, which is not negative, once all of nodes, at
-// least one, are dropped into its bin.
+// AddLoad makes the last dimension lose load once all of nodes are dropped into its bin. nodes must
+// not be empty, and load must not be negative.
 func (p *Problem) AddLoad(nodes mask.Mask, load int64) {
 	dim := len(p.capacity) - 1
 	if nodes.Len() == 1 {
@@ -121,7 +123,7 @@ func (p *Problem) Finish() {
 	}
 }
 
-// divide expresses all loads as parts of their capacity. Fewest often does without.
+// divide expresses all loads as parts of their capacity. Fewest often does not need them.
 func (p *Problem) divide() {
 	p.parts = slices.Grow(p.parts, len(p.load))[:len(p.load)]
 	for t, capacity := range p.capacity {
@@ -134,13 +136,13 @@ func (p *Problem) divide() {
 	}
 }
 
-// whole is the number of parts that a capacity is divided into. 2^20 keeps prices times parts,
-// summed over all NUMA nodes and thousands of dimensions, below 2^63, and the error of rounding
-// 64 loads below 0.01 % of a capacity.
+// whole is the number of parts of a capacity. 2^20 keeps prices times parts, summed over all NUMA
+// nodes and thousands of dimensions, below 2^63. It keeps the error of rounding 64 loads below 0.01
+// % of a capacity.
 const whole = 1 << 20
 
-// part expresses a load as parts of the capacity, rounded down. A load above the capacity, which
-// cannot be taken, counts as all of it.
+// part returns a load in parts of the capacity, rounded down. A load above the capacity, which
+// cannot be taken, counts as the whole capacity.
 func part(load, capacity int64) int64 {
 	if load >= capacity {
 		return min(load, 1) * whole
@@ -153,7 +155,7 @@ func part(load, capacity int64) int64 {
 	return int64(parts)
 }
 
-// Add adds amounts that are not negative and stops at the largest int64.
+// Add returns the sum of two amounts that are not negative, capped at the largest int64.
 func Add(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

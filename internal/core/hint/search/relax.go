@@ -17,47 +17,47 @@ const (
 	impossible
 )
 
-// Prices start in the middle of their range, from which they can rise or fall by a factor of
-// 1,024, about 31 times in a row. The least price is large enough to change by a fifth in whole
-// numbers, and the highest one, times all parts of a capacity, is 2^44: what 64 NUMA nodes pay in
-// thousands of dimensions stays below 2^63.
+// Prices start in the middle of their range. They can rise or fall from there by a factor of 1,024,
+// about 31 times in a row. The lowest price is large enough to change by a fifth in whole numbers.
+// The highest price times all parts of a capacity is 2^44, so what 64 NUMA nodes pay in thousands
+// of dimensions remains below 2^63.
 const (
 	leastPrice = 1 << 4
 	startPrice = 1 << 14
 	mostPrice  = 1 << 24
 )
 
-// shares is the number of steps in which the share of a joint load goes from nothing to all of
-// it. On 64 NUMA nodes with as many devices between three NUMA nodes each, 60 requests took
-// 98,000 steps with 4, 26,000 with 8 and 35,000 with 16.
+// shares is the number of steps in which the share of a joint load rises from nothing to the whole
+// load. On 64 NUMA nodes with 64 devices between three NUMA nodes each, 60 requests took 98,000
+// steps with 4 shares, 26,000 with 8 and 35,000 with 16.
 const shares = 8
 
-// relaxation is the Lagrangian relaxation of a question: a NUMA node that is dropped need not
-// fit, but pays for what it takes from its bin.
+// relaxation is the Lagrangian relaxation of a question. A dropped NUMA node need not fit but pays
+// for what it takes from its bin.
 type relaxation struct {
-	// price is what one part of a dimension costs.
+	// price is the cost of one part of each dimension.
 	price []int64
-	// share is how much of a joint load its NUMA nodes pay, from 0 to shares; toll is what
-	// each of them pays, 0 where the load is not taken any more.
+	// share is the part of a joint load for which its NUMA nodes pay, from 0 to shares. toll is
+	// what each of them pays, or 0 if the load cannot be taken any more.
 	share []int64
 	toll  []int64
 
-	// What relax found: the cheapest bin of every undecided NUMA node and what it pays there, the
-	// NUMA nodes by falling pay, those that are kept, those that are dropped by bin, and which
-	// dimensions they overload.
+	// The results of relax: the cheapest bin of every undecided NUMA node and what it pays there,
+	// the NUMA nodes by falling pay, those that are kept, those that are dropped by bin, and the
+	// dimensions that they overload.
 	bin      [mask.MaxNode + 1]int
 	pays     [mask.MaxNode + 1]int64
 	order    [mask.MaxNode + 1]uint8
 	chosen   mask.Mask
 	into     []mask.Mask
 	overload []bool
-	// roomLeft is the room of each quota while relax chooses.
+	// roomLeft is the remaining room of each quota while relax chooses.
 	roomLeft []int
 }
 
 // startPrices prepares the relaxation for a new problem or a new size.
 func (s *Search) startPrices() {
-	if len(s.Problem.parts) != len(s.Problem.load) { // Once for a problem.
+	if len(s.Problem.parts) != len(s.Problem.load) { // Once per problem.
 		s.Problem.divide()
 	}
 	s.price, s.share = slices.Grow(s.price[:0], len(s.Problem.capacity)), s.share[:0]
@@ -70,8 +70,8 @@ func (s *Search) startPrices() {
 }
 
 // reprice makes overloaded dimensions a quarter more expensive and the others a fifth cheaper,
-// which is the inverse. Changes of an eighth and of a half take about as many steps, and doubling
-// takes up to half more.
+// which is the inverse. Changes of an eighth and of a half take about as many steps. Doubling takes
+// up to half more.
 func (s *Search) reprice() {
 	for t, over := range s.overload {
 		if over {
@@ -82,7 +82,8 @@ func (s *Search) reprice() {
 	}
 	for i := range s.Problem.joints {
 		if j := &s.Problem.joints[i]; s.toll[i] > 0 {
-			// 1 where the relaxation takes the load, 0 where one NUMA node is missing, and so on.
+			// excess is 1 if the relaxation takes the load, 0 if one NUMA node is missing, and so
+			// on.
 			excess := (j.nodes & (s.into[j.bin] | s.in[j.bin])).Len() - j.nodes.Len() + 1
 			s.share[i] = min(max(s.share[i]+int64(excess), 0), shares)
 		}
@@ -90,12 +91,12 @@ func (s *Search) reprice() {
 }
 
 // relax drops every undecided NUMA node into its cheapest bin, except for those that pay most,
-// which are kept. If what is dropped fits, the question has an answer. If it pays more than all
-// that is spare costs, the question has none: no other choice pays less, and one that fits pays
-// no more than that.
+// which it keeps. If the dropped NUMA nodes fit, the question has an answer. If they pay more than
+// everything that is spare costs, it has none: no other choice pays less, and a choice that fits
+// cannot pay more than that.
 func (s *Search) relax() verdict {
-	// The time of a relaxation grows with the NUMA nodes: one step more for every 8 of them keeps
-	// steps about equal.
+	// The time of a relaxation grows with the number of NUMA nodes. One additional step for every 8
+	// NUMA nodes keeps steps about equally long.
 	if !s.Spend(1 + s.undecided.Len()/8) {
 		return impossible
 	}
@@ -132,9 +133,9 @@ func (s *Search) relax() verdict {
 	return unclear
 }
 
-// offers finds the cheapest bin of every undecided NUMA node. One that fits into no bin is kept;
-// one that must not be kept pays at once; the others are put in order. choice reports that a NUMA
-// node had more than one bin.
+// offers finds the cheapest bin of every undecided NUMA node. It keeps a NUMA node that fits into
+// no bin. A NUMA node that must not be kept pays at once. The others are sorted. choice reports
+// whether some NUMA node had more than one bin.
 func (s *Search) offers() (n int, paid int64, choice, ok bool) {
 	s.chosen = s.kept
 	s.into = slices.Grow(s.into[:0], len(s.in))[:len(s.in)]
@@ -173,7 +174,7 @@ func (s *Search) offers() (n int, paid int64, choice, ok bool) {
 	return n, paid, choice, true
 }
 
-// takeRoom makes the relaxation keep x; false when its quota is used up.
+// takeRoom makes the relaxation keep x. It returns false if the quota of x is used up.
 func (s *Search) takeRoom(x int) bool {
 	if len(s.roomLeft) == 0 {
 		return true
@@ -186,7 +187,7 @@ func (s *Search) takeRoom(x int) bool {
 	return true
 }
 
-// pay is what NUMA node x pays for going into bin b; false when it does not fit.
+// pay returns what NUMA node x pays for going into bin b. It returns false if x does not fit.
 func (s *Search) pay(b, x int) (int64, bool) {
 	p := &s.Problem
 	bin := &p.bins[b]
@@ -209,10 +210,10 @@ func (s *Search) pay(b, x int) (int64, bool) {
 	return pay, true
 }
 
-// worth is what all that is spare costs, and sets the tolls of the joint loads. If n NUMA nodes
-// of a joint load are undecided, it is taken when all n are dropped, so it is at least
-// toll·(dropped-(n-1)) for any toll up to the whole load. Dropped NUMA nodes pay the toll; the
-// rest adds to what is spare.
+// worth returns the cost of everything that is spare, and sets the tolls of the joint loads. If n
+// NUMA nodes of a joint load are undecided, the load is taken when all n are dropped. So it is at
+// least toll·(dropped-(n-1)) for any toll up to the whole load. Dropped NUMA nodes pay the toll,
+// and the rest adds to what is spare.
 func (s *Search) worth() (worth int64) {
 	p := &s.Problem
 	for t, spare := range s.spareParts {
@@ -234,7 +235,8 @@ func (s *Search) worth() (worth int64) {
 	return worth
 }
 
-// fits reports whether what the relaxation drops fits into the bins, and finds what it overloads.
+// fits reports whether the NUMA nodes that the relaxation drops fit into the bins, and finds the
+// dimensions that they overload.
 func (s *Search) fits() bool {
 	p := &s.Problem
 	s.overload = slices.Grow(s.overload[:0], len(p.capacity))[:len(p.capacity)]
@@ -258,7 +260,8 @@ func (s *Search) fits() bool {
 	return ok
 }
 
-// completedBy reports whether the load is taken when nodes are dropped after those of before.
+// completedBy reports whether dropping nodes completes the load, if the NUMA nodes of before are
+// already dropped.
 func (j *joint) completedBy(nodes, before mask.Mask) bool {
 	return j.nodes&nodes != 0 && j.nodes&^before&^nodes == 0
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// Search answers questions about Problem. The zero value is ready. All questions
-// share the budget, and reuse each other's memory.
+// Search answers questions about Problem. The zero value is ready to use. All questions share the
+// budget and reuse each other's memory.
 type Search struct {
 	// Budget is the number of steps that all questions together may take.
 	Budget  int
@@ -19,14 +19,14 @@ type Search struct {
 	nearest nearest
 }
 
-// Steps returns how many steps the search has taken.
+// Steps returns the number of steps that the search has taken.
 func (s *Search) Steps() int { return s.steps }
 
-// Size is the size that the last question was about.
+// Size returns the size that the last question asked for.
 func (s *Search) Size() int { return s.query.size }
 
-// Over reports whether the budget is used up. An answer from then on is an answer, but that there
-// is none, or that no other is lower or closer, is not proved.
+// Over reports whether the budget is used up. A mask found after that is still an answer. But it is
+// not proved that there is no answer, or that no other answer is lower or closer.
 func (s *Search) Over() bool { return s.steps > s.Budget }
 
 // Spend counts steps and reports whether the budget still allows them.
@@ -35,8 +35,9 @@ func (s *Search) Spend(steps int) bool {
 	return !s.Over()
 }
 
-// query asks for size NUMA nodes to keep, all of keep and none of drop among them, and of each
-// quota's nodes no more than it allows. Every NUMA node is in one quota, or there are none.
+// query asks for size NUMA nodes to keep. They must include all of keep and none of drop, and no
+// more NUMA nodes of each quota than it allows. Either every NUMA node is in exactly one quota or
+// there are no quotas.
 type query struct {
 	size       int
 	keep, drop mask.Mask
@@ -48,32 +49,31 @@ type quota struct {
 	most  int
 }
 
-// question is a query and what has been decided of its answer so far.
+// question is a query and the decisions made for its answer so far.
 type question struct {
 	query query
-	// kept NUMA nodes are decided to stay, those of in[b] to go into bin b; undecided is the rest
-	// without the free ones.
+	// kept has the NUMA nodes that are decided to be kept, in[b] those that are decided to go into
+	// bin b. undecided has the others, without the free ones.
 	kept, undecided mask.Mask
 	in              []mask.Mask
-	// left is how many more NUMA nodes may be kept, room the same by quota.
+	// left is the number of NUMA nodes that may still be kept. room is the same for each quota.
 	left int
 	room []int
 	// quota is the index of the quota of each NUMA node, if there are quotas.
 	quota [mask.MaxNode + 1]uint8
-	// spare is the capacity that is left of each dimension; spareParts the same in parts, never
-	// less than that.
+	// spare is the remaining capacity of each dimension. spareParts is the same in parts, and never
+	// less.
 	spare, spareParts []int64
 }
 
-// Any returns a mask of size NUMA nodes that answers the problem, or false.
+// Any returns a mask of size NUMA nodes that answers the problem, or false if there is none.
 func (s *Search) Any(size int) (mask.Mask, bool) {
 	s.startPrices()
 	return s.answer(query{size: size})
 }
 
-// Fewest returns the size of the smallest answers, or most where they have most NUMA nodes or
-// more. It asks for one size after the other. If the budget ends, it returns the size that it
-// asked for.
+// Fewest returns the size of the smallest answers, or most if they have most NUMA nodes or more. It
+// tries one size after the other. If the budget ends, it returns the size that it tried last.
 func (s *Search) Fewest(most int) int {
 	size := s.Problem.fewest()
 	if len(s.Problem.capacity) == 1 && len(s.Problem.joints) == 0 {
@@ -87,9 +87,9 @@ func (s *Search) Fewest(most int) int {
 	return min(size, most)
 }
 
-// fewest returns a lower bound for the size of the answers: in each bin's each dimension, drop
-// the NUMA nodes with the smallest loads while there is capacity. With one dimension and no
-// joint loads it is the size of the smallest answers.
+// fewest returns a lower bound for the size of the answers. In each dimension of the bin, it drops
+// the NUMA nodes with the smallest loads while there is capacity. With one dimension and no joint
+// loads, the bound is the size of the smallest answers.
 func (p *Problem) fewest() int {
 	least := max(p.pinned.Len(), 1)
 	if len(p.bins) != 1 {
@@ -114,9 +114,9 @@ func (p *Problem) fewest() int {
 	return least
 }
 
-// answer returns a mask that answers the query, or false. It has exactly the size that was
-// asked for: to keep more than necessary is always possible, so the lowest NUMA nodes that may be
-// kept complete it.
+// answer returns a mask that answers the query, or false. The mask has exactly the requested size.
+// It is always possible to keep more than necessary, so answer adds the lowest NUMA nodes that may
+// be kept.
 func (s *Search) answer(q query) (mask.Mask, bool) {
 	if !s.begin(q) || !s.branch() {
 		return 0, false
@@ -124,7 +124,8 @@ func (s *Search) answer(q query) (mask.Mask, bool) {
 	return s.complete(s.chosen), true
 }
 
-// begin sets the state to the query's; false when counting NUMA nodes already excludes an answer.
+// begin resets the state to the query. It returns false if counting NUMA nodes already rules out an
+// answer.
 func (s *Search) begin(q query) bool {
 	p := &s.Problem
 	s.query = q
@@ -158,7 +159,7 @@ func (s *Search) begin(q query) bool {
 	return true
 }
 
-// complete adds the lowest NUMA nodes to chosen, up to the query's size and its quotas.
+// complete adds the lowest NUMA nodes to chosen, up to the query's size and within its quotas.
 func (s *Search) complete(chosen mask.Mask) mask.Mask {
 	more := s.Problem.nodes &^ s.query.drop &^ chosen
 	if len(s.query.quotas) > 0 {

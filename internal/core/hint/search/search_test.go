@@ -10,14 +10,14 @@ import (
 	"github.com/paddock-project/paddock/internal/core/mask"
 )
 
-// drawRand spreads a seed: rapid prefers small numbers.
+// drawRand returns a generator with a random seed, because rapid itself prefers small numbers.
 func drawRand(t *rapid.T) *rand.Rand {
 	return rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), uint64(rapid.Uint32().Draw(t, "more seed"))))
 }
 
-// drawProblem draws NUMA nodes and bins whose capacity is small enough to need a search. It draws
-// them from a seed, because a smaller number does not make a simpler problem. Finish is still to
-// be called.
+// drawProblem draws NUMA nodes and bins whose capacity is small enough to require a search. It
+// draws them from a seed, because a smaller number does not make a simpler problem. The caller must
+// call Finish.
 func drawProblem(r *rand.Rand, p *Problem) {
 	p.Reset(mask.Mask(r.Uint64()|r.Uint64())&(1<<9-1) | 1<<r.IntN(9))
 	most, unit := []int64{1, 2, 4, 30}[r.IntN(4)], []int64{1, 1 << 50}[r.IntN(2)]
@@ -77,8 +77,8 @@ func drawQuery(r *rand.Rand, nodes mask.Mask) query {
 	return q
 }
 
-// answers lists the masks of q.size NUMA nodes that answer the query, by trying every bin for
-// every other NUMA node.
+// answers lists the masks of q.size NUMA nodes that answer the query. It tries every bin for every
+// other NUMA node.
 func answers(p *Problem, q query) []mask.Mask {
 	var all []mask.Mask
 	for m := p.nodes; m != 0; m = (m - 1) & p.nodes {
@@ -127,7 +127,7 @@ func droppable(p *Problem, rest mask.Mask, in []mask.Mask) bool {
 	return false
 }
 
-// TestAnswerIsLiteral compares answer with all answers, at any prices: they decide what the
+// TestAnswerIsLiteral compares answer with all answers, at any prices. Prices determine what the
 // search costs, never what it finds.
 func TestAnswerIsLiteral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -172,7 +172,7 @@ func TestLowestIsLiteral(t *testing.T) {
 	})
 }
 
-// TestClosestIsLiteral compares Closest with all answers and the mask to beat.
+// TestClosestIsLiteral compares Closest with the best of all answers and of the mask to beat.
 func TestClosestIsLiteral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Search{Budget: 1 << 40}
